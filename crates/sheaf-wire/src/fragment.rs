@@ -1,0 +1,89 @@
+//! A fragment, generic over the handle that carries its payload.
+//!
+//! Roles pass payload as handles and never look inside. On real nodes the handle is [`bytes::Bytes`], a counted
+//! reference into a pooled buffer; under simulation it is a few numbers that stand for the bytes.
+
+use crate::{EventId, MissingReason, SourceId, Timestamp, TriggerType};
+
+/// A handle to a fragment's payload. Cloning it must be cheap and must not copy the bytes.
+pub trait Payload: Clone {
+    /// The payload's size in bytes.
+    fn len(&self) -> usize;
+
+    /// Whether the payload has no bytes. A zero-length fragment is a fragment: the source has answered.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Payload for bytes::Bytes {
+    fn len(&self) -> usize {
+        self.len()
+    }
+}
+
+/// What one source saw of one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fragment<P> {
+    /// The event that this is a fragment of.
+    pub event: EventId,
+    /// Who saw it.
+    pub source: SourceId,
+    /// The source's own time of the event, nanoseconds in the source's time base; zero where it has none.
+    pub time: Timestamp,
+    /// CRC-32C of the payload as the source computed it, if it did.
+    pub checksum: Option<u32>,
+    /// The bytes.
+    pub payload: P,
+}
+
+/// A source without a fragment in an event, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MissingSource {
+    /// Which source.
+    pub source: SourceId,
+    /// Why there is nothing from it.
+    pub reason: MissingReason,
+}
+
+/// What one readout unit has of one event: the boundaries of its part of the flat lists in
+/// [`crate::message::SuperFragments`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SuperFragment {
+    /// The event.
+    pub event: EventId,
+    /// How many fragments follow.
+    pub fragments: u16,
+    /// How many missing sources follow.
+    pub missing: u16,
+}
+
+/// A built event: one fragment of every source that answered, and why the others are missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event<P> {
+    /// The event's id.
+    pub id: EventId,
+    /// When it was triggered.
+    pub time: Timestamp,
+    /// What kind of trigger it was.
+    pub trigger_type: TriggerType,
+    /// Which attempt to build it this was, from 1.
+    pub attempt: u16,
+    /// Whether a *required* source is missing. Optional sources may be missing in a complete event.
+    pub incomplete: bool,
+    /// The fragments, in ascending order of source id.
+    pub fragments: Vec<Fragment<P>>,
+    /// The missing sources, in ascending order of source id.
+    pub missing: Vec<MissingSource>,
+}
+
+impl<P: Payload> Event<P> {
+    /// The payload bytes of all fragments.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u64 {
+        self.fragments
+            .iter()
+            .map(|fragment| fragment.payload.len() as u64)
+            .sum()
+    }
+}

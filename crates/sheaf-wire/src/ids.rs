@@ -1,0 +1,143 @@
+//! Numbers that name things: run, event, source, node, session.
+
+use std::fmt;
+
+/// The number of a run, chosen by the operator; it is in every message and file, so that leftovers of another run
+/// are recognised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunNumber(pub u32);
+
+/// The number of an event within a run. Sources may start anywhere, skip values and deliver out of order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(pub u64);
+
+/// The number of a source (front end): a module, board or optical link, in the detector's own numbering.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceId(pub u32);
+
+/// What kind of trigger made an event: physics, calibration, random, ... in the experiment's own numbering.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TriggerType(pub u16);
+
+/// One incarnation of a node. A node that restarts has a new session, greater than its earlier ones, so that
+/// messages and files of its past life are recognised. Never zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Role {
+    /// Event manager (EVM): owns the trigger stream, assigns events to builders.
+    Manager = 1,
+    /// Readout unit (RU): merges sources into super-fragments and holds them until released.
+    Readout = 2,
+    /// Builder unit (BU): gathers one super-fragment per readout unit into an event.
+    Builder = 3,
+}
+
+impl Role {
+    /// The role with this code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Manager),
+            2 => Some(Self::Readout),
+            3 => Some(Self::Builder),
+            _ => None,
+        }
+    }
+}
+
+/// A node of the system: its role and its index within that role, counted from zero in the configuration's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId {
+    /// What the node does.
+    pub role: Role,
+    /// Which of the nodes with that role it is.
+    pub index: u16,
+}
+
+impl NodeId {
+    /// The event manager. A system has one.
+    pub const MANAGER: Self = Self {
+        role: Role::Manager,
+        index: 0,
+    };
+
+    /// Readout unit `index`.
+    #[must_use]
+    pub const fn readout(index: u16) -> Self {
+        Self {
+            role: Role::Readout,
+            index,
+        }
+    }
+
+    /// Builder unit `index`.
+    #[must_use]
+    pub const fn builder(index: u16) -> Self {
+        Self {
+            role: Role::Builder,
+            index,
+        }
+    }
+
+    /// The node as four bytes of a message: role in the top byte, index in the low two.
+    #[must_use]
+    pub const fn to_code(self) -> u32 {
+        ((self.role as u32) << 24) | self.index as u32
+    }
+
+    /// The node with this code.
+    #[must_use]
+    pub const fn from_code(code: u32) -> Option<Self> {
+        if code & 0x00ff_0000 != 0 {
+            return None;
+        }
+        match Role::from_code((code >> 24) as u8) {
+            Some(role) => Some(Self {
+                role,
+                index: (code & 0xffff) as u16,
+            }),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Display for NodeId {
+    /// `evm`, `ru3`, `bu0`: the default node names, too.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.role {
+            Role::Manager => f.write_str("evm"),
+            Role::Readout => write!(f, "ru{}", self.index),
+            Role::Builder => write!(f, "bu{}", self.index),
+        }
+    }
+}
+
+macro_rules! display_number {
+    ($($name:ident),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+    )*};
+}
+display_number!(RunNumber, EventId, SourceId, TriggerType, SessionId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn node_codes_round_trip_and_refuse_strangers() {
+        for node in [NodeId::MANAGER, NodeId::readout(0), NodeId::builder(65_535)] {
+            assert_eq!(NodeId::from_code(node.to_code()), Some(node));
+        }
+        assert_eq!(NodeId::from_code(0), None);
+        assert_eq!(NodeId::from_code(0x0201_0000), None);
+        assert_eq!(NodeId::from_code(0xff00_0001), None);
+    }
+}

@@ -1,0 +1,32 @@
+//! The vocabulary of Sheaf: what things are called, how they are counted, and how they look as bytes.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`ids`] | run, event, source, node and session numbers |
+//! | [`units`] | instants, durations and sizes, each a type of its own |
+//! | [`reason`] | why a fragment or an event was dropped, why a source is missing: the names in every ledger |
+//! | [`fragment`] | a fragment, a super-fragment and an event, generic over what carries the payload |
+//! | [`message`] | the messages between readout units, builder units and the event manager |
+//! | [`stream_file`] | the fragment stream: one file per source, for replay and import |
+//! | [`event_file`] | the event file: built events on disk |
+//! | [`checksum`] | CRC-32C |
+//!
+//! Only this crate knows byte layouts. Every layout is declared once, as a `#[repr(C)]` struct of little-endian
+//! fields whose documentation is the field table; parsing borrows, checks lengths and checksums once, and returns
+//! a validated value or a typed error. The crate does no I/O, reads no clock and holds no `unsafe`.
+
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod event_file;
+pub mod fragment;
+pub mod ids;
+pub mod message;
+pub mod reason;
+pub mod stream_file;
+pub mod units;
+
+pub use fragment::{Event, Fragment, MissingSource, Payload, SuperFragment};
+pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
+pub use reason::{DropReason, MissingReason, Outcome};
+pub use units::{ByteCount, Nanos, Timestamp};

@@ -1,0 +1,215 @@
+//! The messages between readout units, builder units and the event manager.
+//!
+//! A message is a *head* (the [`Header`] and the entries of its kind) and, for [`Body::SuperFragments`] only, a
+//! *payload*: the fragments' bytes one after another, in the order of their entries. Transports carry the two as
+//! opaque bytes and keep them apart, so that payload is never copied to make a message.
+//!
+//! [`Message::encode`] writes the head and hands out the payload handles in order; [`Message::decode`] checks the
+//! head completely (magic, version, lengths, checksum, every code) before it takes the first payload byte, so that a
+//! message is either understood as a whole or refused with a [`DecodeError`]. The field tables are on the structs in
+//! [`layout`]; `docs/reference/protocol.md` tells the same with the state diagrams.
+
+mod codec;
+pub mod layout;
+
+pub use codec::{DecodeError, PayloadSource};
+
+use crate::{
+    ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId,
+    SuperFragment, Timestamp, TriggerType,
+};
+
+/// Who sends, in which run and life, and the place in the ordered channel to the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The run that the message belongs to.
+    pub run: RunNumber,
+    /// The sending node.
+    pub sender: NodeId,
+    /// The sender's incarnation.
+    pub session: SessionId,
+    /// The message's number in the ordered channel from this session to the receiver, counted from 1;
+    /// 0 for messages outside the channel (requests for fragments and their answers, acknowledgements).
+    pub sequence: u64,
+    /// The highest number up to which the sender has received the receiver's channel without a gap.
+    pub acknowledged: u64,
+    /// The receiver's session that `acknowledged` speaks of; 0 if none was seen yet.
+    pub acknowledged_session: SessionId,
+}
+
+/// One message, with payload handles of type `P`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message<P> {
+    /// Who, when, and the place in the channel.
+    pub header: Header,
+    /// What is said.
+    pub body: Body<P>,
+}
+
+/// What a message says. The order of variants is the order of their codes in [`layout::Kind`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body<P> {
+    /// Readout unit to event manager: event ids seen for the first time (where triggers come from sources).
+    Announce(Vec<Announcement>),
+    /// Builder to event manager: returns finished events and asks for new ones.
+    Request(Request),
+    /// Event manager to builder: events to build.
+    Assign(Vec<Assignment>),
+    /// Event manager to readout unit: events that ended; their fragments may go.
+    Release(Vec<Release>),
+    /// Builder to readout unit: send what you have of these events.
+    FragmentRequest(Vec<EventRange>),
+    /// Readout unit to builder: super-fragments of requested events. The only message with payload.
+    SuperFragments(SuperFragments<P>),
+    /// Readout unit to event manager: that it is there, and what its buffers and sources are like.
+    ReadoutStatus(ReadoutStatus),
+    /// Event manager to any node: the run's course.
+    Command(Command),
+    /// Any node to event manager: the node's books, when it closes.
+    Report(Vec<Count>),
+    /// Nothing but the header's acknowledgement.
+    Acknowledge,
+    /// Event manager to a builder whose session it has given up: stop, your unreported events are assigned again.
+    Fence(SessionId),
+}
+
+/// An event id that a source has delivered for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// The event.
+    pub event: EventId,
+    /// The source's time of it.
+    pub time: Timestamp,
+}
+
+/// A builder returns finished events and asks for new ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// How many more events the builder takes.
+    pub slots: u32,
+    /// How many more bytes of events the builder takes.
+    pub bytes: ByteCount,
+    /// The events that ended here since the last request, in the order in which they ended.
+    pub finished: Vec<Finished>,
+}
+
+/// An event that ended at a builder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The event.
+    pub event: EventId,
+    /// The attempt that this answers.
+    pub attempt: u16,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why, where the outcome is [`Outcome::Dropped`] or [`Outcome::GivenBack`].
+    pub reason: Option<DropReason>,
+    /// The event's payload bytes.
+    pub bytes: ByteCount,
+    /// How many fragments it has.
+    pub fragments: u32,
+    /// How many sources are missing in it.
+    pub missing: u32,
+}
+
+/// An event for a builder to build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The event.
+    pub event: EventId,
+    /// When it was triggered.
+    pub time: Timestamp,
+    /// What kind of trigger it was.
+    pub trigger_type: TriggerType,
+    /// How many builders had it before, plus one.
+    pub attempt: u16,
+    /// How much of the builder's byte credit it takes; the builder asks for it anew when the event ends.
+    pub charged: u32,
+}
+
+/// A range of events that ended alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The first event.
+    pub first: EventId,
+    /// How many consecutive ids.
+    pub count: u32,
+    /// How they ended; never [`Outcome::GivenBack`].
+    pub outcome: Outcome,
+    /// Why, where they were dropped.
+    pub reason: Option<DropReason>,
+}
+
+/// A range of events that a builder asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventRange {
+    /// The first event.
+    pub first: EventId,
+    /// How many consecutive ids.
+    pub count: u32,
+    /// The attempt of the assignment: of two builders that ask for one event, the higher attempt has it.
+    pub attempt: u16,
+}
+
+/// Super-fragments, flat: for each entry of `entries` in turn, its `fragments` and `missing` follow each other in
+/// the two other lists. Flat lists cost an allocation a message, not one a super-fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuperFragments<P> {
+    /// One per event.
+    pub entries: Vec<SuperFragment>,
+    /// All fragments, in the order of the entries.
+    pub fragments: Vec<Fragment<P>>,
+    /// All missing sources, in the order of the entries.
+    pub missing: Vec<MissingSource>,
+}
+
+impl<P> Default for SuperFragments<P> {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            fragments: Vec::new(),
+            missing: Vec::new(),
+        }
+    }
+}
+
+/// The state of a readout unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadoutStatus {
+    /// How many sources it reads.
+    pub sources: u32,
+    /// How many of them have ended. When all have, and all ids are announced, this unit adds no more events.
+    pub sources_ended: u32,
+    /// Events that it holds fragments of.
+    pub buffered_events: u32,
+    /// Payload bytes that it holds.
+    pub buffered: ByteCount,
+    /// Whether its sources are held back by a full buffer.
+    pub busy: bool,
+}
+
+/// The run's course.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Command {
+    /// Sources may send.
+    Start = 1,
+    /// Sources stop; what was triggered is still built.
+    Stop = 2,
+    /// Every trigger has ended: report the books and close.
+    Close = 3,
+}
+
+/// One number of a node's books: which count, of which reason (0 where the count has none), and its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count {
+    /// The count's code, given in `sheaf_protocol::ledger`.
+    pub code: u16,
+    /// The code of the [`DropReason`] that it is counted for, or 0.
+    pub reason: u16,
+    /// How many.
+    pub value: u64,
+}
+
+#[cfg(test)]
+mod tests;

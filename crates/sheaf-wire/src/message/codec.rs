@@ -1,0 +1,725 @@
+//! Bytes to messages and back.
+
+use super::layout::{
+    AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, EventRangeBytes, FRAGMENT_HAS_CHECKSUM,
+    FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, MissingBytes,
+    ReadoutStatusBytes, ReleaseBytes, RequestBytes, SuperFragmentBytes, SuperFragmentsBytes, VERSION,
+};
+use super::{
+    Announcement, Assignment, Body, Command, Count, EventRange, Finished, Header, Message, ReadoutStatus,
+    Release, Request, SuperFragments,
+};
+use crate::checksum::{crc32c, crc32c_append};
+use crate::{
+    ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, Payload,
+    RunNumber, SessionId, SourceId, SuperFragment, Timestamp, TriggerType,
+};
+use std::mem::{offset_of, size_of};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Why bytes are not a message. The receiver counts it and drops the message; nothing else is lost by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Fewer bytes than the layout needs.
+    #[error("message head ends after {have} bytes, {need} are needed")]
+    Truncated {
+        /// Bytes that the layout needs.
+        need: usize,
+        /// Bytes that there are.
+        have: usize,
+    },
+    /// More bytes than the entries account for.
+    #[error("{0} bytes follow the last entry of the message head")]
+    TrailingBytes(usize),
+    /// Not a Sheaf message.
+    #[error("message starts with {0:02x?}, not with the magic \"SF\"")]
+    WrongMagic([u8; 2]),
+    /// Another version of the protocol.
+    #[error(
+        "message has protocol version {0}, this node speaks {VERSION}; run the same release on all nodes"
+    )]
+    WrongVersion(u8),
+    /// The head says that it has another size.
+    #[error("message head says it has {declared} bytes and has {have}")]
+    WrongHeadLength {
+        /// The length in the header.
+        declared: usize,
+        /// Bytes that there are.
+        have: usize,
+    },
+    /// The head is damaged.
+    #[error("message head checksum is {computed:08x}, the header says {declared:08x}")]
+    WrongChecksum {
+        /// The checksum in the header.
+        declared: u32,
+        /// The checksum of the bytes.
+        computed: u32,
+    },
+    /// A field holds a code or a count that has no meaning.
+    #[error("message field `{field}` has the meaningless value {value}")]
+    BadValue {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        value: u64,
+    },
+    /// The fragments' lengths and the payload disagree.
+    #[error("payload has {have} bytes, the message head describes {declared}")]
+    WrongPayloadLength {
+        /// Bytes that the head describes.
+        declared: u64,
+        /// Bytes that there are.
+        have: u64,
+    },
+}
+
+/// Where decoding takes payload handles from, in order.
+pub trait PayloadSource<P> {
+    /// How many payload bytes there are in all.
+    fn total(&self) -> u64;
+    /// The next `bytes` bytes as one handle, or `None` if they are not there in one piece.
+    fn take(&mut self, bytes: usize) -> Option<P>;
+}
+
+/// A payload that arrived in one piece.
+impl PayloadSource<bytes::Bytes> for bytes::Bytes {
+    fn total(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<bytes::Bytes> {
+        (bytes <= self.len()).then(|| self.split_to(bytes))
+    }
+}
+
+/// A payload in the pieces in which it was sent. Empty pieces may be left out by a transport.
+impl PayloadSource<bytes::Bytes> for std::collections::VecDeque<bytes::Bytes> {
+    fn total(&self) -> u64 {
+        self.iter().map(|piece| piece.len() as u64).sum()
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<bytes::Bytes> {
+        if bytes == 0 {
+            return Some(bytes::Bytes::new());
+        }
+        while self.front().is_some_and(bytes::Bytes::is_empty) {
+            self.pop_front();
+        }
+        let front = self.front_mut()?;
+        match front.len().cmp(&bytes) {
+            std::cmp::Ordering::Equal => self.pop_front(),
+            std::cmp::Ordering::Greater => Some(front.split_to(bytes)),
+            std::cmp::Ordering::Less => None,
+        }
+    }
+}
+
+/// A fixed-size entry of a message head.
+trait Entry: Sized {
+    type Bytes: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned;
+    fn emit(&self) -> Self::Bytes;
+    fn parse(bytes: &Self::Bytes) -> Result<Self, DecodeError>;
+}
+
+impl<P: Payload> Message<P> {
+    /// Appends the message's head to `head`, which must be empty, and gives each payload handle to `payload` in the
+    /// order in which its bytes belong after the head.
+    pub fn encode(self, head: &mut Vec<u8>, mut payload: impl FnMut(P)) {
+        debug_assert!(head.is_empty(), "a message starts its buffer");
+        head.extend_from_slice(&[0; size_of::<HeaderBytes>()]);
+        let kind = self.body.kind();
+        let mut payload_bytes = 0_u64;
+        match self.body {
+            Body::Announce(entries) => emit_all(head, &entries),
+            Body::Request(request) => {
+                let fixed = RequestBytes {
+                    slots: U32::new(request.slots),
+                    reserved: U32::ZERO,
+                    bytes: U64::new(request.bytes.0),
+                };
+                head.extend_from_slice(fixed.as_bytes());
+                emit_all(head, &request.finished);
+            }
+            Body::Assign(entries) => emit_all(head, &entries),
+            Body::Release(entries) => emit_all(head, &entries),
+            Body::FragmentRequest(entries) => emit_all(head, &entries),
+            Body::SuperFragments(parts) => {
+                emit_super_fragments_head(head, &parts);
+                for fragment in parts.fragments {
+                    payload_bytes += fragment.payload.len() as u64;
+                    payload(fragment.payload);
+                }
+            }
+            Body::ReadoutStatus(status) => head.extend_from_slice(status.emit().as_bytes()),
+            Body::Command(command) => head.extend_from_slice(command.emit().as_bytes()),
+            Body::Report(entries) => emit_all(head, &entries),
+            Body::Acknowledge => {}
+            Body::Fence(session) => {
+                head.extend_from_slice(
+                    FenceBytes {
+                        session: U64::new(session.0),
+                    }
+                    .as_bytes(),
+                );
+            }
+        }
+        finish_header(head, kind, payload_bytes, &self.header);
+    }
+
+    /// Reads a message from its head and its payload.
+    ///
+    /// # Errors
+    /// A [`DecodeError`] that says what is wrong with the bytes; the message is then to be counted and dropped.
+    pub fn decode(head: &[u8], payload: &mut impl PayloadSource<P>) -> Result<Self, DecodeError> {
+        let (kind, header, declared_payload) = check_header(head)?;
+        let body_bytes = &head[size_of::<HeaderBytes>()..];
+        if declared_payload != payload.total() || (kind != Kind::SuperFragments && declared_payload != 0) {
+            return Err(DecodeError::WrongPayloadLength {
+                declared: declared_payload,
+                have: payload.total(),
+            });
+        }
+        let body = match kind {
+            Kind::Announce => Body::Announce(parse_all(body_bytes)?),
+            Kind::Request => {
+                let (fixed, rest) = split::<RequestBytes>(body_bytes)?;
+                Body::Request(Request {
+                    slots: fixed.slots.get(),
+                    bytes: ByteCount(fixed.bytes.get()),
+                    finished: parse_all(rest)?,
+                })
+            }
+            Kind::Assign => Body::Assign(parse_all(body_bytes)?),
+            Kind::Release => Body::Release(parse_all(body_bytes)?),
+            Kind::FragmentRequest => Body::FragmentRequest(parse_all(body_bytes)?),
+            Kind::SuperFragments => {
+                Body::SuperFragments(parse_super_fragments(body_bytes, declared_payload, payload)?)
+            }
+            Kind::ReadoutStatus => Body::ReadoutStatus(parse_one(body_bytes)?),
+            Kind::Command => Body::Command(parse_one(body_bytes)?),
+            Kind::Report => Body::Report(parse_all(body_bytes)?),
+            Kind::Acknowledge => match body_bytes.len() {
+                0 => Body::Acknowledge,
+                extra => return Err(DecodeError::TrailingBytes(extra)),
+            },
+            Kind::Fence => match split::<FenceBytes>(body_bytes)? {
+                (fence, []) => Body::Fence(SessionId(fence.session.get())),
+                (_, extra) => return Err(DecodeError::TrailingBytes(extra.len())),
+            },
+        };
+        Ok(Self { header, body })
+    }
+}
+
+impl<P> Body<P> {
+    /// The kind's code.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Announce(_) => Kind::Announce,
+            Self::Request(_) => Kind::Request,
+            Self::Assign(_) => Kind::Assign,
+            Self::Release(_) => Kind::Release,
+            Self::FragmentRequest(_) => Kind::FragmentRequest,
+            Self::SuperFragments(_) => Kind::SuperFragments,
+            Self::ReadoutStatus(_) => Kind::ReadoutStatus,
+            Self::Command(_) => Kind::Command,
+            Self::Report(_) => Kind::Report,
+            Self::Acknowledge => Kind::Acknowledge,
+            Self::Fence(_) => Kind::Fence,
+        }
+    }
+}
+
+fn finish_header(head: &mut [u8], kind: Kind, payload_bytes: u64, header: &Header) {
+    let fixed = HeaderBytes {
+        magic: MAGIC,
+        version: VERSION,
+        kind: kind as u8,
+        head_bytes: U32::new(u32::try_from(head.len()).unwrap_or(u32::MAX)),
+        payload_bytes: U32::new(u32::try_from(payload_bytes).unwrap_or(u32::MAX)),
+        checksum: U32::ZERO,
+        run: U32::new(header.run.0),
+        sender: U32::new(header.sender.to_code()),
+        session: U64::new(header.session.0),
+        sequence: U64::new(header.sequence),
+        acknowledged: U64::new(header.acknowledged),
+        acknowledged_session: U64::new(header.acknowledged_session.0),
+    };
+    head[..size_of::<HeaderBytes>()].copy_from_slice(fixed.as_bytes());
+    let checksum = crc32c(head);
+    let offset = offset_of!(HeaderBytes, checksum);
+    head[offset..offset + 4].copy_from_slice(&checksum.to_le_bytes());
+}
+
+fn check_header(head: &[u8]) -> Result<(Kind, Header, u64), DecodeError> {
+    let (fixed, _) = split::<HeaderBytes>(head)?;
+    if fixed.magic != MAGIC {
+        return Err(DecodeError::WrongMagic(fixed.magic));
+    }
+    if fixed.version != VERSION {
+        return Err(DecodeError::WrongVersion(fixed.version));
+    }
+    let declared = fixed.head_bytes.get() as usize;
+    if declared != head.len() || declared > MAX_HEAD_BYTES {
+        return Err(DecodeError::WrongHeadLength {
+            declared,
+            have: head.len(),
+        });
+    }
+    let offset = offset_of!(HeaderBytes, checksum);
+    let computed = crc32c_append(
+        crc32c_append(crc32c(&head[..offset]), &[0; 4]),
+        &head[offset + 4..],
+    );
+    if computed != fixed.checksum.get() {
+        return Err(DecodeError::WrongChecksum {
+            declared: fixed.checksum.get(),
+            computed,
+        });
+    }
+    let kind = Kind::from_code(fixed.kind).ok_or(DecodeError::BadValue {
+        field: "kind",
+        value: u64::from(fixed.kind),
+    })?;
+    let sender = NodeId::from_code(fixed.sender.get()).ok_or(DecodeError::BadValue {
+        field: "sender",
+        value: u64::from(fixed.sender.get()),
+    })?;
+    if fixed.session.get() == 0 {
+        return Err(DecodeError::BadValue {
+            field: "session",
+            value: 0,
+        });
+    }
+    let header = Header {
+        run: RunNumber(fixed.run.get()),
+        sender,
+        session: SessionId(fixed.session.get()),
+        sequence: fixed.sequence.get(),
+        acknowledged: fixed.acknowledged.get(),
+        acknowledged_session: SessionId(fixed.acknowledged_session.get()),
+    };
+    Ok((kind, header, u64::from(fixed.payload_bytes.get())))
+}
+
+fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
+    bytes: &[u8],
+) -> Result<(&T, &[u8]), DecodeError> {
+    T::ref_from_prefix(bytes).map_err(|_| DecodeError::Truncated {
+        need: size_of::<T>(),
+        have: bytes.len(),
+    })
+}
+
+fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
+    bytes: &[u8],
+    count: u32,
+) -> Result<(&[T], &[u8]), DecodeError> {
+    <[T]>::ref_from_prefix_with_elems(bytes, count as usize).map_err(|_| DecodeError::Truncated {
+        need: (count as usize).saturating_mul(size_of::<T>()),
+        have: bytes.len(),
+    })
+}
+
+fn emit_all<E: Entry>(head: &mut Vec<u8>, entries: &[E]) {
+    head.reserve(entries.len() * size_of::<E::Bytes>());
+    for entry in entries {
+        head.extend_from_slice(entry.emit().as_bytes());
+    }
+}
+
+fn parse_all<E: Entry>(bytes: &[u8]) -> Result<Vec<E>, DecodeError> {
+    let extra = bytes.len() % size_of::<E::Bytes>();
+    let entries = <[E::Bytes]>::ref_from_bytes(bytes).map_err(|_| DecodeError::TrailingBytes(extra))?;
+    entries.iter().map(E::parse).collect()
+}
+
+fn parse_one<E: Entry>(bytes: &[u8]) -> Result<E, DecodeError> {
+    let (entry, rest) = split::<E::Bytes>(bytes)?;
+    match rest.len() {
+        0 => E::parse(entry),
+        extra => Err(DecodeError::TrailingBytes(extra)),
+    }
+}
+
+fn emit_super_fragments_head<P: Payload>(head: &mut Vec<u8>, parts: &SuperFragments<P>) {
+    let count = |length: usize| U32::new(u32::try_from(length).unwrap_or(u32::MAX));
+    let sizes = SuperFragmentsBytes {
+        entries: count(parts.entries.len()),
+        fragments: count(parts.fragments.len()),
+        missing: count(parts.missing.len()),
+        reserved: U32::ZERO,
+    };
+    head.extend_from_slice(sizes.as_bytes());
+    emit_all(head, &parts.entries);
+    head.reserve(parts.fragments.len() * size_of::<FragmentBytes>());
+    for fragment in &parts.fragments {
+        head.extend_from_slice(fragment_to_bytes(fragment).as_bytes());
+    }
+    emit_all(head, &parts.missing);
+}
+
+/// The descriptor of a fragment, as in messages and event files.
+pub(crate) fn fragment_to_bytes<P: Payload>(fragment: &Fragment<P>) -> FragmentBytes {
+    FragmentBytes {
+        source: U32::new(fragment.source.0),
+        length: U32::new(u32::try_from(fragment.payload.len()).unwrap_or(u32::MAX)),
+        time: U64::new(fragment.time.0),
+        checksum: U32::new(fragment.checksum.unwrap_or(0)),
+        flags: U32::new(if fragment.checksum.is_some() {
+            FRAGMENT_HAS_CHECKSUM
+        } else {
+            0
+        }),
+    }
+}
+
+fn parse_super_fragments<P: Payload>(
+    bytes: &[u8],
+    payload_bytes: u64,
+    payload: &mut impl PayloadSource<P>,
+) -> Result<SuperFragments<P>, DecodeError> {
+    let (sizes, rest) = split::<SuperFragmentsBytes>(bytes)?;
+    let (entries, rest) = split_list::<SuperFragmentBytes>(rest, sizes.entries.get())?;
+    let (fragments, rest) = split_list::<FragmentBytes>(rest, sizes.fragments.get())?;
+    let (missing, rest) = split_list::<MissingBytes>(rest, sizes.missing.get())?;
+    if !rest.is_empty() {
+        return Err(DecodeError::TrailingBytes(rest.len()));
+    }
+    let described: u64 = fragments
+        .iter()
+        .map(|fragment| u64::from(fragment.length.get()))
+        .sum();
+    if described != payload_bytes {
+        return Err(DecodeError::WrongPayloadLength {
+            declared: described,
+            have: payload_bytes,
+        });
+    }
+    let entries = entries
+        .iter()
+        .map(SuperFragment::parse)
+        .collect::<Result<Vec<_>, _>>()?;
+    let fragment_total: u64 = entries.iter().map(|entry| u64::from(entry.fragments)).sum();
+    if fragment_total != fragments.len() as u64 {
+        return Err(DecodeError::BadValue {
+            field: "fragments",
+            value: fragment_total,
+        });
+    }
+    let missing_total: u64 = entries.iter().map(|entry| u64::from(entry.missing)).sum();
+    if missing_total != missing.len() as u64 {
+        return Err(DecodeError::BadValue {
+            field: "missing",
+            value: missing_total,
+        });
+    }
+    let missing = missing
+        .iter()
+        .map(MissingSource::parse)
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut parsed = Vec::with_capacity(fragments.len());
+    let mut descriptors = fragments.iter();
+    for entry in &entries {
+        for descriptor in descriptors.by_ref().take(usize::from(entry.fragments)) {
+            parsed.push(parse_fragment(entry.event, descriptor, payload)?);
+        }
+    }
+    Ok(SuperFragments {
+        entries,
+        fragments: parsed,
+        missing,
+    })
+}
+
+fn parse_fragment<P: Payload>(
+    event: EventId,
+    bytes: &FragmentBytes,
+    payload: &mut impl PayloadSource<P>,
+) -> Result<Fragment<P>, DecodeError> {
+    let flags = bytes.flags.get();
+    if flags & !FRAGMENT_HAS_CHECKSUM != 0 {
+        return Err(DecodeError::BadValue {
+            field: "fragment flags",
+            value: u64::from(flags),
+        });
+    }
+    let length = bytes.length.get();
+    let payload = payload
+        .take(length as usize)
+        .ok_or(DecodeError::WrongPayloadLength {
+            declared: u64::from(length),
+            have: payload.total(),
+        })?;
+    Ok(Fragment {
+        event,
+        source: SourceId(bytes.source.get()),
+        time: Timestamp(bytes.time.get()),
+        checksum: (flags & FRAGMENT_HAS_CHECKSUM != 0).then(|| bytes.checksum.get()),
+        payload,
+    })
+}
+
+fn parse_outcome(code: u8) -> Result<Outcome, DecodeError> {
+    Outcome::from_code(code).ok_or(DecodeError::BadValue {
+        field: "outcome",
+        value: u64::from(code),
+    })
+}
+
+fn emit_reason(reason: Option<DropReason>) -> u8 {
+    reason.map_or(0, DropReason::code)
+}
+
+/// A reason stands beside an outcome exactly where the outcome needs one.
+fn parse_reason(outcome: Outcome, code: u8) -> Result<Option<DropReason>, DecodeError> {
+    let bad = DecodeError::BadValue {
+        field: "reason",
+        value: u64::from(code),
+    };
+    let reason = match code {
+        0 => None,
+        code => Some(DropReason::from_code(code).ok_or(bad)?),
+    };
+    let needed = matches!(outcome, Outcome::Dropped | Outcome::GivenBack);
+    if reason.is_some() == needed {
+        Ok(reason)
+    } else {
+        Err(bad)
+    }
+}
+
+fn parse_count(count: u32) -> Result<u32, DecodeError> {
+    if count == 0 {
+        Err(DecodeError::BadValue {
+            field: "count",
+            value: 0,
+        })
+    } else {
+        Ok(count)
+    }
+}
+
+impl Entry for Announcement {
+    type Bytes = AnnouncementBytes;
+    fn emit(&self) -> AnnouncementBytes {
+        AnnouncementBytes {
+            event: U64::new(self.event.0),
+            time: U64::new(self.time.0),
+        }
+    }
+    fn parse(bytes: &AnnouncementBytes) -> Result<Self, DecodeError> {
+        Ok(Self {
+            event: EventId(bytes.event.get()),
+            time: Timestamp(bytes.time.get()),
+        })
+    }
+}
+
+impl Entry for Finished {
+    type Bytes = FinishedBytes;
+    fn emit(&self) -> FinishedBytes {
+        FinishedBytes {
+            event: U64::new(self.event.0),
+            bytes: U64::new(self.bytes.0),
+            fragments: U32::new(self.fragments),
+            missing: U32::new(self.missing),
+            attempt: U16::new(self.attempt),
+            outcome: self.outcome.code(),
+            reason: emit_reason(self.reason),
+            reserved: U32::ZERO,
+        }
+    }
+    fn parse(bytes: &FinishedBytes) -> Result<Self, DecodeError> {
+        let outcome = parse_outcome(bytes.outcome)?;
+        Ok(Self {
+            event: EventId(bytes.event.get()),
+            attempt: bytes.attempt.get(),
+            outcome,
+            reason: parse_reason(outcome, bytes.reason)?,
+            bytes: ByteCount(bytes.bytes.get()),
+            fragments: bytes.fragments.get(),
+            missing: bytes.missing.get(),
+        })
+    }
+}
+
+impl Entry for Assignment {
+    type Bytes = AssignmentBytes;
+    fn emit(&self) -> AssignmentBytes {
+        AssignmentBytes {
+            event: U64::new(self.event.0),
+            time: U64::new(self.time.0),
+            charged: U32::new(self.charged),
+            attempt: U16::new(self.attempt),
+            trigger_type: U16::new(self.trigger_type.0),
+        }
+    }
+    fn parse(bytes: &AssignmentBytes) -> Result<Self, DecodeError> {
+        Ok(Self {
+            event: EventId(bytes.event.get()),
+            time: Timestamp(bytes.time.get()),
+            trigger_type: TriggerType(bytes.trigger_type.get()),
+            attempt: bytes.attempt.get(),
+            charged: bytes.charged.get(),
+        })
+    }
+}
+
+impl Entry for Release {
+    type Bytes = ReleaseBytes;
+    fn emit(&self) -> ReleaseBytes {
+        ReleaseBytes {
+            first: U64::new(self.first.0),
+            count: U32::new(self.count),
+            outcome: self.outcome.code(),
+            reason: emit_reason(self.reason),
+            reserved: U16::ZERO,
+        }
+    }
+    fn parse(bytes: &ReleaseBytes) -> Result<Self, DecodeError> {
+        let outcome = parse_outcome(bytes.outcome)?;
+        if outcome == Outcome::GivenBack {
+            return Err(DecodeError::BadValue {
+                field: "outcome",
+                value: u64::from(bytes.outcome),
+            });
+        }
+        Ok(Self {
+            first: EventId(bytes.first.get()),
+            count: parse_count(bytes.count.get())?,
+            outcome,
+            reason: parse_reason(outcome, bytes.reason)?,
+        })
+    }
+}
+
+impl Entry for EventRange {
+    type Bytes = EventRangeBytes;
+    fn emit(&self) -> EventRangeBytes {
+        EventRangeBytes {
+            first: U64::new(self.first.0),
+            count: U32::new(self.count),
+            attempt: U16::new(self.attempt),
+            reserved: U16::ZERO,
+        }
+    }
+    fn parse(bytes: &EventRangeBytes) -> Result<Self, DecodeError> {
+        Ok(Self {
+            first: EventId(bytes.first.get()),
+            count: parse_count(bytes.count.get())?,
+            attempt: bytes.attempt.get(),
+        })
+    }
+}
+
+impl Entry for SuperFragment {
+    type Bytes = SuperFragmentBytes;
+    fn emit(&self) -> SuperFragmentBytes {
+        SuperFragmentBytes {
+            event: U64::new(self.event.0),
+            fragments: U16::new(self.fragments),
+            missing: U16::new(self.missing),
+            reserved: U32::ZERO,
+        }
+    }
+    fn parse(bytes: &SuperFragmentBytes) -> Result<Self, DecodeError> {
+        Ok(Self {
+            event: EventId(bytes.event.get()),
+            fragments: bytes.fragments.get(),
+            missing: bytes.missing.get(),
+        })
+    }
+}
+
+impl Entry for MissingSource {
+    type Bytes = MissingBytes;
+    fn emit(&self) -> MissingBytes {
+        MissingBytes {
+            source: U32::new(self.source.0),
+            reason: self.reason.code(),
+            reserved: [0; 3],
+        }
+    }
+    fn parse(bytes: &MissingBytes) -> Result<Self, DecodeError> {
+        let reason = MissingReason::from_code(bytes.reason).ok_or(DecodeError::BadValue {
+            field: "missing reason",
+            value: u64::from(bytes.reason),
+        })?;
+        Ok(Self {
+            source: SourceId(bytes.source.get()),
+            reason,
+        })
+    }
+}
+
+impl Entry for ReadoutStatus {
+    type Bytes = ReadoutStatusBytes;
+    fn emit(&self) -> ReadoutStatusBytes {
+        ReadoutStatusBytes {
+            sources: U32::new(self.sources),
+            sources_ended: U32::new(self.sources_ended),
+            buffered_events: U32::new(self.buffered_events),
+            flags: U32::new(u32::from(self.busy)),
+            buffered_bytes: U64::new(self.buffered.0),
+        }
+    }
+    fn parse(bytes: &ReadoutStatusBytes) -> Result<Self, DecodeError> {
+        let flags = bytes.flags.get();
+        if flags > 1 {
+            return Err(DecodeError::BadValue {
+                field: "readout flags",
+                value: u64::from(flags),
+            });
+        }
+        Ok(Self {
+            sources: bytes.sources.get(),
+            sources_ended: bytes.sources_ended.get(),
+            buffered_events: bytes.buffered_events.get(),
+            buffered: ByteCount(bytes.buffered_bytes.get()),
+            busy: flags == 1,
+        })
+    }
+}
+
+impl Entry for Command {
+    type Bytes = CommandBytes;
+    fn emit(&self) -> CommandBytes {
+        CommandBytes {
+            command: *self as u8,
+            reserved: [0; 7],
+        }
+    }
+    fn parse(bytes: &CommandBytes) -> Result<Self, DecodeError> {
+        match bytes.command {
+            1 => Ok(Self::Start),
+            2 => Ok(Self::Stop),
+            3 => Ok(Self::Close),
+            code => Err(DecodeError::BadValue {
+                field: "command",
+                value: u64::from(code),
+            }),
+        }
+    }
+}
+
+impl Entry for Count {
+    type Bytes = CountBytes;
+    fn emit(&self) -> CountBytes {
+        CountBytes {
+            code: U16::new(self.code),
+            reason: U16::new(self.reason),
+            reserved: U32::ZERO,
+            value: U64::new(self.value),
+        }
+    }
+    fn parse(bytes: &CountBytes) -> Result<Self, DecodeError> {
+        Ok(Self {
+            code: bytes.code.get(),
+            reason: bytes.reason.get(),
+            value: bytes.value.get(),
+        })
+    }
+}

@@ -1,0 +1,300 @@
+//! The byte layout of every message head. All fields are little-endian and unaligned; reserved bytes are zero.
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The first two bytes of every message.
+pub const MAGIC: [u8; 2] = *b"SF";
+
+/// The version of the messages. A receiver refuses every other.
+pub const VERSION: u8 = 1;
+
+/// A message head is never longer: what claims to be is refused before anything is allocated.
+pub const MAX_HEAD_BYTES: usize = 4 << 20;
+
+/// The kinds of message, and who sends them to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// RU to EVM, in the channel: n x [`AnnouncementBytes`].
+    Announce = 1,
+    /// BU to EVM, in the channel: [`RequestBytes`], n x [`FinishedBytes`].
+    Request = 2,
+    /// EVM to BU, in the channel: n x [`AssignmentBytes`].
+    Assign = 3,
+    /// EVM to RU, in the channel: n x [`ReleaseBytes`].
+    Release = 4,
+    /// BU to RU, repeatable: n x [`EventRangeBytes`].
+    FragmentRequest = 5,
+    /// RU to BU, repeatable: [`SuperFragmentsBytes`], its three lists, then the payload.
+    SuperFragments = 6,
+    /// RU to EVM, in the channel: [`ReadoutStatusBytes`].
+    ReadoutStatus = 7,
+    /// EVM to any, in the channel: [`CommandBytes`].
+    Command = 8,
+    /// Any to EVM, in the channel: n x [`CountBytes`].
+    Report = 9,
+    /// Any to any: the header alone.
+    Acknowledge = 10,
+    /// EVM to BU, repeatable: [`FenceBytes`].
+    Fence = 11,
+}
+
+impl Kind {
+    /// The kind with this code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => Self::Announce,
+            2 => Self::Request,
+            3 => Self::Assign,
+            4 => Self::Release,
+            5 => Self::FragmentRequest,
+            6 => Self::SuperFragments,
+            7 => Self::ReadoutStatus,
+            8 => Self::Command,
+            9 => Self::Report,
+            10 => Self::Acknowledge,
+            11 => Self::Fence,
+            _ => return None,
+        })
+    }
+}
+
+macro_rules! layout {
+    ($(#[$meta:meta])* $name:ident[$size:literal] { $($(#[$doc:meta])* $field:ident: $kind:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+        #[repr(C)]
+        pub struct $name { $($(#[$doc])* pub $field: $kind,)* }
+
+        const _: () = assert!(size_of::<$name>() == $size);
+    };
+}
+
+layout! {
+    /// The head of every message, 56 bytes.
+    HeaderBytes[56] {
+        /// Offset 0: `"SF"`.
+        magic: [u8; 2],
+        /// Offset 2: [`VERSION`].
+        version: u8,
+        /// Offset 3: [`Kind`].
+        kind: u8,
+        /// Offset 4: bytes of the head, this header included.
+        head_bytes: U32,
+        /// Offset 8: bytes of the payload that follows the head.
+        payload_bytes: U32,
+        /// Offset 12: CRC-32C of the whole head with this field zero.
+        checksum: U32,
+        /// Offset 16: run number.
+        run: U32,
+        /// Offset 20: sender, role in the top byte, index in the low two.
+        sender: U32,
+        /// Offset 24: the sender's session.
+        session: U64,
+        /// Offset 32: number in the channel, 0 outside it.
+        sequence: U64,
+        /// Offset 40: the receiver's channel is received up to here.
+        acknowledged: U64,
+        /// Offset 48: the receiver's session that `acknowledged` speaks of.
+        acknowledged_session: U64,
+    }
+}
+
+layout! {
+    /// An announced event, 16 bytes.
+    AnnouncementBytes[16] {
+        /// Offset 0: event id.
+        event: U64,
+        /// Offset 8: the source's time, ns.
+        time: U64,
+    }
+}
+
+layout! {
+    /// What a builder asks for, 16 bytes; its finished events follow.
+    RequestBytes[16] {
+        /// Offset 0: events.
+        slots: U32,
+        /// Offset 4: zero.
+        reserved: U32,
+        /// Offset 8: bytes.
+        bytes: U64,
+    }
+}
+
+layout! {
+    /// A finished event, 32 bytes.
+    FinishedBytes[32] {
+        /// Offset 0: event id.
+        event: U64,
+        /// Offset 8: payload bytes.
+        bytes: U64,
+        /// Offset 16: fragments.
+        fragments: U32,
+        /// Offset 20: missing sources.
+        missing: U32,
+        /// Offset 24: attempt.
+        attempt: U16,
+        /// Offset 26: `Outcome`.
+        outcome: u8,
+        /// Offset 27: `DropReason`, or 0.
+        reason: u8,
+        /// Offset 28: zero.
+        reserved: U32,
+    }
+}
+
+layout! {
+    /// An assigned event, 24 bytes.
+    AssignmentBytes[24] {
+        /// Offset 0: event id.
+        event: U64,
+        /// Offset 8: trigger time, ns.
+        time: U64,
+        /// Offset 16: byte credit taken.
+        charged: U32,
+        /// Offset 20: attempt, from 1.
+        attempt: U16,
+        /// Offset 22: trigger type.
+        trigger_type: U16,
+    }
+}
+
+layout! {
+    /// A range of ended events, 16 bytes.
+    ReleaseBytes[16] {
+        /// Offset 0: first event id.
+        first: U64,
+        /// Offset 8: how many consecutive ids, at least 1.
+        count: U32,
+        /// Offset 12: `Outcome`.
+        outcome: u8,
+        /// Offset 13: `DropReason`, or 0.
+        reason: u8,
+        /// Offset 14: zero.
+        reserved: U16,
+    }
+}
+
+layout! {
+    /// A range of requested events, 16 bytes.
+    EventRangeBytes[16] {
+        /// Offset 0: first event id.
+        first: U64,
+        /// Offset 8: how many consecutive ids, at least 1.
+        count: U32,
+        /// Offset 12: attempt.
+        attempt: U16,
+        /// Offset 14: zero.
+        reserved: U16,
+    }
+}
+
+layout! {
+    /// The sizes of the three lists that follow, 16 bytes.
+    SuperFragmentsBytes[16] {
+        /// Offset 0: how many [`SuperFragmentBytes`].
+        entries: U32,
+        /// Offset 4: how many [`FragmentBytes`].
+        fragments: U32,
+        /// Offset 8: how many [`MissingBytes`].
+        missing: U32,
+        /// Offset 12: zero.
+        reserved: U32,
+    }
+}
+
+layout! {
+    /// One super-fragment, 16 bytes.
+    SuperFragmentBytes[16] {
+        /// Offset 0: event id.
+        event: U64,
+        /// Offset 8: its fragments in the list of fragments.
+        fragments: U16,
+        /// Offset 10: its missing sources in the list of missing sources.
+        missing: U16,
+        /// Offset 12: zero.
+        reserved: U32,
+    }
+}
+
+layout! {
+    /// One fragment, 24 bytes; its bytes are in the payload. The event file uses the same layout.
+    FragmentBytes[24] {
+        /// Offset 0: source id.
+        source: U32,
+        /// Offset 4: payload bytes.
+        length: U32,
+        /// Offset 8: the source's time, ns.
+        time: U64,
+        /// Offset 16: CRC-32C of the payload, 0 where bit 0 of the flags is clear.
+        checksum: U32,
+        /// Offset 20: bit 0: the checksum is there. Other bits are zero.
+        flags: U32,
+    }
+}
+
+/// Bit 0 of [`FragmentBytes::flags`].
+pub const FRAGMENT_HAS_CHECKSUM: u32 = 1;
+
+layout! {
+    /// One missing source, 8 bytes. The event file uses the same layout.
+    MissingBytes[8] {
+        /// Offset 0: source id.
+        source: U32,
+        /// Offset 4: `MissingReason`.
+        reason: u8,
+        /// Offset 5: zero.
+        reserved: [u8; 3],
+    }
+}
+
+layout! {
+    /// A readout unit's state, 24 bytes.
+    ReadoutStatusBytes[24] {
+        /// Offset 0: sources.
+        sources: U32,
+        /// Offset 4: sources that have ended.
+        sources_ended: U32,
+        /// Offset 8: events held.
+        buffered_events: U32,
+        /// Offset 12: bit 0: busy.
+        flags: U32,
+        /// Offset 16: payload bytes held.
+        buffered_bytes: U64,
+    }
+}
+
+layout! {
+    /// A command, 8 bytes.
+    CommandBytes[8] {
+        /// Offset 0: `Command`.
+        command: u8,
+        /// Offset 1: zero.
+        reserved: [u8; 7],
+    }
+}
+
+layout! {
+    /// One count, 16 bytes.
+    CountBytes[16] {
+        /// Offset 0: which count.
+        code: U16,
+        /// Offset 2: `DropReason`, or 0.
+        reason: U16,
+        /// Offset 4: zero.
+        reserved: U32,
+        /// Offset 8: how many.
+        value: U64,
+    }
+}
+
+layout! {
+    /// A fence, 8 bytes.
+    FenceBytes[8] {
+        /// Offset 0: the session that was given up.
+        session: U64,
+    }
+}

@@ -1,0 +1,242 @@
+//! Round trips of every kind, and refusal of everything else.
+
+use super::*;
+use crate::{MissingReason, SourceId};
+use bytes::Bytes;
+use proptest::prelude::*;
+
+fn header() -> impl Strategy<Value = Header> {
+    (any::<u32>(), 0..3_u16, 1..u64::MAX, any::<[u64; 3]>()).prop_map(|(run, index, session, numbers)| {
+        Header {
+            run: RunNumber(run),
+            sender: NodeId::builder(index),
+            session: SessionId(session),
+            sequence: numbers[0],
+            acknowledged: numbers[1],
+            acknowledged_session: SessionId(numbers[2]),
+        }
+    })
+}
+
+fn ending() -> impl Strategy<Value = (Outcome, Option<DropReason>)> {
+    prop_oneof![
+        Just((Outcome::Stored, None)),
+        Just((Outcome::Rejected, None)),
+        prop::sample::select(DropReason::ALL).prop_map(|reason| (Outcome::Dropped, Some(reason))),
+    ]
+}
+
+fn finished() -> impl Strategy<Value = Finished> {
+    (
+        any::<u64>(),
+        any::<u16>(),
+        ending(),
+        any::<u64>(),
+        any::<[u32; 2]>(),
+    )
+        .prop_map(|(event, attempt, (outcome, reason), bytes, counts)| Finished {
+            event: EventId(event),
+            attempt,
+            outcome,
+            reason,
+            bytes: ByteCount(bytes),
+            fragments: counts[0],
+            missing: counts[1],
+        })
+}
+
+fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
+    let fragment = (
+        any::<u32>(),
+        any::<u64>(),
+        any::<Option<u32>>(),
+        prop::collection::vec(any::<u8>(), 0..40),
+    );
+    let missing = (any::<u32>(), prop::sample::select(MissingReason::ALL));
+    let one = (
+        any::<u64>(),
+        prop::collection::vec(fragment, 0..4),
+        prop::collection::vec(missing, 0..3),
+    );
+    prop::collection::vec(one, 0..5).prop_map(|parts| {
+        let mut all = SuperFragments::default();
+        for (event, fragments, missing) in parts {
+            let event = EventId(event);
+            all.entries.push(SuperFragment {
+                event,
+                fragments: fragments.len() as u16,
+                missing: missing.len() as u16,
+            });
+            all.fragments.extend(
+                fragments
+                    .into_iter()
+                    .map(|(source, time, checksum, payload)| Fragment {
+                        event,
+                        source: SourceId(source),
+                        time: Timestamp(time),
+                        checksum,
+                        payload: Bytes::from(payload),
+                    }),
+            );
+            all.missing
+                .extend(missing.into_iter().map(|(source, reason)| MissingSource {
+                    source: SourceId(source),
+                    reason,
+                }));
+        }
+        all
+    })
+}
+
+fn body() -> impl Strategy<Value = Body<Bytes>> {
+    let announcements = prop::collection::vec(any::<[u64; 2]>(), 0..9).prop_map(|list| {
+        let entry = |[event, time]: [u64; 2]| Announcement {
+            event: EventId(event),
+            time: Timestamp(time),
+        };
+        Body::Announce(list.into_iter().map(entry).collect())
+    });
+    let request = (
+        any::<u32>(),
+        any::<u64>(),
+        prop::collection::vec(finished(), 0..5),
+    )
+        .prop_map(|(slots, bytes, finished)| {
+            Body::Request(Request {
+                slots,
+                bytes: ByteCount(bytes),
+                finished,
+            })
+        });
+    let assign =
+        prop::collection::vec((any::<[u64; 2]>(), any::<[u16; 2]>(), any::<u32>()), 0..5).prop_map(|list| {
+            let entry =
+                |([event, time], [trigger_type, attempt], charged): ([u64; 2], [u16; 2], u32)| Assignment {
+                    event: EventId(event),
+                    time: Timestamp(time),
+                    trigger_type: TriggerType(trigger_type),
+                    attempt,
+                    charged,
+                };
+            Body::Assign(list.into_iter().map(entry).collect())
+        });
+    let release = prop::collection::vec((any::<u64>(), 1..u32::MAX, ending()), 0..5).prop_map(|list| {
+        let entry = |(first, count, (outcome, reason))| Release {
+            first: EventId(first),
+            count,
+            outcome,
+            reason,
+        };
+        Body::Release(list.into_iter().map(entry).collect())
+    });
+    let ranges = prop::collection::vec((any::<u64>(), 1..u32::MAX, any::<u16>()), 0..5).prop_map(|list| {
+        let entry = |(first, count, attempt): (u64, u32, u16)| EventRange {
+            first: EventId(first),
+            count,
+            attempt,
+        };
+        Body::FragmentRequest(list.into_iter().map(entry).collect())
+    });
+    let status = (any::<[u32; 3]>(), any::<u64>(), any::<bool>()).prop_map(|(counts, buffered, busy)| {
+        Body::ReadoutStatus(ReadoutStatus {
+            sources: counts[0],
+            sources_ended: counts[1],
+            buffered_events: counts[2],
+            buffered: ByteCount(buffered),
+            busy,
+        })
+    });
+    let report = prop::collection::vec((any::<[u16; 2]>(), any::<u64>()), 0..5).prop_map(|list| {
+        let entry = |([code, reason], value): ([u16; 2], u64)| Count { code, reason, value };
+        Body::Report(list.into_iter().map(entry).collect())
+    });
+    prop_oneof![
+        announcements,
+        request,
+        assign,
+        release,
+        ranges,
+        super_fragments().prop_map(Body::SuperFragments),
+        status,
+        prop::sample::select(&[Command::Start, Command::Stop, Command::Close][..]).prop_map(Body::Command),
+        report,
+        Just(Body::Acknowledge),
+        any::<u64>().prop_map(|session| Body::Fence(SessionId(session))),
+    ]
+}
+
+fn encode(message: Message<Bytes>) -> (Vec<u8>, Bytes) {
+    let (mut head, mut payload) = (Vec::new(), Vec::new());
+    message.encode(&mut head, |piece| payload.extend_from_slice(&piece));
+    (head, Bytes::from(payload))
+}
+
+proptest! {
+    #[test]
+    fn every_message_survives_encoding(header in header(), body in body()) {
+        let message = Message { header, body };
+        let (head, mut payload) = encode(message.clone());
+        prop_assert_eq!(Message::decode(&head, &mut payload), Ok(message));
+    }
+
+    #[test]
+    fn a_flipped_bit_is_noticed(header in header(), body in body(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        let (mut head, mut payload) = encode(Message { header, body });
+        let at = at.index(head.len());
+        head[at] ^= 1 << bit;
+        prop_assert!(Message::decode(&head, &mut payload).is_err());
+    }
+
+    #[test]
+    fn a_truncated_message_is_noticed(header in header(), body in body(), at in any::<prop::sample::Index>()) {
+        let (head, payload) = encode(Message { header, body });
+        let at = at.index(head.len());
+        prop_assert!(Message::<Bytes>::decode(&head[..at], &mut payload.clone()).is_err());
+        if !payload.is_empty() {
+            let short = payload.len() - 1;
+            prop_assert!(Message::<Bytes>::decode(&head, &mut payload.slice(..short)).is_err());
+        }
+    }
+
+    #[test]
+    fn random_bytes_never_panic(head in prop::collection::vec(any::<u8>(), 0..300), payload in prop::collection::vec(any::<u8>(), 0..30)) {
+        let _ = Message::<Bytes>::decode(&head, &mut Bytes::from(payload));
+    }
+}
+
+#[test]
+fn payload_may_arrive_in_the_pieces_it_was_sent_in() {
+    let message = Message {
+        header: Header {
+            run: RunNumber(1),
+            sender: NodeId::readout(2),
+            session: SessionId(3),
+            sequence: 0,
+            acknowledged: 0,
+            acknowledged_session: SessionId(0),
+        },
+        body: Body::SuperFragments(SuperFragments {
+            entries: vec![SuperFragment {
+                event: EventId(7),
+                fragments: 3,
+                missing: 0,
+            }],
+            fragments: [&b"first"[..], b"", b"third"]
+                .iter()
+                .enumerate()
+                .map(|(source, bytes)| Fragment {
+                    event: EventId(7),
+                    source: SourceId(source as u32),
+                    time: Timestamp(9),
+                    checksum: None,
+                    payload: Bytes::copy_from_slice(bytes),
+                })
+                .collect(),
+            missing: vec![],
+        }),
+    };
+    let mut head = Vec::new();
+    let mut pieces = std::collections::VecDeque::new();
+    message.clone().encode(&mut head, |piece| pieces.push_back(piece));
+    assert_eq!(Message::decode(&head, &mut pieces), Ok(message));
+}

@@ -1,0 +1,136 @@
+//! The names in every ledger: how an event ended, why something was dropped, why a source is missing.
+//!
+//! Codes are stable: they are in messages and files. Names are what JSON, tables and documents print.
+
+use std::fmt;
+
+macro_rules! coded_enum {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$doc])* $variant = $code,)* }
+
+        impl $name {
+            /// Every value, in code order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The stable code in messages and files.
+            #[must_use]
+            pub const fn code(self) -> u8 {
+                self as u8
+            }
+
+            /// The value with this code.
+            #[must_use]
+            pub const fn from_code(code: u8) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// The name in JSON, tables and documents.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+coded_enum! {
+    /// How a builder's work on an event ended.
+    Outcome {
+        /// Accepted by the filter and stored.
+        Stored = 1, "stored";
+        /// Rejected by the filter.
+        Rejected = 2, "rejected";
+        /// Given up, for the [`DropReason`] that stands beside it.
+        Dropped = 3, "dropped";
+        /// Returned to the event manager unbuilt, to be assigned again; not a final outcome.
+        GivenBack = 4, "given_back";
+    }
+}
+
+coded_enum! {
+    /// Why a fragment or an event was dropped. The first group counts fragments at a readout unit, the second
+    /// counts events at the event manager.
+    DropReason {
+        /// Fragment: this source had already delivered this event id.
+        Duplicate = 1, "duplicate";
+        /// Fragment: its event was already built and released, or had been answered without this source.
+        Late = 2, "late";
+        /// Fragment: no trigger and no request came for its event id within the orphan time.
+        UnknownEvent = 3, "unknown_event";
+        /// Fragment: larger than the configured maximum.
+        TooLarge = 4, "too_large";
+        /// Fragment: from a source that this readout unit does not read.
+        UnknownSource = 5, "unknown_source";
+        /// Fragment: its checksum does not match its content.
+        Corrupt = 6, "corrupt";
+        /// Fragment: still buffered when the run closed, its event never triggered.
+        NeverTriggered = 7, "never_triggered";
+        /// Fragment: its event was dropped; the event's own reason says why.
+        EventDropped = 8, "event_dropped";
+        /// Fragment: not sent with its event, which was built without it.
+        NotBuilt = 9, "not_built";
+
+        /// Event: required sources were missing when its time ran out, and the policy is to drop.
+        Incomplete = 32, "incomplete";
+        /// Event: every builder that tried it ran out of memory.
+        BuilderOutOfMemory = 33, "builder_out_of_memory";
+        /// Event: the builders it was assigned to died more often than the configured number of attempts.
+        BuilderLost = 34, "builder_lost";
+        /// Event: unfinished when the time to drain after a stop had passed.
+        Stopped = 35, "stopped";
+        /// Event: the content check found bytes that its sources did not send.
+        ContentMismatch = 36, "content_mismatch";
+        /// Event: the output could not store it.
+        StorageFailed = 37, "storage_failed";
+    }
+}
+
+coded_enum! {
+    /// Why a source has no fragment in an event.
+    MissingReason {
+        /// The source had sent nothing for this event when its time ran out.
+        SourceSilent = 1, "source_silent";
+        /// The source had ended before this event.
+        SourceEnded = 2, "source_ended";
+        /// The source did send a fragment, which the readout unit refused (too large or corrupt).
+        FragmentRefused = 3, "fragment_refused";
+        /// The source's readout unit did not answer in time.
+        ReadoutSilent = 4, "readout_silent";
+        /// The source's readout unit was not connected.
+        ReadoutLost = 5, "readout_lost";
+        /// The source's readout unit restarted and lost what it held.
+        ReadoutRestarted = 6, "readout_restarted";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn codes_round_trip_and_names_are_distinct() {
+        for reason in DropReason::ALL {
+            assert_eq!(DropReason::from_code(reason.code()), Some(*reason));
+        }
+        for reason in MissingReason::ALL {
+            assert_eq!(MissingReason::from_code(reason.code()), Some(*reason));
+        }
+        let names: BTreeSet<_> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+        assert_eq!(names.len(), DropReason::ALL.len());
+        assert_eq!(DropReason::from_code(0), None);
+        assert_eq!(MissingReason::from_code(255), None);
+    }
+}
