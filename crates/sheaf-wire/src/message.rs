@@ -91,6 +91,18 @@ pub struct Request {
     pub bytes: ByteCount,
     /// The events that ended here since the last request, in the order in which they ended.
     pub finished: Vec<Finished>,
+    /// For finished events built without any answer of a readout unit: which, so that the readout unit can book the
+    /// fragments that it still holds as not built.
+    pub absent: Vec<AbsentReadout>,
+}
+
+/// A readout unit that had no part in a finished event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AbsentReadout {
+    /// The event.
+    pub event: EventId,
+    /// The readout unit's index.
+    pub readout: u16,
 }
 
 /// An event that ended at a builder.
@@ -192,12 +204,10 @@ pub struct ReadoutStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Command {
-    /// Sources may send.
+    /// Every expected node is there: sources may send.
     Start = 1,
-    /// Sources stop; what was triggered is still built.
-    Stop = 2,
-    /// Every trigger has ended: report the books and close.
-    Close = 3,
+    /// Every trigger has ended: sources stop, the node reports its books and closes.
+    Close = 2,
 }
 
 /// One number of a node's books: which count, of which reason (0 where the count has none), and its value.

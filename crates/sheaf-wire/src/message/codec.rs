@@ -1,13 +1,14 @@
 //! Bytes to messages and back.
 
 use super::layout::{
-    AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, EventRangeBytes, FRAGMENT_HAS_CHECKSUM,
-    FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, MissingBytes,
-    ReadoutStatusBytes, ReleaseBytes, RequestBytes, SuperFragmentBytes, SuperFragmentsBytes, VERSION,
+    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, EventRangeBytes,
+    FRAGMENT_HAS_CHECKSUM, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, Kind, MAGIC,
+    MAX_HEAD_BYTES, MissingBytes, ReadoutStatusBytes, ReleaseBytes, RequestBytes, SuperFragmentBytes,
+    SuperFragmentsBytes, VERSION,
 };
 use super::{
-    Announcement, Assignment, Body, Command, Count, EventRange, Finished, Header, Message, ReadoutStatus,
-    Release, Request, SuperFragments,
+    AbsentReadout, Announcement, Assignment, Body, Command, Count, EventRange, Finished, Header, Message,
+    ReadoutStatus, Release, Request, SuperFragments,
 };
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{
@@ -117,7 +118,7 @@ impl PayloadSource<bytes::Bytes> for std::collections::VecDeque<bytes::Bytes> {
 
 /// A fixed-size entry of a message head.
 trait Entry: Sized {
-    type Bytes: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned;
+    type Bytes: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + 'static;
     fn emit(&self) -> Self::Bytes;
     fn parse(bytes: &Self::Bytes) -> Result<Self, DecodeError>;
 }
@@ -135,11 +136,14 @@ impl<P: Payload> Message<P> {
             Body::Request(request) => {
                 let fixed = RequestBytes {
                     slots: U32::new(request.slots),
-                    reserved: U32::ZERO,
+                    finished: count(request.finished.len()),
                     bytes: U64::new(request.bytes.0),
+                    absent: count(request.absent.len()),
+                    reserved: U32::ZERO,
                 };
                 head.extend_from_slice(fixed.as_bytes());
                 emit_all(head, &request.finished);
+                emit_all(head, &request.absent);
             }
             Body::Assign(entries) => emit_all(head, &entries),
             Body::Release(entries) => emit_all(head, &entries),
@@ -182,14 +186,7 @@ impl<P: Payload> Message<P> {
         }
         let body = match kind {
             Kind::Announce => Body::Announce(parse_all(body_bytes)?),
-            Kind::Request => {
-                let (fixed, rest) = split::<RequestBytes>(body_bytes)?;
-                Body::Request(Request {
-                    slots: fixed.slots.get(),
-                    bytes: ByteCount(fixed.bytes.get()),
-                    finished: parse_all(rest)?,
-                })
-            }
+            Kind::Request => Body::Request(parse_request(body_bytes)?),
             Kind::Assign => Body::Assign(parse_all(body_bytes)?),
             Kind::Release => Body::Release(parse_all(body_bytes)?),
             Kind::FragmentRequest => Body::FragmentRequest(parse_all(body_bytes)?),
@@ -344,8 +341,31 @@ fn parse_one<E: Entry>(bytes: &[u8]) -> Result<E, DecodeError> {
     }
 }
 
+fn parse_list<E: Entry>(bytes: &[u8], count: u32) -> Result<(Vec<E>, &[u8]), DecodeError> {
+    let (entries, rest) = split_list::<E::Bytes>(bytes, count)?;
+    Ok((entries.iter().map(E::parse).collect::<Result<_, _>>()?, rest))
+}
+
+fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
+    let (fixed, rest) = split::<RequestBytes>(bytes)?;
+    let (finished, rest) = parse_list(rest, fixed.finished.get())?;
+    let (absent, rest) = parse_list(rest, fixed.absent.get())?;
+    match rest.len() {
+        0 => Ok(Request {
+            slots: fixed.slots.get(),
+            bytes: ByteCount(fixed.bytes.get()),
+            finished,
+            absent,
+        }),
+        extra => Err(DecodeError::TrailingBytes(extra)),
+    }
+}
+
+fn count(length: usize) -> U32 {
+    U32::new(u32::try_from(length).unwrap_or(u32::MAX))
+}
+
 fn emit_super_fragments_head<P: Payload>(head: &mut Vec<u8>, parts: &SuperFragments<P>) {
-    let count = |length: usize| U32::new(u32::try_from(length).unwrap_or(u32::MAX));
     let sizes = SuperFragmentsBytes {
         entries: count(parts.entries.len()),
         fragments: count(parts.fragments.len()),
@@ -514,6 +534,23 @@ impl Entry for Announcement {
         Ok(Self {
             event: EventId(bytes.event.get()),
             time: Timestamp(bytes.time.get()),
+        })
+    }
+}
+
+impl Entry for AbsentReadout {
+    type Bytes = AbsentReadoutBytes;
+    fn emit(&self) -> AbsentReadoutBytes {
+        AbsentReadoutBytes {
+            event: U64::new(self.event.0),
+            readout: U16::new(self.readout),
+            reserved: [0; 6],
+        }
+    }
+    fn parse(bytes: &AbsentReadoutBytes) -> Result<Self, DecodeError> {
+        Ok(Self {
+            event: EventId(bytes.event.get()),
+            readout: bytes.readout.get(),
         })
     }
 }
@@ -695,8 +732,7 @@ impl Entry for Command {
     fn parse(bytes: &CommandBytes) -> Result<Self, DecodeError> {
         match bytes.command {
             1 => Ok(Self::Start),
-            2 => Ok(Self::Stop),
-            3 => Ok(Self::Close),
+            2 => Ok(Self::Close),
             code => Err(DecodeError::BadValue {
                 field: "command",
                 value: u64::from(code),

@@ -18,7 +18,7 @@ pub const MAX_HEAD_BYTES: usize = 4 << 20;
 pub enum Kind {
     /// RU to EVM, in the channel: n x [`AnnouncementBytes`].
     Announce = 1,
-    /// BU to EVM, in the channel: [`RequestBytes`], n x [`FinishedBytes`].
+    /// BU to EVM, in the channel: [`RequestBytes`], n x [`FinishedBytes`], m x [`AbsentReadoutBytes`].
     Request = 2,
     /// EVM to BU, in the channel: n x [`AssignmentBytes`].
     Assign = 3,
@@ -113,14 +113,30 @@ layout! {
 }
 
 layout! {
-    /// What a builder asks for, 16 bytes; its finished events follow.
-    RequestBytes[16] {
+    /// What a builder asks for, 24 bytes; its finished events and absent readout units follow.
+    RequestBytes[24] {
         /// Offset 0: events.
         slots: U32,
-        /// Offset 4: zero.
-        reserved: U32,
+        /// Offset 4: how many [`FinishedBytes`].
+        finished: U32,
         /// Offset 8: bytes.
         bytes: U64,
+        /// Offset 16: how many [`AbsentReadoutBytes`].
+        absent: U32,
+        /// Offset 20: zero.
+        reserved: U32,
+    }
+}
+
+layout! {
+    /// A readout unit that had no part in a finished event, 16 bytes.
+    AbsentReadoutBytes[16] {
+        /// Offset 0: event id.
+        event: U64,
+        /// Offset 8: the readout unit's index.
+        readout: U16,
+        /// Offset 10: zero.
+        reserved: [u8; 6],
     }
 }
 

@@ -96,16 +96,24 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         };
         Body::Announce(list.into_iter().map(entry).collect())
     });
+    let absent = prop::collection::vec((any::<u64>(), any::<u16>()), 0..3);
     let request = (
         any::<u32>(),
         any::<u64>(),
         prop::collection::vec(finished(), 0..5),
+        absent,
     )
-        .prop_map(|(slots, bytes, finished)| {
+        .prop_map(|(slots, bytes, finished, absent)| {
+            let entry = |(event, readout)| AbsentReadout {
+                event: EventId(event),
+                readout,
+            };
+            let absent = absent.into_iter().map(entry).collect();
             Body::Request(Request {
                 slots,
                 bytes: ByteCount(bytes),
                 finished,
+                absent,
             })
         });
     let assign =
@@ -158,7 +166,7 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         ranges,
         super_fragments().prop_map(Body::SuperFragments),
         status,
-        prop::sample::select(&[Command::Start, Command::Stop, Command::Close][..]).prop_map(Body::Command),
+        prop::sample::select(&[Command::Start, Command::Close][..]).prop_map(Body::Command),
         report,
         Just(Body::Acknowledge),
         any::<u64>().prop_map(|session| Body::Fence(SessionId(session))),
