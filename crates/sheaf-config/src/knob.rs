@@ -1,0 +1,186 @@
+//! What one knob is, and the macros by which one definition makes its struct field, its default, its parser, its
+//! range check and its row in the reference page.
+
+use crate::codec::Refusal;
+use toml::de::DeValue;
+
+/// What is said about a knob, apart from its value.
+#[derive(Clone, Copy)]
+pub(crate) struct Knob {
+    /// The key in the file, with its unit.
+    pub(crate) key: &'static str,
+    /// The lines of its documentation.
+    pub(crate) meaning: &'static [&'static str],
+    /// The command-line flag that sets it, if one does.
+    pub(crate) flag: Option<&'static str>,
+    /// The kind of value, for the reference page.
+    pub(crate) type_name: fn() -> String,
+    /// What is accepted, in words that finish the sentence "this should be ...".
+    pub(crate) expected: fn() -> String,
+    /// The limits alone, for the reference page.
+    pub(crate) limits: fn() -> String,
+}
+
+impl Knob {
+    /// The documentation as one paragraph.
+    pub(crate) fn paragraph(&self) -> String {
+        paragraph(self.meaning)
+    }
+}
+
+/// Joins documentation lines, each with the blank that `///` leaves in front.
+pub(crate) fn paragraph(lines: &[&str]) -> String {
+    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// A table of the file. [`section!`] implements it; nothing else should.
+pub(crate) trait Section {
+    /// The table's name in the file: `source.replay`.
+    fn path(&self) -> &'static str;
+    /// The lines of its documentation.
+    fn meaning(&self) -> &'static [&'static str];
+    /// Its knobs, in the order of the reference page.
+    fn knobs(&self) -> &'static [Knob];
+    /// Sets the knob `key` from a value of a file. A refused value leaves the knob as it was.
+    fn read(&mut self, key: &str, value: &DeValue<'_>) -> Result<(), Refusal>;
+    /// Whether the knob's value is within its limits.
+    fn accepts(&self, key: &str) -> bool;
+    /// The knob's value as TOML; `None` where it is not set and has no way to be written.
+    fn write(&self, key: &str) -> Option<String>;
+}
+
+/// Declares a table of the file: the struct, its `Default`, and its [`Section`].
+///
+/// A knob reads `field: Type = default, "key", codec;` with `flag "--name"` where the command line has a flag for it.
+macro_rules! section {
+    (
+        $(#[doc = $about:literal])*
+        $name:ident $path:literal {
+            $(
+                $(#[doc = $doc:literal])*
+                $field:ident: $type:ty = $default:expr, $key:literal, $codec:expr $(, flag $flag:literal)?;
+            )*
+        }
+        $(nested { $( $(#[doc = $nested_doc:literal])* $nested:ident: $nested_type:ty; )* })?
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name {
+            $(
+                $(#[doc = $doc])*
+                pub $field: $type,
+            )*
+            $($(
+                $(#[doc = $nested_doc])*
+                pub $nested: $nested_type,
+            )*)?
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $($field: $default,)*
+                    $($($nested: <$nested_type>::default(),)*)?
+                }
+            }
+        }
+
+        impl $crate::knob::Section for $name {
+            fn path(&self) -> &'static str {
+                $path
+            }
+
+            fn meaning(&self) -> &'static [&'static str] {
+                &[$($about),*]
+            }
+
+            fn knobs(&self) -> &'static [$crate::knob::Knob] {
+                use $crate::codec::Codec;
+                &[$($crate::knob::Knob {
+                    key: $key,
+                    meaning: &[$($doc),*],
+                    flag: $crate::knob::section!(@flag $($flag)?),
+                    type_name: || $crate::codec::of::<$type, _>($codec).type_name(),
+                    expected: || $crate::codec::of::<$type, _>($codec).expected(),
+                    limits: || $crate::codec::of::<$type, _>($codec).limits(),
+                },)*]
+            }
+
+            fn read(
+                &mut self,
+                key: &str,
+                value: &toml::de::DeValue<'_>,
+            ) -> Result<(), $crate::codec::Refusal> {
+                use $crate::codec::Codec;
+                match key {
+                    $($key => self.$field = $codec.read(value)?,)*
+                    _ => unreachable!("the caller looked {key} up in knobs()"),
+                }
+                Ok(())
+            }
+
+            fn accepts(&self, key: &str) -> bool {
+                use $crate::codec::Codec;
+                match key {
+                    $($key => $codec.accepts(&self.$field),)*
+                    _ => unreachable!("the caller looked {key} up in knobs()"),
+                }
+            }
+
+            fn write(&self, key: &str) -> Option<String> {
+                use $crate::codec::Codec;
+                match key {
+                    $($key => $codec.write(&self.$field),)*
+                    _ => unreachable!("the caller looked {key} up in knobs()"),
+                }
+            }
+        }
+    };
+    (@flag) => { None };
+    (@flag $flag:literal) => { Some($flag) };
+}
+pub(crate) use section;
+
+/// A knob's value that is one word of a closed list.
+pub(crate) trait Choice: Copy + PartialEq + 'static {
+    /// Every value, its word in the file, and what it means.
+    const WORDS: &'static [(Self, &'static str, &'static [&'static str])];
+}
+
+/// Declares an enum whose variants are words in the file.
+macro_rules! choice {
+    (
+        $(#[doc = $about:literal])*
+        $name:ident {
+            $( $(#[doc = $doc:literal])* $variant:ident = $word:literal, )*
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $( $(#[doc = $doc])* $variant, )*
+        }
+
+        impl $crate::knob::Choice for $name {
+            const WORDS: &'static [(Self, &'static str, &'static [&'static str])] =
+                &[$((Self::$variant, $word, &[$($doc),*]),)*];
+        }
+
+        impl std::fmt::Display for $name {
+            /// The word in the file.
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self { $(Self::$variant => $word,)* })
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::UnknownWord;
+
+            /// The value of a word, for command-line flags.
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                $crate::codec::choose(word).ok_or_else(|| $crate::UnknownWord::of::<Self>(word))
+            }
+        }
+    };
+}
+pub(crate) use choice;

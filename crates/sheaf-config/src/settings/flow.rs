@@ -1,0 +1,93 @@
+//! The roles that events pass: readout units, builder units, the event manager; and what becomes of incomplete events.
+
+use super::{GIB, HOUR, KIB, MAX_NODES, MIB, TIB};
+use crate::codec::{bytes, milliseconds, pick, switch, whole, zero_is_none};
+use crate::knob::{choice, section};
+use sheaf_wire::{ByteCount, Nanos};
+
+/// The shortest timeout that an operating system's timers keep well enough.
+const SHORTEST: Nanos = Nanos::from_micros(100);
+
+section! {
+    /// Readout units: they merge the fragments of their sources and hold them until the event is done.
+    Readout "readout" {
+        /// How many readout units there are. Where `[[node]]` tables exist they say it, and this may be left out.
+        count: u16 = 4, "count", whole(1, MAX_NODES), flag "--readouts";
+        /// The payload that one readout unit holds at most. A full buffer holds the sources back.
+        buffer: ByteCount = ByteCount(8 * MIB), "buffer_bytes", bytes(64 * KIB, TIB);
+        /// The events that one readout unit holds fragments of at most.
+        buffer_events: u32 = 16_384, "buffer_events", whole(16, 1 << 24);
+        /// How long a readout unit waits for a silent source, from when the event was requested or, if later, first
+        /// seen. Then it answers with that source marked missing. Not used with the policy `wait`.
+        merge_timeout: Nanos = Nanos::from_millis(200), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// How long fragments of an event that nobody triggered or requested are kept. Then they are dropped and
+        /// counted as orphans.
+        orphan_timeout: Nanos = Nanos::from_secs(10), "orphan_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// How many new event ids at most wait to be announced to the event manager in one message, with the trigger
+        /// modes `source` and `seen`.
+        announce_events: u32 = 256, "announce_events", whole(1, 65_536);
+    }
+}
+
+section! {
+    /// Builder units: they gather one super-fragment per readout unit into an event.
+    Builder "builder" {
+        /// How many builder units there are. Where `[[node]]` tables exist they say it, and this may be left out.
+        count: u16 = 4, "count", whole(1, MAX_NODES), flag "--builders";
+        /// How many events one builder unit has under construction at most.
+        slots: u32 = 512, "slots", whole(1, 1 << 20);
+        /// The payload of events under construction in one builder unit at most.
+        memory: ByteCount = ByteCount(256 * MIB), "memory_bytes", bytes(MIB, TIB);
+        /// How long a builder unit waits for the fragments of an event, from its assignment. Then the event ends
+        /// incomplete. Not used with the policy `wait`.
+        event_timeout: Nanos = Nanos::from_secs(2), "event_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// How long a builder unit waits for the answer of a readout unit before it asks again.
+        request_retry: Nanos = Nanos::from_millis(500), "request_retry_ms", milliseconds(SHORTEST, HOUR);
+        /// Whether builder units check the content of every fragment: its checksum, and the pattern of emulated
+        /// sources.
+        check_content: bool = false, "check_content", switch();
+    }
+}
+
+choice! {
+    /// What becomes of an event that lacks a required source.
+    IncompletePolicy {
+        /// it waits, for ever if need be
+        Wait = "wait",
+        /// it times out and is stored, with the list of missing sources and the reasons
+        Store = "store",
+        /// it times out and is dropped, counted by reason
+        Drop = "drop",
+    }
+}
+
+section! {
+    /// Incomplete events.
+    Incomplete "incomplete" {
+        /// What becomes of an event that lacks a required source.
+        policy: IncompletePolicy = IncompletePolicy::Store, "policy", pick();
+    }
+}
+
+section! {
+    /// The event manager: it owns the trigger stream and gives events to builder units.
+    Manager "manager" {
+        /// How many consecutive events a builder unit gets at a time. More make fewer and fuller messages; fewer spread
+        /// a burst better.
+        batch_events: u32 = 32, "batch_events", whole(1, 4_096);
+        /// How many builder units are tried for one event. When the last of them fails, the event is dropped and
+        /// counted.
+        max_attempts: u16 = 3, "max_attempts", whole(1, 1_000);
+        /// How many bytes of a builder's memory an event is expected to take. 0: learned from the events that were
+        /// built.
+        expected_event: Option<ByteCount> = None, "expected_event_bytes", zero_is_none(bytes(1, 64 * GIB));
+        /// How long the event manager waits at the start until all nodes are there. Then the run fails and the missing
+        /// nodes are named.
+        start_timeout: Nanos = Nanos::from_secs(10), "start_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// How long the events in flight may take to end after the last trigger. Then they are dropped and counted.
+        stop_timeout: Nanos = Nanos::from_secs(10), "stop_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// After how long without any message a node is held for dead. The events of a dead builder unit are given to
+        /// others.
+        peer_timeout: Nanos = Nanos::from_secs(3), "peer_timeout_ms", milliseconds(SHORTEST, HOUR);
+    }
+}

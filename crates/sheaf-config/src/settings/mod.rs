@@ -1,0 +1,26 @@
+//! The tables of the file. Each knob is defined here and nowhere else.
+
+mod flow;
+mod network;
+mod node;
+mod run;
+mod source;
+
+pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
+pub use network::{Protocol, Transport, TransportKind};
+pub use node::Node;
+pub use run::{Filter, FilterKind, Output, OutputKind, Run, Sync, Trigger, TriggerMode};
+pub use source::{Content, Emulated, Pacing, Replay, SizeModel, Source, SourceKind};
+
+/// The longest accepted time of a timeout.
+pub(crate) const HOUR: sheaf_wire::Nanos = sheaf_wire::Nanos::from_secs(3_600);
+/// Bounds of lists and counts that make no sense beyond, so that a slip of the finger is noticed.
+pub(crate) const MAX_SOURCES: u64 = 65_536;
+/// The most readout units, and the most builder units.
+pub(crate) const MAX_NODES: u64 = 4_096;
+pub(crate) const KIB: u64 = 1 << 10;
+pub(crate) const MIB: u64 = 1 << 20;
+pub(crate) const GIB: u64 = 1 << 30;
+pub(crate) const TIB: u64 = 1 << 40;
+/// The largest integer that a TOML file can hold.
+pub(crate) const MAX_INTEGER: u64 = i64::MAX as u64;

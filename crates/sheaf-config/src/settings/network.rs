@@ -1,0 +1,54 @@
+//! How nodes talk: the transport and the messages.
+
+use super::{GIB, HOUR, KIB, MIB, TIB};
+use crate::codec::{bytes, milliseconds, pick, whole, zero_is_none};
+use crate::knob::{choice, section};
+use sheaf_wire::{ByteCount, Nanos};
+
+choice! {
+    /// How messages travel.
+    TransportKind {
+        /// through memory, between nodes of one process
+        Memory = "memory",
+        /// over TCP, between processes and hosts
+        Tcp = "tcp",
+    }
+}
+
+section! {
+    /// The transport: how messages travel between nodes.
+    Transport "transport" {
+        /// How messages travel.
+        kind: TransportKind = TransportKind::Memory, "kind", pick(), flag "--transport";
+        /// How many bytes wait for one peer at most. A full queue holds the sender back.
+        queue: ByteCount = ByteCount(8 * MIB), "queue_bytes", bytes(64 * KIB, 64 * GIB);
+        /// How many frames wait for one peer at most.
+        queue_frames: u32 = 1_024, "queue_frames", whole(2, 1 << 20);
+        /// The largest frame that is sent or accepted. A peer that announces a larger one is cut off.
+        max_frame: ByteCount = ByteCount(64 * MIB), "max_frame_bytes", bytes(64 * KIB, GIB);
+        /// The size of one block of the receive memory. Frames up to this size are received without an allocation.
+        block: ByteCount = ByteCount(256 * KIB), "block_bytes", bytes(4 * KIB, GIB);
+        /// The receive memory of one node: a multiple of `block_bytes`. A node that has filled it stops reading.
+        receive: ByteCount = ByteCount(64 * MIB), "receive_bytes", bytes(64 * KIB, TIB);
+        /// The send buffer of a socket. 0: what the operating system chooses.
+        send_buffer: Option<ByteCount> = None, "send_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
+        /// The receive buffer of a socket. 0: what the operating system chooses.
+        receive_buffer: Option<ByteCount> = None, "receive_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
+    }
+}
+
+section! {
+    /// The protocol: how much a message holds, and when silence becomes a reason to act.
+    Protocol "protocol" {
+        /// The payload at which a readout unit closes a message of super-fragments. A super-fragment that is larger
+        /// travels alone.
+        message: ByteCount = ByteCount(64 * KIB), "message_bytes", bytes(KIB, 256 * MIB);
+        /// How many super-fragments are in one message at most.
+        message_events: u32 = 256, "message_events", whole(1, 16_384);
+        /// After how long without other messages a node tells its peers that it lives.
+        heartbeat: Nanos = Nanos::from_millis(200), "heartbeat_ms",
+            milliseconds(Nanos::from_millis(1), HOUR);
+        /// After how long without an acknowledgement a message is sent again.
+        retransmit: Nanos = Nanos::from_millis(200), "retransmit_ms", milliseconds(Nanos::from_millis(1), HOUR);
+    }
+}

@@ -1,0 +1,32 @@
+//! The nodes of a system that is spread over hosts.
+
+use crate::codec::{address, id_list, maybe, name, pick};
+use crate::knob::{Choice, section};
+use sheaf_wire::{Role, SourceId};
+
+impl Choice for Role {
+    const WORDS: &'static [(Self, &'static str, &'static [&'static str])] = &[
+        (Self::Manager, "manager", &["the event manager; there is one"]),
+        (Self::Readout, "readout", &["a readout unit"]),
+        (Self::Builder, "builder", &["a builder unit"]),
+    ];
+}
+
+section! {
+    /// One node. Its index within its role is its place among the tables of that role. Without any `[[node]]` the nodes
+    /// are `evm`, `ru0`, `ru1`, ..., `bu0`, `bu1`, ... by `readout.count` and `builder.count`, and the sources are
+    /// shared out among the readout units in contiguous blocks.
+    Node "node" {
+        /// The name by which `sheaf node CONFIG NAME` starts this node. Required, and unique.
+        name: String = String::new(), "name", name();
+        /// What the node does. Required.
+        role: Role = Role::Readout, "role", pick();
+        /// Where the node listens, as `host:port`. Needed for TCP between processes that are started one by one.
+        address: Option<String> = None, "address", maybe(address());
+        /// The sources that a readout unit reads: numbers, or ranges such as `"10-19"`. Either all readout units have
+        /// this list, or none: then the sources are shared out in contiguous blocks.
+        sources: Option<Vec<SourceId>> = None, "sources", maybe(id_list(u64::from(u32::MAX)));
+        /// The processors that the node's threads may use. Without it, or empty: all.
+        cpu: Vec<usize> = Vec::new(), "cpu", id_list(1_023);
+    }
+}

@@ -1,0 +1,117 @@
+//! What a run is, what triggers it, what is kept of it.
+
+use super::{GIB, MAX_INTEGER, MIB, TIB};
+use crate::codec::{bytes, maybe, path, pick, real, seconds, switch, whole, zero_is_none};
+use crate::knob::{choice, section};
+use sheaf_wire::{ByteCount, Nanos, RunNumber, SourceId, TriggerType};
+use std::path::PathBuf;
+
+section! {
+    /// What the run is called, where it is written and when it ends.
+    Run "run" {
+        /// The number of the run. It is in every message and file, so that leftovers of another run are recognised.
+        number: RunNumber = RunNumber(1), "number", whole(1, u64::from(u32::MAX));
+        /// The directory that gets a sub-directory for this run: `run000001` for run 1. Relative paths start at the
+        /// working directory of the process.
+        output: PathBuf = PathBuf::from("runs"), "output", path(), flag "--output";
+        /// Whether a run directory that already has files may be emptied and written again. Without it, such a
+        /// directory ends the run before it starts.
+        overwrite: bool = false, "overwrite", switch();
+        /// How long triggers are taken; then the run ends as soon as the events in flight are done. 0: no limit. Of
+        /// this limit and `events`, the one that is reached first ends the run.
+        duration: Option<Nanos> = Some(Nanos::from_secs(10)), "duration_s",
+            zero_is_none(seconds(Nanos(1), Nanos::from_secs(8_640_000))), flag "--duration";
+        /// How many triggers are taken; then the run ends as soon as the events in flight are done. 0: no limit.
+        events: Option<u64> = None, "events", zero_is_none(whole(1, MAX_INTEGER)), flag "--events";
+    }
+}
+
+choice! {
+    /// Where triggers come from.
+    TriggerMode {
+        /// as fast as the builders' credit allows
+        Free = "free",
+        /// at equal distances, `rate_hz` times a second
+        Fixed = "fixed",
+        /// at random, `rate_hz` times a second on average
+        Poisson = "poisson",
+        /// one for every event id that the reference source `source` delivers
+        Source = "source",
+        /// one for every event id that any source delivers
+        Seen = "seen",
+    }
+}
+
+section! {
+    /// What makes the event manager start an event.
+    Trigger "trigger" {
+        /// Where triggers come from. A replay needs `source` or `seen`: its event ids are in its data.
+        mode: TriggerMode = TriggerMode::Free, "mode", pick();
+        /// The rate of the modes `fixed` and `poisson`, in triggers per second.
+        rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9));
+        /// The reference source of the mode `source`.
+        source: Option<SourceId> = None, "source", maybe(whole(0, u64::from(u32::MAX)));
+        /// How many triggers may wait for a builder. A trigger that finds this queue full is vetoed and counted as
+        /// dead time.
+        queue_events: u32 = 4_096, "queue_events", whole(1, 1 << 24);
+        /// Start of the random numbers of the mode `poisson`: the same seed gives the same times.
+        seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
+        /// The trigger type that events carry, in the experiment's own numbering.
+        trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
+    }
+}
+
+choice! {
+    /// How built events are judged.
+    FilterKind {
+        /// every event is accepted
+        AcceptAll = "accept-all",
+        /// every `prescale`-th event is accepted, the others are rejected
+        Prescale = "prescale",
+    }
+}
+
+section! {
+    /// What decides whether a built event is stored.
+    Filter "filter" {
+        /// How built events are judged.
+        kind: FilterKind = FilterKind::AcceptAll, "kind", pick();
+        /// With the kind `prescale`: one event of so many is accepted.
+        prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
+    }
+}
+
+choice! {
+    /// Where accepted events go.
+    OutputKind {
+        /// into event files in the run's directory, one series per builder unit
+        File = "file",
+        /// nowhere: they are counted as stored and forgotten, for rate tests
+        None = "none",
+    }
+}
+
+choice! {
+    /// What a builder unit does before it reports an event as stored.
+    Sync {
+        /// hands it to the file's writer; a crash of the process may lose what the writer still holds
+        None = "none",
+        /// hands it to the operating system; a crash of the process loses nothing, one of the machine may
+        Flush = "flush",
+        /// waits until the disk has it; nothing reported is lost, and the rate is the disk's
+        Fsync = "fsync",
+    }
+}
+
+section! {
+    /// Where accepted events go.
+    Output "output" {
+        /// Where accepted events go.
+        kind: OutputKind = OutputKind::File, "kind", pick();
+        /// The size at which an event file is closed and the next part begun.
+        rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
+        /// What a builder unit does before it reports events as stored and the readout units release them. It is
+        /// done once for a batch of events, not for each.
+        sync: Sync = Sync::None, "sync", pick();
+    }
+}

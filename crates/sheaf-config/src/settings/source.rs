@@ -1,0 +1,135 @@
+//! Where fragments come from.
+
+use super::{GIB, HOUR, MAX_INTEGER, MAX_SOURCES};
+use crate::codec::{bytes, id_list, maybe, microseconds, path, pick, real, switch, whole, zero_is_none};
+use crate::knob::{choice, section};
+use sheaf_wire::{ByteCount, Nanos, SourceId};
+use std::path::PathBuf;
+
+choice! {
+    /// What the sources are.
+    SourceKind {
+        /// fragments are made up, see `[source.emulated]`
+        Emulated = "emulated",
+        /// fragments are read from recorded streams, see `[source.replay]`
+        Replay = "replay",
+    }
+}
+
+section! {
+    /// The sources: how many, which may be silent, where their fragments come from.
+    Source "source" {
+        /// What the sources are.
+        kind: SourceKind = SourceKind::Emulated, "kind", pick();
+        /// How many sources are emulated, with the ids 0, 1, ... Where `[[node]]` tables list sources, those are the
+        /// sources, and this number may be left out. A replay has the sources that its directory has.
+        count: u32 = 4, "count", whole(1, MAX_SOURCES);
+        /// The sources that an event may lack and still be complete. All others are required. Numbers, or ranges
+        /// such as `"10-19"`.
+        optional: Vec<SourceId> = Vec::new(), "optional", id_list(u64::from(u32::MAX));
+    }
+    nested {
+        /// Made-up fragments.
+        emulated: Emulated;
+        /// Recorded fragments.
+        replay: Replay;
+    }
+}
+
+choice! {
+    /// How the sizes of emulated fragments are distributed.
+    SizeModel {
+        /// all of `mean_bytes`
+        Fixed = "fixed",
+        /// log-normal with mean `mean_bytes` and standard deviation `rms_bytes`
+        LogNormal = "lognormal",
+        /// normal with mean `mean_bytes` and standard deviation `rms_bytes`
+        Normal = "normal",
+        /// most frequent at `minimum_bytes`, with a tail that falls exponentially so that the mean is `mean_bytes`
+        MinimumPeaked = "minimum-peaked",
+    }
+}
+
+choice! {
+    /// What is in emulated fragments.
+    Content {
+        /// a pattern made of source, event and offset, by which a builder can check every byte
+        Pattern = "pattern",
+        /// one byte value; the memory is written, the content cannot be checked
+        Fill = "fill",
+        /// memory prepared once and shared by all fragments: nothing is written per fragment, for rate tests
+        None = "none",
+    }
+}
+
+section! {
+    /// Emulated sources: fragment sizes and content.
+    Emulated "source.emulated" {
+        /// How the sizes of fragments are distributed.
+        size: SizeModel = SizeModel::LogNormal, "size", pick();
+        /// The mean size of a fragment's payload.
+        mean: ByteCount = ByteCount(2_048), "mean_bytes", bytes(0, GIB), flag "--fragment-size";
+        /// The standard deviation of the size, for the models `lognormal` and `normal`.
+        rms: ByteCount = ByteCount(2_048), "rms_bytes", bytes(0, GIB), flag "--fragment-rms";
+        /// The least size: smaller draws become this. For the model `minimum-peaked` it is where the peak is.
+        minimum: ByteCount = ByteCount::ZERO, "minimum_bytes", bytes(0, GIB);
+        /// The greatest size: greater draws become this. 0: chosen from the model (`fixed`: the mean; `minimum-peaked`:
+        /// 32 times the mean; else the mean plus 32 times the rms), so that it cuts no visible part of the mean.
+        maximum: Option<ByteCount> = None, "maximum_bytes", zero_is_none(bytes(1, GIB));
+        /// What is in the fragments.
+        content: Content = Content::Pattern, "content", pick();
+        /// Whether fragments carry a CRC-32C of their payload.
+        checksum: bool = true, "checksum", switch();
+        /// Start of the random numbers: the same seed gives the same fragments.
+        seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
+    }
+}
+
+impl Emulated {
+    /// The greatest size that a fragment can have: `maximum_bytes`, or what the model makes of 0 there.
+    #[must_use]
+    pub fn effective_maximum(&self) -> ByteCount {
+        let chosen = match self.size {
+            SizeModel::Fixed => self.mean.0,
+            SizeModel::MinimumPeaked => self.mean.0.saturating_mul(32),
+            SizeModel::LogNormal | SizeModel::Normal => {
+                self.mean.0.saturating_add(self.rms.0.saturating_mul(32))
+            }
+        };
+        self.maximum.unwrap_or(ByteCount(chosen.min(GIB)))
+    }
+}
+
+choice! {
+    /// When recorded fragments are sent.
+    Pacing {
+        /// as soon as the readout unit takes them
+        Full = "full",
+        /// at the distances of their recorded times, divided by `speed`
+        Recorded = "recorded",
+        /// `rate_hz` fragments a second from each source, whether or not the readout unit keeps up (open loop)
+        Fixed = "fixed",
+    }
+}
+
+section! {
+    /// Replayed sources: recorded fragment streams, one file per source.
+    Replay "source.replay" {
+        /// The directory with the streams. Needed for the kind `replay`. Relative paths start at the working directory
+        /// of the process.
+        directory: Option<PathBuf> = None, "directory", maybe(path()), flag "--replay";
+        /// How often the streams are played. From the second time on events are renumbered so that ids go on. 0: for
+        /// ever.
+        loop_count: Option<u32> = Some(1), "loop_count", zero_is_none(whole(1, u64::from(u32::MAX)));
+        /// When fragments are sent.
+        pacing: Pacing = Pacing::Full, "pacing", pick();
+        /// The rate of the pacing `fixed`, in fragments per second and source.
+        rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9));
+        /// Only every so many-th event is sent, the others are skipped.
+        rate_division: u32 = 1, "rate_division", whole(1, u64::from(u32::MAX));
+        /// A pause after each fragment, with every pacing.
+        pause: Nanos = Nanos::ZERO, "pause_us", microseconds(Nanos::ZERO, HOUR);
+        /// The pacing `recorded` plays so many times faster than recorded.
+        speed: f64 = 1.0, "speed", real(1e-6, 1e6);
+    }
+}
