@@ -1,1 +1,568 @@
-//! placeholder
+//! The event file: built events on disk. `docs/reference/event-file.md` tells how to read and write one; here is its
+//! byte layout.
+//!
+//! A file is a [`FileHeaderBytes`], the metadata (a JSON object, opaque here), the events, and, where the writer
+//! closed it, an index and a [`FooterBytes`]. An event is an [`EventHeaderBytes`], its fragment entries
+//! ([`FragmentBytes`]), its missing sources ([`MissingBytes`]), and the payloads in the order of the entries.
+
+use crate::checksum::{crc32c, crc32c_append};
+pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
+use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
+use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes, layout};
+use crate::message::{PayloadSource, fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
+use crate::{Event, EventId, NodeId, Payload, RunNumber, SessionId, Timestamp, TriggerType};
+use std::mem::{offset_of, size_of};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The first eight bytes of an event file.
+pub const MAGIC: [u8; 8] = *b"SHEAFEV\0";
+/// The version of the format. A reader refuses every other.
+pub const VERSION: u16 = 1;
+/// The extension of the file's name.
+pub const EXTENSION: &str = "sheaf";
+/// The first four bytes of an event, `"EVNT"` in the file.
+pub const EVENT_MARKER: u32 = u32::from_le_bytes(*b"EVNT");
+/// The first four bytes of the index, `"INDX"` in the file.
+pub const INDEX_MARKER: u32 = u32::from_le_bytes(*b"INDX");
+/// The first eight bytes of the footer.
+pub const FOOTER_MAGIC: [u8; 8] = *b"SHEAFIX\0";
+/// Bytes of the file header before the metadata.
+pub const FILE_HEADER_BYTES: usize = size_of::<FileHeaderBytes>();
+/// Bytes of an event before its entries.
+pub const EVENT_HEADER_BYTES: usize = size_of::<EventHeaderBytes>();
+/// Bytes of the index before its entries.
+pub const INDEX_HEADER_BYTES: usize = size_of::<IndexHeaderBytes>();
+/// Bytes of the footer, the last of the file.
+pub const FOOTER_BYTES: usize = size_of::<FooterBytes>();
+/// Bit 0 of [`EventHeaderBytes::flags`]: a required source is missing.
+pub const FLAG_INCOMPLETE: u32 = 1;
+
+layout! {
+    /// The start of an event file, 64 bytes; the metadata follows.
+    FileHeaderBytes[64] {
+        /// Offset 0: `"SHEAFEV\0"`.
+        magic: [u8; 8],
+        /// Offset 8: [`VERSION`].
+        version: U16,
+        /// Offset 10: zero.
+        flags: U16,
+        /// Offset 12: run number.
+        run: U32,
+        /// Offset 16: the writing node, role in the top byte, index in the low two.
+        node: U32,
+        /// Offset 20: which file of the session this is, from 0.
+        part: U32,
+        /// Offset 24: the writing node's session.
+        session: U64,
+        /// Offset 32: when the session was opened, ns since 1970-01-01 UTC.
+        created: U64,
+        /// Offset 40: bytes of the metadata that follows this header.
+        metadata_bytes: U32,
+        /// Offset 44: zero.
+        reserved: [u8; 16],
+        /// Offset 60: CRC-32C of this header with this field zero, continued over the metadata.
+        checksum: U32,
+    }
+}
+
+layout! {
+    /// The start of an event, 64 bytes; its entries follow.
+    EventHeaderBytes[64] {
+        /// Offset 0: [`EVENT_MARKER`].
+        marker: U32,
+        /// Offset 4: [`FLAG_INCOMPLETE`]; other bits are zero.
+        flags: U32,
+        /// Offset 8: event id.
+        event: U64,
+        /// Offset 16: trigger time, ns.
+        time: U64,
+        /// Offset 24: attempt, from 1.
+        attempt: U16,
+        /// Offset 26: trigger type.
+        trigger_type: U16,
+        /// Offset 28: how many [`FragmentBytes`] follow.
+        fragments: U32,
+        /// Offset 32: how many [`MissingBytes`] follow them.
+        missing: U32,
+        /// Offset 36: zero.
+        reserved: U32,
+        /// Offset 40: payload bytes that follow the entries.
+        payload_bytes: U64,
+        /// Offset 48: zero.
+        reserved_more: [u8; 8],
+        /// Offset 56: CRC-32C of the entries.
+        body_checksum: U32,
+        /// Offset 60: CRC-32C of the 60 bytes before.
+        header_checksum: U32,
+    }
+}
+
+layout! {
+    /// The start of the index, 16 bytes; its entries follow.
+    IndexHeaderBytes[16] {
+        /// Offset 0: [`INDEX_MARKER`].
+        marker: U32,
+        /// Offset 4: zero.
+        reserved: U32,
+        /// Offset 8: how many [`IndexEntryBytes`] follow.
+        events: U64,
+    }
+}
+
+layout! {
+    /// Where one event is, 16 bytes.
+    IndexEntryBytes[16] {
+        /// Offset 0: event id.
+        event: U64,
+        /// Offset 8: offset of the event's header in the file.
+        offset: U64,
+    }
+}
+
+layout! {
+    /// The end of a closed event file, 32 bytes.
+    FooterBytes[32] {
+        /// Offset 0: `"SHEAFIX\0"`.
+        magic: [u8; 8],
+        /// Offset 8: offset of the index header in the file.
+        index_offset: U64,
+        /// Offset 16: how many events the file has.
+        events: U64,
+        /// Offset 24: CRC-32C of the index header and its entries.
+        index_checksum: U32,
+        /// Offset 28: CRC-32C of the 28 bytes before.
+        footer_checksum: U32,
+    }
+}
+
+/// What an event file says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileHeader {
+    /// The run.
+    pub run: RunNumber,
+    /// The node that wrote it.
+    pub node: NodeId,
+    /// That node's session.
+    pub session: SessionId,
+    /// Which file of the session this is, from 0.
+    pub part: u32,
+    /// When the session was opened, since 1970.
+    pub created: Timestamp,
+}
+
+impl FileHeader {
+    /// The file header followed by the metadata, a JSON object as text.
+    ///
+    /// # Errors
+    /// [`FileFormatError::TooLarge`] for metadata beyond [`MAX_METADATA_BYTES`].
+    pub fn emit(&self, metadata: &str) -> Result<Vec<u8>, FileFormatError> {
+        check_size("metadata", metadata.len() as u64, u64::from(MAX_METADATA_BYTES))?;
+        let mut header = FileHeaderBytes {
+            magic: MAGIC,
+            version: U16::new(VERSION),
+            flags: U16::ZERO,
+            run: U32::new(self.run.0),
+            node: U32::new(self.node.to_code()),
+            part: U32::new(self.part),
+            session: U64::new(self.session.0),
+            created: U64::new(self.created.0),
+            metadata_bytes: U32::new(metadata.len() as u32),
+            reserved: [0; 16],
+            checksum: U32::ZERO,
+        };
+        header.checksum = U32::new(file_header_checksum(header.as_bytes(), metadata.as_bytes()));
+        Ok([header.as_bytes(), metadata.as_bytes()].concat())
+    }
+
+    /// Checks the first [`FILE_HEADER_BYTES`] of a file as far as they go and says how many bytes of metadata follow.
+    ///
+    /// # Errors
+    /// A [`FileFormatError`] where the bytes are not the start of an event file of this version.
+    pub fn metadata_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
+        let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
+        if header.magic != MAGIC {
+            return Err(FileFormatError::WrongMagic {
+                expected: "SHEAFEV\0",
+                found: header.magic,
+            });
+        }
+        if header.version.get() != VERSION {
+            return Err(FileFormatError::WrongVersion {
+                found: header.version.get(),
+                supported: VERSION,
+            });
+        }
+        let length = header.metadata_bytes.get();
+        check_size("metadata", u64::from(length), u64::from(MAX_METADATA_BYTES))?;
+        Ok(length as usize)
+    }
+
+    /// Reads the file header and the metadata from the first bytes of a file.
+    ///
+    /// # Errors
+    /// A [`FileFormatError`] that says what is wrong with them.
+    pub fn parse(bytes: &[u8]) -> Result<(Self, &str), FileFormatError> {
+        let length = Self::metadata_bytes(bytes)?;
+        let (header, rest) = view::<FileHeaderBytes>("file header", bytes)?;
+        let metadata = rest.get(..length).ok_or(FileFormatError::Truncated {
+            what: "metadata",
+            need: length as u64,
+            have: rest.len() as u64,
+        })?;
+        let computed = file_header_checksum(header.as_bytes(), metadata);
+        check("file header", header.checksum.get(), computed)?;
+        let bad = |field, value| FileFormatError::BadValue {
+            what: "file header",
+            field,
+            value,
+        };
+        if header.flags.get() != 0 {
+            return Err(bad("flags", u64::from(header.flags.get())));
+        }
+        let node = header.node.get();
+        let parsed = Self {
+            run: RunNumber(header.run.get()),
+            node: NodeId::from_code(node).ok_or(bad("node", u64::from(node)))?,
+            session: SessionId(header.session.get()),
+            part: header.part.get(),
+            created: Timestamp(header.created.get()),
+        };
+        Ok((parsed, metadata_text(metadata)?))
+    }
+}
+
+/// Appends an event's header and entries to `head` and returns how many payload bytes belong behind them. The
+/// checksum of a fragment that brings none is computed: the one time that a payload is read here.
+///
+/// # Errors
+/// [`FileFormatError::TooLarge`] for a fragment beyond [`MAX_PAYLOAD_BYTES`]; `head` is then as it was.
+pub fn emit_event<P: Payload + AsRef<[u8]>>(
+    event: &Event<P>,
+    head: &mut Vec<u8>,
+) -> Result<u64, FileFormatError> {
+    for fragment in &event.fragments {
+        let bytes = Payload::len(&fragment.payload) as u64;
+        check_size("fragment", bytes, u64::from(MAX_PAYLOAD_BYTES))?;
+    }
+    let count = |what, entries: usize| {
+        u32::try_from(entries).map_err(|_| FileFormatError::TooLarge {
+            what,
+            bytes: entries as u64,
+            limit: u64::from(u32::MAX),
+        })
+    };
+    let (fragments, missing) = (
+        count("fragment list", event.fragments.len())?,
+        count("missing list", event.missing.len())?,
+    );
+    let payload_bytes = event.payload_bytes();
+    let start = head.len();
+    let body = start + EVENT_HEADER_BYTES;
+    head.reserve(
+        EVENT_HEADER_BYTES
+            + event.fragments.len() * size_of::<FragmentBytes>()
+            + event.missing.len() * size_of::<MissingBytes>(),
+    );
+    head.extend_from_slice(&[0; EVENT_HEADER_BYTES]);
+    for fragment in &event.fragments {
+        let mut entry = fragment_to_bytes(fragment);
+        if fragment.checksum.is_none() {
+            entry.checksum = U32::new(crc32c(fragment.payload.as_ref()));
+            entry.flags = U32::new(FRAGMENT_HAS_CHECKSUM);
+        }
+        head.extend_from_slice(entry.as_bytes());
+    }
+    for missing in &event.missing {
+        head.extend_from_slice(missing_to_bytes(missing).as_bytes());
+    }
+    let mut header = EventHeaderBytes {
+        marker: U32::new(EVENT_MARKER),
+        flags: U32::new(if event.incomplete { FLAG_INCOMPLETE } else { 0 }),
+        event: U64::new(event.id.0),
+        time: U64::new(event.time.0),
+        attempt: U16::new(event.attempt),
+        trigger_type: U16::new(event.trigger_type.0),
+        fragments: U32::new(fragments),
+        missing: U32::new(missing),
+        reserved: U32::ZERO,
+        payload_bytes: U64::new(payload_bytes),
+        reserved_more: [0; 8],
+        body_checksum: U32::new(crc32c(&head[body..])),
+        header_checksum: U32::ZERO,
+    };
+    header.header_checksum = U32::new(event_header_checksum(&header));
+    head[start..body].copy_from_slice(header.as_bytes());
+    Ok(payload_bytes)
+}
+
+/// The header of an event, whose entries and payload follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventHeader {
+    /// The event's id.
+    pub id: EventId,
+    /// When it was triggered.
+    pub time: Timestamp,
+    /// What kind of trigger it was.
+    pub trigger_type: TriggerType,
+    /// Which attempt to build it this was, from 1.
+    pub attempt: u16,
+    /// Whether a required source is missing.
+    pub incomplete: bool,
+    /// How many fragments it has.
+    pub fragments: u32,
+    /// How many sources are missing.
+    pub missing: u32,
+    /// The payload bytes of all fragments.
+    pub payload_bytes: u64,
+    /// CRC-32C of the entries.
+    pub body_checksum: u32,
+}
+
+impl EventHeader {
+    /// Reads the first [`EVENT_HEADER_BYTES`] of `bytes`.
+    ///
+    /// # Errors
+    /// A [`FileFormatError`] that says why they are not an event's header: the reader then looks for the next one.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FileFormatError> {
+        let (header, _) = view::<EventHeaderBytes>("event header", bytes)?;
+        if header.marker.get() != EVENT_MARKER {
+            return Err(FileFormatError::WrongMarker {
+                what: "event",
+                found: header.marker.get(),
+            });
+        }
+        let computed = event_header_checksum(header);
+        check("event header", header.header_checksum.get(), computed)?;
+        let flags = header.flags.get();
+        if flags & !FLAG_INCOMPLETE != 0 {
+            return Err(FileFormatError::BadValue {
+                what: "event header",
+                field: "flags",
+                value: u64::from(flags),
+            });
+        }
+        Ok(Self {
+            id: EventId(header.event.get()),
+            time: Timestamp(header.time.get()),
+            trigger_type: TriggerType(header.trigger_type.get()),
+            attempt: header.attempt.get(),
+            incomplete: flags & FLAG_INCOMPLETE != 0,
+            fragments: header.fragments.get(),
+            missing: header.missing.get(),
+            payload_bytes: header.payload_bytes.get(),
+            body_checksum: header.body_checksum.get(),
+        })
+    }
+
+    /// Bytes of the entries that follow the header.
+    #[must_use]
+    pub fn entries_bytes(&self) -> u64 {
+        u64::from(self.fragments) * size_of::<FragmentBytes>() as u64
+            + u64::from(self.missing) * size_of::<MissingBytes>() as u64
+    }
+
+    /// Bytes of the whole event: header, entries and payload.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        (EVENT_HEADER_BYTES as u64 + self.entries_bytes()).saturating_add(self.payload_bytes)
+    }
+
+    /// Reads the event from its entries and its payload. Payload checksums are not checked here: each is in
+    /// [`crate::Fragment::checksum`] of its fragment.
+    ///
+    /// # Errors
+    /// A [`FileFormatError`] where the entries are damaged or disagree with the header or the payload.
+    pub fn parse_event<P: Payload>(
+        &self,
+        entries: &[u8],
+        payload: &mut impl PayloadSource<P>,
+    ) -> Result<Event<P>, FileFormatError> {
+        let truncated = || FileFormatError::Truncated {
+            what: "entries",
+            need: self.entries_bytes(),
+            have: entries.len() as u64,
+        };
+        if entries.len() as u64 != self.entries_bytes() {
+            return Err(truncated());
+        }
+        check("entries", self.body_checksum, crc32c(entries))?;
+        let (fragments, rest) =
+            <[FragmentBytes]>::ref_from_prefix_with_elems(entries, self.fragments as usize)
+                .map_err(|_| truncated())?;
+        let missing = <[MissingBytes]>::ref_from_bytes(rest).map_err(|_| truncated())?;
+        let described: u64 = fragments.iter().map(|entry| u64::from(entry.length.get())).sum();
+        if described != self.payload_bytes || described != payload.total() {
+            return Err(FileFormatError::BadValue {
+                what: "event header",
+                field: "payload_bytes",
+                value: self.payload_bytes,
+            });
+        }
+        let fragments = fragments
+            .iter()
+            .map(|entry| {
+                if entry.flags.get() != FRAGMENT_HAS_CHECKSUM {
+                    return Err(FileFormatError::BadValue {
+                        what: "fragment entry",
+                        field: "flags",
+                        value: u64::from(entry.flags.get()),
+                    });
+                }
+                parse_fragment(self.id, entry, payload)
+                    .map_err(|error| FileFormatError::from_entry("fragment entry", error))
+            })
+            .collect::<Result<_, _>>()?;
+        let missing = missing
+            .iter()
+            .map(|entry| {
+                parse_missing(entry).map_err(|error| FileFormatError::from_entry("missing entry", error))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Event {
+            id: self.id,
+            time: self.time,
+            trigger_type: self.trigger_type,
+            attempt: self.attempt,
+            incomplete: self.incomplete,
+            fragments,
+            missing,
+        })
+    }
+}
+
+fn event_header_checksum(header: &EventHeaderBytes) -> u32 {
+    crc32c(&header.as_bytes()[..offset_of!(EventHeaderBytes, header_checksum)])
+}
+
+impl IndexEntryBytes {
+    /// The entry of an event at `offset`.
+    #[must_use]
+    pub fn new(event: EventId, offset: u64) -> Self {
+        Self {
+            event: U64::new(event.0),
+            offset: U64::new(offset),
+        }
+    }
+}
+
+/// The index and the footer that close a file whose events end at `index_offset`. The entries themselves are written
+/// between the two.
+#[must_use]
+pub fn emit_index(entries: &[IndexEntryBytes], index_offset: u64) -> (IndexHeaderBytes, FooterBytes) {
+    let header = IndexHeaderBytes {
+        marker: U32::new(INDEX_MARKER),
+        reserved: U32::ZERO,
+        events: U64::new(entries.len() as u64),
+    };
+    let index_checksum = crc32c_append(crc32c(header.as_bytes()), entries.as_bytes());
+    let mut footer = FooterBytes {
+        magic: FOOTER_MAGIC,
+        index_offset: U64::new(index_offset),
+        events: U64::new(entries.len() as u64),
+        index_checksum: U32::new(index_checksum),
+        footer_checksum: U32::ZERO,
+    };
+    footer.footer_checksum = U32::new(footer_checksum(&footer));
+    (header, footer)
+}
+
+/// Where the index of a closed file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footer {
+    /// Offset of the index header: the end of the events.
+    pub index_offset: u64,
+    /// How many events the file has.
+    pub events: u64,
+    /// CRC-32C of the index.
+    pub index_checksum: u32,
+}
+
+impl Footer {
+    /// Reads the last [`FOOTER_BYTES`] of a file of `file_bytes` bytes.
+    ///
+    /// # Errors
+    /// A [`FileFormatError`] where they are not the footer of a file of that size: the file is then read by scanning.
+    pub fn parse(bytes: &[u8], file_bytes: u64) -> Result<Self, FileFormatError> {
+        let (footer, _) = view::<FooterBytes>("footer", bytes)?;
+        if footer.magic != FOOTER_MAGIC {
+            return Err(FileFormatError::WrongMagic {
+                expected: "SHEAFIX\0",
+                found: footer.magic,
+            });
+        }
+        check("footer", footer.footer_checksum.get(), footer_checksum(footer))?;
+        let parsed = Self {
+            index_offset: footer.index_offset.get(),
+            events: footer.events.get(),
+            index_checksum: footer.index_checksum.get(),
+        };
+        let end = parsed
+            .index_bytes()
+            .and_then(|index| index.checked_add(parsed.index_offset))
+            .and_then(|end| end.checked_add(FOOTER_BYTES as u64));
+        if end != Some(file_bytes) {
+            return Err(FileFormatError::BadValue {
+                what: "footer",
+                field: "index_offset",
+                value: parsed.index_offset,
+            });
+        }
+        Ok(parsed)
+    }
+
+    /// Bytes of the index, header and entries; `None` for a count that no file can have.
+    #[must_use]
+    pub fn index_bytes(&self) -> Option<u64> {
+        self.events
+            .checked_mul(size_of::<IndexEntryBytes>() as u64)?
+            .checked_add(INDEX_HEADER_BYTES as u64)
+    }
+
+    /// Reads the index: event ids and the offsets of their headers, in writing order.
+    ///
+    /// # Errors
+    /// A [`FileFormatError`] where the index is damaged: events are then found by scanning.
+    pub fn parse_index<'a>(&self, bytes: &'a [u8]) -> Result<&'a [IndexEntryBytes], FileFormatError> {
+        check("index", self.index_checksum, crc32c(bytes))?;
+        let (header, rest) = view::<IndexHeaderBytes>("index", bytes)?;
+        if header.marker.get() != INDEX_MARKER {
+            return Err(FileFormatError::WrongMarker {
+                what: "index",
+                found: header.marker.get(),
+            });
+        }
+        let entries = <[IndexEntryBytes]>::ref_from_bytes(rest).map_err(|_| FileFormatError::Truncated {
+            what: "index",
+            need: self.index_bytes().unwrap_or(u64::MAX),
+            have: bytes.len() as u64,
+        })?;
+        if header.events.get() != self.events || entries.len() as u64 != self.events {
+            return Err(FileFormatError::BadValue {
+                what: "index",
+                field: "events",
+                value: header.events.get(),
+            });
+        }
+        Ok(entries)
+    }
+}
+
+fn footer_checksum(footer: &FooterBytes) -> u32 {
+    crc32c(&footer.as_bytes()[..offset_of!(FooterBytes, footer_checksum)])
+}
+
+/// Whether `bytes`, at the place where an event might start, are an index whose end is at most `remaining` bytes
+/// away: the end of the events of a file that was being closed when its writer died, or that lost its footer.
+#[must_use]
+pub fn is_index_start(bytes: &[u8], remaining: u64) -> bool {
+    let Ok((header, _)) = view::<IndexHeaderBytes>("index", bytes) else {
+        return false;
+    };
+    let whole = header
+        .events
+        .get()
+        .saturating_mul(size_of::<IndexEntryBytes>() as u64)
+        .saturating_add((INDEX_HEADER_BYTES + FOOTER_BYTES) as u64);
+    header.marker.get() == INDEX_MARKER && whole >= remaining
+}

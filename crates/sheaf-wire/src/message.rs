@@ -13,6 +13,7 @@ mod codec;
 pub mod layout;
 
 pub use codec::{DecodeError, PayloadSource};
+pub(crate) use codec::{fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
 
 use crate::{
     ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId,

@@ -1,1 +1,270 @@
-//! placeholder
+//! The fragment stream: one file per source, for replay and import. `docs/reference/fragment-stream.md` tells how to
+//! read and write one; here is its byte layout.
+//!
+//! A file is a [`FileHeaderBytes`], the metadata (a JSON object, opaque here), then per fragment a [`RecordBytes`] and
+//! the payload, and at the end a [`RecordBytes`] as trailer.
+
+use crate::checksum::crc32c;
+pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
+use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
+use crate::message::layout::layout;
+use crate::{EventId, RunNumber, SourceId, Timestamp};
+use std::mem::{offset_of, size_of};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The first eight bytes of a fragment stream.
+pub const MAGIC: [u8; 8] = *b"SHEAFFS\0";
+/// The version of the format. A reader refuses every other.
+pub const VERSION: u16 = 1;
+/// The extension of the file's name.
+pub const EXTENSION: &str = "sfrag";
+/// The first four bytes of a record, `"FRAG"` in the file.
+pub const RECORD_MARKER: u32 = u32::from_le_bytes(*b"FRAG");
+/// The first four bytes of the trailer, `"FEND"` in the file.
+pub const TRAILER_MARKER: u32 = u32::from_le_bytes(*b"FEND");
+/// Bytes of the file header before the metadata.
+pub const FILE_HEADER_BYTES: usize = size_of::<FileHeaderBytes>();
+/// Bytes of a record before its payload, and of the trailer.
+pub const RECORD_HEADER_BYTES: usize = size_of::<RecordBytes>();
+/// Bit 0 of [`FileHeaderBytes::flags`]: the records have event ids.
+pub const FLAG_EVENTS: u16 = 1;
+/// Bit 1 of [`FileHeaderBytes::flags`]: the records have times.
+pub const FLAG_TIMES: u16 = 2;
+
+layout! {
+    /// The start of a fragment stream, 40 bytes; the metadata follows.
+    FileHeaderBytes[40] {
+        /// Offset 0: `"SHEAFFS\0"`.
+        magic: [u8; 8],
+        /// Offset 8: [`VERSION`].
+        version: U16,
+        /// Offset 10: [`FLAG_EVENTS`] and [`FLAG_TIMES`]; at least one is set, other bits are zero.
+        flags: U16,
+        /// Offset 12: source id.
+        source: U32,
+        /// Offset 16: run number.
+        run: U32,
+        /// Offset 20: bytes of the metadata that follows this header.
+        metadata_bytes: U32,
+        /// Offset 24: zero.
+        reserved: [u8; 12],
+        /// Offset 36: CRC-32C of this header with this field zero, continued over the metadata.
+        checksum: U32,
+    }
+}
+
+layout! {
+    /// A record's header, or the trailer, 32 bytes.
+    RecordBytes[32] {
+        /// Offset 0: [`RECORD_MARKER`] or [`TRAILER_MARKER`].
+        marker: U32,
+        /// Offset 4: payload bytes that follow; trailer: zero.
+        length: U32,
+        /// Offset 8: event id, zero where the stream has none; trailer: number of records.
+        event: U64,
+        /// Offset 16: time in ns, zero where the stream has none; trailer: payload bytes of all records.
+        time: U64,
+        /// Offset 24: CRC-32C of the payload; trailer: zero.
+        payload_checksum: U32,
+        /// Offset 28: CRC-32C of the 28 bytes before.
+        header_checksum: U32,
+    }
+}
+
+/// What a fragment stream says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamHeader {
+    /// Whose fragments these are.
+    pub source: SourceId,
+    /// The run that they were taken in.
+    pub run: RunNumber,
+    /// Whether the fragments have event ids.
+    pub has_events: bool,
+    /// Whether the fragments have times.
+    pub has_times: bool,
+}
+
+impl StreamHeader {
+    /// The file header followed by the metadata, a JSON object as text.
+    ///
+    /// # Errors
+    /// [`FileFormatError::TooLarge`] for metadata beyond [`MAX_METADATA_BYTES`], [`FileFormatError::BadValue`] for a
+    /// stream with neither event ids nor times.
+    pub fn emit(&self, metadata: &str) -> Result<Vec<u8>, FileFormatError> {
+        check_size("metadata", metadata.len() as u64, u64::from(MAX_METADATA_BYTES))?;
+        let flags = self.flags();
+        check_flags(flags)?;
+        let mut header = FileHeaderBytes {
+            magic: MAGIC,
+            version: U16::new(VERSION),
+            flags: U16::new(flags),
+            source: U32::new(self.source.0),
+            run: U32::new(self.run.0),
+            metadata_bytes: U32::new(metadata.len() as u32),
+            reserved: [0; 12],
+            checksum: U32::ZERO,
+        };
+        header.checksum = U32::new(file_header_checksum(header.as_bytes(), metadata.as_bytes()));
+        Ok([header.as_bytes(), metadata.as_bytes()].concat())
+    }
+
+    /// Checks the first [`FILE_HEADER_BYTES`] of a file as far as they go and says how many bytes of metadata follow.
+    ///
+    /// # Errors
+    /// A [`FileFormatError`] where the bytes are not the start of a fragment stream of this version.
+    pub fn metadata_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
+        let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
+        if header.magic != MAGIC {
+            return Err(FileFormatError::WrongMagic {
+                expected: "SHEAFFS\0",
+                found: header.magic,
+            });
+        }
+        if header.version.get() != VERSION {
+            return Err(FileFormatError::WrongVersion {
+                found: header.version.get(),
+                supported: VERSION,
+            });
+        }
+        let length = header.metadata_bytes.get();
+        check_size("metadata", u64::from(length), u64::from(MAX_METADATA_BYTES))?;
+        Ok(length as usize)
+    }
+
+    /// Reads the file header and the metadata from the first bytes of a file.
+    ///
+    /// # Errors
+    /// A [`FileFormatError`] that says what is wrong with them.
+    pub fn parse(bytes: &[u8]) -> Result<(Self, &str), FileFormatError> {
+        let length = Self::metadata_bytes(bytes)?;
+        let (header, rest) = view::<FileHeaderBytes>("file header", bytes)?;
+        let metadata = rest.get(..length).ok_or(FileFormatError::Truncated {
+            what: "metadata",
+            need: length as u64,
+            have: rest.len() as u64,
+        })?;
+        let computed = file_header_checksum(header.as_bytes(), metadata);
+        check("file header", header.checksum.get(), computed)?;
+        let flags = header.flags.get();
+        check_flags(flags)?;
+        let parsed = Self {
+            source: SourceId(header.source.get()),
+            run: RunNumber(header.run.get()),
+            has_events: flags & FLAG_EVENTS != 0,
+            has_times: flags & FLAG_TIMES != 0,
+        };
+        Ok((parsed, metadata_text(metadata)?))
+    }
+
+    fn flags(&self) -> u16 {
+        (if self.has_events { FLAG_EVENTS } else { 0 }) | (if self.has_times { FLAG_TIMES } else { 0 })
+    }
+}
+
+fn check_flags(flags: u16) -> Result<(), FileFormatError> {
+    if flags == 0 || flags & !(FLAG_EVENTS | FLAG_TIMES) != 0 {
+        return Err(FileFormatError::BadValue {
+            what: "file header",
+            field: "flags",
+            value: u64::from(flags),
+        });
+    }
+    Ok(())
+}
+
+/// What stands between the payloads of a fragment stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordHeader {
+    /// A fragment, whose payload follows.
+    Fragment {
+        /// Event id, zero where the stream has none.
+        event: EventId,
+        /// Time, zero where the stream has none.
+        time: Timestamp,
+        /// Payload bytes, at most [`MAX_PAYLOAD_BYTES`].
+        length: u32,
+        /// CRC-32C of the payload.
+        payload_checksum: u32,
+    },
+    /// The end of a stream whose writer finished.
+    Trailer {
+        /// How many records there are.
+        records: u64,
+        /// The payload bytes of all of them.
+        payload_bytes: u64,
+    },
+}
+
+impl RecordHeader {
+    /// The record's 32 bytes.
+    #[must_use]
+    pub fn emit(&self) -> RecordBytes {
+        let mut bytes = match *self {
+            Self::Fragment {
+                event,
+                time,
+                length,
+                payload_checksum,
+            } => RecordBytes {
+                marker: U32::new(RECORD_MARKER),
+                length: U32::new(length),
+                event: U64::new(event.0),
+                time: U64::new(time.0),
+                payload_checksum: U32::new(payload_checksum),
+                header_checksum: U32::ZERO,
+            },
+            Self::Trailer {
+                records,
+                payload_bytes,
+            } => RecordBytes {
+                marker: U32::new(TRAILER_MARKER),
+                length: U32::ZERO,
+                event: U64::new(records),
+                time: U64::new(payload_bytes),
+                payload_checksum: U32::ZERO,
+                header_checksum: U32::ZERO,
+            },
+        };
+        bytes.header_checksum = U32::new(record_checksum(&bytes));
+        bytes
+    }
+
+    /// Reads the first [`RECORD_HEADER_BYTES`] of `bytes`.
+    ///
+    /// # Errors
+    /// A [`FileFormatError`] that says why they are not a record's header: the reader then looks for the next one.
+    pub fn parse(bytes: &[u8]) -> Result<Self, FileFormatError> {
+        let (record, _) = view::<RecordBytes>("record header", bytes)?;
+        let marker = record.marker.get();
+        if marker != RECORD_MARKER && marker != TRAILER_MARKER {
+            return Err(FileFormatError::WrongMarker {
+                what: "record",
+                found: marker,
+            });
+        }
+        check(
+            "record header",
+            record.header_checksum.get(),
+            record_checksum(record),
+        )?;
+        if marker == TRAILER_MARKER {
+            return Ok(Self::Trailer {
+                records: record.event.get(),
+                payload_bytes: record.time.get(),
+            });
+        }
+        let length = record.length.get();
+        check_size("payload", u64::from(length), u64::from(MAX_PAYLOAD_BYTES))?;
+        Ok(Self::Fragment {
+            event: EventId(record.event.get()),
+            time: Timestamp(record.time.get()),
+            length,
+            payload_checksum: record.payload_checksum.get(),
+        })
+    }
+}
+
+fn record_checksum(record: &RecordBytes) -> u32 {
+    crc32c(&record.as_bytes()[..offset_of!(RecordBytes, header_checksum)])
+}

@@ -454,7 +454,8 @@ fn parse_super_fragments<P: Payload>(
     })
 }
 
-fn parse_fragment<P: Payload>(
+/// The fragment that a descriptor announces, with its payload taken from `payload`; as in messages and event files.
+pub(crate) fn parse_fragment<P: Payload>(
     event: EventId,
     bytes: &FragmentBytes,
     payload: &mut impl PayloadSource<P>,
@@ -480,6 +481,16 @@ fn parse_fragment<P: Payload>(
         checksum: (flags & FRAGMENT_HAS_CHECKSUM != 0).then(|| bytes.checksum.get()),
         payload,
     })
+}
+
+/// A missing source, as in messages and event files.
+pub(crate) fn missing_to_bytes(missing: &MissingSource) -> MissingBytes {
+    missing.emit()
+}
+
+/// Reads a missing source, as in messages and event files.
+pub(crate) fn parse_missing(bytes: &MissingBytes) -> Result<MissingSource, DecodeError> {
+    MissingSource::parse(bytes)
 }
 
 fn parse_outcome(code: u8) -> Result<Outcome, DecodeError> {

@@ -71,6 +71,7 @@ macro_rules! layout {
         const _: () = assert!(size_of::<$name>() == $size);
     };
 }
+pub(crate) use layout;
 
 layout! {
     /// The head of every message, 56 bytes.
