@@ -1,1 +1,23 @@
-//! transport
+//! How messages travel between nodes.
+//!
+//! A transport carries opaque [`Frame`]s between [nodes](sheaf_wire::NodeId). It knows nothing of the protocol: not
+//! what a frame says, not which nodes have anything to say to each other. Every transport is an [`Endpoint`].
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`endpoint`] | the port: [`Endpoint`], [`Frame`], [`Event`], [`SendError`]; the contract that every transport keeps |
+//! | [`stats`] | what an endpoint counts |
+//! | [`memory`] | nodes of one process: frames move through bounded rings, nothing is copied |
+//!
+//! What this crate deliberately does not do: retransmission (transports here deliver a link's frames in order, whole
+//! and once, or say that the link went down), routing, broadcast, encryption, naming and discovery of nodes.
+
+mod doorbell;
+pub mod endpoint;
+pub mod memory;
+mod peers;
+pub mod stats;
+mod sync;
+
+pub use endpoint::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
+pub use stats::LinkStats;

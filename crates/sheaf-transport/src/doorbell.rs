@@ -1,0 +1,146 @@
+//! How a thread that is about to sleep and threads that have something for it agree: no missed wake-up, and no system
+//! call while the thread is busy.
+//!
+//! A ringer first publishes its frame (any store that the sleeper's look will read), then calls [`Token::ring`]. The
+//! sleeper looks for frames; if it finds none it calls [`Token::answer`]. If that says that somebody rang, it looks
+//! again; otherwise it calls [`Token::lie_down`] and, if that succeeds, sleeps in a way that a ringer who finds it
+//! asleep can end.
+//!
+//! # Why no wake-up is missed
+//! The state is one atomic, so all changes to it have one order. Let `A` be the last answer before a sleep (it
+//! said `false`) and `L` the `lie_down` that follows. A ring either changes the state or finds `RUNG` and only reads:
+//! - It changes the state after `L`: it replaces `ASLEEP`, knows it, and wakes the sleeper.
+//! - It changes the state between `A` and `L`: `L` finds `RUNG`, fails, and there is no sleep.
+//! - It changes the state before `A`, or reads a `RUNG` from before `A`: since `A` found `QUIET`, an earlier
+//!   answer `B` took that notice away, and a look followed `B`. The ringer published, fenced, then met a state from
+//!   before `B`; the sleeper changed the state in `B`, fenced, then looked: with two sequentially consistent fences
+//!   the look sees what was published.
+//!
+//! The case "only reads" is what keeps a busy receiver's cache line from moving between cores at every ring.
+//! `doorbell/model.rs` has loom try all interleavings of this file.
+
+use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError, fence};
+use std::time::Duration;
+
+const QUIET: u32 = 0;
+const RUNG: u32 = 1;
+const ASLEEP: u32 = 2;
+
+/// The agreement of one sleeper with any number of ringers.
+#[derive(Debug)]
+pub(crate) struct Token(AtomicU32);
+
+impl Token {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU32::new(QUIET))
+    }
+
+    /// Leaves a notice for the sleeper. `true` if it lies asleep, and the caller has to wake it.
+    pub(crate) fn ring(&self) -> bool {
+        fence(Ordering::SeqCst);
+        if self.0.load(Ordering::Relaxed) == RUNG {
+            return false;
+        }
+        self.0.swap(RUNG, Ordering::AcqRel) == ASLEEP
+    }
+
+    /// Takes the notice away. `true` if there was one: look again before lying down.
+    pub(crate) fn answer(&self) -> bool {
+        let rung = self.0.swap(QUIET, Ordering::AcqRel) == RUNG;
+        fence(Ordering::SeqCst);
+        rung
+    }
+
+    /// Announces a sleep. `false` if somebody rang meanwhile: do not sleep.
+    pub(crate) fn lie_down(&self) -> bool {
+        self.0
+            .compare_exchange(QUIET, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// Whether the sleeper lies down and nobody rang since.
+    fn asleep(&self) -> bool {
+        self.0.load(Ordering::Acquire) == ASLEEP
+    }
+}
+
+/// What a wait came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// Somebody had rung already: no sleep, no system call.
+    NotAtAll,
+    /// Slept until somebody rang.
+    UntilRung,
+    /// Slept until the time was over.
+    UntilTimeout,
+}
+
+/// A [`Token`] whose sleeper sleeps on a condition variable.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    token: Token,
+    lock: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Bell {
+    pub(crate) fn new() -> Self {
+        Self {
+            token: Token::new(),
+            lock: Mutex::new(()),
+            woken: Condvar::new(),
+        }
+    }
+
+    /// Leaves a notice, and wakes the sleeper if it sleeps. `true` if that took a system call.
+    pub(crate) fn ring(&self) -> bool {
+        if !self.token.ring() {
+            return false;
+        }
+        // The sleeper holds the lock from lying down until the condition variable has it: taking the lock once means
+        // that the notification cannot fall in between.
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.woken.notify_all();
+        true
+    }
+
+    /// Sleeps until somebody rings or `timeout` has passed (`None`: no limit), unless somebody had rung since the last
+    /// wait. To be called by one thread.
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> Waited {
+        if self.token.answer() || timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Waited::NotAtAll;
+        }
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.token.lie_down() {
+            self.token.answer();
+            return Waited::NotAtAll;
+        }
+        self.sleep(guard, timeout);
+        if self.token.answer() {
+            Waited::UntilRung
+        } else {
+            Waited::UntilTimeout
+        }
+    }
+
+    fn sleep<'a>(&'a self, mut guard: MutexGuard<'a, ()>, timeout: Option<Duration>) {
+        match timeout {
+            // A condition variable may wake for no reason; without a limit that must not end the wait early.
+            None => {
+                while self.token.asleep() {
+                    guard = self.woken.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+            // With a limit it may: waits are allowed to return early, and one less clock is read.
+            Some(timeout) => {
+                if self.token.asleep() {
+                    drop(
+                        self.woken
+                            .wait_timeout(guard, timeout)
+                            .unwrap_or_else(PoisonError::into_inner),
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The port: what every transport offers and promises.
+
+use crate::LinkStats;
+use bytes::Bytes;
+use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
+use std::collections::VecDeque;
+use std::fmt;
+use std::task::Waker;
+
+/// A message as a transport carries it.
+///
+/// A transport may leave out empty payload pieces and may merge neighbouring pieces, but never splits one: what was
+/// one piece at the sender can be taken as one piece at the receiver (see [`sheaf_wire::message::PayloadSource`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// What the message says.
+    pub head: Bytes,
+    /// What it carries, in pieces that are never copied to be sent.
+    pub payload: VecDeque<Bytes>,
+}
+
+impl Frame {
+    /// A frame of a head and the pieces of a payload.
+    pub fn new(head: Bytes, payload: impl IntoIterator<Item = Bytes>) -> Self {
+        Self {
+            head,
+            payload: payload.into_iter().collect(),
+        }
+    }
+
+    /// The bytes of the payload.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        self.payload.iter().map(Bytes::len).sum()
+    }
+
+    /// The bytes of head and payload together: what limits speak of.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.head.len() + self.payload_bytes()
+    }
+}
+
+/// One node's place in a network.
+///
+/// # What a transport promises
+/// - Frames from one node to another arrive in the order in which they were sent, whole and once, until the link goes
+///   down. Then the receiver gets what arrived (a beginning of what was sent, without a gap), then one
+///   [`Event::PeerDown`]; frames that were accepted and did not arrive are lost, and counted where that is known.
+/// - [`Event::Received`] and [`Event::PeerDown`] of a peer come only after its [`Event::PeerUp`]. A peer that comes
+///   back is announced with a new `PeerUp`.
+/// - Nothing here blocks, except [`Endpoint::wait`] and [`Endpoint::close`] for as long as they are told to.
+/// - Every queue is bounded, in frames and in bytes. A full queue refuses ([`SendError::Full`]) and gives the frame
+///   back; [`Endpoint::wait`] ends when there is room again.
+/// - Dropping an endpoint is the death of its node: the others see [`DownReason::Lost`].
+///
+/// # The duty cycle
+/// One thread drives an endpoint:
+/// ```
+/// # use sheaf_transport::{Endpoint, Event, Frame};
+/// # use sheaf_wire::Nanos;
+/// fn cycle(endpoint: &mut impl Endpoint, mut handle: impl FnMut(Event) -> Vec<(sheaf_wire::NodeId, Frame)>) {
+///     let mut idle = true;
+///     while let Some(event) = endpoint.poll() {
+///         idle = false;
+///         for (to, frame) in handle(event) {
+///             endpoint.send(to, frame).expect("a real node keeps what is refused");
+///         }
+///     }
+///     endpoint.flush();
+///     if idle {
+///         endpoint.wait(Nanos::from_millis(10)); // after spinning a little
+///     }
+/// }
+/// ```
+pub trait Endpoint: Send {
+    /// The node that this endpoint belongs to.
+    fn node(&self) -> NodeId;
+
+    /// Takes `frame` for `to`. It may stay here until the next [`Endpoint::flush`].
+    ///
+    /// # Errors
+    /// A [`SendError`], which gives the frame back.
+    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), SendError>;
+
+    /// Pushes accepted frames toward the network, many at a time. To be called once in every duty cycle, also when
+    /// nothing was sent: a network that could not take everything the last time is served here.
+    fn flush(&mut self);
+
+    /// The next thing that happened, or `None` at the end of a round over all peers. Every peer gets one bounded
+    /// turn in a round, so that none keeps the others waiting and a driver that drains until `None` comes back to its
+    /// other work; if a round leaves something behind, the next [`Endpoint::wait`] returns at once.
+    fn poll(&mut self) -> Option<Event>;
+
+    /// Flushes, then sleeps until there may be something to [`poll`](Endpoint::poll), there is room in a queue that
+    /// had refused, the waker was rung (since the last wait), or `timeout` has passed. May return early for no reason.
+    fn wait(&mut self, timeout: Nanos);
+
+    /// A handle with which another thread ends a wait, the present one or the next. Ringing it while the endpoint's
+    /// thread is busy costs no system call.
+    fn waker(&self) -> Waker;
+
+    /// What was counted since the endpoint was made.
+    fn stats(&self) -> LinkStats;
+
+    /// Ends all links in good order: what [`Endpoint::send`] accepted is delivered, then peers see
+    /// [`DownReason::Closed`]. Takes at most about `linger`; what could not be delivered by then is lost and counted.
+    /// Afterwards [`Endpoint::send`] refuses everything, and [`Endpoint::poll`] still hands out what had arrived.
+    fn close(&mut self, linger: Nanos);
+}
+
+/// What happened at an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A frame arrived.
+    Received {
+        /// From whom.
+        from: NodeId,
+        /// The frame.
+        frame: Frame,
+    },
+    /// A link is up: frames can be sent and will come.
+    PeerUp {
+        /// The node at its other end.
+        peer: NodeId,
+    },
+    /// A link went down. What had been accepted for it and is not delivered is lost.
+    PeerDown {
+        /// The node at its other end.
+        peer: NodeId,
+        /// Why.
+        reason: DownReason,
+    },
+    /// A link was refused before it came up, by this side or by the other; a mistake in somebody's configuration, or a
+    /// stranger. For the log: the transport goes on as if it had not happened, and tries again where it is the one
+    /// that calls.
+    Refused {
+        /// The node, where it is known.
+        peer: Option<NodeId>,
+        /// Why.
+        reason: Refusal,
+    },
+}
+
+/// Why a link went down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DownReason {
+    /// The other node closed it in good order: everything that it had sent was received.
+    Closed,
+    /// The connection broke, or the other node died.
+    Lost,
+    /// A newer life of the same node took the link over.
+    Replaced,
+    /// The other node broke the rules of the transport; the connection was cut.
+    Violated,
+}
+
+impl fmt::Display for DownReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "closed by the peer",
+            Self::Lost => "connection lost",
+            Self::Replaced => "replaced by a newer session of the peer",
+            Self::Violated => "peer violated the framing",
+        })
+    }
+}
+
+/// Why a link was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Whoever it is does not speak Sheaf's framing.
+    #[error("peer does not speak this transport's framing (wrong magic)")]
+    WrongMagic,
+    /// Another version of the framing.
+    #[error("peer speaks version {0} of the framing; run the same release on all nodes")]
+    WrongVersion(u16),
+    /// A node of another run.
+    #[error("peer takes part in run {0}")]
+    WrongRun(RunNumber),
+    /// A node that the configuration does not name as a peer, or another than the one that was called.
+    #[error("node code {0:#010x} is not a peer that is expected here; check the configuration's addresses")]
+    UnknownNode(u32),
+    /// An earlier life of a node of which a later one is known.
+    #[error("session {0} of the peer is older than the one last seen")]
+    StaleSession(SessionId),
+    /// The peer calls this node although this node is configured to call the peer.
+    #[error("both nodes are configured to initiate the connection; exactly one must be")]
+    BothInitiate,
+    /// A field of the greeting has a value without meaning.
+    #[error("peer's greeting is malformed")]
+    Malformed,
+    /// No greeting came in time.
+    #[error("no greeting came in time")]
+    NoGreeting,
+    /// The peer refused this node and gave a reason that this release does not know.
+    #[error("peer refused the connection with the unknown code {0}")]
+    Other(u16),
+}
+
+/// Why a frame was not taken; every variant gives it back.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The queue to the peer is full: back-pressure. Send again after a [`Endpoint::wait`].
+    #[error("queue to the peer is full")]
+    Full(Frame),
+    /// The peer is known and not connected now.
+    #[error("peer is not connected")]
+    NotConnected(Frame),
+    /// The node is not a peer of this endpoint.
+    #[error("node is not a peer of this endpoint")]
+    UnknownPeer(Frame),
+    /// The frame is larger than the link takes; it never will be sent.
+    #[error("frame of {} bytes is larger than the link's maximum of {limit}", .frame.bytes())]
+    TooLarge {
+        /// The frame.
+        frame: Frame,
+        /// The largest frame on this link, head and payload together.
+        limit: ByteCount,
+    },
+}
+
+impl SendError {
+    /// The frame that was not taken.
+    #[must_use]
+    pub fn into_frame(self) -> Frame {
+        match self {
+            Self::Full(frame)
+            | Self::NotConnected(frame)
+            | Self::UnknownPeer(frame)
+            | Self::TooLarge { frame, .. } => frame,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What an endpoint counts.
+
+macro_rules! stats {
+    ($($(#[$doc:meta])+ $field:ident,)*) => {
+        /// Counters of one endpoint, all links together, since it was made. A counter that a transport has no use for
+        /// stays zero.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct LinkStats { $($(#[$doc])+ pub $field: u64,)* }
+
+        impl LinkStats {
+            /// Every counter with its name, in a fixed order: for metrics and tables.
+            pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($field), self.$field),)*].into_iter()
+            }
+        }
+
+        impl std::ops::AddAssign for LinkStats {
+            fn add_assign(&mut self, other: Self) { $(self.$field += other.$field;)* }
+        }
+    };
+}
+
+stats! {
+    /// Frames that `send` accepted.
+    frames_sent,
+    /// Their bytes, head and payload.
+    bytes_sent,
+    /// Frames that `poll` handed out.
+    frames_received,
+    /// Their bytes, head and payload.
+    bytes_received,
+    /// Accepted frames that are known not to have left this process when their link went down.
+    frames_lost,
+    /// Frames refused because a queue was full.
+    refused_full,
+    /// Frames refused because the peer was not connected.
+    refused_not_connected,
+    /// Frames refused because the node is not a peer.
+    refused_unknown_peer,
+    /// Frames refused because they are larger than the link takes.
+    refused_too_large,
+    /// System calls, all kinds.
+    system_calls,
+    /// System calls that wrote to the network.
+    writes,
+    /// System calls that read from the network.
+    reads,
+    /// Times that `wait` went to sleep.
+    sleeps,
+    /// Times that a sleep ended because something was there, not because its time was over.
+    wake_ups,
+    /// Links that came up.
+    links_up,
+    /// Links that went down.
+    links_down,
+    /// Connections that this endpoint began.
+    connects_begun,
+    /// Connections that could not be made.
+    connects_failed,
+    /// Connections refused, by this side or the other, before a link came up.
+    links_refused,
+    /// Connections cut because the peer broke the framing.
+    links_violated,
+    /// Connections that could not be accepted for want of file descriptors or memory; tried again later.
+    accepts_failed,
+    /// Times that reading stopped because the receive memory was used up.
+    memory_exhausted,
+    /// Received bytes that were copied once more inside this process.
+    bytes_copied,
+}
