@@ -1,1 +1,82 @@
-//! source
+//! What feeds a readout unit: emulated sources and the replay of recorded ones.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`emulator`] | a source that makes its fragments, with defects on request |
+//! | [`script`] | what an emulated source does at each event, so that a checker can know it too |
+//! | [`size_model`] | how large the fragments are: fixed, log-normal, near-normal, minimum-peaked |
+//! | [`content`] | what is in them, and the proof that it arrived |
+//! | [`pacing`] | when they may go |
+//! | [`random`] | random numbers that are a pure function of seed, source and event |
+//!
+//! A source is polled by the thread of its readout unit. It never blocks and reads no clock: it is told the time, and
+//! a source that is early says until when. It is bounded by its own [`sheaf_buffer::Pool`]: while every block still
+//! has fragments in use, it has nothing to give. A pool of its own, not one for the whole readout unit, because then
+//! a fast source cannot take the memory that a slow one needs to complete the oldest event.
+//!
+//! The crate does no network I/O, starts no thread, and does not decide what becomes of a fragment.
+
+#![forbid(unsafe_code)]
+
+mod block_writer;
+pub mod content;
+pub mod emulator;
+mod normal;
+pub mod pacing;
+pub mod random;
+pub mod script;
+pub mod size_model;
+
+pub use emulator::{EmulatedSource, EmulatorConfig};
+
+use bytes::Bytes;
+use sheaf_wire::{ByteCount, Fragment, Nanos, SourceId, Timestamp};
+
+/// A front end, as its readout unit sees it.
+pub trait Source: Send {
+    /// Which source this is.
+    fn id(&self) -> SourceId;
+
+    /// The next fragment, if there is one now. Never waits for anything but a local file.
+    fn poll(&mut self, now: Timestamp) -> SourcePoll;
+
+    /// The run is stopping: the source ends with what it has already handed out.
+    fn stop(&mut self);
+
+    /// What it has done so far.
+    fn stats(&self) -> SourceStats;
+}
+
+/// What a source answers to [`Source::poll`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourcePoll {
+    /// The next fragment.
+    Fragment(Fragment<Bytes>),
+    /// Nothing before this instant.
+    NotBefore(Timestamp),
+    /// Every block of the source's pool has fragments in use: poll again when some were dropped.
+    OutOfMemory,
+    /// Nothing ever again.
+    Ended,
+}
+
+/// What a source has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceStats {
+    /// Fragments handed out.
+    pub fragments: u64,
+    /// Their payload.
+    pub bytes: ByteCount,
+    /// Times that memory ran out: changes from giving to [`SourcePoll::OutOfMemory`], not polls.
+    pub out_of_memory: u64,
+    /// The longest that a fragment went after it was due; zero at full speed.
+    pub max_lag: Nanos,
+    /// Emulated: events that the source was silent about.
+    pub silent: u64,
+    /// Emulated: fragments handed out a second time.
+    pub duplicated: u64,
+    /// Emulated: fragments handed out after their turn.
+    pub late: u64,
+    /// Emulated: fragments larger than the size model allows.
+    pub oversize: u64,
+}

@@ -1,0 +1,331 @@
+//! A source that makes its fragments.
+//!
+//! It is free-running: events `first`, `first + 1`, ... as fast as its readout unit takes them, or at a rate. What it
+//! does at each event is in its [`Script`].
+
+use crate::block_writer::BlockWriter;
+use crate::content::{self, Content};
+use crate::pacing::{Pace, PaceError, Pacer, Place};
+use crate::script::{Act, Defects, Script, ScriptError};
+use crate::size_model::SizeConfig;
+use crate::{Source, SourcePoll, SourceStats};
+use bytes::Bytes;
+use sheaf_buffer::Pool;
+use sheaf_wire::checksum::crc32c;
+use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Timestamp};
+use std::collections::VecDeque;
+
+/// How many events without a fragment one poll goes through: a source that is always silent must not hold the thread
+/// of its readout unit.
+const SILENT_EVENTS_PER_POLL: u32 = 64;
+
+/// The time that an emulated fragment says it was taken at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EmulatedTime {
+    /// When it is handed out.
+    #[default]
+    Now,
+    /// A clock that ticks once per event: the same for all sources, and the same in every run.
+    PerEvent {
+        /// The time of the first event.
+        origin: Timestamp,
+        /// From one event to the next.
+        period: Nanos,
+    },
+}
+
+/// An emulated source. Sources of one run share it: what makes them differ is their id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EmulatorConfig {
+    /// What all random numbers come from.
+    pub seed: u64,
+    /// The first event id.
+    pub first_event: EventId,
+    /// How many events there are; `None`: until stopped.
+    pub events: Option<u64>,
+    /// How large fragments are.
+    pub size: SizeConfig,
+    /// What is in them.
+    pub content: Content,
+    /// Whether the source computes a checksum over each.
+    pub checksum: bool,
+    /// The time in each.
+    pub time: EmulatedTime,
+    /// When they may go. [`Recorded`](crate::pacing::Schedule::Recorded) follows [`EmulatorConfig::time`], where that
+    /// ticks per event, and is full speed where it does not.
+    pub pace: Pace,
+    /// What goes wrong.
+    pub defects: Defects,
+    /// The size of the blocks that fragments are written into; at least that of the largest fragment.
+    pub block_size: ByteCount,
+    /// How many blocks the source has. Its memory never exceeds `block_size * max_blocks`.
+    pub max_blocks: usize,
+}
+
+/// Why an [`EmulatorConfig`] makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum EmulatorError {
+    /// Sizes or defects are wrong.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The pace is wrong.
+    #[error(transparent)]
+    Pace(#[from] PaceError),
+    /// The largest fragment would never find room.
+    #[error("blocks of {block_size} cannot hold the largest fragment, {max_fragment}")]
+    BlockTooSmall {
+        /// The configured block size.
+        block_size: ByteCount,
+        /// The largest fragment that sizes and defects allow.
+        max_fragment: ByteCount,
+    },
+    /// There is no memory at all.
+    #[error("an emulated source needs at least 1 block")]
+    NoBlocks,
+}
+
+/// An emulated source.
+#[derive(Debug)]
+pub struct EmulatedSource {
+    id: SourceId,
+    script: Script,
+    config: EmulatorConfig,
+    pacer: Pacer,
+    maker: Maker,
+    /// How many events of the run were begun.
+    begun: u64,
+    /// What is due next, kept while it must wait for time or memory.
+    turn: Option<Turn>,
+    /// The second copy of the fragment just handed out.
+    repeat: Option<(Fragment<Bytes>, Place)>,
+    /// Late events, in the order of their turns.
+    late: VecDeque<LateTurn>,
+    starved: bool,
+    stopped: bool,
+    stats: SourceStats,
+}
+
+/// A fragment to be made and handed out.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    event: EventId,
+    place: Place,
+    size: ByteCount,
+    oversize: bool,
+    late: bool,
+    duplicate: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LateTurn {
+    /// How many events of the run must have been begun before.
+    after: u64,
+    turn: Turn,
+}
+
+impl EmulatedSource {
+    /// The emulated source with this id.
+    ///
+    /// # Errors
+    /// Where the configuration contradicts itself.
+    pub fn new(id: SourceId, config: &EmulatorConfig) -> Result<Self, EmulatorError> {
+        let script = Script::new(config.seed, id, &config.size, &config.defects)?;
+        let (block_size, max_fragment) = (config.block_size, script.max_size());
+        if block_size < max_fragment {
+            return Err(EmulatorError::BlockTooSmall {
+                block_size,
+                max_fragment,
+            });
+        }
+        if config.max_blocks == 0 {
+            return Err(EmulatorError::NoBlocks);
+        }
+        Ok(Self {
+            id,
+            maker: Maker::new(config, max_fragment),
+            pacer: Pacer::new(&config.pace)?,
+            script,
+            config: config.clone(),
+            begun: 0,
+            turn: None,
+            repeat: None,
+            late: VecDeque::new(),
+            starved: false,
+            stopped: false,
+            stats: SourceStats::default(),
+        })
+    }
+
+    /// What the source does at each event.
+    #[must_use]
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// The next fragment to hand out, or why there is none now.
+    fn next_turn(&mut self, now: Timestamp) -> Result<Turn, SourcePoll> {
+        for _ in 0..SILENT_EVENTS_PER_POLL {
+            if let Some(late) = self.late.pop_front_if(|late| late.after <= self.begun) {
+                return Ok(late.turn);
+            }
+            let Some(event) = self.next_event() else {
+                // At the end nothing is left to be later than.
+                return self
+                    .late
+                    .pop_front()
+                    .map(|late| late.turn)
+                    .ok_or(SourcePoll::Ended);
+            };
+            let place = self.place(self.begun);
+            self.begun += 1;
+            let Act::Fragment {
+                size,
+                oversize,
+                late,
+                duplicate,
+            } = self.script.act(event)
+            else {
+                self.stats.silent += 1;
+                continue;
+            };
+            let turn = Turn {
+                event,
+                place,
+                size,
+                oversize,
+                late,
+                duplicate,
+            };
+            if !late {
+                return Ok(turn);
+            }
+            let after = self.begun.saturating_add(self.config.defects.late_by);
+            self.late.push_back(LateTurn { after, turn });
+        }
+        Err(SourcePoll::NotBefore(now))
+    }
+
+    fn next_event(&self) -> Option<EventId> {
+        if self.config.events.is_some_and(|events| self.begun >= events) {
+            return None;
+        }
+        self.config.first_event.0.checked_add(self.begun).map(EventId)
+    }
+
+    fn place(&self, position: u64) -> Place {
+        let elapsed = match self.config.time {
+            EmulatedTime::Now => Nanos::ZERO,
+            EmulatedTime::PerEvent { period, .. } => Nanos(period.0.saturating_mul(position)),
+        };
+        Place { position, elapsed }
+    }
+
+    fn make(&mut self, turn: Turn, now: Timestamp) -> Option<Fragment<Bytes>> {
+        let payload = self.maker.payload(self.id, turn.event, turn.size.as_usize())?;
+        Some(Fragment {
+            event: turn.event,
+            source: self.id,
+            time: match self.config.time {
+                EmulatedTime::Now => now,
+                EmulatedTime::PerEvent { origin, .. } => origin + turn.place.elapsed,
+            },
+            checksum: self.config.checksum.then(|| crc32c(&payload)),
+            payload,
+        })
+    }
+
+    fn hand_out(&mut self, fragment: Fragment<Bytes>, place: Place, now: Timestamp) -> SourcePoll {
+        self.pacer.sent(now, place);
+        self.stats.fragments += 1;
+        self.stats.bytes += ByteCount::from(fragment.payload.len());
+        SourcePoll::Fragment(fragment)
+    }
+}
+
+impl Source for EmulatedSource {
+    fn id(&self) -> SourceId {
+        self.id
+    }
+
+    fn poll(&mut self, now: Timestamp) -> SourcePoll {
+        if self.stopped {
+            return SourcePoll::Ended;
+        }
+        if let Some((fragment, place)) = self.repeat.take() {
+            if let Err(ready) = self.pacer.admit(now, place) {
+                self.repeat = Some((fragment, place));
+                return SourcePoll::NotBefore(ready);
+            }
+            self.stats.duplicated += 1;
+            return self.hand_out(fragment, place, now);
+        }
+        let turn = match self.turn.map_or_else(|| self.next_turn(now), Ok) {
+            Ok(turn) => turn,
+            Err(nothing) => return nothing,
+        };
+        self.turn = Some(turn);
+        if let Err(ready) = self.pacer.admit(now, turn.place) {
+            return SourcePoll::NotBefore(ready);
+        }
+        let Some(fragment) = self.make(turn, now) else {
+            self.stats.out_of_memory += u64::from(!self.starved);
+            self.starved = true;
+            return SourcePoll::OutOfMemory;
+        };
+        self.starved = false;
+        self.turn = None;
+        self.stats.oversize += u64::from(turn.oversize);
+        self.stats.late += u64::from(turn.late);
+        self.repeat = turn.duplicate.then(|| (fragment.clone(), turn.place));
+        self.hand_out(fragment, turn.place, now)
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+        self.repeat = None;
+    }
+
+    fn stats(&self) -> SourceStats {
+        SourceStats {
+            max_lag: self.pacer.max_lag(),
+            ..self.stats.clone()
+        }
+    }
+}
+
+/// Makes payloads.
+#[derive(Debug)]
+enum Maker {
+    Pattern(BlockWriter),
+    Fill(BlockWriter, u8),
+    Shared(Bytes),
+}
+
+impl Maker {
+    fn new(config: &EmulatorConfig, max_fragment: ByteCount) -> Self {
+        let writer = || BlockWriter::new(Pool::new(config.block_size.as_usize(), config.max_blocks));
+        match config.content {
+            Content::Pattern => Self::Pattern(writer()),
+            Content::Fill(value) => Self::Fill(writer(), value),
+            Content::None => Self::Shared(vec![0; max_fragment.as_usize()].into()),
+        }
+    }
+
+    /// The payload of `source` in `event`, or `None` while no block is free.
+    fn payload(&mut self, source: SourceId, event: EventId, length: usize) -> Option<Bytes> {
+        match self {
+            Self::Shared(buffer) => Some(buffer.slice(..length)),
+            Self::Pattern(writer) => {
+                content::append(source, event, length, writer.room_for(length)?);
+                Some(writer.cut())
+            }
+            Self::Fill(writer, value) => {
+                writer.room_for(length)?.resize(length, *value);
+                Some(writer.cut())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! When fragments may go.
+//!
+//! A pacer never reads a clock: it is told the time and answers whether a fragment is due. The instant at which a
+//! fragment is due follows from its place in the run alone (its event's position, or its recorded time), not from when
+//! the one before it went. So all sources of a run stay in step whatever each of them leaves out, and the load is an
+//! *open loop*: held up by back-pressure, a source is behind its schedule afterwards and catches up at full speed, as
+//! a detector's buffers would. [`Pacer::max_lag`] tells how far behind it was at worst.
+
+use sheaf_wire::{Nanos, Timestamp};
+
+/// The schedule of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Schedule {
+    /// As fast as fragments are taken.
+    #[default]
+    FullSpeed,
+    /// So many events per second, evenly spaced.
+    FixedRate {
+        /// Events per second, above zero.
+        events_per_second: f64,
+    },
+    /// At the recorded times.
+    Recorded {
+        /// 2 is twice as fast as recorded; above zero.
+        speed: f64,
+    },
+}
+
+/// A schedule, and a pause between fragments on top of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pace {
+    /// When an event is due.
+    pub schedule: Schedule,
+    /// At least so long after the source's fragment before: a front end that needs time to be read out.
+    pub pause: Nanos,
+}
+
+/// Why a [`Pace`] makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum PaceError {
+    /// The rate is not a positive number.
+    #[error("rate of {events_per_second} events per second must be a number above 0")]
+    BadRate {
+        /// The configured rate.
+        events_per_second: f64,
+    },
+    /// The speed is not a positive number.
+    #[error("speed factor {speed} must be a number above 0")]
+    BadSpeed {
+        /// The configured factor.
+        speed: f64,
+    },
+}
+
+/// The place of a fragment in its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The position of its event in the run, counted from zero over the events of all sources.
+    pub position: u64,
+    /// How long after the run's first event it was recorded.
+    pub elapsed: Nanos,
+}
+
+/// Applies a [`Pace`] to one source.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    /// Nanoseconds per event, or per recorded nanosecond.
+    clock: Clock,
+    pause: Nanos,
+    /// When the source was first asked.
+    start: Option<Timestamp>,
+    not_before: Timestamp,
+    max_lag: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Clock {
+    FullSpeed,
+    PerEvent { period_ns: f64 },
+    Recorded { stretch: f64 },
+}
+
+impl Pacer {
+    /// Checks a pace. The schedule begins when the first fragment is asked for.
+    ///
+    /// # Errors
+    /// Where the rate or the speed is not a positive number.
+    pub fn new(pace: &Pace) -> Result<Self, PaceError> {
+        let clock = match pace.schedule {
+            Schedule::FullSpeed => Clock::FullSpeed,
+            Schedule::FixedRate { events_per_second } if is_positive(events_per_second) => Clock::PerEvent {
+                period_ns: 1e9 / events_per_second,
+            },
+            Schedule::FixedRate { events_per_second } => {
+                return Err(PaceError::BadRate { events_per_second });
+            }
+            Schedule::Recorded { speed } if is_positive(speed) => Clock::Recorded { stretch: 1.0 / speed },
+            Schedule::Recorded { speed } => return Err(PaceError::BadSpeed { speed }),
+        };
+        Ok(Self {
+            clock,
+            pause: pace.pause,
+            start: None,
+            not_before: Timestamp::ZERO,
+            max_lag: Nanos::ZERO,
+        })
+    }
+
+    /// Whether the fragment at `place` may go now.
+    ///
+    /// # Errors
+    /// The instant before which it may not.
+    pub fn admit(&mut self, now: Timestamp, place: Place) -> Result<(), Timestamp> {
+        let due = self.due(now, place).max(self.not_before);
+        if now < due { Err(due) } else { Ok(()) }
+    }
+
+    /// Notes that the fragment at `place` went now.
+    pub fn sent(&mut self, now: Timestamp, place: Place) {
+        if !matches!(self.clock, Clock::FullSpeed) {
+            self.max_lag = self.max_lag.max(now.since(self.due(now, place)));
+        }
+        self.not_before = now + self.pause;
+    }
+
+    /// The longest that a fragment went after its schedule, by whatever cause; zero at full speed.
+    #[must_use]
+    pub fn max_lag(&self) -> Nanos {
+        self.max_lag
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "exact to 2^53 ns, which is 104 days")]
+    fn due(&mut self, now: Timestamp, place: Place) -> Timestamp {
+        let start = *self.start.get_or_insert(now);
+        let after_start = match self.clock {
+            Clock::FullSpeed => return start,
+            Clock::PerEvent { period_ns } => place.position as f64 * period_ns,
+            Clock::Recorded { stretch } => place.elapsed.0 as f64 * stretch,
+        };
+        start + to_nanos(after_start)
+    }
+}
+
+fn is_positive(value: f64) -> bool {
+    value.is_finite() && value > 0.0
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative; a cast from a double saturates"
+)]
+fn to_nanos(nanos: f64) -> Nanos {
+    Nanos(nanos as u64)
+}
+
+#[cfg(test)]
+mod tests;

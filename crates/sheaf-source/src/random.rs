@@ -1,0 +1,191 @@
+//! Random numbers that need no state: each is a pure function of seed, source, purpose and event.
+//!
+//! So every node, and whoever checks the built events, can work out what a source did at an event without what came
+//! before; and switching one kind of draw on changes no other. The mixing function and its increment are those of
+//! `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+
+use sheaf_wire::{EventId, SourceId};
+
+/// The increment of `SplitMix64`: odd, near 2^64 divided by the golden ratio.
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What a draw is for. Draws for different purposes are independent. The codes are part of what a seed means: they
+/// never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Purpose {
+    /// The size of a fragment.
+    Size = 1,
+    /// Whether the source is silent.
+    Silent = 2,
+    /// Whether the fragment is handed out twice.
+    Duplicate = 3,
+    /// Whether the fragment is late.
+    Late = 4,
+    /// Whether the fragment is too large.
+    Oversize = 5,
+}
+
+/// The draws of one source for one purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draws {
+    key: u64,
+}
+
+impl Draws {
+    /// The draws that `source` makes for `purpose` in a run with this seed.
+    #[must_use]
+    pub const fn new(seed: u64, source: SourceId, purpose: Purpose) -> Self {
+        // Each number passes the mixing function by itself before the next joins: neighbouring seeds, sources and
+        // purposes share nothing.
+        let seeded = mix(seed.wrapping_add(GOLDEN));
+        let sourced = mix(seeded ^ (source.0 as u64).wrapping_add(GOLDEN));
+        Self {
+            key: mix(sourced ^ purpose as u64),
+        }
+    }
+
+    /// The draw at `event`: 64 random bits.
+    #[must_use]
+    pub const fn bits(&self, event: EventId) -> u64 {
+        mix(self.key ^ mix(event.0.wrapping_add(GOLDEN)))
+    }
+
+    /// The draw at `event` as a number in the open interval (0, 1), of 52 random bits.
+    #[must_use]
+    pub const fn uniform(&self, event: EventId) -> f64 {
+        to_uniform(self.bits(event))
+    }
+}
+
+/// An event that happens with a given probability, to be held against the bits of a draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chance {
+    /// It happens where the draw is below; `None`: always.
+    below: Option<u64>,
+}
+
+impl Chance {
+    /// Never happens.
+    pub const NEVER: Self = Self { below: Some(0) };
+
+    /// Happens with `probability`; `None` where that is not in 0 ..= 1.
+    #[must_use]
+    pub fn new(probability: f64) -> Option<Self> {
+        if !(0.0..=1.0).contains(&probability) {
+            return None;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the product is in 0 .. 2^64; it is rounded down to whole draws"
+        )]
+        let below = (probability < 1.0).then_some((probability * 18_446_744_073_709_551_616.0) as u64);
+        Some(Self { below })
+    }
+
+    /// Whether it happens, given the bits of a draw.
+    #[must_use]
+    pub const fn happens(self, bits: u64) -> bool {
+        match self.below {
+            Some(below) => bits < below,
+            None => true,
+        }
+    }
+
+    /// Whether it can happen at all.
+    #[must_use]
+    pub fn is_possible(self) -> bool {
+        self != Self::NEVER
+    }
+}
+
+/// The output function of `SplitMix64`: a bijection in which every input bit changes half of the output bits.
+pub(crate) const fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// The middle of one of 2^52 equal intervals of (0, 1), which the top bits choose: never 0, never 1.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "52 bits and a half fit a double exactly"
+)]
+const fn to_uniform(bits: u64) -> f64 {
+    const STEP: f64 = 1.0 / 4_503_599_627_370_496.0;
+    ((bits >> 12) as f64 + 0.5) * STEP
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mixing_function_is_that_of_splitmix64() {
+        // The first outputs of the reference implementation for the seed 1234567.
+        let outputs = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423_u64,
+        ];
+        for (index, output) in outputs.into_iter().enumerate() {
+            let state = GOLDEN.wrapping_mul(index as u64 + 1).wrapping_add(1_234_567);
+            assert_eq!(mix(state), output);
+        }
+    }
+
+    #[test]
+    fn uniform_numbers_stay_strictly_between_zero_and_one() {
+        assert!(to_uniform(0) > 0.0);
+        assert!(to_uniform(u64::MAX) < 1.0);
+        assert!((to_uniform(1 << 63) - 0.5).abs() < 1e-15);
+    }
+
+    #[test]
+    fn draws_of_different_seeds_sources_purposes_and_events_do_not_correlate() {
+        const EVENTS: u64 = 20_000;
+        let base = Draws::new(1, SourceId(1), Purpose::Size);
+        let others = [
+            Draws::new(2, SourceId(1), Purpose::Size),
+            Draws::new(1, SourceId(2), Purpose::Size),
+            Draws::new(1, SourceId(1), Purpose::Silent),
+            // The sum of seed and source is the same: they must not be interchangeable.
+            Draws::new(0, SourceId(2), Purpose::Size),
+        ];
+        let correlation = |other: &dyn Fn(u64) -> f64| {
+            let sum: f64 = (0..EVENTS)
+                .map(|event| (base.uniform(EventId(event)) - 0.5) * (other(event) - 0.5))
+                .sum();
+            sum * 12.0 / EVENTS as f64
+        };
+        // The correlation of independent draws has a standard deviation of 1/sqrt(20,000) = 0.007.
+        for other in others {
+            let value = correlation(&|event| other.uniform(EventId(event)));
+            assert!(value.abs() < 0.035, "{value}");
+        }
+        let neighbour = correlation(&|event| base.uniform(EventId(event + 1)));
+        assert!(neighbour.abs() < 0.035, "{neighbour}");
+    }
+
+    #[test]
+    fn a_chance_happens_as_often_as_it_says() {
+        const EVENTS: u32 = 100_000;
+        let draws = Draws::new(7, SourceId(3), Purpose::Late);
+        for probability in [0.0, 0.001, 0.3, 1.0] {
+            let chance = Chance::new(probability).unwrap();
+            let happened = (0..EVENTS)
+                .filter(|event| chance.happens(draws.bits(EventId(u64::from(*event)))))
+                .count() as f64;
+            let expected = probability * f64::from(EVENTS);
+            let deviation = (expected * (1.0 - probability)).sqrt();
+            assert!(
+                (happened - expected).abs() <= 5.0 * deviation,
+                "{probability}: {happened}"
+            );
+        }
+        assert_eq!(Chance::new(-0.1), None);
+        assert_eq!(Chance::new(1.1), None);
+        assert_eq!(Chance::new(f64::NAN), None);
+    }
+}
