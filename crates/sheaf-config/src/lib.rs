@@ -8,22 +8,49 @@
 //! | `settings` | the tables of the file as structs; each knob is defined once, with type, default, unit, limits, meaning |
 //! | `knob` | the macros that make struct, default, parser, range check and reference page of one definition |
 //! | `codec` | how values look in the file: integers, times, sizes, words, lists |
+//! | `tables` | which tables there are |
+//! | `text`, `document` | from text to values, with lines and columns |
+//! | `origins` | where each value comes from: file, flag, default |
+//! | `check` | what two knobs must have in common |
+//! | `nodes` | which nodes there are and which sources each reads |
+//! | `error`, `suggest` | what is wrong, where, and what would be right |
+//! | `reference` | the reference page, generated |
 //!
 //! Only this crate knows the file format. It opens no socket and creates no directory; whether a replay directory or
 //! an output directory is there is found by those who use it.
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod codec;
+mod document;
+mod error;
 mod knob;
+mod nodes;
+mod origins;
+mod reference;
 mod settings;
+mod suggest;
+mod tables;
+mod text;
 
+pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
+pub use nodes::NodeConfig;
+pub use reference::reference_page;
 pub use settings::{
     Builder, Content, Emulated, Filter, FilterKind, Incomplete, IncompletePolicy, Manager, Node, Output,
     OutputKind, Pacing, Protocol, Readout, Replay, Run, SizeModel, Source, SourceKind, Sync, Transport,
     TransportKind, Trigger, TriggerMode,
 };
 
+use document::Document;
+use knob::Section;
+use origins::Origins;
+use sheaf_wire::Role;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use text::Text;
 use thiserror::Error;
 
 /// The configuration of a run: what a file says, and defaults for what it does not say.
@@ -53,6 +80,216 @@ pub struct Config {
     pub protocol: Protocol,
     /// The nodes, where they are listed one by one; empty: as many as `readout.count` and `builder.count` say.
     pub node: Vec<Node>,
+}
+
+/// What a configuration is read for.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose<'a> {
+    /// All roles, started together on one machine.
+    Run,
+    /// The node with this name, started alone.
+    Node(&'a str),
+}
+
+/// No configuration is larger: 1 MiB.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+impl Config {
+    /// Reads and validates a file.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the order of the file.
+    pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        Self::load_with(path, |_| {})
+    }
+
+    /// Reads a file, lets `change` make the changes that the command line asks for, and validates the result. What
+    /// `change` makes wrong is reported with its flag, the rest with its place in the file; what it makes right is.
+    ///
+    /// # Errors
+    /// All that is wrong with the result.
+    pub fn load_with(path: &Path, change: impl FnOnce(&mut Self)) -> Result<Self, ConfigErrors> {
+        let bytes = read_file(path)?;
+        Self::from_bytes(&bytes, &path.display().to_string(), change, Purpose::Run)
+    }
+
+    /// Reads and validates a file for the node `name`, which is started alone: on top of what [`Config::load`] asks for,
+    /// the node is listed, all nodes have addresses, and the transport reaches other hosts.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the order of the file.
+    pub fn load_for_node(path: &Path, name: &str) -> Result<Self, ConfigErrors> {
+        let bytes = read_file(path)?;
+        Self::from_bytes(&bytes, &path.display().to_string(), |_| {}, Purpose::Node(name))
+    }
+
+    /// Reads and validates the text of a file. `file` is its name in messages.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the order of the text.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ConfigErrors> {
+        Self::parse_with(text, file, |_| {})
+    }
+
+    /// As [`Config::load_with`], from a text.
+    ///
+    /// # Errors
+    /// All that is wrong with the result.
+    pub fn parse_with(text: &str, file: &str, change: impl FnOnce(&mut Self)) -> Result<Self, ConfigErrors> {
+        Self::from_text(text, file, change, Purpose::Run)
+    }
+
+    /// As [`Config::load_for_node`], from a text.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the order of the text.
+    pub fn parse_for_node(text: &str, file: &str, name: &str) -> Result<Self, ConfigErrors> {
+        Self::from_text(text, file, |_| {}, Purpose::Node(name))
+    }
+
+    /// Checks a configuration that a program has made or changed.
+    ///
+    /// # Errors
+    /// All that is wrong with it, by key and flag: there is no file to point into.
+    pub fn validate(&self) -> Result<(), ConfigErrors> {
+        ConfigErrors::or(check::check(self, &Origins::none(), Purpose::Run), ())
+    }
+
+    /// Takes the sources from the fragment streams in `directory`. Where triggers were made as fast as credit allows
+    /// (the default), there is now one for every event id in the data.
+    pub fn set_replay(&mut self, directory: PathBuf) {
+        self.source.kind = SourceKind::Replay;
+        self.source.replay.directory = Some(directory);
+        if self.trigger.mode == TriggerMode::Free {
+            self.trigger.mode = TriggerMode::Seen;
+        }
+    }
+
+    /// The complete configuration as a file: every knob with its value, but those that are not set and have no
+    /// default. Reading it gives this configuration again.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        let nodes = self.node.iter().map(|node| (node as &dyn Section, "[[node]]".to_owned()));
+        let tables = self.sections().map(|section| (section, format!("[{}]", section.path())));
+        for (section, header) in tables.chain(nodes) {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&header);
+            text.push('\n');
+            for knob in section.knobs() {
+                if let Some(value) = section.write(knob.key) {
+                    text.push_str(&format!("{} = {value}\n", knob.key));
+                }
+            }
+        }
+        text
+    }
+
+    fn from_bytes(
+        bytes: &[u8],
+        file: &str,
+        change: impl FnOnce(&mut Self),
+        purpose: Purpose<'_>,
+    ) -> Result<Self, ConfigErrors> {
+        let error = match std::str::from_utf8(bytes) {
+            Ok(text) => return Self::from_text(text, file, change, purpose),
+            Err(error) => error,
+        };
+        let start = error.valid_up_to();
+        let text = String::from_utf8_lossy(bytes);
+        let errors = vec![ConfigError {
+            kind: ErrorKind::NotUtf8,
+            key: String::new(),
+            found: format!("byte {start} of the file, {:#04x}, is not UTF-8", bytes[start]),
+            right: "save the file as UTF-8".into(),
+            // What is before the byte is unchanged by the conversion.
+            origin: Text::new(file, &text).origin(&(start..start)),
+        }];
+        ConfigErrors::or(errors, Self::default())
+    }
+
+    fn from_text(
+        text: &str,
+        file: &str,
+        change: impl FnOnce(&mut Self),
+        purpose: Purpose<'_>,
+    ) -> Result<Self, ConfigErrors> {
+        let Document { mut config, mut origins, mut errors, is_toml } = document::read(text, file);
+        config.follow(&origins);
+        let before = config.clone();
+        change(&mut config);
+        before.find_changes(&config, &mut origins);
+        // Of a text that is not TOML a part is missing; what is said about the whole would be wrong.
+        if is_toml {
+            errors.extend(check::check(&config, &origins, purpose));
+        }
+        ConfigErrors::or(errors, config)
+    }
+
+    /// Gives knobs that the file leaves out the values that follow from what it says.
+    fn follow(&mut self, origins: &Origins<'_>) {
+        let listed = |role| self.node.iter().filter(|node| node.role == role).count();
+        let (readouts, builders) = (listed(Role::Readout), listed(Role::Builder));
+        if readouts > 0 && !origins.is_in_file("readout.count") {
+            self.readout.count = u16::try_from(readouts).unwrap_or(u16::MAX);
+        }
+        if builders > 0 && !origins.is_in_file("builder.count") {
+            self.builder.count = u16::try_from(builders).unwrap_or(u16::MAX);
+        }
+        if self.source.kind == SourceKind::Replay && !origins.is_in_file("trigger.mode") {
+            self.trigger.mode = TriggerMode::Seen;
+        }
+    }
+
+    /// Tells `origins` which knobs of `changed` are not as here.
+    fn find_changes(&self, changed: &Self, origins: &mut Origins<'_>) {
+        for (old, new) in self.sections().zip(changed.sections()) {
+            for knob in old.knobs().iter().filter(|knob| old.write(knob.key) != new.write(knob.key)) {
+                origins.set_by_program(format!("{}.{}", old.path(), knob.key), knob.flag);
+            }
+        }
+    }
+}
+
+/// The bytes of a file of reasonable size.
+fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
+    let mut bytes = Vec::new();
+    let result = File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
+    let (kind, found, right) = match result {
+        Err(error) => {
+            let right = "give the path of a configuration file, or none for the default";
+            (ErrorKind::Unreadable, format!("the configuration cannot be read: {error}"), right)
+        }
+        Ok(_) if bytes.len() as u64 > MAX_FILE_BYTES => {
+            let found = format!("the file has more than {MAX_FILE_BYTES} bytes");
+            (ErrorKind::TooLarge, found, "no configuration is that large; is this the right file?")
+        }
+        Ok(_) => return Ok(bytes),
+    };
+    let origin = Origin::File(path.display().to_string().into());
+    let error = ConfigError { kind, key: String::new(), found, right: right.into(), origin };
+    ConfigErrors::or(vec![error], bytes)
+}
+
+/// Reads any bytes as a configuration; for fuzzing. Panics if reading or writing breaks a promise.
+#[doc(hidden)]
+pub fn fuzz_config(bytes: &[u8]) {
+    match Config::from_bytes(bytes, "fuzz.toml", |_| {}, Purpose::Run) {
+        Ok(config) => {
+            let again = Config::parse(&config.to_toml(), "written.toml");
+            assert_eq!(again.as_ref(), Ok(&config), "what is written reads as the same");
+        }
+        Err(errors) => {
+            let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
+            for error in errors.errors() {
+                assert!(error.line().is_none_or(|line| (1..=lines).contains(&line)), "{error}");
+                assert!(!error.right.is_empty() && !error.found.is_empty());
+            }
+            assert!(!errors.to_string().is_empty());
+        }
+    }
 }
 
 /// A word that no value of a choice has, on a command line.

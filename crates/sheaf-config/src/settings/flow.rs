@@ -1,7 +1,7 @@
 //! The roles that events pass: readout units, builder units, the event manager; and what becomes of incomplete events.
 
 use super::{GIB, HOUR, KIB, MAX_NODES, MIB, TIB};
-use crate::codec::{bytes, milliseconds, pick, switch, whole, zero_is_none};
+use crate::codec::{bytes, microseconds, milliseconds, pick, switch, whole, zero_is_none};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos};
 
@@ -13,16 +13,18 @@ section! {
     Readout "readout" {
         /// How many readout units there are. Where `[[node]]` tables exist they say it, and this may be left out.
         count: u16 = 4, "count", whole(1, MAX_NODES), flag "--readouts";
-        /// The payload that one readout unit holds at most. A full buffer holds the sources back.
+        /// The payload that one readout unit holds at most. It is shared out evenly to its
+        /// sources; a source that has filled its share is held back.
         buffer: ByteCount = ByteCount(8 * MIB), "buffer_bytes", bytes(64 * KIB, TIB);
-        /// The events that one readout unit holds fragments of at most.
+        /// The fragments that one readout unit holds of one source at most.
         buffer_events: u32 = 16_384, "buffer_events", whole(16, 1 << 24);
         /// How long a readout unit waits for a silent source, from when the event was requested or, if later, first
         /// seen. Then it answers with that source marked missing. Not used with the policy `wait`.
         merge_timeout: Nanos = Nanos::from_millis(200), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// How long fragments of an event that nobody triggered or requested are kept. Then they are dropped and
-        /// counted as orphans.
-        orphan_timeout: Nanos = Nanos::from_secs(10), "orphan_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// How long fragments of an event that no builder unit asks for are kept. Then they are dropped and
+        /// counted as orphans. 0: for ever.
+        orphan_timeout: Option<Nanos> = Some(Nanos::from_secs(30)), "orphan_timeout_ms",
+            zero_is_none(milliseconds(SHORTEST, HOUR));
         /// How many new event ids at most wait to be announced to the event manager in one message, with the trigger
         /// modes `source` and `seen`.
         announce_events: u32 = 256, "announce_events", whole(1, 65_536);
@@ -43,6 +45,11 @@ section! {
         event_timeout: Nanos = Nanos::from_secs(2), "event_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// How long a builder unit waits for the answer of a readout unit before it asks again.
         request_retry: Nanos = Nanos::from_millis(500), "request_retry_ms", milliseconds(SHORTEST, HOUR);
+        /// Finished events are reported to the event manager when there are so many, or after `report_delay_us`, or
+        /// when nothing is left to build.
+        report_events: u32 = 32, "report_events", whole(1, 65_536);
+        /// See `report_events`.
+        report_delay: Nanos = Nanos::from_millis(1), "report_delay_us", microseconds(Nanos::ZERO, HOUR);
         /// Whether builder units check the content of every fragment: its checksum, and the pattern of emulated
         /// sources.
         check_content: bool = false, "check_content", switch();

@@ -45,9 +45,13 @@ section! {
         message: ByteCount = ByteCount(64 * KIB), "message_bytes", bytes(KIB, 256 * MIB);
         /// How many super-fragments are in one message at most.
         message_events: u32 = 256, "message_events", whole(1, 16_384);
+        /// How many events a readout unit accepts in one request of a builder unit.
+        request_events: u32 = 16_384, "request_events", whole(1, 1 << 20);
         /// After how long without other messages a node tells its peers that it lives.
         heartbeat: Nanos = Nanos::from_millis(200), "heartbeat_ms",
             milliseconds(Nanos::from_millis(1), HOUR);
+        /// After how long a message is acknowledged, where no message goes the other way.
+        acknowledge: Nanos = Nanos::from_millis(20), "acknowledge_ms", milliseconds(Nanos::from_micros(100), HOUR);
         /// After how long without an acknowledgement a message is sent again.
         retransmit: Nanos = Nanos::from_millis(200), "retransmit_ms", milliseconds(Nanos::from_millis(1), HOUR);
     }

@@ -45,7 +45,8 @@ choice! {
 section! {
     /// What makes the event manager start an event.
     Trigger "trigger" {
-        /// Where triggers come from. A replay needs `source` or `seen`: its event ids are in its data.
+        /// Where triggers come from. A replay needs `source` or `seen`, because its event ids are in its data; left
+        /// out, it is `seen` there.
         mode: TriggerMode = TriggerMode::Free, "mode", pick();
         /// The rate of the modes `fixed` and `poisson`, in triggers per second.
         rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9));

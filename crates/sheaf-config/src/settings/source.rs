@@ -1,6 +1,6 @@
 //! Where fragments come from.
 
-use super::{GIB, HOUR, MAX_INTEGER, MAX_SOURCES};
+use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::codec::{bytes, id_list, maybe, microseconds, path, pick, real, switch, whole, zero_is_none};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos, SourceId};
@@ -21,12 +21,18 @@ section! {
     Source "source" {
         /// What the sources are.
         kind: SourceKind = SourceKind::Emulated, "kind", pick();
-        /// How many sources are emulated, with the ids 0, 1, ... Where `[[node]]` tables list sources, those are the
-        /// sources, and this number may be left out. A replay has the sources that its directory has.
-        count: u32 = 4, "count", whole(1, MAX_SOURCES);
+        /// How many sources are emulated, with the ids 0, 1, ... 0: one for each readout unit; or, where `[[node]]`
+        /// tables list sources, those. A replay has the sources that its directory has.
+        count: Option<u32> = None, "count", zero_is_none(whole(1, MAX_SOURCES));
         /// The sources that an event may lack and still be complete. All others are required. Numbers, or ranges
         /// such as `"10-19"`.
         optional: Vec<SourceId> = Vec::new(), "optional", id_list(u64::from(u32::MAX));
+        /// The memory that one source writes its fragments into, at most. It is used again as fragments are released; a
+        /// source that has filled it waits.
+        memory: ByteCount = ByteCount(8 * MIB), "memory_bytes", bytes(64 * KIB, TIB);
+        /// The size of one block of that memory. A block holds many fragments; where a fragment can be larger, the
+        /// block is as large as that.
+        block: ByteCount = ByteCount(256 * KIB), "block_bytes", bytes(4 * KIB, GIB);
     }
     nested {
         /// Made-up fragments.
@@ -43,9 +49,10 @@ choice! {
         Fixed = "fixed",
         /// log-normal with mean `mean_bytes` and standard deviation `rms_bytes`
         LogNormal = "lognormal",
-        /// normal with mean `mean_bytes` and standard deviation `rms_bytes`
+        /// normal with mean `mean_bytes` and standard deviation `rms_bytes`, without what is below `minimum_bytes`
         Normal = "normal",
-        /// most frequent at `minimum_bytes`, with a tail that falls exponentially so that the mean is `mean_bytes`
+        /// `minimum_bytes` with the probability `peak_share`, else more, with an exponential tail so that the mean is
+        /// `mean_bytes`
         MinimumPeaked = "minimum-peaked",
     }
 }
@@ -71,8 +78,10 @@ section! {
         mean: ByteCount = ByteCount(2_048), "mean_bytes", bytes(0, GIB), flag "--fragment-size";
         /// The standard deviation of the size, for the models `lognormal` and `normal`.
         rms: ByteCount = ByteCount(2_048), "rms_bytes", bytes(0, GIB), flag "--fragment-rms";
-        /// The least size: smaller draws become this. For the model `minimum-peaked` it is where the peak is.
+        /// The least size. For the model `minimum-peaked` it is where the peak is.
         minimum: ByteCount = ByteCount::ZERO, "minimum_bytes", bytes(0, GIB);
+        /// The share of fragments in the peak of the model `minimum-peaked`.
+        peak_share: f64 = 0.5, "peak_share", real(0.0, 0.999);
         /// The greatest size: greater draws become this. 0: chosen from the model (`fixed`: the mean; `minimum-peaked`:
         /// 32 times the mean; else the mean plus 32 times the rms), so that it cuts no visible part of the mean.
         maximum: Option<ByteCount> = None, "maximum_bytes", zero_is_none(bytes(1, GIB));

@@ -1,0 +1,293 @@
+//! What no single knob can say: values that need each other, times in the right order, bounds that can hold what they
+//! must hold.
+//!
+//! A check names the keys that it looks at. Where the file has one of them wrong already, the check is left out: what it
+//! would say depends on a value that nobody wrote.
+
+use crate::error::{ConfigError, ErrorKind};
+use crate::knob::Section;
+use crate::origins::Origins;
+use crate::settings::{IncompletePolicy, Pacing, SizeModel, SourceKind, TransportKind, TriggerMode};
+use crate::text::shorten;
+use crate::{Config, Purpose};
+use sheaf_wire::{ByteCount, Nanos};
+
+/// Collects what is wrong with a configuration.
+pub(crate) struct Checker<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) origins: &'a Origins<'a>,
+    pub(crate) errors: Vec<ConfigError>,
+}
+
+/// All that is wrong with the values of a configuration.
+pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>) -> Vec<ConfigError> {
+    let mut checker = Checker { config, origins, errors: Vec::new() };
+    checker.ranges();
+    // A value out of its limits makes the comparisons below meaningless.
+    if checker.errors.is_empty() {
+        checker.trigger();
+        checker.fragment_sizes();
+        checker.replay();
+        checker.timeouts();
+        checker.memory();
+        checker.nodes(purpose);
+    }
+    checker.errors
+}
+
+impl Checker<'_> {
+    /// Reports a problem with `keys`, the first of which is what it is about, unless one of them is wrong in itself.
+    pub(crate) fn fail(&mut self, kind: ErrorKind, keys: &[&str], found: String, right: impl Into<String>) {
+        if keys.iter().any(|key| self.origins.is_broken(key)) {
+            return;
+        }
+        self.errors.push(ConfigError {
+            kind,
+            key: keys.first().copied().unwrap_or_default().to_owned(),
+            found,
+            right: right.into(),
+            origin: self.origins.find(keys),
+        });
+    }
+
+    /// "`readout.count` is 4": a knob and its value as the file has it.
+    fn shown(&self, key: &str) -> String {
+        match self.written(key) {
+            Some(value) => format!("`{key}` is {}", shorten(&value)),
+            None => format!("`{key}` is not set"),
+        }
+    }
+
+    fn written(&self, key: &str) -> Option<String> {
+        let (section, knob) = self.config.knob(key)?;
+        section.write(knob.key)
+    }
+
+    /// Every value within its limits. The values of a file are already; those of a program may not be.
+    fn ranges(&mut self) {
+        for section in self.config.sections() {
+            self.section_ranges(section, section.path());
+        }
+        for (index, node) in self.config.node.iter().enumerate() {
+            self.section_ranges(node, &format!("node[{index}]"));
+        }
+    }
+
+    fn section_ranges(&mut self, section: &dyn Section, path: &str) {
+        for knob in section.knobs().iter().filter(|knob| !section.accepts(knob.key)) {
+            let key = format!("{path}.{}", knob.key);
+            let value = section.write(knob.key).unwrap_or_default();
+            let found = format!("`{key}` is {}", shorten(&value));
+            self.fail(ErrorKind::BadValue, &[&key], found, format!("it should be {}", (knob.expected)()));
+        }
+    }
+
+    fn trigger(&mut self) {
+        let trigger = &self.config.trigger;
+        let mode = trigger.mode;
+        if matches!(mode, TriggerMode::Fixed | TriggerMode::Poisson) && trigger.rate_hz.is_none() {
+            let found = format!("`trigger.mode` is \"{mode}\", and `trigger.rate_hz` is not set");
+            self.fail(
+                ErrorKind::Missing,
+                &["trigger.mode", "trigger.rate_hz"],
+                found,
+                "write the rate, like `rate_hz = 1000.0`",
+            );
+        }
+        if mode == TriggerMode::Source && trigger.source.is_none() {
+            self.fail(
+                ErrorKind::Missing,
+                &["trigger.mode", "trigger.source"],
+                "`trigger.mode` is \"source\", and `trigger.source` is not set".into(),
+                "write the id of the reference source, like `source = 0`",
+            );
+        }
+        let ids_are_in_the_data = self.config.source.kind == SourceKind::Replay;
+        if ids_are_in_the_data && !matches!(mode, TriggerMode::Source | TriggerMode::Seen) {
+            self.fail(
+                ErrorKind::Conflict,
+                &["trigger.mode", "source.kind"],
+                format!("`trigger.mode` is \"{mode}\", but replayed data has its own event ids"),
+                "with `source.kind = \"replay\"` the mode is \"seen\" or \"source\"",
+            );
+        }
+    }
+
+    fn fragment_sizes(&mut self) {
+        let emulated = &self.config.source.emulated;
+        if self.config.source.kind != SourceKind::Emulated {
+            return;
+        }
+        let mean = "source.emulated.mean_bytes";
+        let minimum = "source.emulated.minimum_bytes";
+        let maximum = "source.emulated.maximum_bytes";
+        if emulated.minimum > emulated.mean {
+            let found = format!("{}, more than the mean, {}", self.shown(minimum), emulated.mean.0);
+            self.fail(ErrorKind::Conflict, &[minimum, mean], found, "the minimum is at most the mean");
+        }
+        if emulated.maximum.is_some_and(|maximum| maximum < emulated.mean) {
+            let found = format!("{}, less than the mean, {}", self.shown(maximum), emulated.mean.0);
+            self.fail(ErrorKind::Conflict, &[maximum, mean], found, "the maximum is at least the mean, or 0");
+        }
+        if emulated.size == SizeModel::LogNormal && emulated.mean == ByteCount::ZERO {
+            self.fail(
+                ErrorKind::Conflict,
+                &[mean, "source.emulated.size"],
+                format!("`{mean}` is 0, which no log-normal distribution has as its mean"),
+                "with `size = \"lognormal\"` the mean is at least 1; empty fragments are `size = \"fixed\"`",
+            );
+        }
+    }
+
+    fn replay(&mut self) {
+        let replay = &self.config.source.replay;
+        if self.config.source.kind != SourceKind::Replay {
+            return;
+        }
+        if replay.directory.is_none() {
+            self.fail(
+                ErrorKind::Missing,
+                &["source.kind", "source.replay.directory"],
+                "`source.kind` is \"replay\", and `source.replay.directory` is not set".into(),
+                "write the directory with the fragment streams below [source.replay], or give --replay DIR",
+            );
+        }
+        if replay.pacing == Pacing::Fixed && replay.rate_hz.is_none() {
+            self.fail(
+                ErrorKind::Missing,
+                &["source.replay.pacing", "source.replay.rate_hz"],
+                "`source.replay.pacing` is \"fixed\", and `source.replay.rate_hz` is not set".into(),
+                "write the rate, like `rate_hz = 1000.0`",
+            );
+        }
+    }
+
+    /// Reports that the time `shorter` is not below the time `longer`.
+    fn in_order(&mut self, shorter: (&str, Nanos), longer: (&str, Nanos), why: &str) {
+        if shorter.1 < longer.1 {
+            return;
+        }
+        let longer_value = self.written(longer.0).unwrap_or_default();
+        let found = format!("{}, and `{}` is {longer_value}", self.shown(shorter.0), longer.0);
+        let right = format!("`{}` should be less than `{}`: {why}", shorter.0, longer.0);
+        self.fail(ErrorKind::Conflict, &[shorter.0, longer.0], found, right);
+    }
+
+    fn timeouts(&mut self) {
+        let Config { readout, builder, manager, protocol, incomplete, .. } = self.config;
+        let merge = ("readout.merge_timeout_ms", readout.merge_timeout);
+        let event = ("builder.event_timeout_ms", builder.event_timeout);
+        let retry = ("builder.request_retry_ms", builder.request_retry);
+        let heartbeat = ("protocol.heartbeat_ms", protocol.heartbeat);
+        let retransmit = ("protocol.retransmit_ms", protocol.retransmit);
+        let acknowledge = ("protocol.acknowledge_ms", protocol.acknowledge);
+        let peer = ("manager.peer_timeout_ms", manager.peer_timeout);
+        if incomplete.policy != IncompletePolicy::Wait {
+            let why = "a readout unit must give up a silent source before its builder unit gives up the event";
+            self.in_order(merge, event, why);
+            let why = "a lost request must be repeated before the builder unit gives up the event";
+            self.in_order(retry, event, why);
+            if let Some(orphan) = readout.orphan_timeout {
+                let why = "fragments must outlive the wait for the others of their event";
+                self.in_order(merge, ("readout.orphan_timeout_ms", orphan), why);
+            }
+        }
+        self.in_order(heartbeat, peer, "a living node must be heard before it is held for dead");
+        self.in_order(retransmit, peer, "a lost message must be repeated before its peer is held for dead");
+        self.in_order(acknowledge, retransmit, "else every message is sent twice");
+    }
+
+    /// Reports that the bound `key` is below `needed`, which is `what`.
+    fn holds(&mut self, key: &str, bound: ByteCount, needed: u64, what: &str, others: &[&str]) {
+        if bound.0 >= needed {
+            return;
+        }
+        let found = format!("{}, less than {what}, {needed} bytes", self.shown(key));
+        let keys: Vec<&str> = std::iter::once(key).chain(others.iter().copied()).collect();
+        self.fail(ErrorKind::TooSmall, &keys, found, format!("`{key}` should be at least {needed}"));
+    }
+
+    fn memory(&mut self) {
+        let Config { source, readout, builder, manager, transport, protocol, .. } = self.config;
+        let block = transport.block.0;
+        self.holds(
+            "transport.receive_bytes",
+            transport.receive,
+            2 * block,
+            "two blocks of `transport.block_bytes`",
+            &["transport.block_bytes"],
+        );
+        let message = protocol.message.0;
+        let of_message = "a message of `protocol.message_bytes`";
+        let key = &["protocol.message_bytes"];
+        self.holds("transport.max_frame_bytes", transport.max_frame, message, of_message, key);
+        self.holds("transport.queue_bytes", transport.queue, message, of_message, key);
+        self.holds(
+            "source.memory_bytes",
+            source.memory,
+            2 * source.block.0,
+            "two blocks of `source.block_bytes`",
+            &["source.block_bytes"],
+        );
+        if let Some(expected) = manager.expected_event {
+            let what = "an event of `manager.expected_event_bytes`";
+            let key = &["manager.expected_event_bytes"];
+            self.holds("builder.memory_bytes", builder.memory, expected.0, what, key);
+        }
+        if manager.batch_events > builder.slots {
+            let found = format!(
+                "`manager.batch_events` is {}, more than `builder.slots`, {}",
+                manager.batch_events, builder.slots
+            );
+            self.fail(
+                ErrorKind::Conflict,
+                &["manager.batch_events", "builder.slots"],
+                found,
+                "a batch is at most what a builder unit has slots for",
+            );
+        }
+        if source.kind == SourceKind::Emulated {
+            self.emulated_memory(readout.buffer);
+        }
+    }
+
+    /// Bounds that follow from the sizes of emulated fragments. With many sources it is never so that all fragments of
+    /// an event have the greatest size; one has, and the others are of mean size.
+    fn emulated_memory(&mut self, readout_buffer: ByteCount) {
+        let Config { source, builder, transport, .. } = self.config;
+        let mean = source.emulated.mean.0;
+        let maximum = source.emulated.effective_maximum().0;
+        let total = self.config.emulated_sources().len() as u64;
+        let per_readout = self.config.most_sources_of_a_readout();
+        let together = |sources: u64| sources.saturating_sub(1).saturating_mul(mean).saturating_add(maximum);
+        let keys = &[
+            "source.emulated.maximum_bytes",
+            "source.emulated.mean_bytes",
+            "source.emulated.rms_bytes",
+            "source.count",
+            "readout.count",
+        ];
+        let of_event = format!("an event of {total} fragments, one of them the largest");
+        self.holds("builder.memory_bytes", builder.memory, together(total), &of_event, keys);
+        let of_share = format!("one largest fragment for each of its {per_readout} sources");
+        let shares = per_readout.saturating_mul(maximum);
+        self.holds("readout.buffer_bytes", readout_buffer, shares, &of_share, keys);
+        let of_frame = format!("a super-fragment of {per_readout} fragments, one of them the largest");
+        let frame = together(per_readout);
+        self.holds("transport.max_frame_bytes", transport.max_frame, frame, &of_frame, keys);
+        let of_source = "two fragments of the largest size";
+        self.holds("source.memory_bytes", source.memory, maximum.saturating_mul(2), of_source, keys);
+    }
+
+    /// A transport that can reach nodes on other hosts.
+    pub(crate) fn reaches_other_hosts(&mut self) {
+        if self.config.transport.kind == TransportKind::Memory {
+            self.fail(
+                ErrorKind::Conflict,
+                &["transport.kind"],
+                "`transport.kind` is \"memory\", which ends at the process".into(),
+                "nodes that are started one by one need `kind = \"tcp\"`",
+            );
+        }
+    }
+}

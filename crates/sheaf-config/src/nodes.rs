@@ -1,0 +1,359 @@
+//! Which nodes there are and which sources each reads: as listed, or generated.
+
+use crate::check::Checker;
+use crate::error::{ConfigErrors, ErrorKind};
+use crate::origins::Origins;
+use crate::settings::{Node, SourceKind, TriggerMode};
+use crate::suggest::nearest;
+use crate::{Config, Purpose};
+use sheaf_wire::{NodeId, Role, SourceId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A node of the system, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// Role and index.
+    pub id: NodeId,
+    /// The name by which it is started.
+    pub name: String,
+    /// Where it listens, `host:port`, if the configuration says so.
+    pub address: Option<String>,
+    /// The sources that it reads, in the order of the configuration; empty but for readout units.
+    pub sources: Vec<SourceId>,
+    /// The processors that its threads may use; empty: all.
+    pub cpu: Vec<usize>,
+}
+
+impl Config {
+    /// All nodes: the event manager, the readout units, the builder units, each role in the order of its index.
+    ///
+    /// # Errors
+    /// If the nodes do not make a system (never after a successful [`Config::validate`] of emulated sources), or if this
+    /// is a replay whose readout units do not list their sources: then they come from the directory, and
+    /// [`Config::resolve_nodes`] takes them.
+    pub fn nodes(&self) -> Result<Vec<NodeConfig>, ConfigErrors> {
+        match self.known_sources() {
+            Some(sources) => self.resolve_nodes(&sources),
+            None => {
+                let origins = Origins::none();
+                let mut checker = Checker { config: self, origins: &origins, errors: Vec::new() };
+                checker.unlisted_replay();
+                ConfigErrors::or(checker.errors, Vec::new())
+            }
+        }
+    }
+
+    /// As [`Config::nodes`], with the sources that the caller found in the replay directory.
+    ///
+    /// Generated readout units are never more than there are sources, whatever `readout.count` says.
+    ///
+    /// # Errors
+    /// If there are no sources; if a source is not in exactly one list of the nodes; if a listed, reference or optional
+    /// source is not among `sources`.
+    pub fn resolve_nodes(&self, sources: &[SourceId]) -> Result<Vec<NodeConfig>, ConfigErrors> {
+        let origins = Origins::none();
+        let mut checker = Checker { config: self, origins: &origins, errors: Vec::new() };
+        checker.system();
+        checker.sources(sources);
+        let nodes = if checker.errors.is_empty() { self.assemble(sources) } else { Vec::new() };
+        ConfigErrors::or(checker.errors, nodes)
+    }
+
+    /// Lists `nodes` in the configuration, as `[[node]]` tables, so that a process that is started with it has the
+    /// same.
+    pub fn set_nodes(&mut self, nodes: &[NodeConfig]) {
+        let count = |role| u16::try_from(nodes.iter().filter(|node| node.id.role == role).count());
+        self.readout.count = count(Role::Readout).unwrap_or(u16::MAX);
+        self.builder.count = count(Role::Builder).unwrap_or(u16::MAX);
+        let table = |node: &NodeConfig| Node {
+            name: node.name.clone(),
+            role: node.id.role,
+            address: node.address.clone(),
+            sources: (node.id.role == Role::Readout).then(|| node.sources.clone()),
+            cpu: node.cpu.clone(),
+        };
+        self.node = nodes.iter().map(table).collect();
+    }
+
+    /// The sources that the nodes list, if they do.
+    pub(crate) fn listed_sources(&self) -> Option<Vec<SourceId>> {
+        let lists: Vec<&Vec<SourceId>> = self.node.iter().filter_map(|node| node.sources.as_ref()).collect();
+        (!lists.is_empty()).then(|| lists.into_iter().flatten().copied().collect())
+    }
+
+    /// The ids of emulated sources.
+    pub(crate) fn emulated_sources(&self) -> Vec<SourceId> {
+        let count = self.source.count.unwrap_or_else(|| u32::from(self.readout.count));
+        self.listed_sources().unwrap_or_else(|| (0..count).map(SourceId).collect())
+    }
+
+    /// The ids of the sources, as far as the configuration alone can tell.
+    fn known_sources(&self) -> Option<Vec<SourceId>> {
+        match self.source.kind {
+            SourceKind::Emulated => Some(self.emulated_sources()),
+            SourceKind::Replay => self.listed_sources(),
+        }
+    }
+
+    /// How many emulated sources the readout unit with most of them has.
+    pub(crate) fn most_sources_of_a_readout(&self) -> u64 {
+        let listed = self.node.iter().filter_map(|node| Some(node.sources.as_ref()?.len() as u64)).max();
+        let readouts = u64::from(self.readout.count).max(1);
+        listed.unwrap_or_else(|| (self.emulated_sources().len() as u64).div_ceil(readouts))
+    }
+
+    fn assemble(&self, sources: &[SourceId]) -> Vec<NodeConfig> {
+        let mut nodes = if self.node.is_empty() { self.generated(sources.len()) } else { self.listed() };
+        if self.listed_sources().is_none() {
+            share_out(sources, &mut nodes);
+        }
+        nodes.sort_by_key(|node| node.id);
+        nodes
+    }
+
+    fn generated(&self, sources: usize) -> Vec<NodeConfig> {
+        let readouts = u16::try_from(sources).map_or(self.readout.count, |most| self.readout.count.min(most));
+        let ids = std::iter::once(NodeId::MANAGER)
+            .chain((0..readouts).map(NodeId::readout))
+            .chain((0..self.builder.count).map(NodeId::builder));
+        let node = |id: NodeId| NodeConfig {
+            id,
+            name: id.to_string(),
+            address: None,
+            sources: Vec::new(),
+            cpu: Vec::new(),
+        };
+        ids.map(node).collect()
+    }
+
+    fn listed(&self) -> Vec<NodeConfig> {
+        let mut next: BTreeMap<Role, u16> = BTreeMap::new();
+        let node = |table: &Node| {
+            let index = next.entry(table.role).or_default();
+            let id = NodeId { role: table.role, index: *index };
+            *index += 1;
+            NodeConfig {
+                id,
+                name: table.name.clone(),
+                address: table.address.clone(),
+                sources: table.sources.clone().unwrap_or_default(),
+                cpu: table.cpu.clone(),
+            }
+        };
+        self.node.iter().map(node).collect()
+    }
+}
+
+/// Gives each readout unit a contiguous block of the sources; sizes differ by one at most.
+fn share_out(sources: &[SourceId], nodes: &mut [NodeConfig]) {
+    let readouts = nodes.iter().filter(|node| node.id.role == Role::Readout).count();
+    let mut rest = sources;
+    let units = nodes.iter_mut().filter(|node| node.id.role == Role::Readout);
+    for (index, unit) in units.enumerate() {
+        let (mine, others) = rest.split_at(rest.len().div_ceil(readouts - index));
+        unit.sources = mine.to_vec();
+        rest = others;
+    }
+}
+
+impl Checker<'_> {
+    /// The nodes make a system, and every source is read.
+    pub(crate) fn nodes(&mut self, purpose: Purpose<'_>) {
+        if self.origins.is_broken("node") {
+            return;
+        }
+        self.system();
+        match self.config.known_sources() {
+            Some(sources) if self.errors.is_empty() => self.sources(&sources),
+            _ => {}
+        }
+        if let Purpose::Node(name) = purpose {
+            self.reaches_other_hosts();
+            self.startable(name);
+        }
+    }
+
+    /// Names, roles and numbers of the listed nodes.
+    fn system(&mut self) {
+        let config = self.config;
+        if config.node.is_empty() {
+            return;
+        }
+        self.unique("name", |node| Some(&node.name));
+        self.unique("address", |node| node.address.as_ref());
+        let count = |role| config.node.iter().filter(|node| node.role == role).count();
+        let managers = count(Role::Manager);
+        if managers != 1 {
+            let second = config.node.iter().enumerate().filter(|(_, node)| node.role == Role::Manager).nth(1);
+            let key = format!("node[{}].role", second.map_or(0, |(index, _)| index));
+            let found = format!("there are {managers} nodes with the role \"manager\"");
+            self.fail(ErrorKind::Nodes, &[&key], found, "a system has exactly one event manager");
+        }
+        let roles = [(Role::Readout, "readout", config.readout.count), (Role::Builder, "builder", config.builder.count)];
+        for (role, word, wanted) in roles {
+            let listed = count(role);
+            let key = format!("{word}.count");
+            if listed == 0 {
+                let found = format!("there is no node with the role \"{word}\"");
+                self.fail(ErrorKind::Nodes, &["node[0]"], found, "a system has one or more of them");
+            } else if listed != usize::from(wanted) {
+                let found = format!("`{key}` is {wanted}, but {listed} nodes have the role \"{word}\"");
+                let right = "leave the count out where nodes are listed, or make the two agree";
+                self.fail(ErrorKind::Nodes, &[&key], found, right);
+            }
+        }
+        self.source_lists();
+    }
+
+    /// No two nodes with the same `what`.
+    fn unique(&mut self, what: &str, value: fn(&Node) -> Option<&String>) {
+        let config = self.config;
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for (index, node) in config.node.iter().enumerate() {
+            let Some(text) = value(node) else { continue };
+            if let Some(first) = seen.insert(text, index) {
+                let key = format!("node[{index}].{what}");
+                let found = format!("node[{first}] and node[{index}] have the same {what}, \"{text}\"");
+                self.fail(ErrorKind::Nodes, &[&key], found, format!("each node has a {what} of its own"));
+            }
+        }
+    }
+
+    /// Whether the right nodes have lists of sources.
+    fn source_lists(&mut self) {
+        let config = self.config;
+        let some_list = config.listed_sources().is_some();
+        for (index, node) in config.node.iter().enumerate() {
+            let key = format!("node[{index}].sources");
+            let path = format!("node[{index}]");
+            let name = &node.name;
+            match (node.role, &node.sources) {
+                (Role::Readout, None) if some_list => {
+                    let found = format!("readout unit \"{name}\" has no list of sources, but others have");
+                    let right = "either every readout unit has `sources`, or none";
+                    self.fail(ErrorKind::Sources, &[&key, &path], found, right);
+                }
+                (Role::Readout, Some(sources)) if sources.is_empty() => {
+                    let found = format!("readout unit \"{name}\" reads no source");
+                    self.fail(ErrorKind::Sources, &[&key], found, "a readout unit reads one source or more");
+                }
+                (Role::Manager | Role::Builder, Some(_)) => {
+                    let found = format!("\"{name}\" has a list of sources, but is no readout unit");
+                    self.fail(ErrorKind::Sources, &[&key], found, "only readout units have `sources`");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Every source of `sources` on exactly one readout unit, and nothing said about other sources.
+    fn sources(&mut self, sources: &[SourceId]) {
+        let existing: BTreeSet<SourceId> = sources.iter().copied().collect();
+        if self.config.listed_sources().is_some() {
+            self.listed_once(&existing);
+        } else {
+            self.enough_to_share(existing.len());
+        }
+        if let (TriggerMode::Source, Some(reference)) = (self.config.trigger.mode, self.config.trigger.source)
+            && !existing.contains(&reference)
+        {
+            let found = format!("the reference source {reference} does not exist");
+            self.fail(ErrorKind::Sources, &["trigger.source", "source.count"], found, known(&existing));
+        }
+        if let Some(stranger) = self.config.source.optional.iter().find(|id| !existing.contains(id)) {
+            let found = format!("the optional source {stranger} does not exist");
+            self.fail(ErrorKind::Sources, &["source.optional", "source.count"], found, known(&existing));
+        }
+    }
+
+    fn listed_once(&mut self, existing: &BTreeSet<SourceId>) {
+        let config = self.config;
+        let mut reader: BTreeMap<SourceId, &str> = BTreeMap::new();
+        for (index, node) in config.node.iter().enumerate() {
+            let key = format!("node[{index}].sources");
+            let list = node.sources.as_deref().unwrap_or_default();
+            // One message a list: the others would say the same.
+            if let Some((id, other)) = list.iter().find_map(|id| Some((id, *reader.get(id)?))) {
+                let found = format!("source {id} is read by \"{other}\" and by \"{}\"", node.name);
+                self.fail(ErrorKind::Sources, &[&key], found, "a source is read by exactly one readout unit");
+            }
+            if let Some(id) = list.iter().find(|id| !existing.contains(id)) {
+                let found = format!("\"{}\" reads source {id}, which does not exist", node.name);
+                self.fail(ErrorKind::Sources, &[&key], found, known(existing));
+            }
+            reader.extend(list.iter().map(|id| (*id, node.name.as_str())));
+        }
+        if let Some(id) = existing.iter().find(|id| !reader.contains_key(id)) {
+            let found = format!("source {id} is read by no readout unit");
+            self.fail(ErrorKind::Sources, &["node[0].sources"], found, "add it to the `sources` of a readout unit");
+        }
+        let listed = reader.len() as u64;
+        if config.source.kind == SourceKind::Emulated
+            && let Some(count) = config.source.count
+            && u64::from(count) != listed
+        {
+            let found = format!("`source.count` is {count}, but the readout units list {listed} sources");
+            let right = "leave the count out where nodes list sources, or make the two agree";
+            self.fail(ErrorKind::Sources, &["source.count"], found, right);
+        }
+    }
+
+    /// A source for each readout unit.
+    fn enough_to_share(&mut self, sources: usize) {
+        let readouts = usize::from(self.config.readout.count);
+        let may_be_fewer = self.config.source.kind == SourceKind::Replay && self.config.node.is_empty();
+        let needed = if may_be_fewer { 1 } else { readouts };
+        if sources < needed {
+            let found = format!("there are {sources} sources for {readouts} readout units");
+            let right = "a readout unit reads one source or more";
+            self.fail(ErrorKind::Sources, &["source.count", "readout.count"], found, right);
+        }
+    }
+
+    /// What `sheaf node CONFIG NAME` needs.
+    fn startable(&mut self, name: &str) {
+        let config = self.config;
+        if config.node.is_empty() {
+            let found = "there are no [[node]] tables".to_owned();
+            let right = "nodes that are started one by one are listed, each with name, role and address";
+            self.fail(ErrorKind::Nodes, &["node"], found, right);
+            return;
+        }
+        let names = config.node.iter().map(|node| node.name.as_str());
+        if !names.clone().any(|known| known == name) {
+            let right = match nearest(name, names.clone()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("the nodes are {}", names.take(20).collect::<Vec<_>>().join(", ")),
+            };
+            let found = format!("there is no node \"{}\"", crate::text::shorten(name));
+            self.fail(ErrorKind::Nodes, &["node"], found, right);
+        }
+        for (index, node) in config.node.iter().enumerate().filter(|(_, node)| node.address.is_none()) {
+            let found = format!("node \"{}\" has no address", node.name);
+            let keys = [format!("node[{index}].address"), format!("node[{index}]")];
+            let right = "nodes that are started one by one need `address = \"host:port\"`";
+            self.fail(ErrorKind::Missing, &[&keys[0], &keys[1]], found, right);
+        }
+        if config.source.kind == SourceKind::Replay && config.listed_sources().is_none() {
+            self.unlisted_replay();
+        }
+    }
+
+    /// A replay whose sources only the directory tells.
+    fn unlisted_replay(&mut self) {
+        self.fail(
+            ErrorKind::Sources,
+            &["source.kind"],
+            "the sources of this replay are known only to who reads its directory".into(),
+            "list the `sources` of each readout unit",
+        );
+    }
+}
+
+/// "the sources are 0 to 3".
+fn known(sources: &BTreeSet<SourceId>) -> String {
+    match (sources.first(), sources.last()) {
+        (Some(first), Some(last)) => format!("there are {} sources, from {first} to {last}", sources.len()),
+        _ => "there are no sources".into(),
+    }
+}

@@ -1,0 +1,68 @@
+//! Which tables there are, and the way from a table's name to its struct.
+
+use crate::Config;
+use crate::knob::{Knob, Section};
+
+/// Lists the tables once: the name in the file, and the field.
+macro_rules! tables {
+    ($($path:literal => $($field:ident).+;)*) => {
+        /// The names of all tables but `[[node]]`, in the order of the reference page.
+        pub(crate) const PATHS: &[&str] = &[$($path),*];
+
+        impl Config {
+            /// The table with this name.
+            pub(crate) fn section(&self, path: &str) -> Option<&dyn Section> {
+                match path {
+                    $($path => Some(&self.$($field).+),)*
+                    _ => None,
+                }
+            }
+
+            /// The table with this name, to be changed.
+            pub(crate) fn section_mut(&mut self, path: &str) -> Option<&mut dyn Section> {
+                match path {
+                    $($path => Some(&mut self.$($field).+),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+tables! {
+    "run" => run;
+    "trigger" => trigger;
+    "source" => source;
+    "source.emulated" => source.emulated;
+    "source.replay" => source.replay;
+    "readout" => readout;
+    "builder" => builder;
+    "incomplete" => incomplete;
+    "manager" => manager;
+    "filter" => filter;
+    "output" => output;
+    "transport" => transport;
+    "protocol" => protocol;
+}
+
+/// The name of the array of tables that lists the nodes.
+pub(crate) const NODE: &str = "node";
+
+impl Config {
+    /// All tables but `[[node]]`, in the order of the reference page.
+    pub(crate) fn sections(&self) -> impl Iterator<Item = &dyn Section> {
+        PATHS.iter().filter_map(|path| self.section(path))
+    }
+
+    /// The knob with this full key (`readout.count`) and its table.
+    pub(crate) fn knob(&self, key: &str) -> Option<(&dyn Section, &'static Knob)> {
+        let (path, name) = key.rsplit_once('.')?;
+        let section = self.section(path)?;
+        Some((section, section.knobs().iter().find(|knob| knob.key == name)?))
+    }
+}
+
+/// The command-line flag that sets the knob with this full key.
+pub(crate) fn flag(key: &str) -> Option<&'static str> {
+    Config::default().knob(key)?.1.flag
+}

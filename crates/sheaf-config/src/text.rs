@@ -1,0 +1,87 @@
+//! The text of a file: from byte offsets to lines and columns, and how much of a line is shown.
+
+use crate::error::{Origin, Place};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most characters of a line that a message shows.
+const SHOWN: usize = 110;
+/// The most characters in front of the place that a message shows.
+const SHOWN_BEFORE: usize = 60;
+
+/// A file's name and text.
+pub(crate) struct Text<'a> {
+    file: Arc<str>,
+    text: &'a str,
+    /// Where each line starts.
+    lines: Vec<usize>,
+}
+
+impl<'a> Text<'a> {
+    pub(crate) fn new(file: &str, text: &'a str) -> Self {
+        let ends = text.match_indices('\n').map(|(index, _)| index + 1);
+        Self { file: file.into(), text, lines: std::iter::once(0).chain(ends).collect() }
+    }
+
+    /// Where the bytes `span` of the text are.
+    pub(crate) fn origin(&self, span: &Range<usize>) -> Origin {
+        let start = self.boundary(span.start);
+        let mut index = self.lines.partition_point(|line| *line <= start) - 1;
+        let is_past_the_last_line = index > 0 && self.lines[index] == self.text.len();
+        if is_past_the_last_line {
+            // The text ends with a newline; what is missing there is shown behind the last line.
+            index -= 1;
+        }
+        let line_start = self.lines[index];
+        let line_end = self.lines.get(index + 1).map_or(self.text.len(), |next| next - 1);
+        let line = self.text[line_start..line_end].trim_end_matches('\r');
+        let before = self.text[line_start..start.min(line_start + line.len())].chars().count();
+        let end = self.boundary(span.end).clamp(start, line_end.max(start));
+        let width = self.text[start..end].trim_end().chars().count().max(1);
+        let skipped = before.saturating_sub(SHOWN_BEFORE);
+        Origin::Text(Place {
+            file: Arc::clone(&self.file),
+            line: index + 1,
+            column: before + 1,
+            width,
+            text: printable(line.chars().skip(skipped).take(SHOWN)),
+            skipped,
+        })
+    }
+
+    /// The file as a whole.
+    pub(crate) fn whole(&self) -> Origin {
+        Origin::File(Arc::clone(&self.file))
+    }
+
+    /// The piece of the text at `span`, shortened, on one line.
+    pub(crate) fn piece(&self, span: &Range<usize>) -> String {
+        let start = self.boundary(span.start);
+        let end = self.boundary(span.end).max(start);
+        shorten(self.text[start..end].trim())
+    }
+
+    /// The nearest character boundary at or before `offset`.
+    fn boundary(&self, offset: usize) -> usize {
+        self.text.floor_char_boundary(offset)
+    }
+}
+
+/// Characters that do not move the cursor: one column each.
+fn printable(characters: impl Iterator<Item = char>) -> String {
+    let show = |character: char| match character {
+        '\t' => ' ',
+        character if character.is_control() => '\u{fffd}',
+        character => character,
+    };
+    characters.map(show).collect()
+}
+
+/// At most the first 60 characters of a text, on one line.
+pub(crate) fn shorten(text: &str) -> String {
+    let mut short = printable(text.chars().take(60));
+    if text.chars().nth(60).is_some() {
+        short.push_str("...");
+    }
+    short
+}
