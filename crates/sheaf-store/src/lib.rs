@@ -1,1 +1,26 @@
-//! store
+//! What Sheaf keeps on disk: fragment streams in, event files out, and the tools that read both.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`fragment_stream`] | writer and reader of a fragment stream: one file per source, for replay and import |
+//! | [`event_file`] | writer and reader of event files: built events, one sequence of files per builder session |
+//! | [`run`] | run directories: the manifest, sealing the files of a session that died, reading a run as a whole |
+//! | [`verify`] | checks everything that can be checked in any of these |
+//! | [`inspect`] | says what is in any of these |
+//! | [`dump`] | prints one line per fragment of any of these |
+//! | [`id_set`] | a compact set of event ids |
+//!
+//! Byte layouts are in `sheaf-wire`; here is the I/O. The crate has no clock and no thread of its own: a writer is
+//! told the time where it needs one. What a file holds is never trusted: damage is a typed error or a count, costs
+//! the record that is hit and no other, and no length is believed before it was compared with the file's size.
+
+#![forbid(unsafe_code)]
+
+mod block_reader;
+pub mod event_file;
+pub mod fragment_stream;
+#[doc(hidden)]
+pub mod fuzz;
+
+#[cfg(test)]
+mod testing;

@@ -232,6 +232,18 @@ impl FileHeader {
     }
 }
 
+/// The size of an event in a file: header, entries and payload.
+#[must_use]
+pub fn event_bytes<P: Payload>(event: &Event<P>) -> u64 {
+    head_bytes(event) as u64 + event.payload_bytes()
+}
+
+fn head_bytes<P>(event: &Event<P>) -> usize {
+    EVENT_HEADER_BYTES
+        + event.fragments.len() * size_of::<FragmentBytes>()
+        + event.missing.len() * size_of::<MissingBytes>()
+}
+
 /// Appends an event's header and entries to `head` and returns how many payload bytes belong behind them. The
 /// checksum of a fragment that brings none is computed: the one time that a payload is read here.
 ///
@@ -259,11 +271,7 @@ pub fn emit_event<P: Payload + AsRef<[u8]>>(
     let payload_bytes = event.payload_bytes();
     let start = head.len();
     let body = start + EVENT_HEADER_BYTES;
-    head.reserve(
-        EVENT_HEADER_BYTES
-            + event.fragments.len() * size_of::<FragmentBytes>()
-            + event.missing.len() * size_of::<MissingBytes>(),
-    );
+    head.reserve(head_bytes(event));
     head.extend_from_slice(&[0; EVENT_HEADER_BYTES]);
     for fragment in &event.fragments {
         let mut entry = fragment_to_bytes(fragment);

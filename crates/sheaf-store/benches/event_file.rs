@@ -1,0 +1,2 @@
+//! Throughput.
+fn main() {}

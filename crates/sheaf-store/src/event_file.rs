@@ -1,0 +1,18 @@
+//! Event files: built events, one sequence of files per session of a builder.
+//!
+//! The format is described in `docs/reference/event-file.md`.
+
+mod name;
+mod pending;
+mod reader;
+mod storage;
+mod writer;
+
+pub use name::FileName;
+pub use reader::{EventCounts, EventDamage, EventEnding, EventFileReader, EventOpenError, EventReadError};
+pub use sheaf_wire::event_file::{EXTENSION, FileFormatError, FileHeader};
+pub use storage::{Directory, PartFile, Storage};
+pub use writer::{EventFileWriter, EventWriteError, FlushPolicy, WriterCounts, WriterOptions};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,626 @@
+//! Reads an event file: in order and past any damage, or by event id.
+
+use crate::block_reader::BlockReader;
+use bytes::Bytes;
+use sheaf_wire::checksum::crc32c;
+use sheaf_wire::event_file::{
+    EVENT_HEADER_BYTES, EVENT_MARKER, EventHeader, FILE_HEADER_BYTES, FOOTER_BYTES, FileFormatError,
+    FileHeader, Footer, INDEX_HEADER_BYTES, is_index_start,
+};
+use sheaf_wire::{Event, EventId, SourceId};
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+
+const HEADER: u64 = EVENT_HEADER_BYTES as u64;
+
+/// Why an event file cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum EventOpenError {
+    /// The operating system refused.
+    #[error("cannot open event file {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// The file does not start as an event file of this version.
+    #[error("{path} is not a readable event file: {error}")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        error: FileFormatError,
+    },
+}
+
+/// What is wrong at one place of an event file. Reading goes on behind it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EventDamage {
+    /// An event's header is damaged; the file goes on, if it does, at the next good header.
+    #[error("{error}; {skipped} bytes skipped to the next event")]
+    Header {
+        /// What is wrong with the header.
+        #[source]
+        error: FileFormatError,
+        /// Bytes without a good header.
+        skipped: u64,
+    },
+    /// The entries of an event are damaged; the event is skipped.
+    #[error("event {event}: {error}")]
+    Entries {
+        /// The event.
+        event: EventId,
+        /// What is wrong with its entries.
+        #[source]
+        error: FileFormatError,
+    },
+    /// The payload of a fragment is damaged; the event is skipped.
+    #[error("event {event}, source {source_id}: {error}")]
+    Payload {
+        /// The event.
+        event: EventId,
+        /// The first of its sources whose payload is damaged.
+        source_id: SourceId,
+        /// What is wrong with the payload.
+        #[source]
+        error: FileFormatError,
+    },
+}
+
+/// An error while reading an event file.
+#[derive(Debug, thiserror::Error)]
+pub enum EventReadError {
+    /// The operating system refused; nothing more is read.
+    #[error("cannot read event file {path} at byte {offset}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// Something is damaged; reading goes on behind it.
+    #[error("event file {path} is damaged at byte {offset}: {damage}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What.
+        #[source]
+        damage: EventDamage,
+    },
+}
+
+/// What was read since the start or the last [`EventFileReader::rewind`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventCounts {
+    /// Good events, which were handed out.
+    pub events: u64,
+    /// Places where an event's header was damaged.
+    pub corrupt_headers: u64,
+    /// Events that were skipped because their entries or payload were damaged.
+    pub corrupt_events: u64,
+    /// Bytes that belong to no event.
+    pub bytes_skipped: u64,
+}
+
+/// How an event file ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventEnding {
+    /// With index and footer: the writer closed it.
+    Closed,
+    /// Without footer: the writer did not close it, or the end is cut off or damaged. Everything read before is good.
+    Unfinished {
+        /// Where the last whole event ends.
+        offset: u64,
+        /// Bytes behind that: a part of an event or of an index.
+        partial_bytes: u64,
+    },
+}
+
+/// Reads an event file: an iterator over events in writing order, whose payloads are slices of large blocks; and
+/// random access by event id.
+///
+/// An `Err` item with [`EventReadError::Damaged`] costs the event that it speaks of; the iterator goes on behind it.
+#[derive(Debug)]
+pub struct EventFileReader<R> {
+    blocks: BlockReader<R>,
+    path: PathBuf,
+    header: Option<FileHeader>,
+    metadata: String,
+    first_event: u64,
+    footer: Result<Footer, FileFormatError>,
+    /// Where events end at the latest: the index, or the end of the file.
+    limit: u64,
+    /// Ids and offsets, ascending; made when first needed.
+    directory: Option<Vec<(EventId, u64)>>,
+    check_payloads: bool,
+    event_offset: u64,
+    counts: EventCounts,
+    ending: Option<EventEnding>,
+    done: bool,
+}
+
+impl EventFileReader<File> {
+    /// Opens the event file `path`.
+    ///
+    /// # Errors
+    /// An [`EventOpenError`] where it cannot be read or its header is not right.
+    pub fn open(path: &Path) -> Result<Self, EventOpenError> {
+        Self::new(open(path)?, path)
+    }
+
+    /// Opens an event file whose header may be damaged, and says what is wrong with the header.
+    ///
+    /// # Errors
+    /// [`EventOpenError::Io`] where the file cannot be read.
+    pub fn open_damaged(path: &Path) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
+        Self::new_damaged(open(path)?, path)
+    }
+}
+
+fn open(path: &Path) -> Result<File, EventOpenError> {
+    File::open(path).map_err(|error| EventOpenError::Io {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+impl<R: Read + Seek> EventFileReader<R> {
+    /// Reads the event file in `input`, which errors call `path`.
+    ///
+    /// # Errors
+    /// An [`EventOpenError`] where it cannot be read or its header is not right.
+    pub fn new(input: R, path: impl Into<PathBuf>) -> Result<Self, EventOpenError> {
+        match Self::new_damaged(input, path)? {
+            (reader, None) => Ok(reader),
+            (reader, Some(error)) => Err(EventOpenError::Format {
+                path: reader.path,
+                error,
+            }),
+        }
+    }
+
+    /// As [`EventFileReader::open_damaged`], from `input`, which errors call `path`.
+    ///
+    /// # Errors
+    /// [`EventOpenError::Io`] where `input` cannot be read.
+    pub fn new_damaged(
+        input: R,
+        path: impl Into<PathBuf>,
+    ) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
+        let path = path.into();
+        let opened = BlockReader::new(input).and_then(|mut blocks| {
+            let footer = read_footer(&mut blocks)?;
+            let header = read_header(&mut blocks)?;
+            Ok((blocks, footer, header))
+        });
+        let (blocks, footer, header) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Err(EventOpenError::Io { path, error }),
+        };
+        // Without a good file header the first event is looked for from the start of the file, as after any damage.
+        let (header, metadata, error) = match header {
+            Ok((header, metadata)) => (Some(header), metadata, None),
+            Err(error) => (None, String::new(), Some(error)),
+        };
+        let first_event = blocks.offset();
+        let footer = footer.and_then(|footer| {
+            if footer.index_offset >= first_event {
+                Ok(footer)
+            } else {
+                Err(FileFormatError::BadValue {
+                    what: "footer",
+                    field: "index_offset",
+                    value: footer.index_offset,
+                })
+            }
+        });
+        let limit = footer.as_ref().map_or(blocks.len(), |footer| footer.index_offset);
+        let reader = Self {
+            blocks,
+            path,
+            header,
+            metadata,
+            first_event,
+            footer,
+            limit,
+            directory: None,
+            check_payloads: true,
+            event_offset: first_event,
+            counts: EventCounts::default(),
+            ending: None,
+            done: false,
+        };
+        Ok((reader, error))
+    }
+
+    /// What the file says about itself; `None` where its header is damaged.
+    pub fn header(&self) -> Option<&FileHeader> {
+        self.header.as_ref()
+    }
+
+    /// The metadata, a JSON object as text.
+    pub fn metadata(&self) -> &str {
+        &self.metadata
+    }
+
+    /// The file's name, as in errors.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The footer, or why there is none: then the writer did not close the file, or its end is damaged.
+    pub fn footer(&self) -> Result<&Footer, &FileFormatError> {
+        self.footer.as_ref()
+    }
+
+    /// Whether payload checksums are compared with the payload. They are, unless this says otherwise.
+    pub fn check_payloads(&mut self, check: bool) {
+        self.check_payloads = check;
+    }
+
+    /// What was read since the start or the last rewind.
+    pub fn counts(&self) -> EventCounts {
+        self.counts
+    }
+
+    /// How the file ended, once it has.
+    pub fn ending(&self) -> Option<EventEnding> {
+        self.ending
+    }
+
+    /// Where the event that was handed out last, or the damage that was reported last, starts in the file.
+    pub fn event_offset(&self) -> u64 {
+        self.event_offset
+    }
+
+    /// Where the next event is looked for.
+    pub fn offset(&self) -> u64 {
+        self.blocks.offset()
+    }
+
+    /// The file's size.
+    pub fn file_bytes(&self) -> u64 {
+        self.blocks.len()
+    }
+
+    /// Goes back to the first event and counts anew.
+    ///
+    /// # Errors
+    /// [`EventReadError::Io`] from the input.
+    pub fn rewind(&mut self) -> Result<(), EventReadError> {
+        self.seek(self.first_event)?;
+        self.counts = EventCounts::default();
+        self.ending = None;
+        self.done = false;
+        Ok(())
+    }
+
+    /// The index of a closed file: event ids and offsets in writing order. `None` for a file without footer,
+    /// `Some(Err)` for a damaged index. Reading in order goes on where it was.
+    ///
+    /// # Errors
+    /// [`EventReadError::Io`] from the input.
+    #[expect(
+        clippy::type_complexity,
+        reason = "three outcomes, each with its own consequence for the caller"
+    )]
+    pub fn index(&mut self) -> Result<Option<Result<Vec<(EventId, u64)>, FileFormatError>>, EventReadError> {
+        let Ok(footer) = self.footer else {
+            return Ok(None);
+        };
+        let back = self.blocks.offset();
+        self.seek(footer.index_offset)?;
+        let bytes = footer.index_bytes().unwrap_or(u64::MAX);
+        let whole = self.blocks.ensure(bytes).map_err(|error| self.io_error(error))?;
+        let window = self.blocks.window();
+        let bytes = if whole { &window[..bytes as usize] } else { window };
+        let index = footer.parse_index(bytes).map(|entries| {
+            entries
+                .iter()
+                .map(|entry| (EventId(entry.event.get()), entry.offset.get()))
+                .collect()
+        });
+        self.seek(back)?;
+        Ok(Some(index))
+    }
+
+    /// The event `id`, wherever it is in the file; of several with that id the first. It is looked up in the index,
+    /// and in a list made by scanning the file where there is no index or the index is wrong. Reading in order goes
+    /// on where it was.
+    ///
+    /// # Errors
+    /// An [`EventReadError`] where the event is damaged or the input fails.
+    pub fn find(&mut self, id: EventId) -> Result<Option<Event<Bytes>>, EventReadError> {
+        let back = (self.blocks.offset(), self.event_offset, self.counts);
+        let found = self.look_up(id);
+        (self.event_offset, self.counts) = (back.1, back.2);
+        self.seek(back.0)?;
+        found
+    }
+
+    fn look_up(&mut self, id: EventId) -> Result<Option<Event<Bytes>>, EventReadError> {
+        let mut scanned = false;
+        if self.directory.is_none() {
+            self.directory = Some(match self.index()? {
+                Some(Ok(index)) => sorted(index),
+                _ => {
+                    scanned = true;
+                    self.scan()?
+                }
+            });
+        }
+        loop {
+            let directory = self.directory.as_deref().unwrap_or_default();
+            let at = directory.partition_point(|(other, _)| *other < id);
+            let offset = directory
+                .get(at)
+                .filter(|(other, _)| *other == id)
+                .map(|(_, offset)| *offset);
+            let Some(offset) = offset else { return Ok(None) };
+            self.seek(offset)?;
+            match self.read().map_err(|error| self.io_error(error))? {
+                Step::Event(event) if event.id == id && self.event_offset == offset => {
+                    return Ok(Some(event));
+                }
+                Step::Damaged(
+                    damage @ (EventDamage::Entries { event, .. } | EventDamage::Payload { event, .. }),
+                ) if event == id => {
+                    return Err(self.damaged(damage));
+                }
+                _ if scanned => return Ok(None),
+                // The index does not tell the truth: the file itself does.
+                _ => {
+                    self.directory = Some(self.scan()?);
+                    scanned = true;
+                }
+            }
+        }
+    }
+
+    /// Ids and offsets of all events whose headers are good, ascending.
+    fn scan(&mut self) -> Result<Vec<(EventId, u64)>, EventReadError> {
+        let mut found = Vec::new();
+        self.seek(self.first_event)?;
+        loop {
+            let offset = self.blocks.offset();
+            match self.step_header().map_err(|error| self.io_error(error))? {
+                HeaderStep::Event(header) => {
+                    found.push((header.id, offset));
+                    self.seek(offset + header.total_bytes())?;
+                }
+                HeaderStep::Damaged(_) => {}
+                HeaderStep::End => return Ok(sorted(found)),
+            }
+        }
+    }
+
+    /// Looks at the header at the current position and stays there; behind a damaged one, goes to the next good one.
+    fn step_header(&mut self) -> io::Result<HeaderStep> {
+        let from = self.blocks.offset();
+        let left = self.limit.saturating_sub(from);
+        let at_end = left == 0 || (self.footer.is_err() && left < HEADER);
+        if at_end || self.is_end_of_events()? {
+            return Ok(HeaderStep::End);
+        }
+        let error = match self.header_here()? {
+            Ok(header) if header.total_bytes() <= left => return Ok(HeaderStep::Event(header)),
+            Ok(_) if self.footer.is_err() => return Ok(HeaderStep::End),
+            Ok(header) => FileFormatError::BadValue {
+                what: "event header",
+                field: "payload_bytes",
+                value: header.payload_bytes,
+            },
+            Err(error) => error,
+        };
+        self.blocks.seek(from + 1)?;
+        self.seek_good_header()?;
+        Ok(HeaderStep::Damaged(EventDamage::Header {
+            error,
+            skipped: self.blocks.offset() - from,
+        }))
+    }
+
+    /// In a file without footer the events may be followed by an index whose footer is missing or damaged.
+    fn is_end_of_events(&mut self) -> io::Result<bool> {
+        let here = self.blocks.remaining();
+        Ok(self.footer.is_err()
+            && self.blocks.ensure(INDEX_HEADER_BYTES as u64)?
+            && is_index_start(self.blocks.window(), here))
+    }
+
+    fn header_here(&mut self) -> io::Result<Result<EventHeader, FileFormatError>> {
+        self.blocks.ensure(HEADER.min(self.blocks.remaining()))?;
+        Ok(EventHeader::parse(self.blocks.window()))
+    }
+
+    /// Goes to the next header whose checksum is right, or to where the events end.
+    fn seek_good_header(&mut self) -> io::Result<()> {
+        while self.blocks.find(&[EVENT_MARKER.to_le_bytes()], self.limit)? {
+            if self.header_here()?.is_ok() {
+                return Ok(());
+            }
+            self.blocks.seek(self.blocks.offset() + 1)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> io::Result<Step> {
+        self.event_offset = self.blocks.offset();
+        let header = match self.step_header()? {
+            HeaderStep::Event(header) => header,
+            HeaderStep::Damaged(damage) => return Ok(Step::Damaged(damage)),
+            HeaderStep::End => return Ok(Step::End),
+        };
+        if !self.blocks.ensure(header.total_bytes())? {
+            // The file has become shorter since it was opened.
+            return Ok(Step::End);
+        }
+        self.blocks.seek(self.event_offset + HEADER)?;
+        let entries = self.blocks.take(header.entries_bytes() as usize);
+        let mut payload = self.blocks.take(header.payload_bytes as usize);
+        match header.parse_event(&entries, &mut payload) {
+            Err(error) => {
+                self.leave_damaged_event()?;
+                Ok(Step::Damaged(EventDamage::Entries {
+                    event: header.id,
+                    error,
+                }))
+            }
+            Ok(event) => match self.check_payloads.then(|| damaged_payload(&event)).flatten() {
+                None => Ok(Step::Event(event)),
+                Some(damage) => {
+                    self.leave_damaged_event()?;
+                    Ok(Step::Damaged(damage))
+                }
+            },
+        }
+    }
+
+    /// Behind an event that is damaged. Where nothing good follows it, not its content but its place is wrong (bytes
+    /// are lost or were inserted), and the next event is looked for in what was taken for its content.
+    fn leave_damaged_event(&mut self) -> io::Result<()> {
+        let behind = self.blocks.offset();
+        let in_place = behind >= self.limit || self.is_end_of_events()? || self.header_here()?.is_ok();
+        if !in_place {
+            self.blocks.seek(self.event_offset + HEADER)?;
+            self.seek_good_header()?;
+            if self.blocks.offset() > behind {
+                self.blocks.seek(behind)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn seek(&mut self, offset: u64) -> Result<(), EventReadError> {
+        self.blocks.seek(offset).map_err(|error| self.io_error(error))
+    }
+
+    fn io_error(&self, error: io::Error) -> EventReadError {
+        EventReadError::Io {
+            path: self.path.clone(),
+            offset: self.blocks.offset(),
+            error,
+        }
+    }
+
+    fn damaged(&self, damage: EventDamage) -> EventReadError {
+        EventReadError::Damaged {
+            path: self.path.clone(),
+            offset: self.event_offset,
+            damage,
+        }
+    }
+}
+
+enum HeaderStep {
+    Event(EventHeader),
+    Damaged(EventDamage),
+    End,
+}
+
+enum Step {
+    Event(Event<Bytes>),
+    Damaged(EventDamage),
+    End,
+}
+
+fn sorted(mut list: Vec<(EventId, u64)>) -> Vec<(EventId, u64)> {
+    list.sort_unstable();
+    list
+}
+
+fn damaged_payload(event: &Event<Bytes>) -> Option<EventDamage> {
+    event.fragments.iter().find_map(|fragment| {
+        let declared = fragment.checksum?;
+        let computed = crc32c(&fragment.payload);
+        (declared != computed).then_some(EventDamage::Payload {
+            event: event.id,
+            source_id: fragment.source,
+            error: FileFormatError::WrongChecksum {
+                what: "payload",
+                declared,
+                computed,
+            },
+        })
+    })
+}
+
+fn read_footer<R: Read + Seek>(blocks: &mut BlockReader<R>) -> io::Result<Result<Footer, FileFormatError>> {
+    let file_bytes = blocks.len();
+    blocks.seek(file_bytes.saturating_sub(FOOTER_BYTES as u64))?;
+    blocks.ensure(blocks.remaining())?;
+    let footer = Footer::parse(blocks.window(), file_bytes);
+    blocks.seek(0)?;
+    Ok(footer)
+}
+
+/// Reads the file header and the metadata, and goes behind them where they are good.
+fn read_header<R: Read + Seek>(
+    blocks: &mut BlockReader<R>,
+) -> io::Result<Result<(FileHeader, String), FileFormatError>> {
+    blocks.ensure((FILE_HEADER_BYTES as u64).min(blocks.remaining()))?;
+    let metadata_bytes = match FileHeader::metadata_bytes(blocks.window()) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(Err(error)),
+    };
+    let whole = (FILE_HEADER_BYTES + metadata_bytes) as u64;
+    blocks.ensure(whole.min(blocks.remaining()))?;
+    let parsed = FileHeader::parse(blocks.window()).map(|(header, metadata)| (header, metadata.to_owned()));
+    if parsed.is_ok() {
+        blocks.seek(whole)?;
+    }
+    Ok(parsed)
+}
+
+impl<R: Read + Seek> Iterator for EventFileReader<R> {
+    type Item = Result<Event<Bytes>, EventReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        match self.read() {
+            Ok(Step::Event(event)) => {
+                self.counts.events += 1;
+                Some(Ok(event))
+            }
+            Ok(Step::Damaged(damage)) => {
+                match &damage {
+                    EventDamage::Header { skipped, .. } => {
+                        self.counts.corrupt_headers += 1;
+                        self.counts.bytes_skipped += skipped;
+                    }
+                    EventDamage::Entries { .. } | EventDamage::Payload { .. } => {
+                        self.counts.corrupt_events += 1
+                    }
+                }
+                Some(Err(self.damaged(damage)))
+            }
+            Ok(Step::End) => {
+                self.done = true;
+                self.ending = Some(if self.footer.is_ok() {
+                    EventEnding::Closed
+                } else {
+                    EventEnding::Unfinished {
+                        offset: self.event_offset,
+                        partial_bytes: self.blocks.len().saturating_sub(self.event_offset),
+                    }
+                });
+                None
+            }
+            Err(error) => {
+                self.done = true;
+                Some(Err(self.io_error(error)))
+            }
+        }
+    }
+}

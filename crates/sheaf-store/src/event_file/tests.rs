@@ -1,0 +1,358 @@
+//! Round trips, every way in which a file can be damaged, and disks that fill up.
+
+use super::*;
+use crate::testing::{Disk, event, events, small_events};
+use bytes::Bytes;
+use proptest::prelude::*;
+use sheaf_wire::{ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, Timestamp};
+use std::io::{Cursor, ErrorKind};
+
+fn options() -> WriterOptions {
+    WriterOptions {
+        metadata: r#"{"software":"test"}"#.to_owned(),
+        ..WriterOptions::new(RunNumber(5), NodeId::builder(2), SessionId(0xabc), Timestamp(77))
+    }
+}
+
+/// The bytes of one file with these events.
+fn write(events: &[Event<Bytes>], finish: bool) -> Vec<u8> {
+    let disk = Disk::new(u64::MAX);
+    let mut writer = EventFileWriter::new(disk.clone(), options()).unwrap();
+    for event in events {
+        writer.write(event).unwrap();
+    }
+    writer.flush().unwrap();
+    assert_eq!(writer.counts().stored_events, events.len() as u64);
+    if finish {
+        writer.finish().unwrap();
+    }
+    assert_eq!(writer.counts().file_bytes, disk.bytes());
+    let files = disk.files();
+    assert_eq!(files.len(), 1);
+    files.into_values().next().unwrap()
+}
+
+fn open(bytes: &[u8]) -> EventFileReader<Cursor<&[u8]>> {
+    EventFileReader::new(Cursor::new(bytes), "memory").unwrap()
+}
+
+/// The events of files in order, which must be undamaged.
+fn read_all(disk: &Disk) -> Vec<Event<Bytes>> {
+    let mut read = Vec::new();
+    for (part, (name, bytes)) in disk.files().into_iter().enumerate() {
+        let mut reader = open(&bytes);
+        let header = *reader.header().unwrap();
+        assert_eq!(header.part, part as u32);
+        assert_eq!(FileName::parse(&name).unwrap().part, header.part);
+        read.extend(reader.by_ref().map(Result::unwrap));
+        assert_eq!(reader.ending(), Some(EventEnding::Closed), "{name}");
+    }
+    read
+}
+
+/// Events come back with the checksums that the writer computed.
+fn with_checksums(events: &[Event<Bytes>]) -> Vec<Event<Bytes>> {
+    let mut events = events.to_vec();
+    for fragment in events.iter_mut().flat_map(|event| &mut event.fragments) {
+        fragment.checksum = Some(sheaf_wire::checksum::crc32c(&fragment.payload));
+    }
+    events
+}
+
+fn read_damaged(bytes: &[u8]) -> (Vec<Event<Bytes>>, usize) {
+    let (mut reader, wrong) = EventFileReader::new_damaged(Cursor::new(bytes), "memory").unwrap();
+    let (mut good, mut errors) = (Vec::new(), usize::from(wrong.is_some()));
+    for item in &mut reader {
+        match item {
+            Ok(event) => good.push(event),
+            Err(_) => errors += 1,
+        }
+    }
+    errors += usize::from(reader.ending() != Some(EventEnding::Closed));
+    errors += usize::from(matches!(reader.index().unwrap(), Some(Err(_))));
+    (good, errors)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_and_found(events in events(8)) {
+        let events = with_checksums(&events);
+        let bytes = write(&events, true);
+        let mut reader = open(&bytes);
+        prop_assert_eq!(reader.header().unwrap().session, SessionId(0xabc));
+        prop_assert_eq!(reader.metadata(), r#"{"software":"test"}"#);
+        for event in &events {
+            let found = reader.find(event.id).unwrap();
+            let first = events.iter().find(|other| other.id == event.id);
+            prop_assert_eq!(found.as_ref(), first);
+        }
+        let read: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+        prop_assert_eq!(read, events);
+        prop_assert_eq!(reader.ending(), Some(EventEnding::Closed));
+    }
+
+    #[test]
+    fn missing_checksums_are_computed(events in events(4)) {
+        let read: Vec<_> = open(&write(&events, true)).map(Result::unwrap).collect();
+        prop_assert_eq!(read, with_checksums(&events));
+    }
+
+    #[test]
+    fn random_bytes_are_counted_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        crate::fuzz::fuzz_event_file(&bytes);
+    }
+
+    #[test]
+    fn overwritten_bytes_cost_only_the_events_they_are_in(
+        events in events(8),
+        finish in any::<bool>(),
+        from in any::<prop::sample::Index>(),
+        bytes in prop::collection::vec(any::<u8>(), 1..200),
+    ) {
+        let events = with_checksums(&events);
+        let ends: Vec<_> = (0..=events.len()).map(|n| write(&events[..n], false).len()).collect();
+        let mut damaged = write(&events, finish);
+        let from = ends[0] + from.index(damaged.len() - ends[0] + 1);
+        let to = (from + bytes.len()).min(damaged.len());
+        damaged[from..to].copy_from_slice(&bytes[..to - from]);
+        let (good, _) = read_damaged(&damaged);
+        let hit = |place: &[usize]| place[0] < to && from < place[1];
+        let untouched = events.iter().zip(ends.windows(2)).filter(|(_, place)| !hit(place));
+        let untouched: Vec<_> = untouched.map(|(event, _)| event.clone()).collect();
+        prop_assert_eq!(good.iter().filter(|event| untouched.contains(event)).count(), untouched.len());
+        prop_assert!(good.iter().all(|event| events.contains(event)), "nothing is made up");
+    }
+
+    #[test]
+    fn bytes_lost_from_the_middle_make_nothing_up(
+        events in events(8),
+        from in any::<prop::sample::Index>(),
+        bytes in 1..200_usize,
+    ) {
+        let events = with_checksums(&events);
+        let whole = write(&events, true);
+        let from = from.index(whole.len());
+        let to = (from + bytes).min(whole.len());
+        let (good, errors) = read_damaged(&[&whole[..from], &whole[to..]].concat());
+        prop_assert!(good.iter().all(|event| events.contains(event)));
+        prop_assert!(errors > 0);
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_and_is_cleared_loses_and_doubles_nothing(
+        events in events(12),
+        capacity in 0..3000_u64,
+        steps in 1..400_u64,
+        buffer in prop::sample::select(vec![0, 300, 1 << 20]),
+        rotate in prop::sample::select(vec![500, 2000, 1 << 30]),
+        cut_fails in any::<bool>(),
+    ) {
+        let events = with_checksums(&events);
+        let disk = Disk::new(u64::MAX);
+        let options = WriterOptions { buffer: ByteCount(buffer), rotate_bytes: ByteCount(rotate), ..options() };
+        let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
+        disk.set_capacity(disk.bytes() + capacity);
+        disk.fail_truncate(cut_fails);
+        let retry = |result: Result<(), EventWriteError>| match result {
+            Ok(()) => Ok(false),
+            Err(EventWriteError::Write { error, .. } | EventWriteError::Create { error, .. }) => {
+                assert_eq!(error.kind(), ErrorKind::StorageFull);
+                disk.fail_truncate(false);
+                disk.set_capacity(disk.capacity() + steps);
+                Ok(true)
+            }
+            Err(other) => Err(other),
+        };
+        for event in &events {
+            while retry(writer.write(event)).unwrap() {}
+            while retry(writer.end_batch(Timestamp(1))).unwrap() {}
+        }
+        while retry(writer.finish().map(|_| ())).unwrap() {}
+        prop_assert_eq!(writer.counts().stored_events, events.len() as u64);
+        prop_assert_eq!(read_all(&disk), events);
+    }
+}
+
+#[test]
+fn a_file_cut_anywhere_yields_exactly_the_whole_events_before() {
+    let events = with_checksums(&small_events());
+    let whole = write(&events, true);
+    let ends: Vec<usize> = (0..=events.len())
+        .map(|n| write(&events[..n], false).len())
+        .collect();
+    for cut in ends[0]..whole.len() {
+        let expected = ends.iter().filter(|end| **end <= cut).count() - 1;
+        let mut reader = open(&whole[..cut]);
+        let read: Vec<_> = reader.by_ref().map(|item| item.unwrap()).collect();
+        assert_eq!(read, events[..expected], "cut at {cut}");
+        let offset = ends[expected] as u64;
+        let partial_bytes = cut as u64 - offset;
+        assert_eq!(
+            reader.ending(),
+            Some(EventEnding::Unfinished {
+                offset,
+                partial_bytes
+            }),
+            "cut at {cut}"
+        );
+        for event in &events {
+            let there = events[..expected].contains(event);
+            assert_eq!(reader.find(event.id).unwrap().is_some(), there, "cut at {cut}");
+        }
+    }
+    for cut in 0..ends[0] {
+        assert!(
+            EventFileReader::new(Cursor::new(&whole[..cut]), "memory").is_err(),
+            "cut at {cut}"
+        );
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_noticed_and_costs_at_most_its_event() {
+    let events = with_checksums(&small_events());
+    let whole = write(&events, true);
+    for at in 0..whole.len() {
+        for bit in 0..8 {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << bit;
+            let (good, errors) = read_damaged(&bytes);
+            assert!(errors > 0, "bit {bit} of byte {at} was not noticed");
+            let lost = events.iter().filter(|event| !good.contains(event)).count();
+            assert!(lost <= 1, "bit {bit} of byte {at} cost {lost} events");
+            assert_eq!(good.len() + lost, events.len(), "nothing is made up");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_index_is_replaced_by_a_scan() {
+    let events = with_checksums(&small_events());
+    let whole = write(&events, false);
+    let lies: Vec<_> = events
+        .iter()
+        .map(|event| sheaf_wire::event_file::IndexEntryBytes::new(event.id, 64))
+        .collect();
+    let (header, footer) = sheaf_wire::event_file::emit_index(&lies, whole.len() as u64);
+    use zerocopy::IntoBytes;
+    let bytes = [&whole[..], header.as_bytes(), lies.as_bytes(), footer.as_bytes()].concat();
+    let mut reader = open(&bytes);
+    for event in &events {
+        assert_eq!(reader.find(event.id).unwrap().as_ref(), Some(event));
+    }
+    assert_eq!(reader.find(EventId(12_345)).unwrap(), None);
+}
+
+#[test]
+fn files_rotate_by_size_and_by_number_and_large_events_have_their_own() {
+    let events: Vec<_> = (0..10).map(|id| event(id, &[300, 0, 500])).collect();
+    let by_number = WriterOptions {
+        rotate_events: 3,
+        ..options()
+    };
+    let by_size = WriterOptions {
+        rotate_bytes: ByteCount(2 * (64 + 3 * 24 + 800) + 300),
+        ..options()
+    };
+    let too_small = WriterOptions {
+        rotate_bytes: ByteCount(1),
+        ..options()
+    };
+    for (options, files) in [(by_number, 4), (by_size, 5), (too_small, 10)] {
+        let disk = Disk::new(u64::MAX);
+        let mut writer = EventFileWriter::new(disk.clone(), options.clone()).unwrap();
+        for event in &events {
+            writer.write(event).unwrap();
+        }
+        let counts = writer.finish().unwrap();
+        assert_eq!((counts.parts, counts.stored_events), (files, 10));
+        assert_eq!(disk.files().len(), files as usize);
+        assert_eq!(read_all(&disk), with_checksums(&events));
+        let limit = options.rotate_bytes.0;
+        assert!(limit == 1 || disk.files().values().all(|file| file.len() as u64 <= limit));
+    }
+}
+
+#[test]
+fn stored_events_follow_the_flush_policy() {
+    let one = event(1, &[10]);
+    let stored = |flush, now| {
+        let disk = Disk::new(u64::MAX);
+        let mut writer = EventFileWriter::new(disk.clone(), WriterOptions { flush, ..options() }).unwrap();
+        writer.write(&one).unwrap();
+        assert_eq!(writer.counts().stored_events, 0);
+        writer.end_batch(Timestamp(now)).unwrap();
+        (writer.counts().stored_events, disk.syncs())
+    };
+    assert_eq!(stored(FlushPolicy::WhenFull, 1000), (0, 0));
+    assert_eq!(stored(FlushPolicy::EachBatch, 1000), (1, 0));
+    assert_eq!(stored(FlushPolicy::SyncEvery(Nanos(500)), 77 + 499), (1, 0));
+    assert_eq!(stored(FlushPolicy::SyncEvery(Nanos(500)), 77 + 500), (1, 1));
+}
+
+#[test]
+fn a_disk_that_stays_full_gives_the_pending_events_back() {
+    let disk = Disk::new(u64::MAX);
+    let mut writer = EventFileWriter::new(disk.clone(), options()).unwrap();
+    let events: Vec<_> = (0..5).map(|id| event(id, &[2000])).collect();
+    disk.set_capacity(disk.bytes() + 2 * (64 + 24 + 2000) + 1000);
+    for event in &events {
+        writer.write(event).unwrap();
+    }
+    let error = writer.flush().unwrap_err();
+    let path = writer.path().display().to_string();
+    let offset = 64 + 19 + 2 * (64 + 24 + 2000);
+    assert_eq!(
+        error.to_string(),
+        format!("cannot write event file {path} behind byte {offset}: no storage space")
+    );
+    assert_eq!(writer.discard_pending(), [EventId(2), EventId(3), EventId(4)]);
+    let counts = writer.counts();
+    assert_eq!(
+        (counts.accepted_events, counts.stored_events, counts.payload_bytes),
+        (2, 2, 4000)
+    );
+    disk.set_capacity(u64::MAX);
+    writer.write(&events[4]).unwrap();
+    assert_eq!(writer.finish().unwrap().stored_events, 3);
+    let stored = [events[0].clone(), events[1].clone(), events[4].clone()];
+    assert_eq!(read_all(&disk), with_checksums(&stored));
+    assert!(matches!(
+        writer.write(&events[0]),
+        Err(EventWriteError::Finished { .. })
+    ));
+}
+
+#[test]
+fn payload_is_not_copied_and_small_events_share_a_call() {
+    let disk = Disk::new(u64::MAX);
+    let mut writer = EventFileWriter::new(disk.clone(), options()).unwrap();
+    let large = event(1, &[100_000]);
+    let before = writer.counts().write_calls;
+    writer.write(&large).unwrap();
+    assert!(writer.pending().0 > 100_000);
+    for id in 2..100 {
+        writer.write(&event(id, &[100, 0, 2000])).unwrap();
+    }
+    writer.flush().unwrap();
+    let calls = writer.counts().write_calls - before;
+    assert!(calls <= 3, "{calls} calls for 99 events of together 300 kB");
+    let address = large.fragments[0].payload.as_ptr() as usize;
+    assert!(
+        disk.written_from(address),
+        "the payload went out from where it was"
+    );
+}
+
+#[test]
+fn a_file_is_never_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = EventFileWriter::create(directory.path(), options()).unwrap();
+    writer.write(&event(1, &[5])).unwrap();
+    writer.finish().unwrap();
+    let again = EventFileWriter::create(directory.path(), options()).unwrap_err();
+    assert!(
+        matches!(&again, EventWriteError::Create { error, .. } if error.kind() == ErrorKind::AlreadyExists)
+    );
+    assert_eq!(EventFileReader::open(writer.path()).unwrap().count(), 1);
+}

@@ -1,0 +1,218 @@
+//! Events to test with, and a disk in memory that fills up.
+
+use crate::event_file::{PartFile, Storage};
+use bytes::Bytes;
+use proptest::prelude::*;
+use sheaf_wire::{Event, EventId, Fragment, MissingReason, MissingSource, SourceId, Timestamp, TriggerType};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, ErrorKind, IoSlice};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A complete event with payloads of these sizes from sources 0, 1, ...
+pub(crate) fn event(id: u64, sizes: &[usize]) -> Event<Bytes> {
+    let fragments = sizes.iter().enumerate().map(|(source, bytes)| Fragment {
+        event: EventId(id),
+        source: SourceId(source as u32),
+        time: Timestamp(1_000 * id + source as u64),
+        checksum: None,
+        payload: (0..*bytes)
+            .map(|at| (at as u64 * 7 + id + source as u64) as u8)
+            .collect(),
+    });
+    Event {
+        id: EventId(id),
+        time: Timestamp(1_000 * id),
+        trigger_type: TriggerType(1),
+        attempt: 1,
+        incomplete: false,
+        fragments: fragments.collect(),
+        missing: vec![],
+    }
+}
+
+/// Four small events: with and without fragments, missing sources, and payload that looks like an event.
+pub(crate) fn small_events() -> Vec<Event<Bytes>> {
+    let missing = |source, reason| MissingSource {
+        source: SourceId(source),
+        reason,
+    };
+    let mut events = vec![
+        event(10, &[3, 0]),
+        event(11, &[]),
+        event(13, &[12]),
+        event(12, &[5, 1]),
+    ];
+    events[1].missing = vec![
+        missing(0, MissingReason::SourceSilent),
+        missing(1, MissingReason::ReadoutLost),
+    ];
+    events[1].incomplete = true;
+    events[2].fragments[0].payload = Bytes::from_static(b"EVNTEVNTINDX");
+    events[3].missing = vec![missing(9, MissingReason::SourceEnded)];
+    events
+}
+
+/// Up to `most` arbitrary events; ids may repeat.
+pub(crate) fn events(most: usize) -> impl Strategy<Value = Vec<Event<Bytes>>> {
+    prop::collection::vec(any_event(), 0..=most)
+}
+
+fn any_event() -> impl Strategy<Value = Event<Bytes>> {
+    let size = prop_oneof![4 => 0..80_usize, 1 => 1000..3000_usize];
+    let payload = size.prop_flat_map(|size| prop::collection::vec(any::<u8>(), size));
+    let fragments = prop::collection::btree_map(any::<u32>(), (any::<u64>(), payload), 0..4);
+    let missing = prop::collection::btree_map(any::<u32>(), prop::sample::select(MissingReason::ALL), 0..3);
+    let numbers = (0..30_u64, any::<u64>(), any::<u16>(), any::<u16>(), any::<bool>());
+    (numbers, fragments, missing).prop_map(
+        |((id, time, trigger, attempt, incomplete), fragments, missing)| {
+            let fragments = fragments.into_iter().map(|(source, (time, payload))| Fragment {
+                event: EventId(id),
+                source: SourceId(source),
+                time: Timestamp(time),
+                checksum: None,
+                payload: Bytes::from(payload),
+            });
+            let missing = missing.into_iter().map(|(source, reason)| MissingSource {
+                source: SourceId(source),
+                reason,
+            });
+            Event {
+                id: EventId(id),
+                time: Timestamp(time),
+                trigger_type: TriggerType(trigger),
+                attempt,
+                incomplete,
+                fragments: fragments.collect(),
+                missing: missing.collect(),
+            }
+        },
+    )
+}
+
+/// A disk in memory that holds so many bytes. Handles share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    capacity: u64,
+    truncate_fails: bool,
+    syncs: u64,
+    files: BTreeMap<String, Vec<u8>>,
+    /// Where the slices that were written started in memory.
+    addresses: BTreeSet<usize>,
+}
+
+impl Disk {
+    pub(crate) fn new(capacity: u64) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            capacity,
+            truncate_fails: false,
+            syncs: 0,
+            files: BTreeMap::new(),
+            addresses: BTreeSet::new(),
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.state().capacity
+    }
+
+    pub(crate) fn set_capacity(&self, bytes: u64) {
+        self.state().capacity = bytes;
+    }
+
+    pub(crate) fn fail_truncate(&self, fails: bool) {
+        self.state().truncate_fails = fails;
+    }
+
+    pub(crate) fn syncs(&self) -> u64 {
+        self.state().syncs
+    }
+
+    pub(crate) fn written_from(&self, address: usize) -> bool {
+        self.state().addresses.contains(&address)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.state().bytes()
+    }
+
+    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        self.state().files.clone()
+    }
+}
+
+impl State {
+    fn bytes(&self) -> u64 {
+        self.files.values().map(|file| file.len() as u64).sum()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct DiskFile {
+    disk: Disk,
+    name: String,
+}
+
+impl Storage for Disk {
+    type File = DiskFile;
+
+    fn create(&mut self, name: &str) -> io::Result<DiskFile> {
+        let mut state = self.state();
+        if state.files.contains_key(name) {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        state.files.insert(name.to_owned(), Vec::new());
+        Ok(DiskFile {
+            disk: self.clone(),
+            name: name.to_owned(),
+        })
+    }
+
+    fn sync_names(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        PathBuf::from("disk").join(name)
+    }
+}
+
+impl PartFile for DiskFile {
+    fn append(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        let room = state.capacity.saturating_sub(state.bytes()) as usize;
+        let mut written = 0;
+        for slice in slices {
+            let bytes = slice.len().min(room - written);
+            state.addresses.insert(slice.as_ptr() as usize);
+            let file = state.files.get_mut(&self.name).unwrap();
+            file.extend_from_slice(&slice[..bytes]);
+            written += bytes;
+        }
+        match written {
+            0 => Err(ErrorKind::StorageFull.into()),
+            written => Ok(written),
+        }
+    }
+
+    fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        if state.truncate_fails {
+            return Err(ErrorKind::StorageFull.into());
+        }
+        state.files.get_mut(&self.name).unwrap().truncate(bytes as usize);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.state().syncs += 1;
+        Ok(())
+    }
+}
