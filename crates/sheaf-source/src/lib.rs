@@ -21,6 +21,7 @@
 mod block_writer;
 pub mod content;
 pub mod emulator;
+mod exp2;
 mod normal;
 pub mod pacing;
 pub mod random;

@@ -120,7 +120,9 @@ impl Pacer {
         if !matches!(self.clock, Clock::FullSpeed) {
             self.max_lag = self.max_lag.max(now.since(self.due(now, place)));
         }
-        self.not_before = now + self.pause;
+        if self.pause > Nanos::ZERO {
+            self.not_before = now + self.pause;
+        }
     }
 
     /// The longest that a fragment went after its schedule, by whatever cause; zero at full speed.
@@ -133,7 +135,7 @@ impl Pacer {
     fn due(&mut self, now: Timestamp, place: Place) -> Timestamp {
         let start = *self.start.get_or_insert(now);
         let after_start = match self.clock {
-            Clock::FullSpeed => return start,
+            Clock::FullSpeed => return Timestamp::ZERO,
             Clock::PerEvent { period_ns } => place.position as f64 * period_ns,
             Clock::Recorded { stretch } => place.elapsed.0 as f64 * stretch,
         };

@@ -14,10 +14,12 @@
 
 mod moments;
 
+use crate::exp2::exp2;
 use crate::normal;
 use crate::random::Draws;
 pub use moments::Moments;
 use sheaf_wire::{ByteCount, EventId};
+use std::f64::consts::LOG2_E;
 
 /// The largest size that a model may give: 1 GiB, the largest payload that a fragment stream holds.
 pub const MAX_SIZE: ByteCount = ByteCount::mib(1024);
@@ -129,9 +131,10 @@ enum Form {
     Fixed {
         size: f64,
     },
+    /// The formulas' `mu` and `sigma`, in logarithms to base 2.
     LogNormal {
-        mu: f64,
-        sigma: f64,
+        log2_mu: f64,
+        log2_sigma: f64,
     },
     /// `cut`: the probability below the minimum.
     Normal {
@@ -211,7 +214,9 @@ impl SizeModel {
     pub fn quantile(&self, probability: f64) -> ByteCount {
         let size = match self.form {
             Form::Fixed { size } => size,
-            Form::LogNormal { mu, sigma } => libm::exp(mu + sigma * normal::quantile(probability)),
+            Form::LogNormal { log2_mu, log2_sigma } => {
+                exp2(log2_mu + log2_sigma * normal::quantile(probability))
+            }
             Form::Normal { mean, rms, cut } => {
                 let above_cut = cut + probability * (1.0 - cut);
                 // With the minimum far above the mean nothing but the end of the interval is left.
@@ -254,8 +259,8 @@ fn log_normal(mean: f64, rms: f64) -> Result<Form, SizeModelError> {
     }
     let variance = libm::log1p((rms / mean) * (rms / mean));
     Ok(Form::LogNormal {
-        mu: libm::log(mean) - variance / 2.0,
-        sigma: libm::sqrt(variance),
+        log2_mu: (libm::log(mean) - variance / 2.0) * LOG2_E,
+        log2_sigma: libm::sqrt(variance) * LOG2_E,
     })
 }
 
@@ -288,10 +293,10 @@ fn to_f64(size: ByteCount) -> f64 {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the value is within the bounds, which are"
+    reason = "the value is within the bounds, at most MAX_SIZE"
 )]
 fn to_bytes(size: f64) -> ByteCount {
-    ByteCount((size + 0.5) as u64)
+    ByteCount(u64::from((size + 0.5) as u32))
 }
 
 #[cfg(test)]

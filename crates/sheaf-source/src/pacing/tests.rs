@@ -107,6 +107,15 @@ fn full_speed_never_waits_and_is_never_late() {
 }
 
 #[test]
+fn full_speed_does_not_depend_on_the_clock() {
+    let mut pacer = pacer(Schedule::FullSpeed, Nanos::ZERO);
+    for now in [START, Timestamp::MAX, Timestamp::ZERO] {
+        assert_eq!(pacer.admit(now, places(0..1)[0]), Ok(()));
+        pacer.sent(now, places(0..1)[0]);
+    }
+}
+
+#[test]
 fn rates_and_speeds_that_are_no_positive_numbers_are_refused() {
     for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         for schedule in [

@@ -2,6 +2,7 @@
 
 use super::{Form, SizeModel};
 use crate::normal::{below, density};
+use std::f64::consts::LN_2;
 
 /// The first two moments of a distribution of sizes. Rounding to whole bytes, which adds at most 1/12 to the
 /// variance, is left out.
@@ -17,8 +18,7 @@ pub(super) fn of(model: &SizeModel) -> Moments {
     let &SizeModel { form, min, max } = model;
     let (mean, mean_square) = match form {
         Form::Fixed { size } => (size, size * size),
-        Form::LogNormal { mu, sigma } if sigma > 0.0 => log_normal(mu, sigma, min, max),
-        Form::LogNormal { mu, .. } => (libm::exp(mu), libm::exp(2.0 * mu)),
+        Form::LogNormal { log2_mu, log2_sigma } => log_normal(log2_mu * LN_2, log2_sigma * LN_2, min, max),
         Form::Normal { mean, rms, .. } => normal(mean, rms, min, max),
         Form::MinimumPeaked { at_minimum, tail } => {
             let (excess, excess_square) = exponential(tail, max - min);
@@ -34,6 +34,10 @@ pub(super) fn of(model: &SizeModel) -> Moments {
 
 /// Mean and mean square of a log-normal number that is moved to `min` where it is below and to `max` where above.
 fn log_normal(mu: f64, sigma: f64, min: f64, max: f64) -> (f64, f64) {
+    if sigma == 0.0 {
+        let size = libm::exp(mu);
+        return (size, size * size);
+    }
     let low = (libm::log(min) - mu) / sigma;
     let high = (libm::log(max) - mu) / sigma;
     let (at_min, at_max) = (below(low), below(-high));

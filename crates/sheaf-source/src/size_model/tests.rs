@@ -84,14 +84,19 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    // The same cases every time: a statistical test that may fail by chance is no test.
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn measured_mean_and_rms_are_the_computed_ones(config in configs(), seed: u64, source: u32) {
         let model = SizeModel::new(&config).unwrap();
         let measured = Measured::of(&model, seed, source);
         let expected = model.moments();
-        // Five standard errors and what rounding to whole bytes can do: chance fails one of a million.
+        // Five standard errors, and what rounding to whole bytes can do.
         let mean_error = 5.0 * measured.mean_error() + 0.5;
         prop_assert!((measured.mean - expected.mean_bytes).abs() < mean_error, "{measured:?} {expected:?}");
         let rms_error = 5.0 * measured.rms_error() + 0.5;
