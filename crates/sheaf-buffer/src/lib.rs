@@ -37,12 +37,7 @@ impl Pool {
     /// A pool of at most `max_blocks` blocks of `block_bytes` bytes. Blocks are allocated when first needed.
     #[must_use]
     pub fn new(block_bytes: usize, max_blocks: usize) -> Self {
-        Self {
-            block_bytes,
-            max_blocks,
-            allocated: 0,
-            returned: VecDeque::with_capacity(max_blocks),
-        }
+        Self { block_bytes, max_blocks, allocated: 0, returned: VecDeque::with_capacity(max_blocks) }
     }
 
     /// An empty block with room for [`Pool::block_bytes`], or `None` while all blocks are lent out or still have

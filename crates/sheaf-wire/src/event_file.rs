@@ -182,16 +182,10 @@ impl FileHeader {
     pub fn metadata_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
         let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
         if header.magic != MAGIC {
-            return Err(FileFormatError::WrongMagic {
-                expected: "SHEAFEV\0",
-                found: header.magic,
-            });
+            return Err(FileFormatError::WrongMagic { expected: "SHEAFEV\0", found: header.magic });
         }
         if header.version.get() != VERSION {
-            return Err(FileFormatError::WrongVersion {
-                found: header.version.get(),
-                supported: VERSION,
-            });
+            return Err(FileFormatError::WrongVersion { found: header.version.get(), supported: VERSION });
         }
         let length = header.metadata_bytes.get();
         check_size("metadata", u64::from(length), u64::from(MAX_METADATA_BYTES))?;
@@ -212,11 +206,7 @@ impl FileHeader {
         })?;
         let computed = file_header_checksum(header.as_bytes(), metadata);
         check("file header", header.checksum.get(), computed)?;
-        let bad = |field, value| FileFormatError::BadValue {
-            what: "file header",
-            field,
-            value,
-        };
+        let bad = |field, value| FileFormatError::BadValue { what: "file header", field, value };
         if header.flags.get() != 0 {
             return Err(bad("flags", u64::from(header.flags.get())));
         }
@@ -264,10 +254,8 @@ pub fn emit_event<P: Payload + AsRef<[u8]>>(
             limit: u64::from(u32::MAX),
         })
     };
-    let (fragments, missing) = (
-        count("fragment list", event.fragments.len())?,
-        count("missing list", event.missing.len())?,
-    );
+    let (fragments, missing) =
+        (count("fragment list", event.fragments.len())?, count("missing list", event.missing.len())?);
     let payload_bytes = event.payload_bytes();
     let start = head.len();
     let body = start + EVENT_HEADER_BYTES;
@@ -335,10 +323,7 @@ impl EventHeader {
     pub fn parse(bytes: &[u8]) -> Result<Self, FileFormatError> {
         let (header, _) = view::<EventHeaderBytes>("event header", bytes)?;
         if header.marker.get() != EVENT_MARKER {
-            return Err(FileFormatError::WrongMarker {
-                what: "event",
-                found: header.marker.get(),
-            });
+            return Err(FileFormatError::WrongMarker { what: "event", found: header.marker.get() });
         }
         let computed = event_header_checksum(header);
         check("event header", header.header_checksum.get(), computed)?;
@@ -447,10 +432,7 @@ impl IndexEntryBytes {
     /// The entry of an event at `offset`.
     #[must_use]
     pub fn new(event: EventId, offset: u64) -> Self {
-        Self {
-            event: U64::new(event.0),
-            offset: U64::new(offset),
-        }
+        Self { event: U64::new(event.0), offset: U64::new(offset) }
     }
 }
 
@@ -494,10 +476,7 @@ impl Footer {
     pub fn parse(bytes: &[u8], file_bytes: u64) -> Result<Self, FileFormatError> {
         let (footer, _) = view::<FooterBytes>("footer", bytes)?;
         if footer.magic != FOOTER_MAGIC {
-            return Err(FileFormatError::WrongMagic {
-                expected: "SHEAFIX\0",
-                found: footer.magic,
-            });
+            return Err(FileFormatError::WrongMagic { expected: "SHEAFIX\0", found: footer.magic });
         }
         check("footer", footer.footer_checksum.get(), footer_checksum(footer))?;
         let parsed = Self {
@@ -522,9 +501,7 @@ impl Footer {
     /// Bytes of the index, header and entries; `None` for a count that no file can have.
     #[must_use]
     pub fn index_bytes(&self) -> Option<u64> {
-        self.events
-            .checked_mul(size_of::<IndexEntryBytes>() as u64)?
-            .checked_add(INDEX_HEADER_BYTES as u64)
+        self.events.checked_mul(size_of::<IndexEntryBytes>() as u64)?.checked_add(INDEX_HEADER_BYTES as u64)
     }
 
     /// Reads the index: event ids and the offsets of their headers, in writing order.
@@ -535,10 +512,7 @@ impl Footer {
         check("index", self.index_checksum, crc32c(bytes))?;
         let (header, rest) = view::<IndexHeaderBytes>("index", bytes)?;
         if header.marker.get() != INDEX_MARKER {
-            return Err(FileFormatError::WrongMarker {
-                what: "index",
-                found: header.marker.get(),
-            });
+            return Err(FileFormatError::WrongMarker { what: "index", found: header.marker.get() });
         }
         let entries = <[IndexEntryBytes]>::ref_from_bytes(rest).map_err(|_| FileFormatError::Truncated {
             what: "index",

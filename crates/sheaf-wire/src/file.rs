@@ -88,22 +88,14 @@ impl FileFormatError {
     pub(crate) fn from_entry(what: &'static str, error: DecodeError) -> Self {
         match error {
             DecodeError::BadValue { field, value } => Self::BadValue { what, field, value },
-            DecodeError::WrongPayloadLength { declared, have } => Self::Truncated {
-                what: "payload",
-                need: declared,
-                have,
-            },
-            DecodeError::Truncated { need, have } => Self::Truncated {
-                what,
-                need: need as u64,
-                have: have as u64,
-            },
+            DecodeError::WrongPayloadLength { declared, have } => {
+                Self::Truncated { what: "payload", need: declared, have }
+            }
+            DecodeError::Truncated { need, have } => {
+                Self::Truncated { what, need: need as u64, have: have as u64 }
+            }
             // An entry of fixed size has no other way to be wrong.
-            _ => Self::BadValue {
-                what,
-                field: "entry",
-                value: 0,
-            },
+            _ => Self::BadValue { what, field: "entry", value: 0 },
         }
     }
 }
@@ -131,21 +123,13 @@ pub(crate) fn check(what: &'static str, declared: u32, computed: u32) -> Result<
     if declared == computed {
         Ok(())
     } else {
-        Err(FileFormatError::WrongChecksum {
-            what,
-            declared,
-            computed,
-        })
+        Err(FileFormatError::WrongChecksum { what, declared, computed })
     }
 }
 
 /// Refuses what is larger than `limit`.
 pub(crate) fn check_size(what: &'static str, bytes: u64, limit: u64) -> Result<(), FileFormatError> {
-    if bytes <= limit {
-        Ok(())
-    } else {
-        Err(FileFormatError::TooLarge { what, bytes, limit })
-    }
+    if bytes <= limit { Ok(()) } else { Err(FileFormatError::TooLarge { what, bytes, limit }) }
 }
 
 /// The metadata as text.

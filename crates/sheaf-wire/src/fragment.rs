@@ -81,9 +81,6 @@ impl<P: Payload> Event<P> {
     /// The payload bytes of all fragments.
     #[must_use]
     pub fn payload_bytes(&self) -> u64 {
-        self.fragments
-            .iter()
-            .map(|fragment| fragment.payload.len() as u64)
-            .sum()
+        self.fragments.iter().map(|fragment| fragment.payload.len() as u64).sum()
     }
 }

@@ -60,27 +60,18 @@ pub struct NodeId {
 
 impl NodeId {
     /// The event manager. A system has one.
-    pub const MANAGER: Self = Self {
-        role: Role::Manager,
-        index: 0,
-    };
+    pub const MANAGER: Self = Self { role: Role::Manager, index: 0 };
 
     /// Readout unit `index`.
     #[must_use]
     pub const fn readout(index: u16) -> Self {
-        Self {
-            role: Role::Readout,
-            index,
-        }
+        Self { role: Role::Readout, index }
     }
 
     /// Builder unit `index`.
     #[must_use]
     pub const fn builder(index: u16) -> Self {
-        Self {
-            role: Role::Builder,
-            index,
-        }
+        Self { role: Role::Builder, index }
     }
 
     /// The node as four bytes of a message: role in the top byte, index in the low two.
@@ -96,10 +87,7 @@ impl NodeId {
             return None;
         }
         match Role::from_code((code >> 24) as u8) {
-            Some(role) => Some(Self {
-                role,
-                index: (code & 0xffff) as u16,
-            }),
+            Some(role) => Some(Self { role, index: (code & 0xffff) as u16 }),
             None => None,
         }
     }

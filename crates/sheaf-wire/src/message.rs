@@ -121,8 +121,10 @@ pub struct Finished {
     pub bytes: ByteCount,
     /// How many fragments it has.
     pub fragments: u32,
-    /// How many sources are missing in it.
+    /// How many sources are missing in it, required or not.
     pub missing: u32,
+    /// Whether a required source is missing in it.
+    pub incomplete: bool,
 }
 
 /// An event for a builder to build.
@@ -178,11 +180,7 @@ pub struct SuperFragments<P> {
 
 impl<P> Default for SuperFragments<P> {
     fn default() -> Self {
-        Self {
-            entries: Vec::new(),
-            fragments: Vec::new(),
-            missing: Vec::new(),
-        }
+        Self { entries: Vec::new(), fragments: Vec::new(), missing: Vec::new() }
     }
 }
 

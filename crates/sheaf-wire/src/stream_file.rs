@@ -116,16 +116,10 @@ impl StreamHeader {
     pub fn metadata_bytes(bytes: &[u8]) -> Result<usize, FileFormatError> {
         let (header, _) = view::<FileHeaderBytes>("file header", bytes)?;
         if header.magic != MAGIC {
-            return Err(FileFormatError::WrongMagic {
-                expected: "SHEAFFS\0",
-                found: header.magic,
-            });
+            return Err(FileFormatError::WrongMagic { expected: "SHEAFFS\0", found: header.magic });
         }
         if header.version.get() != VERSION {
-            return Err(FileFormatError::WrongVersion {
-                found: header.version.get(),
-                supported: VERSION,
-            });
+            return Err(FileFormatError::WrongVersion { found: header.version.get(), supported: VERSION });
         }
         let length = header.metadata_bytes.get();
         check_size("metadata", u64::from(length), u64::from(MAX_METADATA_BYTES))?;
@@ -201,12 +195,7 @@ impl RecordHeader {
     #[must_use]
     pub fn emit(&self) -> RecordBytes {
         let mut bytes = match *self {
-            Self::Fragment {
-                event,
-                time,
-                length,
-                payload_checksum,
-            } => RecordBytes {
+            Self::Fragment { event, time, length, payload_checksum } => RecordBytes {
                 marker: U32::new(RECORD_MARKER),
                 length: U32::new(length),
                 event: U64::new(event.0),
@@ -214,10 +203,7 @@ impl RecordHeader {
                 payload_checksum: U32::new(payload_checksum),
                 header_checksum: U32::ZERO,
             },
-            Self::Trailer {
-                records,
-                payload_bytes,
-            } => RecordBytes {
+            Self::Trailer { records, payload_bytes } => RecordBytes {
                 marker: U32::new(TRAILER_MARKER),
                 length: U32::ZERO,
                 event: U64::new(records),
@@ -238,21 +224,11 @@ impl RecordHeader {
         let (record, _) = view::<RecordBytes>("record header", bytes)?;
         let marker = record.marker.get();
         if marker != RECORD_MARKER && marker != TRAILER_MARKER {
-            return Err(FileFormatError::WrongMarker {
-                what: "record",
-                found: marker,
-            });
+            return Err(FileFormatError::WrongMarker { what: "record", found: marker });
         }
-        check(
-            "record header",
-            record.header_checksum.get(),
-            record_checksum(record),
-        )?;
+        check("record header", record.header_checksum.get(), record_checksum(record))?;
         if marker == TRAILER_MARKER {
-            return Ok(Self::Trailer {
-                records: record.event.get(),
-                payload_bytes: record.time.get(),
-            });
+            return Ok(Self::Trailer { records: record.event.get(), payload_bytes: record.time.get() });
         }
         let length = record.length.get();
         check_size("payload", u64::from(length), u64::from(MAX_PAYLOAD_BYTES))?;

@@ -160,12 +160,7 @@ impl<P: Payload> Message<P> {
             Body::Report(entries) => emit_all(head, &entries),
             Body::Acknowledge => {}
             Body::Fence(session) => {
-                head.extend_from_slice(
-                    FenceBytes {
-                        session: U64::new(session.0),
-                    }
-                    .as_bytes(),
-                );
+                head.extend_from_slice(FenceBytes { session: U64::new(session.0) }.as_bytes());
             }
         }
         finish_header(head, kind, payload_bytes, &self.header);
@@ -260,35 +255,19 @@ fn check_header(head: &[u8]) -> Result<(Kind, Header, u64), DecodeError> {
     }
     let declared = fixed.head_bytes.get() as usize;
     if declared != head.len() || declared > MAX_HEAD_BYTES {
-        return Err(DecodeError::WrongHeadLength {
-            declared,
-            have: head.len(),
-        });
+        return Err(DecodeError::WrongHeadLength { declared, have: head.len() });
     }
     let offset = offset_of!(HeaderBytes, checksum);
-    let computed = crc32c_append(
-        crc32c_append(crc32c(&head[..offset]), &[0; 4]),
-        &head[offset + 4..],
-    );
+    let computed = crc32c_append(crc32c_append(crc32c(&head[..offset]), &[0; 4]), &head[offset + 4..]);
     if computed != fixed.checksum.get() {
-        return Err(DecodeError::WrongChecksum {
-            declared: fixed.checksum.get(),
-            computed,
-        });
+        return Err(DecodeError::WrongChecksum { declared: fixed.checksum.get(), computed });
     }
-    let kind = Kind::from_code(fixed.kind).ok_or(DecodeError::BadValue {
-        field: "kind",
-        value: u64::from(fixed.kind),
-    })?;
-    let sender = NodeId::from_code(fixed.sender.get()).ok_or(DecodeError::BadValue {
-        field: "sender",
-        value: u64::from(fixed.sender.get()),
-    })?;
+    let kind = Kind::from_code(fixed.kind)
+        .ok_or(DecodeError::BadValue { field: "kind", value: u64::from(fixed.kind) })?;
+    let sender = NodeId::from_code(fixed.sender.get())
+        .ok_or(DecodeError::BadValue { field: "sender", value: u64::from(fixed.sender.get()) })?;
     if fixed.session.get() == 0 {
-        return Err(DecodeError::BadValue {
-            field: "session",
-            value: 0,
-        });
+        return Err(DecodeError::BadValue { field: "session", value: 0 });
     }
     let header = Header {
         run: RunNumber(fixed.run.get()),
@@ -304,10 +283,7 @@ fn check_header(head: &[u8]) -> Result<(Kind, Header, u64), DecodeError> {
 fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
     bytes: &[u8],
 ) -> Result<(&T, &[u8]), DecodeError> {
-    T::ref_from_prefix(bytes).map_err(|_| DecodeError::Truncated {
-        need: size_of::<T>(),
-        have: bytes.len(),
-    })
+    T::ref_from_prefix(bytes).map_err(|_| DecodeError::Truncated { need: size_of::<T>(), have: bytes.len() })
 }
 
 fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
@@ -351,12 +327,7 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
     let (finished, rest) = parse_list(rest, fixed.finished.get())?;
     let (absent, rest) = parse_list(rest, fixed.absent.get())?;
     match rest.len() {
-        0 => Ok(Request {
-            slots: fixed.slots.get(),
-            bytes: ByteCount(fixed.bytes.get()),
-            finished,
-            absent,
-        }),
+        0 => Ok(Request { slots: fixed.slots.get(), bytes: ByteCount(fixed.bytes.get()), finished, absent }),
         extra => Err(DecodeError::TrailingBytes(extra)),
     }
 }
@@ -388,11 +359,7 @@ pub(crate) fn fragment_to_bytes<P: Payload>(fragment: &Fragment<P>) -> FragmentB
         length: U32::new(u32::try_from(fragment.payload.len()).unwrap_or(u32::MAX)),
         time: U64::new(fragment.time.0),
         checksum: U32::new(fragment.checksum.unwrap_or(0)),
-        flags: U32::new(if fragment.checksum.is_some() {
-            FRAGMENT_HAS_CHECKSUM
-        } else {
-            0
-        }),
+        flags: U32::new(if fragment.checksum.is_some() { FRAGMENT_HAS_CHECKSUM } else { 0 }),
     }
 }
 
@@ -408,38 +375,20 @@ fn parse_super_fragments<P: Payload>(
     if !rest.is_empty() {
         return Err(DecodeError::TrailingBytes(rest.len()));
     }
-    let described: u64 = fragments
-        .iter()
-        .map(|fragment| u64::from(fragment.length.get()))
-        .sum();
+    let described: u64 = fragments.iter().map(|fragment| u64::from(fragment.length.get())).sum();
     if described != payload_bytes {
-        return Err(DecodeError::WrongPayloadLength {
-            declared: described,
-            have: payload_bytes,
-        });
+        return Err(DecodeError::WrongPayloadLength { declared: described, have: payload_bytes });
     }
-    let entries = entries
-        .iter()
-        .map(SuperFragment::parse)
-        .collect::<Result<Vec<_>, _>>()?;
+    let entries = entries.iter().map(SuperFragment::parse).collect::<Result<Vec<_>, _>>()?;
     let fragment_total: u64 = entries.iter().map(|entry| u64::from(entry.fragments)).sum();
     if fragment_total != fragments.len() as u64 {
-        return Err(DecodeError::BadValue {
-            field: "fragments",
-            value: fragment_total,
-        });
+        return Err(DecodeError::BadValue { field: "fragments", value: fragment_total });
     }
     let missing_total: u64 = entries.iter().map(|entry| u64::from(entry.missing)).sum();
     if missing_total != missing.len() as u64 {
-        return Err(DecodeError::BadValue {
-            field: "missing",
-            value: missing_total,
-        });
+        return Err(DecodeError::BadValue { field: "missing", value: missing_total });
     }
-    let missing = missing
-        .iter()
-        .map(MissingSource::parse)
-        .collect::<Result<Vec<_>, _>>()?;
+    let missing = missing.iter().map(MissingSource::parse).collect::<Result<Vec<_>, _>>()?;
     let mut parsed = Vec::with_capacity(fragments.len());
     let mut descriptors = fragments.iter();
     for entry in &entries {
@@ -447,11 +396,7 @@ fn parse_super_fragments<P: Payload>(
             parsed.push(parse_fragment(entry.event, descriptor, payload)?);
         }
     }
-    Ok(SuperFragments {
-        entries,
-        fragments: parsed,
-        missing,
-    })
+    Ok(SuperFragments { entries, fragments: parsed, missing })
 }
 
 /// The fragment that a descriptor announces, with its payload taken from `payload`; as in messages and event files.
@@ -462,18 +407,12 @@ pub(crate) fn parse_fragment<P: Payload>(
 ) -> Result<Fragment<P>, DecodeError> {
     let flags = bytes.flags.get();
     if flags & !FRAGMENT_HAS_CHECKSUM != 0 {
-        return Err(DecodeError::BadValue {
-            field: "fragment flags",
-            value: u64::from(flags),
-        });
+        return Err(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) });
     }
     let length = bytes.length.get();
     let payload = payload
         .take(length as usize)
-        .ok_or(DecodeError::WrongPayloadLength {
-            declared: u64::from(length),
-            have: payload.total(),
-        })?;
+        .ok_or(DecodeError::WrongPayloadLength { declared: u64::from(length), have: payload.total() })?;
     Ok(Fragment {
         event,
         source: SourceId(bytes.source.get()),
@@ -494,10 +433,7 @@ pub(crate) fn parse_missing(bytes: &MissingBytes) -> Result<MissingSource, Decod
 }
 
 fn parse_outcome(code: u8) -> Result<Outcome, DecodeError> {
-    Outcome::from_code(code).ok_or(DecodeError::BadValue {
-        field: "outcome",
-        value: u64::from(code),
-    })
+    Outcome::from_code(code).ok_or(DecodeError::BadValue { field: "outcome", value: u64::from(code) })
 }
 
 fn emit_reason(reason: Option<DropReason>) -> u8 {
@@ -506,46 +442,26 @@ fn emit_reason(reason: Option<DropReason>) -> u8 {
 
 /// A reason stands beside an outcome exactly where the outcome needs one.
 fn parse_reason(outcome: Outcome, code: u8) -> Result<Option<DropReason>, DecodeError> {
-    let bad = DecodeError::BadValue {
-        field: "reason",
-        value: u64::from(code),
-    };
+    let bad = DecodeError::BadValue { field: "reason", value: u64::from(code) };
     let reason = match code {
         0 => None,
         code => Some(DropReason::from_code(code).ok_or(bad)?),
     };
     let needed = matches!(outcome, Outcome::Dropped | Outcome::GivenBack);
-    if reason.is_some() == needed {
-        Ok(reason)
-    } else {
-        Err(bad)
-    }
+    if reason.is_some() == needed { Ok(reason) } else { Err(bad) }
 }
 
 fn parse_count(count: u32) -> Result<u32, DecodeError> {
-    if count == 0 {
-        Err(DecodeError::BadValue {
-            field: "count",
-            value: 0,
-        })
-    } else {
-        Ok(count)
-    }
+    if count == 0 { Err(DecodeError::BadValue { field: "count", value: 0 }) } else { Ok(count) }
 }
 
 impl Entry for Announcement {
     type Bytes = AnnouncementBytes;
     fn emit(&self) -> AnnouncementBytes {
-        AnnouncementBytes {
-            event: U64::new(self.event.0),
-            time: U64::new(self.time.0),
-        }
+        AnnouncementBytes { event: U64::new(self.event.0), time: U64::new(self.time.0) }
     }
     fn parse(bytes: &AnnouncementBytes) -> Result<Self, DecodeError> {
-        Ok(Self {
-            event: EventId(bytes.event.get()),
-            time: Timestamp(bytes.time.get()),
-        })
+        Ok(Self { event: EventId(bytes.event.get()), time: Timestamp(bytes.time.get()) })
     }
 }
 
@@ -559,10 +475,7 @@ impl Entry for AbsentReadout {
         }
     }
     fn parse(bytes: &AbsentReadoutBytes) -> Result<Self, DecodeError> {
-        Ok(Self {
-            event: EventId(bytes.event.get()),
-            readout: bytes.readout.get(),
-        })
+        Ok(Self { event: EventId(bytes.event.get()), readout: bytes.readout.get() })
     }
 }
 
@@ -577,10 +490,14 @@ impl Entry for Finished {
             attempt: U16::new(self.attempt),
             outcome: self.outcome.code(),
             reason: emit_reason(self.reason),
-            reserved: U32::ZERO,
+            flags: U32::new(u32::from(self.incomplete)),
         }
     }
     fn parse(bytes: &FinishedBytes) -> Result<Self, DecodeError> {
+        let flags = bytes.flags.get();
+        if flags > 1 {
+            return Err(DecodeError::BadValue { field: "finished flags", value: u64::from(flags) });
+        }
         let outcome = parse_outcome(bytes.outcome)?;
         Ok(Self {
             event: EventId(bytes.event.get()),
@@ -590,6 +507,7 @@ impl Entry for Finished {
             bytes: ByteCount(bytes.bytes.get()),
             fragments: bytes.fragments.get(),
             missing: bytes.missing.get(),
+            incomplete: flags == 1,
         })
     }
 }
@@ -630,10 +548,7 @@ impl Entry for Release {
     fn parse(bytes: &ReleaseBytes) -> Result<Self, DecodeError> {
         let outcome = parse_outcome(bytes.outcome)?;
         if outcome == Outcome::GivenBack {
-            return Err(DecodeError::BadValue {
-                field: "outcome",
-                value: u64::from(bytes.outcome),
-            });
+            return Err(DecodeError::BadValue { field: "outcome", value: u64::from(bytes.outcome) });
         }
         Ok(Self {
             first: EventId(bytes.first.get()),
@@ -685,21 +600,12 @@ impl Entry for SuperFragment {
 impl Entry for MissingSource {
     type Bytes = MissingBytes;
     fn emit(&self) -> MissingBytes {
-        MissingBytes {
-            source: U32::new(self.source.0),
-            reason: self.reason.code(),
-            reserved: [0; 3],
-        }
+        MissingBytes { source: U32::new(self.source.0), reason: self.reason.code(), reserved: [0; 3] }
     }
     fn parse(bytes: &MissingBytes) -> Result<Self, DecodeError> {
-        let reason = MissingReason::from_code(bytes.reason).ok_or(DecodeError::BadValue {
-            field: "missing reason",
-            value: u64::from(bytes.reason),
-        })?;
-        Ok(Self {
-            source: SourceId(bytes.source.get()),
-            reason,
-        })
+        let reason = MissingReason::from_code(bytes.reason)
+            .ok_or(DecodeError::BadValue { field: "missing reason", value: u64::from(bytes.reason) })?;
+        Ok(Self { source: SourceId(bytes.source.get()), reason })
     }
 }
 
@@ -717,10 +623,7 @@ impl Entry for ReadoutStatus {
     fn parse(bytes: &ReadoutStatusBytes) -> Result<Self, DecodeError> {
         let flags = bytes.flags.get();
         if flags > 1 {
-            return Err(DecodeError::BadValue {
-                field: "readout flags",
-                value: u64::from(flags),
-            });
+            return Err(DecodeError::BadValue { field: "readout flags", value: u64::from(flags) });
         }
         Ok(Self {
             sources: bytes.sources.get(),
@@ -735,19 +638,13 @@ impl Entry for ReadoutStatus {
 impl Entry for Command {
     type Bytes = CommandBytes;
     fn emit(&self) -> CommandBytes {
-        CommandBytes {
-            command: *self as u8,
-            reserved: [0; 7],
-        }
+        CommandBytes { command: *self as u8, reserved: [0; 7] }
     }
     fn parse(bytes: &CommandBytes) -> Result<Self, DecodeError> {
         match bytes.command {
             1 => Ok(Self::Start),
             2 => Ok(Self::Close),
-            code => Err(DecodeError::BadValue {
-                field: "command",
-                value: u64::from(code),
-            }),
+            code => Err(DecodeError::BadValue { field: "command", value: u64::from(code) }),
         }
     }
 }
@@ -763,10 +660,6 @@ impl Entry for Count {
         }
     }
     fn parse(bytes: &CountBytes) -> Result<Self, DecodeError> {
-        Ok(Self {
-            code: bytes.code.get(),
-            reason: bytes.reason.get(),
-            value: bytes.value.get(),
-        })
+        Ok(Self { code: bytes.code.get(), reason: bytes.reason.get(), value: bytes.value.get() })
     }
 }

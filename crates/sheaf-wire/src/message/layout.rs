@@ -158,8 +158,8 @@ layout! {
         outcome: u8,
         /// Offset 27: `DropReason`, or 0.
         reason: u8,
-        /// Offset 28: zero.
-        reserved: U32,
+        /// Offset 28: bit 0: a required source is missing. Other bits are zero.
+        flags: U32,
     }
 }
 

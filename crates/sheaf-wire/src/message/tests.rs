@@ -27,14 +27,8 @@ fn ending() -> impl Strategy<Value = (Outcome, Option<DropReason>)> {
 }
 
 fn finished() -> impl Strategy<Value = Finished> {
-    (
-        any::<u64>(),
-        any::<u16>(),
-        ending(),
-        any::<u64>(),
-        any::<[u32; 2]>(),
-    )
-        .prop_map(|(event, attempt, (outcome, reason), bytes, counts)| Finished {
+    (any::<u64>(), any::<u16>(), ending(), any::<u64>(), any::<[u32; 2]>()).prop_map(
+        |(event, attempt, (outcome, reason), bytes, counts)| Finished {
             event: EventId(event),
             attempt,
             outcome,
@@ -42,22 +36,16 @@ fn finished() -> impl Strategy<Value = Finished> {
             bytes: ByteCount(bytes),
             fragments: counts[0],
             missing: counts[1],
-        })
+            incomplete: counts[1] % 2 == 1,
+        },
+    )
 }
 
 fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
-    let fragment = (
-        any::<u32>(),
-        any::<u64>(),
-        any::<Option<u32>>(),
-        prop::collection::vec(any::<u8>(), 0..40),
-    );
+    let fragment =
+        (any::<u32>(), any::<u64>(), any::<Option<u32>>(), prop::collection::vec(any::<u8>(), 0..40));
     let missing = (any::<u32>(), prop::sample::select(MissingReason::ALL));
-    let one = (
-        any::<u64>(),
-        prop::collection::vec(fragment, 0..4),
-        prop::collection::vec(missing, 0..3),
-    );
+    let one = (any::<u64>(), prop::collection::vec(fragment, 0..4), prop::collection::vec(missing, 0..3));
     prop::collection::vec(one, 0..5).prop_map(|parts| {
         let mut all = SuperFragments::default();
         for (event, fragments, missing) in parts {
@@ -67,22 +55,18 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
                 fragments: fragments.len() as u16,
                 missing: missing.len() as u16,
             });
-            all.fragments.extend(
-                fragments
+            all.fragments.extend(fragments.into_iter().map(|(source, time, checksum, payload)| Fragment {
+                event,
+                source: SourceId(source),
+                time: Timestamp(time),
+                checksum,
+                payload: Bytes::from(payload),
+            }));
+            all.missing.extend(
+                missing
                     .into_iter()
-                    .map(|(source, time, checksum, payload)| Fragment {
-                        event,
-                        source: SourceId(source),
-                        time: Timestamp(time),
-                        checksum,
-                        payload: Bytes::from(payload),
-                    }),
+                    .map(|(source, reason)| MissingSource { source: SourceId(source), reason }),
             );
-            all.missing
-                .extend(missing.into_iter().map(|(source, reason)| MissingSource {
-                    source: SourceId(source),
-                    reason,
-                }));
         }
         all
     })
@@ -90,32 +74,17 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
 
 fn body() -> impl Strategy<Value = Body<Bytes>> {
     let announcements = prop::collection::vec(any::<[u64; 2]>(), 0..9).prop_map(|list| {
-        let entry = |[event, time]: [u64; 2]| Announcement {
-            event: EventId(event),
-            time: Timestamp(time),
-        };
+        let entry = |[event, time]: [u64; 2]| Announcement { event: EventId(event), time: Timestamp(time) };
         Body::Announce(list.into_iter().map(entry).collect())
     });
     let absent = prop::collection::vec((any::<u64>(), any::<u16>()), 0..3);
-    let request = (
-        any::<u32>(),
-        any::<u64>(),
-        prop::collection::vec(finished(), 0..5),
-        absent,
-    )
-        .prop_map(|(slots, bytes, finished, absent)| {
-            let entry = |(event, readout)| AbsentReadout {
-                event: EventId(event),
-                readout,
-            };
+    let request = (any::<u32>(), any::<u64>(), prop::collection::vec(finished(), 0..5), absent).prop_map(
+        |(slots, bytes, finished, absent)| {
+            let entry = |(event, readout)| AbsentReadout { event: EventId(event), readout };
             let absent = absent.into_iter().map(entry).collect();
-            Body::Request(Request {
-                slots,
-                bytes: ByteCount(bytes),
-                finished,
-                absent,
-            })
-        });
+            Body::Request(Request { slots, bytes: ByteCount(bytes), finished, absent })
+        },
+    );
     let assign =
         prop::collection::vec((any::<[u64; 2]>(), any::<[u16; 2]>(), any::<u32>()), 0..5).prop_map(|list| {
             let entry =
@@ -129,20 +98,13 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
             Body::Assign(list.into_iter().map(entry).collect())
         });
     let release = prop::collection::vec((any::<u64>(), 1..u32::MAX, ending()), 0..5).prop_map(|list| {
-        let entry = |(first, count, (outcome, reason))| Release {
-            first: EventId(first),
-            count,
-            outcome,
-            reason,
-        };
+        let entry =
+            |(first, count, (outcome, reason))| Release { first: EventId(first), count, outcome, reason };
         Body::Release(list.into_iter().map(entry).collect())
     });
     let ranges = prop::collection::vec((any::<u64>(), 1..u32::MAX, any::<u16>()), 0..5).prop_map(|list| {
-        let entry = |(first, count, attempt): (u64, u32, u16)| EventRange {
-            first: EventId(first),
-            count,
-            attempt,
-        };
+        let entry =
+            |(first, count, attempt): (u64, u32, u16)| EventRange { first: EventId(first), count, attempt };
         Body::FragmentRequest(list.into_iter().map(entry).collect())
     });
     let status = (any::<[u32; 3]>(), any::<u64>(), any::<bool>()).prop_map(|(counts, buffered, busy)| {
@@ -224,11 +186,7 @@ fn payload_may_arrive_in_the_pieces_it_was_sent_in() {
             acknowledged_session: SessionId(0),
         },
         body: Body::SuperFragments(SuperFragments {
-            entries: vec![SuperFragment {
-                event: EventId(7),
-                fragments: 3,
-                missing: 0,
-            }],
+            entries: vec![SuperFragment { event: EventId(7), fragments: 3, missing: 0 }],
             fragments: [&b"first"[..], b"", b"third"]
                 .iter()
                 .enumerate()

@@ -1,0 +1,494 @@
+//! The builder unit: asks the event manager for events, gathers one super-fragment of every readout unit, hands the
+//! built event to its driver, and returns it when the driver has stored or rejected it.
+//!
+//! | what happens | what the builder does |
+//! |---|---|
+//! | all readout units have answered | the event is built |
+//! | some have not when the event's time is over | by policy: waits on, builds with what is there, or drops |
+//! | a readout unit has not answered for a while | asks again; the answer may come twice without harm |
+//! | a super-fragment of an event that is not (any more) built here | ignored, counted `stale_super_fragments` |
+//! | a second super-fragment of the same unit | ignored, counted `duplicate_super_fragments` |
+//! | the event would exceed the memory bound | given back to the event manager, `builder_out_of_memory` |
+//! | the event manager has given this session up | everything is forgotten; the driver starts a new session |
+
+mod assembly;
+
+use crate::channel::{Channel, ChannelTimes, Received};
+use crate::ledger::{Counter, NodeBooks};
+use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
+use assembly::{Assemblies, Assembly, AssemblyKey};
+use sheaf_wire::message::{
+    AbsentReadout, Assignment, Body, Command, EventRange, Finished, Message, Request, SuperFragments,
+};
+use sheaf_wire::{
+    ByteCount, DropReason, Event, EventId, MissingReason, MissingSource, Nanos, NodeId, Outcome, Payload,
+    Role, SourceId, Timestamp,
+};
+use std::collections::{BTreeSet, VecDeque};
+
+/// What to do with an event that misses a required source when its time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncompletePolicy {
+    /// Wait without limit.
+    Wait,
+    /// Build it, with the list of missing sources and reasons.
+    Store,
+    /// Drop it as `incomplete`.
+    Drop,
+}
+
+/// The sources of one readout unit, as every builder knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadoutSources {
+    /// All its sources.
+    pub sources: Vec<SourceId>,
+}
+
+/// How a builder works. Memory: payload up to `memory`, bookkeeping of some 100 bytes a fragment under construction.
+#[derive(Clone, Debug)]
+pub struct BuilderConfig {
+    /// The readout units, by index.
+    pub readouts: Vec<ReadoutSources>,
+    /// Sources without which an event is complete all the same.
+    pub optional: BTreeSet<SourceId>,
+    /// Events under construction or waiting for a decision, at most.
+    pub slots: u32,
+    /// Payload of those events, at most.
+    pub memory: ByteCount,
+    /// What to do with incomplete events.
+    pub incomplete: IncompletePolicy,
+    /// When an event's time is over, counted from its assignment. Without effect where the policy is to wait.
+    pub event_timeout: Nanos,
+    /// A readout unit that has not answered for this time is asked again.
+    pub request_retry: Nanos,
+    /// Finished events are returned when there are this many, or after `batch_time`, or when nothing is left to build.
+    pub batch_events: usize,
+    /// See `batch_events`.
+    pub batch_time: Nanos,
+    /// The event manager hears of this node at least this often.
+    pub heartbeat: Nanos,
+    /// Times of the channel to the event manager.
+    pub channel: ChannelTimes,
+}
+
+/// What the driver decided about a built event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It is stored, durably as configured.
+    Stored,
+    /// The filter does not want it.
+    Rejected,
+    /// It could not be stored or must not be: `content_mismatch` or `storage_failed`.
+    Dropped(DropReason),
+}
+
+/// What the driver of a builder is to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuilderEvent<P> {
+    /// All nodes are there.
+    Started,
+    /// An event is built. The driver answers with [`BuilderUnit::handle_decision`], events in this order.
+    Built(Event<P>),
+    /// The run closes.
+    Closed,
+    /// The event manager has given this session up: what was built and not yet returned is built elsewhere. The driver
+    /// ends this machine and starts a new one with a greater session.
+    Fenced,
+    /// The event manager lives anew; it knows nothing of this run any more.
+    ManagerRestarted,
+}
+
+/// A built event that waits for its decision.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    event: EventId,
+    attempt: u16,
+    charged: u32,
+    bytes: ByteCount,
+    fragments: u32,
+    missing: u32,
+    incomplete: bool,
+}
+
+/// See the [module](self) and the contract in the [crate documentation](crate).
+#[derive(Debug)]
+pub struct BuilderUnit<P> {
+    me: Identity,
+    config: BuilderConfig,
+    channel: Channel<P>,
+    assemblies: Assemblies<P>,
+    /// Built, not decided; in order.
+    pending: VecDeque<Pending>,
+    /// Bytes of `assemblies` and `pending`.
+    held: ByteCount,
+    /// What is to go into the next request.
+    request: Request,
+    request_at: Option<Timestamp>,
+    heartbeat_at: Timestamp,
+    /// Requests for fragments, ready to send: readout unit and ranges.
+    asking: VecDeque<(u16, Vec<EventRange>)>,
+    event_deadlines: DeadlineQueue<AssemblyKey>,
+    retry_deadlines: DeadlineQueue<AssemblyKey>,
+    books: NodeBooks,
+    events: VecDeque<BuilderEvent<P>>,
+    spare_fragments: Vec<Vec<sheaf_wire::Fragment<P>>>,
+    closed: bool,
+    fenced: bool,
+}
+
+impl<P: Payload> BuilderUnit<P> {
+    /// A builder that asks for all its slots at once.
+    #[must_use]
+    pub fn new(me: Identity, config: BuilderConfig, now: Timestamp) -> Self {
+        assert_eq!(me.node.role, Role::Builder, "{} is not a builder unit", me.node);
+        let request = Request { slots: config.slots, bytes: config.memory, ..Request::default() };
+        Self {
+            me,
+            channel: Channel::new(NodeId::MANAGER, config.channel),
+            assemblies: Assemblies::new(config.readouts.len(), config.slots as usize),
+            pending: VecDeque::new(),
+            held: ByteCount::ZERO,
+            request,
+            request_at: Some(now),
+            heartbeat_at: now,
+            asking: VecDeque::new(),
+            event_deadlines: DeadlineQueue::new(),
+            retry_deadlines: DeadlineQueue::new(),
+            books: NodeBooks::default(),
+            events: VecDeque::new(),
+            spare_fragments: Vec::new(),
+            closed: false,
+            fenced: false,
+            config,
+        }
+    }
+
+    /// Who this is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.me
+    }
+
+    /// Whether the run has closed and the event manager has this builder's books, or has given it up.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.fenced || (self.closed && self.channel.is_settled())
+    }
+
+    /// When the event manager was last heard of.
+    #[must_use]
+    pub fn manager_heard_at(&self) -> Option<Timestamp> {
+        self.channel.heard_at()
+    }
+
+    /// Events under construction, events waiting for a decision, and the payload bytes of both.
+    #[must_use]
+    pub fn held(&self) -> (usize, usize, ByteCount) {
+        (self.assemblies.len(), self.pending.len(), self.held)
+    }
+
+    /// The counters as they stand.
+    #[must_use]
+    pub fn books(&self) -> NodeBooks {
+        let mut books = self.books.clone();
+        books.count(Counter::RepeatedMessages, self.channel.repeats());
+        books
+    }
+
+    /// Takes a message.
+    pub fn handle_input(&mut self, now: Timestamp, message: Message<P>) {
+        let header = message.header;
+        if header.run != self.me.run || self.fenced {
+            self.books.count(Counter::StaleMessages, 1);
+            return;
+        }
+        match (header.sender.role, message.body) {
+            (Role::Readout, Body::SuperFragments(parts)) => {
+                self.handle_super_fragments(now, header.sender.index, parts);
+            }
+            (Role::Manager, body) => {
+                match self.channel.handle(now, &self.me, &header, body) {
+                    Received::Stale => self.books.count(Counter::StaleMessages, 1),
+                    Received::PeerRestarted { .. } => self.events.push_back(BuilderEvent::ManagerRestarted),
+                    Received::Taken | Received::Duplicate | Received::BeyondWindow => {}
+                }
+                while let Some(body) = self.channel.poll_deliver() {
+                    self.handle_manager(now, body);
+                }
+            }
+            _ => self.books.count(Counter::UnexpectedMessages, 1),
+        }
+    }
+
+    /// Takes the decision about the earliest built event that has none.
+    ///
+    /// # Panics
+    /// If `event` is not that event: decisions come in the order of [`BuilderEvent::Built`], because the number of
+    /// stored events tells which part of this session's output counts.
+    pub fn handle_decision(&mut self, now: Timestamp, event: EventId, decision: Decision) {
+        let pending = self.pending.pop_front().expect("a decision follows a built event");
+        assert_eq!(pending.event, event, "decisions come in the order of the built events");
+        let (outcome, reason) = match decision {
+            Decision::Stored => (Outcome::Stored, None),
+            Decision::Rejected => (Outcome::Rejected, None),
+            Decision::Dropped(reason) => (Outcome::Dropped, Some(reason)),
+        };
+        self.finish(now, pending, outcome, reason);
+    }
+
+    /// Takes back the vectors of a decided event, so that the next one needs no new ones.
+    pub fn recycle(&mut self, event: Event<P>) {
+        let mut fragments = event.fragments;
+        fragments.clear();
+        if self.spare_fragments.len() < self.config.slots as usize {
+            self.spare_fragments.push(fragments);
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        while let Some(key) = self.event_deadlines.pop_due(now, |key| self.assemblies.is_open(key)) {
+            self.give_up_waiting(now, key);
+        }
+        while let Some(key) = self.retry_deadlines.pop_due(now, |key| self.assemblies.is_open(key)) {
+            self.ask_again(now, key);
+        }
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
+        if self.fenced {
+            return None;
+        }
+        if let Some((readout, ranges)) = self.asking.pop_front() {
+            let message = self.me.plain(Body::FragmentRequest(ranges));
+            return Some(Transmit { to: NodeId::readout(readout), message });
+        }
+        self.fill_channel(now);
+        let message = self.channel.poll_transmit(now, &self.me)?;
+        Some(Transmit { to: NodeId::MANAGER, message })
+    }
+
+    /// The next thing for the driver to know.
+    pub fn poll_event(&mut self) -> Option<BuilderEvent<P>> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
+    pub fn poll_timeout(&mut self) -> Option<Deadline> {
+        if self.fenced {
+            return None;
+        }
+        let event = self.event_deadlines.peek(|key| self.assemblies.is_open(key));
+        let event = event.map(|(at, key)| Deadline { at, why: Why::EventTimeout(key.event) });
+        let retry = self.retry_deadlines.peek(|key| self.assemblies.is_open(key));
+        let retry = retry.map(|(at, key)| Deadline { at, why: Why::RequestRetry(key.event) });
+        let batch = self.request_at.map(|at| Deadline { at, why: Why::Batch });
+        let heartbeat = (!self.closed).then_some(Deadline { at: self.heartbeat_at, why: Why::Heartbeat });
+        [event, retry, batch, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
+    }
+
+    // Words with the event manager.
+
+    fn handle_manager(&mut self, now: Timestamp, body: Body<P>) {
+        match body {
+            Body::Assign(assignments) => self.handle_assignments(now, &assignments),
+            Body::Command(Command::Start) => self.events.push_back(BuilderEvent::Started),
+            Body::Command(Command::Close) => self.close(),
+            Body::Fence(session) if session == self.me.session => {
+                self.fenced = true;
+                self.events.push_back(BuilderEvent::Fenced);
+            }
+            Body::Fence(_) => self.books.count(Counter::StaleMessages, 1),
+            _ => self.books.count(Counter::UnexpectedMessages, 1),
+        }
+    }
+
+    fn handle_assignments(&mut self, now: Timestamp, assignments: &[Assignment]) {
+        for assignment in assignments {
+            let Some(key) = self.assemblies.open(assignment, self.spare_fragments.pop()) else {
+                // Assigned twice: the event manager never does that within a session.
+                self.books.count(Counter::UnexpectedMessages, 1);
+                continue;
+            };
+            if self.config.incomplete != IncompletePolicy::Wait {
+                let at = now + self.config.event_timeout;
+                self.event_deadlines.push(at, key, |key| self.assemblies.is_open(key));
+            }
+            self.retry_deadlines
+                .push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
+        }
+        let ranges = to_ranges(assignments);
+        for readout in 0..self.config.readouts.len() {
+            self.asking.push_back((index_u16(readout), ranges.clone()));
+        }
+    }
+
+    fn fill_channel(&mut self, now: Timestamp) {
+        let due = self.request_at.is_some_and(|at| at <= now)
+            || self.request.finished.len() >= self.config.batch_events
+            || (self.assemblies.len() == 0 && self.pending.is_empty() && !self.request.finished.is_empty())
+            || (self.heartbeat_at <= now && !self.closed);
+        if due && self.channel.is_open() {
+            self.request_at = None;
+            self.heartbeat_at = now + self.config.heartbeat;
+            self.channel.push(Body::Request(std::mem::take(&mut self.request)));
+        }
+    }
+
+    fn finish(&mut self, now: Timestamp, event: Pending, outcome: Outcome, reason: Option<DropReason>) {
+        self.held -= event.bytes;
+        self.request.slots += 1;
+        self.request.bytes += ByteCount(u64::from(event.charged));
+        self.request.finished.push(Finished {
+            event: event.event,
+            attempt: event.attempt,
+            outcome,
+            reason,
+            bytes: event.bytes,
+            fragments: event.fragments,
+            missing: event.missing,
+            incomplete: event.incomplete,
+        });
+        self.request_at.get_or_insert(now + self.config.batch_time);
+    }
+
+    fn close(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        self.channel.push(Body::Report(self.books().to_counts()));
+        self.events.push_back(BuilderEvent::Closed);
+    }
+
+    // Super-fragments in.
+
+    fn handle_super_fragments(&mut self, now: Timestamp, readout: u16, parts: SuperFragments<P>) {
+        let mut fragments = parts.fragments.into_iter();
+        let mut missing = parts.missing.into_iter();
+        for entry in parts.entries {
+            let own_fragments = fragments.by_ref().take(usize::from(entry.fragments));
+            let own_missing = missing.by_ref().take(usize::from(entry.missing));
+            let Some(key) = self.assemblies.find(entry.event) else {
+                self.books.count(Counter::StaleSuperFragments, 1);
+                own_fragments.for_each(drop);
+                own_missing.for_each(drop);
+                continue;
+            };
+            let assembly = &mut self.assemblies[key];
+            if !assembly.note_answer(readout) {
+                self.books.count(Counter::DuplicateSuperFragments, 1);
+                own_fragments.for_each(drop);
+                own_missing.for_each(drop);
+                continue;
+            }
+            let before = assembly.bytes;
+            assembly.add(own_fragments, own_missing);
+            self.held += assembly.bytes - before;
+            if self.held > self.config.memory {
+                self.give_back(now, key);
+            } else if self.assemblies[key].awaited == 0 {
+                self.complete(now, key);
+            }
+        }
+    }
+
+    fn give_back(&mut self, now: Timestamp, key: AssemblyKey) {
+        self.books.count(Counter::GivenBack, 1);
+        let assembly = self.assemblies.close(key);
+        let pending = Pending { fragments: 0, missing: 0, ..assembly.to_pending() };
+        self.finish(now, pending, Outcome::GivenBack, Some(DropReason::BuilderOutOfMemory));
+    }
+
+    fn complete(&mut self, now: Timestamp, key: AssemblyKey) {
+        let mut assembly = self.assemblies.close(key);
+        assembly.sort();
+        let optional = &self.config.optional;
+        let incomplete = assembly.missing.iter().any(|missing| !optional.contains(&missing.source));
+        let pending = Pending { incomplete, ..assembly.to_pending() };
+        for readout in assembly.awaited_readouts() {
+            self.request.absent.push(AbsentReadout { event: assembly.event, readout });
+        }
+        if incomplete && self.config.incomplete == IncompletePolicy::Drop {
+            self.finish(now, pending, Outcome::Dropped, Some(DropReason::Incomplete));
+            return;
+        }
+        self.pending.push_back(pending);
+        self.events.push_back(BuilderEvent::Built(assembly.into_event(incomplete)));
+    }
+
+    // Silence.
+
+    fn give_up_waiting(&mut self, now: Timestamp, key: AssemblyKey) {
+        let assembly = &mut self.assemblies[key];
+        let silent: Vec<u16> = assembly.awaited_readouts().collect();
+        for readout in silent {
+            let sources = &self.config.readouts[usize::from(readout)].sources;
+            let missing =
+                |source: &SourceId| MissingSource { source: *source, reason: MissingReason::ReadoutSilent };
+            assembly.missing.extend(sources.iter().map(missing));
+        }
+        self.complete(now, key);
+    }
+
+    fn ask_again(&mut self, now: Timestamp, key: AssemblyKey) {
+        let assembly = &self.assemblies[key];
+        let range = EventRange { first: assembly.event, count: 1, attempt: assembly.attempt };
+        let silent: Vec<u16> = assembly.awaited_readouts().collect();
+        self.books.count(Counter::RetriedRequests, silent.len() as u64);
+        for readout in silent {
+            // One message for each readout unit and round: events that are retried together share it.
+            match self
+                .asking
+                .iter_mut()
+                .find(|(to, ranges)| *to == readout && ranges.len() < RETRIES_A_MESSAGE)
+            {
+                Some((_, ranges)) => ranges.push(range),
+                None => self.asking.push_back((readout, vec![range])),
+            }
+        }
+        self.retry_deadlines.push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
+    }
+}
+
+/// Repeated requests share messages of at most this many events.
+const RETRIES_A_MESSAGE: usize = 256;
+
+fn index_u16(index: usize) -> u16 {
+    u16::try_from(index).expect("the configuration has at most 65,535 readout units")
+}
+
+/// Joins assignments with consecutive ids and equal attempts to ranges.
+fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
+    let mut ranges: Vec<EventRange> = Vec::new();
+    for assignment in assignments {
+        match ranges.last_mut() {
+            Some(last)
+                if last.attempt == assignment.attempt
+                    && last.first.0.checked_add(u64::from(last.count)) == Some(assignment.event.0) =>
+            {
+                last.count += 1;
+            }
+            _ => ranges.push(EventRange { first: assignment.event, count: 1, attempt: assignment.attempt }),
+        }
+    }
+    ranges
+}
+
+impl<P: Payload> Assembly<P> {
+    fn to_pending(&self) -> Pending {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        Pending {
+            event: self.event,
+            attempt: self.attempt,
+            charged: self.charged,
+            bytes: self.bytes,
+            fragments: count(self.fragments.len()),
+            missing: count(self.missing.len()),
+            incomplete: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

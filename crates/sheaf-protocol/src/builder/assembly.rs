@@ -1,0 +1,189 @@
+//! Events under construction.
+
+use rustc_hash::FxHashMap;
+use sheaf_wire::message::Assignment;
+use sheaf_wire::{ByteCount, Event, EventId, Fragment, MissingSource, Payload, Timestamp, TriggerType};
+use std::ops::{Index, IndexMut};
+
+/// Names an assembly. The event and attempt are part of the key, so that one that outlived its assembly is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AssemblyKey {
+    pub(super) event: EventId,
+    attempt: u16,
+    index: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Assembly<P> {
+    pub(super) event: EventId,
+    pub(super) time: Timestamp,
+    pub(super) trigger_type: TriggerType,
+    pub(super) attempt: u16,
+    pub(super) charged: u32,
+    pub(super) fragments: Vec<Fragment<P>>,
+    pub(super) missing: Vec<MissingSource>,
+    pub(super) bytes: ByteCount,
+    /// How many readout units have not answered.
+    pub(super) awaited: usize,
+    /// A bit a readout unit: answered.
+    answered: Vec<u64>,
+    readouts: usize,
+}
+
+impl<P: Payload> Assembly<P> {
+    /// Notes that a readout unit has answered. False if it had before, or does not exist.
+    pub(super) fn note_answer(&mut self, readout: u16) -> bool {
+        let (word, bit) = (usize::from(readout) / 64, 1_u64 << (readout % 64));
+        if usize::from(readout) >= self.readouts || self.answered[word] & bit != 0 {
+            return false;
+        }
+        self.answered[word] |= bit;
+        self.awaited -= 1;
+        true
+    }
+
+    /// The readout units that have not answered, ascending.
+    pub(super) fn awaited_readouts(&self) -> impl Iterator<Item = u16> + use<P> {
+        let answered = self.answered.clone();
+        let readouts = if self.awaited == 0 { 0 } else { self.readouts };
+        (0..readouts)
+            .filter(move |readout| answered[readout / 64] & (1 << (readout % 64)) == 0)
+            .filter_map(|readout| u16::try_from(readout).ok())
+    }
+
+    pub(super) fn add(
+        &mut self,
+        fragments: impl Iterator<Item = Fragment<P>>,
+        missing: impl Iterator<Item = MissingSource>,
+    ) {
+        for fragment in fragments {
+            self.bytes += ByteCount::from(fragment.payload.len());
+            self.fragments.push(fragment);
+        }
+        self.missing.extend(missing);
+    }
+
+    /// Brings fragments and missing sources into the order of source ids; readout units answer in any order.
+    pub(super) fn sort(&mut self) {
+        if !self.fragments.is_sorted_by_key(|fragment| fragment.source) {
+            self.fragments.sort_unstable_by_key(|fragment| fragment.source);
+        }
+        self.missing.sort_unstable();
+    }
+
+    pub(super) fn into_event(self, incomplete: bool) -> Event<P> {
+        Event {
+            id: self.event,
+            time: self.time,
+            trigger_type: self.trigger_type,
+            attempt: self.attempt,
+            incomplete,
+            fragments: self.fragments,
+            missing: self.missing,
+        }
+    }
+}
+
+/// All assemblies, found by event in constant time. The map is only asked for single events.
+#[derive(Debug)]
+pub(super) struct Assemblies<P> {
+    readouts: usize,
+    assemblies: Vec<Option<Assembly<P>>>,
+    free: Vec<u32>,
+    spare_masks: Vec<Vec<u64>>,
+    by_event: FxHashMap<EventId, u32>,
+}
+
+impl<P: Payload> Assemblies<P> {
+    pub(super) fn new(readouts: usize, slots: usize) -> Self {
+        let mut by_event = FxHashMap::default();
+        by_event.reserve(slots);
+        Self {
+            readouts,
+            assemblies: Vec::with_capacity(slots),
+            free: Vec::new(),
+            spare_masks: Vec::new(),
+            by_event,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_event.len()
+    }
+
+    /// Begins an event; `None` if it is being built already. `spare` is an empty vector to use again.
+    pub(super) fn open(
+        &mut self,
+        assignment: &Assignment,
+        spare: Option<Vec<Fragment<P>>>,
+    ) -> Option<AssemblyKey> {
+        if self.by_event.contains_key(&assignment.event) {
+            return None;
+        }
+        let mut answered = self.spare_masks.pop().unwrap_or_default();
+        answered.clear();
+        answered.resize(self.readouts.div_ceil(64), 0);
+        let assembly = Assembly {
+            event: assignment.event,
+            time: assignment.time,
+            trigger_type: assignment.trigger_type,
+            attempt: assignment.attempt,
+            charged: assignment.charged,
+            fragments: spare.unwrap_or_default(),
+            missing: Vec::new(),
+            bytes: ByteCount::ZERO,
+            awaited: self.readouts,
+            answered,
+            readouts: self.readouts,
+        };
+        let index = if let Some(index) = self.free.pop() {
+            self.assemblies[index as usize] = Some(assembly);
+            index
+        } else {
+            self.assemblies.push(Some(assembly));
+            u32::try_from(self.assemblies.len() - 1).expect("slots are bounded by a u32")
+        };
+        self.by_event.insert(assignment.event, index);
+        Some(AssemblyKey { event: assignment.event, attempt: assignment.attempt, index })
+    }
+
+    pub(super) fn find(&self, event: EventId) -> Option<AssemblyKey> {
+        let index = *self.by_event.get(&event)?;
+        let attempt = self.assemblies[index as usize].as_ref()?.attempt;
+        Some(AssemblyKey { event, attempt, index })
+    }
+
+    pub(super) fn is_open(&self, key: AssemblyKey) -> bool {
+        self.get(key).is_some()
+    }
+
+    pub(super) fn close(&mut self, key: AssemblyKey) -> Assembly<P> {
+        let mut assembly = self.assemblies[key.index as usize].take().expect("an assembly is closed once");
+        assert_eq!(assembly.event, key.event, "a key outlived its assembly");
+        self.by_event.remove(&key.event);
+        self.free.push(key.index);
+        if assembly.awaited == 0 {
+            self.spare_masks.push(std::mem::take(&mut assembly.answered));
+        }
+        assembly
+    }
+
+    fn get(&self, key: AssemblyKey) -> Option<&Assembly<P>> {
+        let assembly = self.assemblies[key.index as usize].as_ref();
+        assembly.filter(|assembly| assembly.event == key.event && assembly.attempt == key.attempt)
+    }
+}
+
+impl<P: Payload> Index<AssemblyKey> for Assemblies<P> {
+    type Output = Assembly<P>;
+    fn index(&self, key: AssemblyKey) -> &Assembly<P> {
+        self.get(key).expect("the key's assembly lives")
+    }
+}
+
+impl<P: Payload> IndexMut<AssemblyKey> for Assemblies<P> {
+    fn index_mut(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
+        let assembly = self.assemblies[key.index as usize].as_mut();
+        assembly.filter(|assembly| assembly.event == key.event).expect("the key's assembly lives")
+    }
+}

@@ -1,0 +1,233 @@
+//! Every row of the table in the module's documentation.
+
+use super::*;
+use sheaf_wire::{Fragment, RunNumber, SessionId, SuperFragment, TriggerType};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Size(usize);
+
+impl Payload for Size {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+const START: Timestamp = Timestamp(0);
+const TIMEOUT: Nanos = Nanos::from_millis(100);
+const LATER: Timestamp = Timestamp(100_000_000);
+
+#[test]
+fn builds_when_every_readout_unit_has_answered_and_returns_what_was_decided() {
+    let mut builder = builder(|_| {});
+    assert_eq!(requests(&mut builder, START)[0].slots, 4);
+    assign(&mut builder, 5, 2, 1);
+    assert_eq!(asked(&mut builder, START), [(0, 5, 2), (1, 5, 2)], "one message for both events");
+    answer(&mut builder, 1, 5, &[2, 3], &[]);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    let event = built(&mut builder).expect("all have answered");
+    assert_eq!(event.fragments.iter().map(|fragment| fragment.source.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert!(!event.incomplete);
+    builder.handle_decision(START, EventId(5), Decision::Stored);
+    assert_eq!(requests(&mut builder, START), [], "a batch waits while there is other work");
+    let request = requests(&mut builder, LATER).remove(0);
+    assert_eq!((request.slots, request.bytes), (1, ByteCount(50)));
+    let finished = request.finished[0];
+    assert_eq!((finished.event, finished.outcome, finished.fragments), (EventId(5), Outcome::Stored, 4));
+}
+
+#[test]
+fn an_idle_builder_returns_its_last_event_at_once() {
+    let mut builder = builder(|_| {});
+    let _ = requests(&mut builder, START);
+    assign(&mut builder, 5, 1, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 1, 5, &[2, 3], &[]);
+    assert!(built(&mut builder).is_some());
+    builder.handle_decision(START, EventId(5), Decision::Rejected);
+    assert_eq!(requests(&mut builder, START)[0].finished[0].outcome, Outcome::Rejected);
+}
+
+#[test]
+fn a_silent_readout_unit_is_missing_by_policy() {
+    for (policy, stored) in [(IncompletePolicy::Store, true), (IncompletePolicy::Drop, false)] {
+        let mut builder = builder(|config| config.incomplete = policy);
+        assign(&mut builder, 5, 1, 1);
+        answer(&mut builder, 0, 5, &[0, 1], &[]);
+        builder.handle_timeout(LATER);
+        let event = built(&mut builder);
+        assert_eq!(event.is_some(), stored);
+        if let Some(event) = event {
+            assert!(event.incomplete);
+            let missing =
+                |source| MissingSource { source: SourceId(source), reason: MissingReason::ReadoutSilent };
+            assert_eq!(event.missing, [missing(2), missing(3)]);
+            builder.handle_decision(LATER, EventId(5), Decision::Stored);
+        }
+        let request = requests(&mut builder, LATER).remove(0);
+        assert_eq!(request.absent, [AbsentReadout { event: EventId(5), readout: 1 }]);
+        assert!(request.finished[0].incomplete);
+        let reason = (!stored).then_some(DropReason::Incomplete);
+        assert_eq!(request.finished[0].reason, reason);
+        // The answer that came too late finds nothing.
+        answer(&mut builder, 1, 5, &[2, 3], &[]);
+        assert_eq!(builder.books().counters[&Counter::StaleSuperFragments], 1);
+    }
+}
+
+#[test]
+fn the_policy_to_wait_waits_and_asks_again() {
+    let mut builder = builder(|config| config.incomplete = IncompletePolicy::Wait);
+    assign(&mut builder, 5, 2, 1);
+    let _ = asked(&mut builder, START);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    builder.handle_timeout(LATER);
+    assert_eq!(built(&mut builder), None);
+    assert_eq!(asked(&mut builder, LATER), [(1, 5, 1), (1, 6, 1), (0, 6, 1)]);
+    answer(&mut builder, 1, 5, &[2, 3], &[]);
+    assert!(built(&mut builder).is_some());
+}
+
+#[test]
+fn a_missing_optional_source_leaves_the_event_complete() {
+    let mut builder = builder(|config| config.optional = BTreeSet::from([SourceId(3)]));
+    assign(&mut builder, 5, 1, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 1, 5, &[2], &[3]);
+    let event = built(&mut builder).unwrap();
+    assert_eq!((event.incomplete, event.missing.len()), (false, 1));
+}
+
+#[test]
+fn duplicates_and_strangers_do_no_harm() {
+    let mut builder = builder(|_| {});
+    assign(&mut builder, 5, 1, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 9, 5, &[0, 1], &[]);
+    answer(&mut builder, 0, 77, &[0, 1], &[]);
+    let books = builder.books();
+    assert_eq!(books.counters[&Counter::DuplicateSuperFragments], 2);
+    assert_eq!(books.counters[&Counter::StaleSuperFragments], 1);
+    assert_eq!(builder.held().2, ByteCount(20));
+}
+
+#[test]
+fn an_event_beyond_the_memory_is_given_back() {
+    let mut builder = builder(|config| config.memory = ByteCount(35));
+    assign(&mut builder, 5, 2, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 0, 6, &[0, 1], &[]);
+    assert_eq!(builder.held(), (1, 0, ByteCount(20)));
+    let request = requests(&mut builder, LATER).remove(0);
+    let finished = request.finished[0];
+    assert_eq!((finished.event, finished.outcome), (EventId(6), Outcome::GivenBack));
+    assert_eq!(finished.reason, Some(DropReason::BuilderOutOfMemory));
+    // The other event goes on; the rest of the one given back is stale.
+    answer(&mut builder, 1, 6, &[2, 3], &[]);
+    assert_eq!(builder.books().counters[&Counter::StaleSuperFragments], 1);
+}
+
+#[test]
+fn a_fenced_builder_is_silent() {
+    let mut builder = builder(|_| {});
+    assign(&mut builder, 5, 1, 1);
+    from_manager(&mut builder, Body::Fence(SessionId(99)));
+    assert!(!builder.is_finished(), "another session's fence");
+    from_manager(&mut builder, Body::Fence(SessionId(1)));
+    assert!(builder.is_finished());
+    assert_eq!(builder.poll_event(), Some(BuilderEvent::Fenced));
+    assert_eq!(builder.poll_transmit(LATER), None);
+    assert_eq!(builder.poll_timeout(), None);
+}
+
+fn builder(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
+    let readout = |sources: [u32; 2]| ReadoutSources { sources: sources.map(SourceId).to_vec() };
+    let mut config = BuilderConfig {
+        readouts: vec![readout([0, 1]), readout([2, 3])],
+        optional: BTreeSet::new(),
+        slots: 4,
+        memory: ByteCount(1_000),
+        incomplete: IncompletePolicy::Store,
+        event_timeout: TIMEOUT,
+        request_retry: TIMEOUT,
+        batch_events: 3,
+        batch_time: TIMEOUT,
+        heartbeat: Nanos::from_secs(10),
+        channel: ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_secs(1) },
+    };
+    adjust(&mut config);
+    let me = Identity { node: NodeId::builder(0), run: RunNumber(1), session: SessionId(1) };
+    BuilderUnit::new(me, config, START)
+}
+
+fn from_manager(builder: &mut BuilderUnit<Size>, body: Body<Size>) {
+    let manager = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
+    builder.handle_input(START, manager.plain(body));
+}
+
+fn assign(builder: &mut BuilderUnit<Size>, first: u64, count: u64, attempt: u16) {
+    let assignment = |event| Assignment {
+        event: EventId(event),
+        time: START,
+        trigger_type: TriggerType(0),
+        attempt,
+        charged: 50,
+    };
+    from_manager(builder, Body::Assign((first..first + count).map(assignment).collect()));
+}
+
+fn answer(builder: &mut BuilderUnit<Size>, readout: u16, event: u64, sources: &[u32], missing: &[u32]) {
+    let readout = Identity { node: NodeId::readout(readout), run: RunNumber(1), session: SessionId(1) };
+    let event = EventId(event);
+    let fragment = |source: &u32| Fragment {
+        event,
+        source: SourceId(*source),
+        time: START,
+        checksum: None,
+        payload: Size(10),
+    };
+    let missing_source =
+        |source: &u32| MissingSource { source: SourceId(*source), reason: MissingReason::SourceSilent };
+    let parts = SuperFragments {
+        entries: vec![SuperFragment {
+            event,
+            fragments: sources.len() as u16,
+            missing: missing.len() as u16,
+        }],
+        fragments: sources.iter().map(fragment).collect(),
+        missing: missing.iter().map(missing_source).collect(),
+    };
+    builder.handle_input(START, readout.plain(Body::SuperFragments(parts)));
+}
+
+fn built(builder: &mut BuilderUnit<Size>) -> Option<Event<Size>> {
+    std::iter::from_fn(|| builder.poll_event()).find_map(|event| match event {
+        BuilderEvent::Built(event) => Some(event),
+        _ => None,
+    })
+}
+
+fn bodies(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Vec<(NodeId, Body<Size>)> {
+    std::iter::from_fn(|| builder.poll_transmit(now))
+        .map(|transmit| (transmit.to, transmit.message.body))
+        .collect()
+}
+
+fn requests(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Vec<Request> {
+    let request = |(_, body)| match body {
+        Body::Request(request) => Some(request),
+        _ => None,
+    };
+    bodies(builder, now).into_iter().filter_map(request).collect()
+}
+
+/// Requests for fragments as readout unit, first event, count.
+fn asked(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Vec<(u16, u64, u32)> {
+    let ranges = |(to, body): (NodeId, _)| match body {
+        Body::FragmentRequest(ranges) => {
+            ranges.into_iter().map(|range| (to.index, range.first.0, range.count)).collect()
+        }
+        _ => vec![],
+    };
+    bodies(builder, now).into_iter().flat_map(ranges).collect()
+}

@@ -1,0 +1,268 @@
+//! The ordered, repeated channel between the event manager and one other node.
+//!
+//! Every control message has a number. The receiver hands messages on in order and once, keeps a bounded number that
+//! came early, and acknowledges the highest number without a gap, on its own messages where it has some to send. The
+//! sender keeps what is not acknowledged and repeats it after a time. Over TCP nothing is ever lost inside a
+//! connection, and the channel costs two numbers a message; it earns its keep when a connection breaks, on transports
+//! that lose frames, and under simulated faults.
+//!
+//! A node that restarts has a new session. Numbers count from 1 for each pair of sessions; a message that was meant
+//! for another session than the receiver's is dropped and counted.
+
+use crate::machine::{Deadline, Identity, Why};
+use sheaf_wire::message::{Body, Header, Message};
+use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many messages may be under way unacknowledged. A role that finds the channel full keeps its entries, whose
+/// number is bounded by credit, for one larger message later.
+pub const WINDOW: usize = 256;
+
+/// A receiver acknowledges at the latest after this many messages.
+const ACKNOWLEDGE_AFTER_MESSAGES: u32 = 16;
+
+/// The times of a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelTimes {
+    /// A message that is not acknowledged after this time is repeated.
+    pub retransmit: Nanos,
+    /// A message is acknowledged after this time, where no message goes the other way.
+    pub acknowledge: Nanos,
+}
+
+/// What became of a received message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// It was taken; [`Channel::poll_deliver`] may have something.
+    Taken,
+    /// It had been received before.
+    Duplicate,
+    /// It came from, or was meant for, a session that is over.
+    Stale,
+    /// It came too far ahead of a gap and was dropped; it will be repeated.
+    BeyondWindow,
+    /// The peer lives anew. The channel has been reset; the message was taken.
+    PeerRestarted {
+        /// The session that is over.
+        old: SessionId,
+    },
+}
+
+#[derive(Clone, Debug)]
+struct Sent<P> {
+    sequence: u64,
+    repeat_at: Timestamp,
+    body: Body<P>,
+}
+
+/// One side of the channel to one peer.
+#[derive(Clone, Debug)]
+pub struct Channel<P> {
+    peer: NodeId,
+    peer_session: Option<SessionId>,
+    times: ChannelTimes,
+    /// Not sent yet.
+    queued: VecDeque<Body<P>>,
+    /// Sent, not acknowledged, in order of number.
+    unacknowledged: VecDeque<Sent<P>>,
+    next_sequence: u64,
+    /// Received without a gap up to here.
+    received: u64,
+    /// Received beyond a gap.
+    early: BTreeMap<u64, Body<P>>,
+    deliverable: VecDeque<Body<P>>,
+    acknowledge_at: Option<Timestamp>,
+    received_since_acknowledge: u32,
+    heard_at: Option<Timestamp>,
+    sent_at: Option<Timestamp>,
+    repeats: u64,
+}
+
+impl<P: Clone> Channel<P> {
+    /// A channel to `peer`, of which nothing is known yet.
+    #[must_use]
+    pub fn new(peer: NodeId, times: ChannelTimes) -> Self {
+        Self {
+            peer,
+            peer_session: None,
+            times,
+            queued: VecDeque::new(),
+            unacknowledged: VecDeque::new(),
+            next_sequence: 1,
+            received: 0,
+            early: BTreeMap::new(),
+            deliverable: VecDeque::new(),
+            acknowledge_at: None,
+            received_since_acknowledge: 0,
+            heard_at: None,
+            sent_at: None,
+            repeats: 0,
+        }
+    }
+
+    /// The peer's session, once it was heard of.
+    #[must_use]
+    pub fn peer_session(&self) -> Option<SessionId> {
+        self.peer_session
+    }
+
+    /// When the peer was last heard of.
+    #[must_use]
+    pub fn heard_at(&self) -> Option<Timestamp> {
+        self.heard_at
+    }
+
+    /// When something was last sent to the peer.
+    #[must_use]
+    pub fn sent_at(&self) -> Option<Timestamp> {
+        self.sent_at
+    }
+
+    /// How many messages were repeated.
+    #[must_use]
+    pub fn repeats(&self) -> u64 {
+        self.repeats
+    }
+
+    /// Whether the channel takes another message now.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.queued.len() + self.unacknowledged.len() < WINDOW
+    }
+
+    /// Whether everything pushed was acknowledged.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.queued.is_empty() && self.unacknowledged.is_empty()
+    }
+
+    /// Takes a message to send. Callers ask [`Self::is_open`] first, except for the few messages that a run has one of
+    /// (start, close, report).
+    pub fn push(&mut self, body: Body<P>) {
+        self.queued.push_back(body);
+    }
+
+    /// Forgets the peer: what was said to it is void, what it will say starts anew.
+    pub fn reset(&mut self) {
+        let (peer, times, repeats) = (self.peer, self.times, self.repeats);
+        *self = Self { repeats, ..Self::new(peer, times) };
+    }
+
+    /// Takes a message from the peer. `me` is the receiving machine.
+    pub fn handle(&mut self, now: Timestamp, me: &Identity, header: &Header, body: Body<P>) -> Received {
+        let mut outcome = Received::Taken;
+        match self.peer_session {
+            Some(known) if header.session < known => return Received::Stale,
+            Some(known) if header.session > known => {
+                self.reset();
+                outcome = Received::PeerRestarted { old: known };
+            }
+            _ => {}
+        }
+        self.peer_session = Some(header.session);
+        self.heard_at = Some(now);
+        let for_me = header.acknowledged_session == me.session;
+        if for_me {
+            self.forget_acknowledged(header.acknowledged);
+        }
+        if header.sequence == 0 {
+            if !matches!(body, Body::Acknowledge) {
+                self.deliverable.push_back(body);
+            }
+            return outcome;
+        }
+        if !for_me && header.acknowledged_session != SessionId(0) {
+            return Received::Stale;
+        }
+        match self.take_in_order(now, header.sequence, body) {
+            Received::Taken => outcome,
+            refused => refused,
+        }
+    }
+
+    fn take_in_order(&mut self, now: Timestamp, sequence: u64, body: Body<P>) -> Received {
+        let due = now + self.times.acknowledge;
+        self.acknowledge_at = Some(self.acknowledge_at.map_or(due, |at| at.min(due)));
+        self.received_since_acknowledge += 1;
+        if self.received_since_acknowledge >= ACKNOWLEDGE_AFTER_MESSAGES {
+            self.acknowledge_at = Some(now);
+        }
+        if sequence <= self.received || self.early.contains_key(&sequence) {
+            return Received::Duplicate;
+        }
+        if sequence > self.received + WINDOW as u64 {
+            return Received::BeyondWindow;
+        }
+        if sequence > self.received + 1 {
+            self.early.insert(sequence, body);
+            return Received::Taken;
+        }
+        self.received = sequence;
+        self.deliverable.push_back(body);
+        while let Some(body) = self.early.remove(&(self.received + 1)) {
+            self.received += 1;
+            self.deliverable.push_back(body);
+        }
+        Received::Taken
+    }
+
+    fn forget_acknowledged(&mut self, acknowledged: u64) {
+        while self.unacknowledged.front().is_some_and(|sent| sent.sequence <= acknowledged) {
+            self.unacknowledged.pop_front();
+        }
+    }
+
+    /// Makes an acknowledgement due, whatever was received.
+    pub fn acknowledge_now(&mut self) {
+        self.acknowledge_at = Some(Timestamp::ZERO);
+    }
+
+    /// The next message from the peer, in order.
+    pub fn poll_deliver(&mut self) -> Option<Body<P>> {
+        self.deliverable.pop_front()
+    }
+
+    /// The next message to send: new, repeated, or a bare acknowledgement that is due.
+    pub fn poll_transmit(&mut self, now: Timestamp, me: &Identity) -> Option<Message<P>> {
+        if let Some(body) = self.queued.pop_front() {
+            let sequence = self.next_sequence;
+            self.next_sequence += 1;
+            let repeat_at = now + self.times.retransmit;
+            self.unacknowledged.push_back(Sent { sequence, repeat_at, body: body.clone() });
+            return Some(self.compose(now, me, sequence, body));
+        }
+        if let Some(sent) = self.unacknowledged.iter_mut().find(|sent| sent.repeat_at <= now) {
+            sent.repeat_at = now + self.times.retransmit;
+            self.repeats += 1;
+            let (sequence, body) = (sent.sequence, sent.body.clone());
+            return Some(self.compose(now, me, sequence, body));
+        }
+        if self.acknowledge_at.is_some_and(|at| at <= now) {
+            return Some(self.compose(now, me, 0, Body::Acknowledge));
+        }
+        None
+    }
+
+    fn compose(&mut self, now: Timestamp, me: &Identity, sequence: u64, body: Body<P>) -> Message<P> {
+        self.acknowledge_at = None;
+        self.received_since_acknowledge = 0;
+        self.sent_at = Some(now);
+        let mut message = me.plain(body);
+        message.header.sequence = sequence;
+        message.header.acknowledged = self.received;
+        message.header.acknowledged_session = self.peer_session.unwrap_or(SessionId(0));
+        message
+    }
+
+    /// When [`Channel::poll_transmit`] will have something without further input.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let repeat = self.unacknowledged.iter().map(|sent| sent.repeat_at).min();
+        let repeat = repeat.map(|at| Deadline { at, why: Why::Retransmit(self.peer) });
+        let acknowledge = self.acknowledge_at.map(|at| Deadline { at, why: Why::Acknowledge(self.peer) });
+        Deadline::earliest(acknowledge, repeat)
+    }
+}
+
+#[cfg(test)]
+mod tests;

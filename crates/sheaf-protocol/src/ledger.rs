@@ -1,0 +1,244 @@
+//! The books: every trigger and every fragment ends in exactly one named bin.
+//!
+//! Two ledgers are kept where the truth is known. The event manager books triggers: each is stored, rejected, dropped
+//! for a named reason, or in flight. Every readout unit books the fragments its sources gave it in the same bins. A
+//! ledger balances when what came in equals the sum of its bins, where *in flight* is counted from what is really
+//! held, not computed from the other numbers. At the end of a run the two are held against each other: the stored
+//! events of the event manager contain as many fragments as the readout units saw stored.
+
+use sheaf_wire::DropReason;
+use sheaf_wire::message::Count;
+use std::collections::BTreeMap;
+
+/// The books of things that end: triggers, or fragments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// What came in.
+    pub received: u64,
+    /// What was stored.
+    pub stored: u64,
+    /// What the filter rejected.
+    pub rejected: u64,
+    /// What was dropped, by reason. Reasons that did not occur are absent.
+    pub dropped: BTreeMap<DropReason, u64>,
+    /// What has not ended yet.
+    pub in_flight: u64,
+}
+
+impl Ledger {
+    /// Books `count` drops.
+    pub fn drop_for(&mut self, reason: DropReason, count: u64) {
+        if count > 0 {
+            *self.dropped.entry(reason).or_default() += count;
+        }
+    }
+
+    /// All drops.
+    #[must_use]
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
+    /// Whether everything that came in is in exactly one bin.
+    #[must_use]
+    pub fn is_balanced(&self) -> bool {
+        self.received == self.stored + self.rejected + self.dropped_total() + self.in_flight
+    }
+
+    /// Adds the books of another node.
+    pub fn add(&mut self, other: &Self) {
+        self.received += other.received;
+        self.stored += other.stored;
+        self.rejected += other.rejected;
+        self.in_flight += other.in_flight;
+        for (reason, count) in &other.dropped {
+            self.drop_for(*reason, *count);
+        }
+    }
+}
+
+/// Counts that a node reports beside its ledger. The numbers are codes in messages and never change their meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum Counter {
+    /// Ledger: fragments received.
+    Received = 1,
+    /// Ledger: fragments stored.
+    Stored = 2,
+    /// Ledger: fragments of rejected events.
+    Rejected = 3,
+    /// Ledger: fragments dropped, one count a reason.
+    Dropped = 4,
+    /// Ledger: fragments held.
+    InFlight = 5,
+    /// Payload bytes received from sources.
+    ReceivedBytes = 6,
+    /// Fragments whose event id is lower than an earlier one of their source. They are built like others.
+    OutOfOrder = 7,
+    /// Super-fragments sent again on a repeated request.
+    Resent = 8,
+    /// Requests for events that had been released.
+    StaleRequests = 9,
+    /// Builder: super-fragments of events that it does not build (any more).
+    StaleSuperFragments = 10,
+    /// Builder: super-fragments that it had already.
+    DuplicateSuperFragments = 11,
+    /// Builder: requests repeated because a readout unit did not answer.
+    RetriedRequests = 12,
+    /// Builder: events given back for lack of memory.
+    GivenBack = 13,
+    /// Messages from, or for, a session that was over.
+    StaleMessages = 14,
+    /// Control messages sent again because they were not acknowledged.
+    RepeatedMessages = 15,
+    /// Messages that this role has no use for: a peer of another release, or a stranger.
+    UnexpectedMessages = 16,
+}
+
+impl Counter {
+    /// Every counter, in code order.
+    pub const ALL: &'static [Self] = &[
+        Self::Received,
+        Self::Stored,
+        Self::Rejected,
+        Self::Dropped,
+        Self::InFlight,
+        Self::ReceivedBytes,
+        Self::OutOfOrder,
+        Self::Resent,
+        Self::StaleRequests,
+        Self::StaleSuperFragments,
+        Self::DuplicateSuperFragments,
+        Self::RetriedRequests,
+        Self::GivenBack,
+        Self::StaleMessages,
+        Self::RepeatedMessages,
+        Self::UnexpectedMessages,
+    ];
+
+    /// The counter with this code.
+    #[must_use]
+    pub fn from_code(code: u16) -> Option<Self> {
+        Self::ALL.iter().copied().find(|counter| *counter as u16 == code)
+    }
+
+    /// The counter's name in JSON and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Stored => "stored",
+            Self::Rejected => "rejected",
+            Self::Dropped => "dropped",
+            Self::InFlight => "in_flight",
+            Self::ReceivedBytes => "received_bytes",
+            Self::OutOfOrder => "out_of_order",
+            Self::Resent => "resent",
+            Self::StaleRequests => "stale_requests",
+            Self::StaleSuperFragments => "stale_super_fragments",
+            Self::DuplicateSuperFragments => "duplicate_super_fragments",
+            Self::RetriedRequests => "retried_requests",
+            Self::GivenBack => "given_back",
+            Self::StaleMessages => "stale_messages",
+            Self::RepeatedMessages => "repeated_messages",
+            Self::UnexpectedMessages => "unexpected_messages",
+        }
+    }
+
+    /// One line of a report.
+    #[must_use]
+    pub const fn count(self, value: u64) -> Count {
+        Count { code: self as u16, reason: 0, value }
+    }
+}
+
+/// What a node reports when it closes: a ledger (empty for builders) and counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeBooks {
+    /// The fragments that a readout unit booked.
+    pub fragments: Ledger,
+    /// Everything else that was counted, zero counts left out.
+    pub counters: BTreeMap<Counter, u64>,
+}
+
+impl NodeBooks {
+    /// The books as lines of a report message.
+    #[must_use]
+    pub fn to_counts(&self) -> Vec<Count> {
+        let ledger = &self.fragments;
+        let mut counts = vec![
+            Counter::Received.count(ledger.received),
+            Counter::Stored.count(ledger.stored),
+            Counter::Rejected.count(ledger.rejected),
+            Counter::InFlight.count(ledger.in_flight),
+        ];
+        counts.extend(ledger.dropped.iter().map(|(reason, value)| Count {
+            code: Counter::Dropped as u16,
+            reason: u16::from(reason.code()),
+            value: *value,
+        }));
+        counts.extend(self.counters.iter().map(|(counter, value)| counter.count(*value)));
+        counts
+    }
+
+    /// Reads the lines of a report. Lines with codes of a later release are left out.
+    #[must_use]
+    pub fn from_counts(counts: &[Count]) -> Self {
+        let mut books = Self::default();
+        for count in counts {
+            let ledger = &mut books.fragments;
+            match Counter::from_code(count.code) {
+                Some(Counter::Received) => ledger.received += count.value,
+                Some(Counter::Stored) => ledger.stored += count.value,
+                Some(Counter::Rejected) => ledger.rejected += count.value,
+                Some(Counter::InFlight) => ledger.in_flight += count.value,
+                Some(Counter::Dropped) => {
+                    let code = u8::try_from(count.reason).unwrap_or(0);
+                    if let Some(reason) = DropReason::from_code(code) {
+                        ledger.drop_for(reason, count.value);
+                    }
+                }
+                Some(counter) => *books.counters.entry(counter).or_default() += count.value,
+                None => {}
+            }
+        }
+        books
+    }
+
+    /// Adds to a counter.
+    pub fn count(&mut self, counter: Counter, value: u64) {
+        if value > 0 {
+            *self.counters.entry(counter).or_default() += value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn books_survive_the_report() {
+        let mut books = NodeBooks::default();
+        books.fragments.received = 10;
+        books.fragments.stored = 4;
+        books.fragments.drop_for(DropReason::Late, 5);
+        books.fragments.drop_for(DropReason::Duplicate, 1);
+        books.count(Counter::OutOfOrder, 3);
+        assert!(books.fragments.is_balanced());
+        assert_eq!(NodeBooks::from_counts(&books.to_counts()), books);
+    }
+
+    #[test]
+    fn a_missing_unit_unbalances() {
+        let ledger = Ledger { received: 2, stored: 1, ..Ledger::default() };
+        assert!(!ledger.is_balanced());
+    }
+
+    #[test]
+    fn counter_codes_are_distinct() {
+        for counter in Counter::ALL {
+            assert_eq!(Counter::from_code(*counter as u16), Some(*counter));
+        }
+    }
+}

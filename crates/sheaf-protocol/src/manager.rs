@@ -1,0 +1,816 @@
+//! The event manager: owns the trigger stream, assigns events to builders that have credit, books every event's end,
+//! and tells the readout units to release it.
+//!
+//! Triggers come from one of three places ([`Triggers`]). A trigger that is accepted is booked as received; from then
+//! on the event is queued, assigned, or ended, and its end is one bin of the [`Ledger`]. A trigger that finds the queue
+//! full is vetoed: it is not an event, and the time in which this lasts is dead time, counted by cause.
+//!
+//! A builder that is silent for too long, or that comes back with a new session, has lost what it had not returned:
+//! those events go to other builders, first in the queue. What it had returned as stored counts: the number of stored
+//! events of each session is the part of its output that is valid ([`ManagerEvent::BuilderLost`]).
+
+mod credit;
+mod dead_time;
+mod peers;
+mod releases;
+
+pub use dead_time::{DeadTime, DeadTimeCause};
+
+use crate::channel::{ChannelTimes, Received};
+use crate::event_set::EventSet;
+use crate::ledger::{Counter, Ledger, NodeBooks};
+use crate::machine::{Deadline, Identity, Transmit, Why};
+use credit::Credit;
+use peers::Peers;
+use releases::Releases;
+use rustc_hash::FxHashMap;
+use sheaf_wire::message::{
+    Announcement, Assignment, Body, Command, Finished, Message, ReadoutStatus, Request,
+};
+use sheaf_wire::{
+    ByteCount, DropReason, EventId, Nanos, NodeId, Outcome, Role, SessionId, Timestamp, TriggerType,
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many separate ranges of ended events the event manager remembers. Older gaps count as ended.
+const ENDED_RANGES: usize = 65_536;
+
+/// Where triggers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Triggers {
+    /// As fast as credit allows: an event is triggered when a builder can take it.
+    Free,
+    /// From the driver, through [`EventManager::handle_trigger`].
+    Driven,
+    /// From the readout units' announcements of new event ids.
+    Announced,
+}
+
+/// How the event manager works. Memory: some 100 bytes an event in flight; events in flight are bounded by
+/// `queue_events` plus all builders' slots, or, where triggers are announced, by the readout units' buffers.
+#[derive(Clone, Debug)]
+pub struct ManagerConfig {
+    /// How many readout units there are.
+    pub readouts: u16,
+    /// How many builders there are.
+    pub builders: u16,
+    /// Where triggers come from.
+    pub triggers: Triggers,
+    /// The first event's id, where the event manager numbers them.
+    pub first_event: EventId,
+    /// How many triggers to accept; no limit if `None`.
+    pub max_events: Option<u64>,
+    /// The type given to triggers that come without one.
+    pub trigger_type: TriggerType,
+    /// Triggers that wait for a builder, at most ([`Triggers::Driven`]).
+    pub queue_events: usize,
+    /// Consecutive events given to one builder at a time.
+    pub batch_events: usize,
+    /// How many builders may try an event.
+    pub max_attempts: u16,
+    /// An event's size before any was built; a builder's memory over its slots if `None`.
+    pub expected_event: Option<ByteCount>,
+    /// How long to wait for nodes that have not appeared.
+    pub start_timeout: Nanos,
+    /// How long events may take to finish once the run is stopping.
+    pub stop_timeout: Nanos,
+    /// A node that is silent for this time is given up.
+    pub peer_timeout: Nanos,
+    /// Ended events are told to the readout units in batches; a batch is closed after this time.
+    pub batch_time: Nanos,
+    /// Times of the channels.
+    pub channel: ChannelTimes,
+}
+
+/// What the driver of the event manager is to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ManagerEvent {
+    /// The run has begun, without the nodes listed.
+    Started {
+        /// Expected nodes that did not appear in time.
+        absent: Vec<NodeId>,
+    },
+    /// The run cannot begin: there is no builder or no readout unit. It is closed.
+    StartFailed {
+        /// Expected nodes that did not appear in time.
+        absent: Vec<NodeId>,
+    },
+    /// An event has ended.
+    Ended {
+        /// Which.
+        event: EventId,
+        /// How.
+        outcome: Outcome,
+        /// From its trigger to the news of its end, on the event manager's clock.
+        latency: Nanos,
+        /// Its payload.
+        bytes: ByteCount,
+        /// Its fragments.
+        fragments: u32,
+        /// Whether a required source is missing in it.
+        incomplete: bool,
+    },
+    /// A builder's session is over before its time.
+    BuilderLost {
+        /// The builder.
+        builder: NodeId,
+        /// The session.
+        session: SessionId,
+        /// How many events of its output count: the first so many that it stored.
+        committed: u64,
+        /// How many events were assigned again.
+        reassigned: usize,
+    },
+    /// A readout unit has restarted; what it held is lost.
+    ReadoutRestarted {
+        /// The readout unit.
+        readout: NodeId,
+    },
+    /// A node has reported its books at the end.
+    Reported {
+        /// The node.
+        node: NodeId,
+        /// Its books.
+        books: NodeBooks,
+    },
+    /// The run is closed.
+    Closed,
+}
+
+/// Why a trigger was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Veto {
+    /// The run has not begun, is stopping, or has all its events.
+    #[error("the run takes no triggers now")]
+    NotRunning,
+    /// The trigger queue is full.
+    #[error("the trigger queue is full: {0}")]
+    Busy(DeadTimeCause),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting { until: Timestamp },
+    Running,
+    Draining { until: Timestamp },
+    Closing { until: Timestamp },
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    time: Timestamp,
+    trigger_type: TriggerType,
+    /// How many builders have had it, the present one included.
+    attempt: u16,
+    /// The present builder, or the last.
+    builder: Option<u16>,
+    assigned: bool,
+}
+
+#[derive(Debug, Default)]
+struct BuilderState {
+    credit: Credit,
+    /// The session that works, once heard of.
+    session: Option<SessionId>,
+    /// The latest session given up.
+    fenced: Option<SessionId>,
+    /// Events of this session booked as stored.
+    committed: u64,
+    outstanding: usize,
+    reported: bool,
+}
+
+#[derive(Debug, Default)]
+struct ReadoutState {
+    status: Option<ReadoutStatus>,
+    reported: bool,
+}
+
+/// See the [module](self) and the contract in the [crate documentation](crate).
+#[derive(Debug)]
+pub struct EventManager<P> {
+    me: Identity,
+    config: ManagerConfig,
+    phase: Phase,
+    peers: Peers<P>,
+    builders: Vec<BuilderState>,
+    readouts: Vec<ReadoutState>,
+    table: FxHashMap<EventId, Entry>,
+    /// Waiting for a builder for the first time, in trigger order.
+    queue: VecDeque<EventId>,
+    /// Waiting for another builder.
+    again: VecDeque<EventId>,
+    next_event: EventId,
+    next_builder: u16,
+    mean_event: Option<u64>,
+    ended: EventSet,
+    releases: Releases,
+    ledger: Ledger,
+    stored_fragments: u64,
+    stored_bytes: u64,
+    incomplete: u64,
+    sessions: BTreeMap<(NodeId, SessionId), u64>,
+    dead_time: DeadTime,
+    counters: NodeBooks,
+    liveness_at: Timestamp,
+    events: VecDeque<ManagerEvent>,
+}
+
+impl<P: Clone> EventManager<P> {
+    /// An event manager that waits for its nodes.
+    #[must_use]
+    pub fn new(me: Identity, config: ManagerConfig, now: Timestamp) -> Self {
+        assert_eq!(me.node, NodeId::MANAGER, "{} is not the event manager", me.node);
+        let nodes =
+            (0..config.readouts).map(NodeId::readout).chain((0..config.builders).map(NodeId::builder));
+        Self {
+            me,
+            phase: Phase::Waiting { until: now + config.start_timeout },
+            peers: Peers::new(nodes, config.channel),
+            builders: (0..config.builders).map(|_| BuilderState::default()).collect(),
+            readouts: (0..config.readouts).map(|_| ReadoutState::default()).collect(),
+            table: FxHashMap::default(),
+            queue: VecDeque::new(),
+            again: VecDeque::new(),
+            next_event: config.first_event,
+            next_builder: 0,
+            mean_event: config.expected_event.map(|bytes| bytes.0),
+            ended: EventSet::new(ENDED_RANGES),
+            releases: Releases::new(usize::from(config.readouts)),
+            ledger: Ledger::default(),
+            stored_fragments: 0,
+            stored_bytes: 0,
+            incomplete: 0,
+            sessions: BTreeMap::new(),
+            dead_time: DeadTime::default(),
+            counters: NodeBooks::default(),
+            liveness_at: now + config.peer_timeout,
+            events: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Whether the run is closed and nothing is left to say.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// Whether triggers are accepted.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    /// The books of all triggers, as they stand.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        Ledger { in_flight: self.table.len() as u64, ..self.ledger.clone() }
+    }
+
+    /// Fragments and bytes in events booked as stored, and how many of those events miss a required source.
+    #[must_use]
+    pub fn stored(&self) -> (u64, ByteCount, u64) {
+        (self.stored_fragments, ByteCount(self.stored_bytes), self.incomplete)
+    }
+
+    /// How many events of each builder session count as stored, living sessions included.
+    #[must_use]
+    pub fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
+        let mut sessions = self.sessions.clone();
+        for (index, builder) in self.builders.iter().enumerate() {
+            if let Some(session) = builder.session {
+                sessions.insert((builder_node(index), session), builder.committed);
+            }
+        }
+        sessions
+    }
+
+    /// Dead time by cause, up to `now`.
+    #[must_use]
+    pub fn dead_time(&self, now: Timestamp) -> DeadTime {
+        self.dead_time.up_to(now)
+    }
+
+    /// The event manager's own counters.
+    #[must_use]
+    pub fn books(&self) -> NodeBooks {
+        let mut books = self.counters.clone();
+        books.count(Counter::RepeatedMessages, self.peers.repeats());
+        books
+    }
+
+    /// Takes a trigger from the driver ([`Triggers::Driven`]); `time` is when it happened.
+    ///
+    /// # Errors
+    /// The trigger is vetoed: it is no event, and the time until the veto ends is dead time.
+    pub fn handle_trigger(
+        &mut self,
+        now: Timestamp,
+        time: Timestamp,
+        kind: TriggerType,
+    ) -> Result<EventId, Veto> {
+        if self.phase != Phase::Running || self.is_full() {
+            return Err(Veto::NotRunning);
+        }
+        if self.queue.len() >= self.config.queue_events {
+            let cause = self.busy_cause();
+            self.dead_time.veto(now, cause);
+            return Err(Veto::Busy(cause));
+        }
+        let event = self.accept_next(time, kind);
+        self.queue.push_back(event);
+        Ok(event)
+    }
+
+    /// Ends the run: no more triggers, what is in flight may finish, then all close. Asked again, it closes at once.
+    pub fn handle_stop(&mut self, now: Timestamp) {
+        match self.phase {
+            Phase::Waiting { .. } | Phase::Running => {
+                self.phase = Phase::Draining { until: now + self.config.stop_timeout };
+            }
+            Phase::Draining { until: Timestamp::MAX } => {
+                self.phase = Phase::Draining { until: now + self.config.stop_timeout };
+            }
+            Phase::Draining { .. } => self.phase = Phase::Draining { until: now },
+            Phase::Closing { .. } => self.phase = Phase::Closing { until: now },
+            Phase::Closed => {}
+        }
+    }
+
+    /// Takes a message.
+    pub fn handle_input(&mut self, now: Timestamp, message: Message<P>) {
+        let header = message.header;
+        let sender = header.sender;
+        if header.run != self.me.run {
+            self.counters.count(Counter::StaleMessages, 1);
+            return;
+        }
+        if self.is_fenced(sender, header.session) {
+            self.counters.count(Counter::StaleMessages, 1);
+            self.peers.say(sender, self.me.plain(Body::Fence(header.session)));
+            return;
+        }
+        let Some(channel) = self.peers.touch(sender) else {
+            self.counters.count(Counter::UnexpectedMessages, 1);
+            return;
+        };
+        let first_word = channel.peer_session().is_none();
+        match channel.handle(now, &self.me, &header, message.body) {
+            Received::Stale => self.counters.count(Counter::StaleMessages, 1),
+            Received::PeerRestarted { .. } => self.meet(now, sender, header.session),
+            Received::Taken if first_word => self.meet(now, sender, header.session),
+            Received::Taken | Received::Duplicate | Received::BeyondWindow => {}
+        }
+        while let Some(body) = self.peers.poll_deliver(sender) {
+            self.handle_body(now, sender, body);
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.peers.wake(now);
+        if self.liveness_at <= now {
+            self.liveness_at = now + Nanos(self.config.peer_timeout.0 / 4);
+            self.give_up_silent_builders(now);
+        }
+        self.advance(now);
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
+        self.advance(now);
+        self.assign(now);
+        self.release(now);
+        self.peers.poll_transmit(now, &self.me)
+    }
+
+    /// The next thing for the driver to know.
+    pub fn poll_event(&mut self) -> Option<ManagerEvent> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
+    pub fn poll_timeout(&mut self) -> Option<Deadline> {
+        let phase = match self.phase {
+            Phase::Waiting { until } => Some(Deadline { at: until, why: Why::Start }),
+            Phase::Draining { until } | Phase::Closing { until } => {
+                Some(Deadline { at: until, why: Why::Drain })
+            }
+            Phase::Running | Phase::Closed => None,
+        };
+        let silent = Deadline { at: self.liveness_at, why: Why::PeerSilent(NodeId::builder(0)) };
+        let silent = (self.phase != Phase::Closed).then_some(silent);
+        let batch = self.releases.due_at().map(|at| Deadline { at, why: Why::Batch });
+        [phase, silent, batch].into_iter().fold(self.peers.poll_timeout(), Deadline::earliest)
+    }
+
+    // The course of the run.
+
+    fn advance(&mut self, now: Timestamp) {
+        match self.phase {
+            Phase::Waiting { until } => {
+                let absent = self.peers.absent();
+                if absent.is_empty() || until <= now {
+                    self.start(now, absent);
+                }
+            }
+            Phase::Running => {
+                if self.is_full() || self.all_sources_ended(now) {
+                    self.phase = Phase::Draining { until: Timestamp::MAX };
+                }
+            }
+            Phase::Draining { until } => {
+                if until <= now {
+                    self.drop_everything(now);
+                }
+                if self.table.is_empty() {
+                    self.phase = Phase::Closing { until: now + self.config.peer_timeout };
+                    self.dead_time.end(now);
+                    self.releases.flush();
+                    self.release(now);
+                    self.command_all(now, Command::Close);
+                }
+            }
+            Phase::Closing { until } => {
+                if until <= now || self.all_reported(now) {
+                    self.phase = Phase::Closed;
+                    self.peers.acknowledge_all();
+                    self.events.push_back(ManagerEvent::Closed);
+                }
+            }
+            Phase::Closed => {}
+        }
+    }
+
+    fn start(&mut self, now: Timestamp, absent: Vec<NodeId>) {
+        let missing = |role: Role| absent.iter().filter(|node| node.role == role).count();
+        let nobody =
+            missing(Role::Builder) == self.builders.len() || missing(Role::Readout) == self.readouts.len();
+        if nobody {
+            self.events.push_back(ManagerEvent::StartFailed { absent });
+            self.phase = Phase::Draining { until: now };
+            return;
+        }
+        self.phase = Phase::Running;
+        self.command_all(now, Command::Start);
+        self.events.push_back(ManagerEvent::Started { absent });
+    }
+
+    fn command_all(&mut self, now: Timestamp, command: Command) {
+        for node in self.peers.present() {
+            self.peers.push(node, Body::Command(command));
+        }
+        self.peers.wake(now);
+    }
+
+    fn is_full(&self) -> bool {
+        self.config.max_events.is_some_and(|limit| self.ledger.received >= limit)
+    }
+
+    fn all_sources_ended(&self, now: Timestamp) -> bool {
+        let ended = |(index, readout): (usize, &ReadoutState)| {
+            let ended = readout.status.is_some_and(|status| status.sources_ended >= status.sources);
+            ended || self.peers.is_silent(readout_node(index), now, self.config.peer_timeout)
+        };
+        !self.readouts.is_empty() && self.readouts.iter().enumerate().all(ended)
+    }
+
+    fn all_reported(&self, now: Timestamp) -> bool {
+        let silent = |node| self.peers.is_silent(node, now, self.config.peer_timeout);
+        let readout = |(index, state): (usize, &ReadoutState)| state.reported || silent(readout_node(index));
+        let builder = |(index, state): (usize, &BuilderState)| {
+            state.reported || state.session.is_none() || silent(builder_node(index))
+        };
+        self.readouts.iter().enumerate().all(readout) && self.builders.iter().enumerate().all(builder)
+    }
+
+    /// The time to finish is over. Builders that still have events are given up with them, so that nothing they may
+    /// store from now on counts.
+    fn drop_everything(&mut self, now: Timestamp) {
+        for index in 0..self.builders.len() {
+            if self.builders[index].outstanding > 0 {
+                self.lose_builder(now, builder_node(index));
+                self.peers.reset(builder_node(index));
+            }
+        }
+        for event in self.events_where(|_| true) {
+            self.end(now, event, Outcome::Dropped, Some(DropReason::Stopped), None);
+        }
+        self.queue.clear();
+        self.again.clear();
+    }
+
+    // Peers come and go.
+
+    fn is_fenced(&self, node: NodeId, session: SessionId) -> bool {
+        let builder =
+            (node.role == Role::Builder).then(|| self.builders.get(usize::from(node.index))).flatten();
+        builder.and_then(|builder| builder.fenced).is_some_and(|fenced| session <= fenced)
+    }
+
+    /// A peer speaks for the first time, or in a new life.
+    fn meet(&mut self, now: Timestamp, node: NodeId, session: SessionId) {
+        match node.role {
+            Role::Builder => {
+                self.lose_builder(now, node);
+                let builder = &mut self.builders[usize::from(node.index)];
+                *builder = BuilderState {
+                    session: Some(session),
+                    fenced: builder.fenced,
+                    ..BuilderState::default()
+                };
+            }
+            Role::Readout => {
+                let readout = &mut self.readouts[usize::from(node.index)];
+                if std::mem::take(readout).status.is_some() {
+                    self.events.push_back(ManagerEvent::ReadoutRestarted { readout: node });
+                }
+                self.releases.replace_with_history(usize::from(node.index), &self.ended);
+            }
+            Role::Manager => {}
+        }
+        match self.phase {
+            Phase::Running | Phase::Draining { .. } => self.peers.push(node, Body::Command(Command::Start)),
+            Phase::Closing { .. } => self.peers.push(node, Body::Command(Command::Close)),
+            Phase::Waiting { .. } | Phase::Closed => {}
+        }
+    }
+
+    fn give_up_silent_builders(&mut self, now: Timestamp) {
+        for index in 0..self.builders.len() {
+            let node = builder_node(index);
+            if self.builders[index].session.is_some()
+                && self.peers.is_silent(node, now, self.config.peer_timeout)
+            {
+                self.lose_builder(now, node);
+                self.peers.reset(node);
+            }
+        }
+    }
+
+    /// Ends a builder's session: its output counts as far as it was returned, the rest is built elsewhere.
+    fn lose_builder(&mut self, now: Timestamp, node: NodeId) {
+        let state = &mut self.builders[usize::from(node.index)];
+        let Some(session) = state.session.take() else {
+            return;
+        };
+        let committed = state.committed;
+        *state = BuilderState { fenced: Some(session), reported: state.reported, ..BuilderState::default() };
+        self.sessions.insert((node, session), committed);
+        let lost = self.events_where(|entry| entry.assigned && entry.builder == Some(node.index));
+        let reassigned = lost.len();
+        for event in lost.into_iter().rev() {
+            self.try_again(now, event, DropReason::BuilderLost);
+        }
+        self.events.push_back(ManagerEvent::BuilderLost { builder: node, session, committed, reassigned });
+    }
+
+    /// The events whose entries are wanted, ascending.
+    fn events_where(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<EventId> {
+        #[expect(clippy::disallowed_methods, reason = "the ids are sorted before anybody sees them")]
+        let entries = self.table.iter();
+        let mut events: Vec<_> =
+            entries.filter(|(_, entry)| wanted(entry)).map(|(event, _)| *event).collect();
+        events.sort_unstable();
+        events
+    }
+
+    // What peers say.
+
+    fn handle_body(&mut self, now: Timestamp, from: NodeId, body: Body<P>) {
+        match (from.role, body) {
+            (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(&announcements),
+            (Role::Readout, Body::ReadoutStatus(status)) => {
+                self.readouts[usize::from(from.index)].status = Some(status);
+            }
+            (Role::Builder, Body::Request(request)) => self.handle_request(now, from.index, request),
+            (_, Body::Report(counts)) => {
+                match from.role {
+                    Role::Readout => self.readouts[usize::from(from.index)].reported = true,
+                    Role::Builder => self.builders[usize::from(from.index)].reported = true,
+                    Role::Manager => {}
+                }
+                let books = NodeBooks::from_counts(&counts);
+                self.events.push_back(ManagerEvent::Reported { node: from, books });
+            }
+            _ => self.counters.count(Counter::UnexpectedMessages, 1),
+        }
+    }
+
+    fn handle_announcements(&mut self, announcements: &[Announcement]) {
+        if self.config.triggers != Triggers::Announced || self.phase != Phase::Running {
+            return;
+        }
+        for Announcement { event, time } in announcements {
+            if self.is_full() || self.table.contains_key(event) || self.ended.contains(*event) {
+                continue;
+            }
+            self.accept(*event, *time, self.config.trigger_type);
+            self.queue.push_back(*event);
+        }
+    }
+
+    fn handle_request(&mut self, now: Timestamp, builder: u16, request: Request) {
+        self.builders[usize::from(builder)].credit.grant(request.slots, request.bytes);
+        for absent in &request.absent {
+            self.releases.note_absent(absent.event, absent.readout);
+        }
+        for finished in &request.finished {
+            self.handle_finished(now, builder, finished);
+        }
+    }
+
+    fn handle_finished(&mut self, now: Timestamp, builder: u16, finished: &Finished) {
+        let entry = self.table.get(&finished.event).copied();
+        let current = entry.is_some_and(|entry| {
+            entry.assigned && entry.builder == Some(builder) && entry.attempt == finished.attempt
+        });
+        let state = &mut self.builders[usize::from(builder)];
+        // The order of a session's output is the order of these words, whatever became of the event meanwhile.
+        state.committed += u64::from(finished.outcome == Outcome::Stored);
+        if !current {
+            self.counters.count(Counter::StaleMessages, 1);
+            return;
+        }
+        state.outstanding -= 1;
+        if finished.outcome == Outcome::GivenBack {
+            self.try_again(now, finished.event, finished.reason.unwrap_or(DropReason::BuilderOutOfMemory));
+            return;
+        }
+        self.learn_size(finished.bytes);
+        self.end(now, finished.event, finished.outcome, finished.reason, Some(finished));
+    }
+
+    // Events begin, are assigned, and end.
+
+    fn accept_next(&mut self, time: Timestamp, kind: TriggerType) -> EventId {
+        let event = self.next_event;
+        self.next_event = EventId(event.0 + 1);
+        self.accept(event, time, kind);
+        event
+    }
+
+    fn accept(&mut self, event: EventId, time: Timestamp, trigger_type: TriggerType) {
+        self.ledger.received += 1;
+        self.table.insert(event, Entry { time, trigger_type, attempt: 0, builder: None, assigned: false });
+    }
+
+    /// Gives what waits to builders that have credit, in turn, a batch at a time.
+    fn assign(&mut self, now: Timestamp) {
+        if !matches!(self.phase, Phase::Running | Phase::Draining { .. }) {
+            return;
+        }
+        let mut idle_builders = 0;
+        while idle_builders < self.builders.len() {
+            let builder = self.next_builder;
+            self.next_builder = (builder + 1) % self.config.builders;
+            let batch = self.next_batch(now, builder);
+            if batch.is_empty() {
+                idle_builders += 1;
+            } else {
+                idle_builders = 0;
+                self.peers.push(NodeId::builder(builder), Body::Assign(batch));
+            }
+        }
+        if self.queue.len() < self.config.queue_events {
+            self.dead_time.end(now);
+        }
+    }
+
+    fn next_batch(&mut self, now: Timestamp, builder: u16) -> Vec<Assignment> {
+        let mut batch = Vec::new();
+        let state = &self.builders[usize::from(builder)];
+        if state.session.is_none() || !self.peers.is_open(NodeId::builder(builder)) {
+            return batch;
+        }
+        while batch.len() < self.config.batch_events {
+            let state = &mut self.builders[usize::from(builder)];
+            let Some(charged) = state.credit.offer(self.mean_event, state.outstanding) else {
+                break;
+            };
+            let Some(event) = self.next_waiting(now, builder) else {
+                break;
+            };
+            let Some(entry) = self.table.get_mut(&event) else {
+                continue;
+            };
+            entry.attempt += 1;
+            entry.builder = Some(builder);
+            entry.assigned = true;
+            let (time, trigger_type, attempt) = (entry.time, entry.trigger_type, entry.attempt);
+            batch.push(Assignment { event, time, trigger_type, attempt, charged });
+            let state = &mut self.builders[usize::from(builder)];
+            state.credit.take(charged);
+            state.outstanding += 1;
+        }
+        batch
+    }
+
+    fn next_waiting(&mut self, now: Timestamp, builder: u16) -> Option<EventId> {
+        if !self.again.is_empty() {
+            // Another builder than the one that failed, where there is one.
+            let alone = self.builders.iter().filter(|state| state.session.is_some()).count() < 2;
+            let fits = |event: &EventId| {
+                alone || self.table.get(event).is_none_or(|entry| entry.builder != Some(builder))
+            };
+            if let Some(at) = self.again.iter().position(fits) {
+                return self.again.remove(at);
+            }
+        }
+        if let Some(event) = self.queue.pop_front() {
+            return Some(event);
+        }
+        let free = self.config.triggers == Triggers::Free && self.phase == Phase::Running && !self.is_full();
+        free.then(|| self.accept_next(now, self.config.trigger_type))
+    }
+
+    /// An event comes back unbuilt: it goes to another builder, or it had its chances.
+    fn try_again(&mut self, now: Timestamp, event: EventId, reason: DropReason) {
+        let Some(entry) = self.table.get_mut(&event) else {
+            return;
+        };
+        entry.assigned = false;
+        if entry.attempt >= self.config.max_attempts {
+            self.end(now, event, Outcome::Dropped, Some(reason), None);
+        } else {
+            self.again.push_front(event);
+        }
+    }
+
+    fn end(
+        &mut self,
+        now: Timestamp,
+        event: EventId,
+        outcome: Outcome,
+        reason: Option<DropReason>,
+        finished: Option<&Finished>,
+    ) {
+        let Some(entry) = self.table.remove(&event) else {
+            return;
+        };
+        match (outcome, reason) {
+            (Outcome::Stored, _) => self.ledger.stored += 1,
+            (Outcome::Rejected, _) => self.ledger.rejected += 1,
+            (_, reason) => self.ledger.drop_for(reason.unwrap_or(DropReason::Stopped), 1),
+        }
+        let (bytes, fragments, incomplete) = finished.map_or((ByteCount::ZERO, 0, false), |finished| {
+            (finished.bytes, finished.fragments, finished.incomplete)
+        });
+        if outcome == Outcome::Stored {
+            self.stored_fragments += u64::from(fragments);
+            self.stored_bytes += bytes.0;
+            self.incomplete += u64::from(incomplete);
+        }
+        self.ended.insert_range(event, 1);
+        self.releases.add(now + self.config.batch_time, event, outcome, reason);
+        let latency = now.since(entry.time);
+        self.events.push_back(ManagerEvent::Ended { event, outcome, latency, bytes, fragments, incomplete });
+    }
+
+    fn release(&mut self, now: Timestamp) {
+        if self.table.is_empty() {
+            self.releases.flush();
+        }
+        self.releases.close_batch(now);
+        for index in 0..self.readouts.len() {
+            let node = readout_node(index);
+            while self.releases.has_pending(index) && self.peers.is_open(node) {
+                let releases = self.releases.take(index, &self.ended);
+                self.peers.push(node, Body::Release(releases));
+            }
+        }
+    }
+
+    /// A running mean over about 16 events, enough to follow a change of conditions.
+    fn learn_size(&mut self, bytes: ByteCount) {
+        let mean = self.mean_event.unwrap_or(bytes.0);
+        self.mean_event = Some(mean - mean / 16 + bytes.0 / 16);
+    }
+
+    fn busy_cause(&self) -> DeadTimeCause {
+        if self.builders.iter().all(|builder| builder.session.is_none()) {
+            DeadTimeCause::NoBuilder
+        } else if self.readouts.iter().any(|readout| readout.status.is_none()) {
+            DeadTimeCause::NoReadout
+        } else {
+            DeadTimeCause::BuilderCredit
+        }
+    }
+}
+
+fn index_u16(index: usize) -> u16 {
+    u16::try_from(index).expect("the configuration has at most 65,535 nodes of a role")
+}
+
+fn readout_node(index: usize) -> NodeId {
+    NodeId::readout(index_u16(index))
+}
+
+fn builder_node(index: usize) -> NodeId {
+    NodeId::builder(index_u16(index))
+}
+
+#[cfg(test)]
+mod tests;

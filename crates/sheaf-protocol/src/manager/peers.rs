@@ -1,0 +1,147 @@
+//! The event manager's channels to all nodes.
+//!
+//! With a thousand peers, looking at each for something to send or a timer would cost more than the work itself. So
+//! a peer is looked at only when it was touched: by a message, by something pushed, or by its own deadline.
+
+use crate::channel::{Channel, ChannelTimes};
+use crate::machine::{Deadline, Identity, Transmit, Why};
+use sheaf_wire::message::{Body, Message};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+#[derive(Debug)]
+struct Peer<P> {
+    channel: Channel<P>,
+    /// Whether it is in `touched`.
+    is_touched: bool,
+    /// Its entry in `timers`.
+    timer: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+pub(super) struct Peers<P> {
+    peers: BTreeMap<NodeId, Peer<P>>,
+    /// Peers that may have something to send.
+    touched: VecDeque<NodeId>,
+    timers: BTreeSet<(Timestamp, NodeId)>,
+    /// Messages outside the channels.
+    plain: VecDeque<Transmit<P>>,
+}
+
+impl<P: Clone> Peers<P> {
+    pub(super) fn new(nodes: impl Iterator<Item = NodeId>, times: ChannelTimes) -> Self {
+        let peer = |node| Peer { channel: Channel::new(node, times), is_touched: false, timer: None };
+        Self {
+            peers: nodes.map(|node| (node, peer(node))).collect(),
+            touched: VecDeque::new(),
+            timers: BTreeSet::new(),
+            plain: VecDeque::new(),
+        }
+    }
+
+    /// The channel to a peer, which will be looked at for something to send.
+    pub(super) fn touch(&mut self, node: NodeId) -> Option<&mut Channel<P>> {
+        let peer = self.peers.get_mut(&node)?;
+        if !std::mem::replace(&mut peer.is_touched, true) {
+            self.touched.push_back(node);
+        }
+        Some(&mut peer.channel)
+    }
+
+    pub(super) fn push(&mut self, node: NodeId, body: Body<P>) {
+        if let Some(channel) = self.touch(node) {
+            channel.push(body);
+        }
+    }
+
+    pub(super) fn say(&mut self, to: NodeId, message: Message<P>) {
+        self.plain.push_back(Transmit { to, message });
+    }
+
+    pub(super) fn poll_deliver(&mut self, node: NodeId) -> Option<Body<P>> {
+        self.peers.get_mut(&node)?.channel.poll_deliver()
+    }
+
+    pub(super) fn reset(&mut self, node: NodeId) {
+        if let Some(channel) = self.touch(node) {
+            channel.reset();
+        }
+    }
+
+    pub(super) fn is_open(&self, node: NodeId) -> bool {
+        self.peers.get(&node).is_some_and(|peer| peer.channel.is_open())
+    }
+
+    /// Nodes that have been heard of.
+    pub(super) fn present(&self) -> Vec<NodeId> {
+        self.nodes(|channel| channel.peer_session().is_some())
+    }
+
+    /// Nodes that have not been heard of.
+    pub(super) fn absent(&self) -> Vec<NodeId> {
+        self.nodes(|channel| channel.peer_session().is_none())
+    }
+
+    fn nodes(&self, wanted: impl Fn(&Channel<P>) -> bool) -> Vec<NodeId> {
+        self.peers.iter().filter(|(_, peer)| wanted(&peer.channel)).map(|(node, _)| *node).collect()
+    }
+
+    /// Whether a node has not been heard of for `timeout`, or ever.
+    pub(super) fn is_silent(&self, node: NodeId, now: Timestamp, timeout: Nanos) -> bool {
+        let heard = self.peers.get(&node).and_then(|peer| peer.channel.heard_at());
+        heard.is_none_or(|at| now.since(at) >= timeout)
+    }
+
+    pub(super) fn repeats(&self) -> u64 {
+        self.peers.values().map(|peer| peer.channel.repeats()).sum()
+    }
+
+    /// Lets every peer know at once what was received of it.
+    pub(super) fn acknowledge_all(&mut self) {
+        for node in self.present() {
+            if let Some(channel) = self.touch(node) {
+                channel.acknowledge_now();
+            }
+        }
+    }
+
+    /// Touches the peers whose deadlines have come.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        while let Some((at, node)) = self.timers.first().copied() {
+            if at > now {
+                break;
+            }
+            self.timers.pop_first();
+            if let Some(peer) = self.peers.get_mut(&node) {
+                peer.timer = None;
+            }
+            self.touch(node);
+        }
+    }
+
+    pub(super) fn poll_transmit(&mut self, now: Timestamp, me: &Identity) -> Option<Transmit<P>> {
+        if let Some(transmit) = self.plain.pop_front() {
+            return Some(transmit);
+        }
+        while let Some(node) = self.touched.front().copied() {
+            let peer = self.peers.get_mut(&node)?;
+            if let Some(message) = peer.channel.poll_transmit(now, me) {
+                return Some(Transmit { to: node, message });
+            }
+            self.touched.pop_front();
+            peer.is_touched = false;
+            let timer = peer.channel.poll_timeout().map(|deadline| deadline.at);
+            if peer.timer != timer {
+                if let Some(at) = std::mem::replace(&mut peer.timer, timer) {
+                    self.timers.remove(&(at, node));
+                }
+                self.timers.extend(timer.map(|at| (at, node)));
+            }
+        }
+        None
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Deadline> {
+        self.timers.first().map(|(at, node)| Deadline { at: *at, why: Why::Retransmit(*node) })
+    }
+}

@@ -1,0 +1,283 @@
+//! Assignment, books, dead time, and builders that die.
+
+use super::*;
+use sheaf_wire::message::Header;
+use sheaf_wire::{RunNumber, SessionId};
+
+const START: Timestamp = Timestamp(0);
+
+#[test]
+fn free_triggers_follow_credit_and_stop_at_the_limit() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(10));
+    world.grant(0, 3);
+    assert_eq!(world.assigned(0), [1, 2, 3]);
+    world.grant(1, 20);
+    let second = world.assigned(1);
+    assert_eq!(second, (4..=10).collect::<Vec<_>>());
+    assert_eq!((world.manager.ledger().received, world.manager.ledger().in_flight), (10, 10));
+    assert!(!world.manager.is_running());
+}
+
+#[test]
+fn every_end_is_one_bin() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(4));
+    world.grant(0, 4);
+    let _ = world.assigned(0);
+    world.finish(0, 1, 1, Outcome::Stored, None);
+    world.finish(0, 2, 1, Outcome::Rejected, None);
+    world.finish(0, 3, 1, Outcome::Dropped, Some(DropReason::Incomplete));
+    let ledger = world.manager.ledger();
+    let dropped = BTreeMap::from([(DropReason::Incomplete, 1)]);
+    assert_eq!(ledger, Ledger { received: 4, stored: 1, rejected: 1, dropped, in_flight: 1 });
+    assert!(ledger.is_balanced());
+    // The same news again, or news of an event that nobody has, change nothing.
+    world.finish(0, 1, 1, Outcome::Stored, None);
+    world.finish(0, 99, 1, Outcome::Stored, None);
+    assert_eq!(world.manager.ledger(), ledger);
+}
+
+#[test]
+fn an_event_given_back_goes_to_another_builder_and_has_its_chances_counted() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
+    world.grant(0, 1);
+    assert_eq!(world.assigned(0), [1]);
+    world.grant(1, 1);
+    let memory = Some(DropReason::BuilderOutOfMemory);
+    world.finish(0, 1, 1, Outcome::GivenBack, memory);
+    assert_eq!(world.assigned(1), [1]);
+    world.grant(0, 1);
+    world.finish(1, 1, 2, Outcome::GivenBack, memory);
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::BuilderOutOfMemory, 1)]));
+    assert!(world.manager.ledger().is_balanced());
+}
+
+#[test]
+fn a_builder_that_falls_silent_loses_its_events_and_its_later_words() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(3));
+    world.grant(0, 3);
+    assert_eq!(world.assigned(0), [1, 2, 3]);
+    world.finish(0, 1, 1, Outcome::Stored, None);
+    world.now = Timestamp(999_000_000);
+    world.grant(1, 3);
+    for step in 1..8 {
+        world.now = Timestamp(1_000_000_000 + step * 250_000_000);
+        world.grant(1, 0);
+        world.manager.handle_timeout(world.now);
+    }
+    assert_eq!(world.assigned(1), [2, 3], "both, in order");
+    let lost = world.events().into_iter().find_map(|event| match event {
+        ManagerEvent::BuilderLost { builder, committed, reassigned, .. } => {
+            Some((builder, committed, reassigned))
+        }
+        _ => None,
+    });
+    assert_eq!(lost, Some((NodeId::builder(0), 1, 2)));
+    // It comes back as if nothing had happened: it is told, and its word does not count.
+    world.finish(0, 2, 1, Outcome::Stored, None);
+    assert_eq!(world.manager.ledger().stored, 1);
+    assert!(world.said_to(NodeId::builder(0)).iter().any(|body| matches!(body, Body::Fence(SessionId(1)))));
+    // A new session is welcome.
+    world.sessions.insert(NodeId::builder(0), (2, 0));
+    world.grant(0, 1);
+    assert!(world.said_to(NodeId::builder(0)).contains(&Body::Command(Command::Start)));
+}
+
+#[test]
+fn driven_triggers_are_vetoed_when_the_queue_is_full_and_dead_time_runs() {
+    let mut world = World::new(Triggers::Driven, |config| config.queue_events = 2);
+    let trigger = |world: &mut World| world.manager.handle_trigger(world.now, world.now, TriggerType(0));
+    assert!(trigger(&mut world).is_ok() && trigger(&mut world).is_ok());
+    assert_eq!(trigger(&mut world), Err(Veto::Busy(DeadTimeCause::BuilderCredit)));
+    world.now = Timestamp(500);
+    world.grant(0, 1);
+    assert_eq!(world.assigned(0).len(), 1);
+    let dead = world.manager.dead_time(Timestamp(9_999));
+    assert_eq!(dead.time, BTreeMap::from([(DeadTimeCause::BuilderCredit, Nanos(500))]));
+    assert_eq!(dead.vetoed, BTreeMap::from([(DeadTimeCause::BuilderCredit, 1)]));
+    assert_eq!(world.manager.ledger().received, 2, "a vetoed trigger is no event");
+}
+
+#[test]
+fn announced_events_are_triggered_once() {
+    let mut world = World::new(Triggers::Announced, |_| {});
+    world.grant(0, 10);
+    for readout in 0..2 {
+        let announcement = |event| Announcement { event: EventId(event), time: START };
+        world.say(NodeId::readout(readout), Body::Announce([7, 3, 11].map(announcement).to_vec()));
+    }
+    assert_eq!(world.assigned(0), [7, 3, 11]);
+    world.finish(0, 7, 1, Outcome::Stored, None);
+    world.say(NodeId::readout(0), Body::Announce(vec![Announcement { event: EventId(7), time: START }]));
+    assert_eq!(world.manager.ledger().received, 3);
+}
+
+#[test]
+fn the_run_ends_when_all_sources_have_and_everything_is_released() {
+    let mut world = World::new(Triggers::Announced, |_| {});
+    world.grant(0, 10);
+    let announcement = Announcement { event: EventId(7), time: START };
+    world.say(NodeId::readout(0), Body::Announce(vec![announcement]));
+    assert_eq!(world.assigned(0), [7]);
+    for readout in 0..2 {
+        let status = ReadoutStatus { sources: 2, sources_ended: 2, ..ReadoutStatus::default() };
+        world.say(NodeId::readout(readout), Body::ReadoutStatus(status));
+    }
+    assert!(!world.said_to(NodeId::readout(0)).contains(&Body::Command(Command::Close)));
+    world.finish(0, 7, 1, Outcome::Stored, None);
+    let said = world.said_to(NodeId::readout(0));
+    let release = said.iter().position(|body| matches!(body, Body::Release(_)));
+    let close = said.iter().position(|body| *body == Body::Command(Command::Close));
+    assert!(release.is_some() && release < close, "released before closed: {said:?}");
+    for node in [NodeId::readout(0), NodeId::readout(1), NodeId::builder(0), NodeId::builder(1)] {
+        world.say(node, Body::Report(vec![]));
+    }
+    assert!(world.manager.is_finished());
+    assert!(world.events().contains(&ManagerEvent::Closed));
+}
+
+#[test]
+fn a_stop_that_nobody_follows_still_ends_with_balanced_books() {
+    let mut world = World::new(Triggers::Free, |_| {});
+    world.grant(0, 2);
+    assert_eq!(world.assigned(0), [1, 2]);
+    world.manager.handle_stop(world.now);
+    world.now = Timestamp(60_000_000_000);
+    world.manager.handle_timeout(world.now);
+    world.drain();
+    let ledger = world.manager.ledger();
+    assert_eq!(ledger.dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+    assert!(ledger.is_balanced() && ledger.in_flight == 0);
+    // What the builder may have stored meanwhile does not count.
+    assert_eq!(world.manager.committed()[&(NodeId::builder(0), SessionId(1))], 0);
+    world.now = Timestamp(120_000_000_000);
+    world.manager.handle_timeout(world.now);
+    assert!(world.manager.is_finished());
+}
+
+#[test]
+fn a_run_without_any_builder_does_not_begin() {
+    let mut world = World::empty(Triggers::Free, |_| {});
+    world.say(NodeId::readout(0), Body::ReadoutStatus(ReadoutStatus::default()));
+    world.now = Timestamp(60_000_000_000);
+    world.manager.handle_timeout(world.now);
+    world.drain();
+    let absent = vec![NodeId::readout(1), NodeId::builder(0), NodeId::builder(1)];
+    assert!(world.events.contains(&ManagerEvent::StartFailed { absent }));
+}
+
+/// An event manager and everything it says.
+struct World {
+    manager: EventManager<()>,
+    now: Timestamp,
+    said: Vec<(NodeId, Body<()>)>,
+    events: Vec<ManagerEvent>,
+    /// Session and last sequence number of each peer.
+    sessions: BTreeMap<NodeId, (u64, u64)>,
+}
+
+impl World {
+    /// Two readout units and two builders, all present.
+    fn new(triggers: Triggers, adjust: impl FnOnce(&mut ManagerConfig)) -> Self {
+        let mut world = Self::empty(triggers, adjust);
+        for index in 0..2 {
+            let status = ReadoutStatus { sources: 2, ..ReadoutStatus::default() };
+            world.say(NodeId::readout(index), Body::ReadoutStatus(status));
+            world.grant(index, 0);
+        }
+        assert!(world.manager.is_running());
+        world
+    }
+
+    fn empty(triggers: Triggers, adjust: impl FnOnce(&mut ManagerConfig)) -> Self {
+        let mut config = ManagerConfig {
+            readouts: 2,
+            builders: 2,
+            triggers,
+            first_event: EventId(1),
+            max_events: None,
+            trigger_type: TriggerType(0),
+            queue_events: 100,
+            batch_events: 32,
+            max_attempts: 2,
+            expected_event: None,
+            start_timeout: Nanos::from_secs(10),
+            stop_timeout: Nanos::from_secs(10),
+            peer_timeout: Nanos::from_secs(1),
+            batch_time: Nanos::from_millis(1),
+            channel: ChannelTimes { retransmit: Nanos::from_secs(100), acknowledge: Nanos::from_millis(1) },
+        };
+        adjust(&mut config);
+        let me = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
+        let manager = EventManager::new(me, config, START);
+        Self { manager, now: START, said: vec![], events: vec![], sessions: BTreeMap::new() }
+    }
+
+    fn say(&mut self, from: NodeId, body: Body<()>) {
+        let (session, sequence) = self.sessions.entry(from).or_insert((1, 0));
+        *sequence += 1;
+        let header = Header {
+            run: RunNumber(1),
+            sender: from,
+            session: SessionId(*session),
+            sequence: *sequence,
+            acknowledged: 0,
+            acknowledged_session: SessionId(1),
+        };
+        self.manager.handle_input(self.now, Message { header, body });
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(transmit) = self.manager.poll_transmit(self.now) {
+            self.said.push((transmit.to, transmit.message.body));
+        }
+        self.events.extend(std::iter::from_fn(|| self.manager.poll_event()));
+    }
+
+    fn grant(&mut self, builder: u16, slots: u32) {
+        let bytes = ByteCount(u64::from(slots) * 1_000);
+        self.say(NodeId::builder(builder), Body::Request(Request { slots, bytes, ..Request::default() }));
+    }
+
+    fn finish(
+        &mut self,
+        builder: u16,
+        event: u64,
+        attempt: u16,
+        outcome: Outcome,
+        reason: Option<DropReason>,
+    ) {
+        let finished = Finished {
+            event: EventId(event),
+            attempt,
+            outcome,
+            reason,
+            bytes: ByteCount(500),
+            fragments: 4,
+            missing: 0,
+            incomplete: false,
+        };
+        let request = Request { finished: vec![finished], ..Request::default() };
+        self.say(NodeId::builder(builder), Body::Request(request));
+    }
+
+    /// What was said to a node since last asked.
+    fn said_to(&mut self, node: NodeId) -> Vec<Body<()>> {
+        let (to_node, rest) = std::mem::take(&mut self.said).into_iter().partition(|(to, _)| *to == node);
+        self.said = rest;
+        let to_node: Vec<_> = to_node;
+        to_node.into_iter().map(|(_, body)| body).collect()
+    }
+
+    fn assigned(&mut self, builder: u16) -> Vec<u64> {
+        let events = |body| match body {
+            Body::Assign(list) => list.into_iter().map(|assignment| assignment.event.0).collect(),
+            _ => vec![],
+        };
+        self.said_to(NodeId::builder(builder)).into_iter().flat_map(events).collect()
+    }
+
+    fn events(&mut self) -> Vec<ManagerEvent> {
+        std::mem::take(&mut self.events)
+    }
+}

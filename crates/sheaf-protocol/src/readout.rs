@@ -1,0 +1,600 @@
+//! The readout unit: merges the fragments of its sources into one super-fragment an event, and holds them until the
+//! event manager releases the event.
+//!
+//! What can happen to a fragment here, and under which name it is booked:
+//!
+//! | the fragment | outcome |
+//! |---|---|
+//! | is the first of its source for an event that is not released | held |
+//! | finds its source's share of the buffer full | refused with no loss: the driver offers it again (back-pressure) |
+//! | has an id lower than the one before it | held; counted as `out_of_order` |
+//! | repeats an id that is held | dropped, `duplicate` |
+//! | is for an event that was released, or answered without it | dropped, `late` |
+//! | is larger than allowed | dropped, `too_large`; its source is missing in the event at once |
+//! | is of a source that this unit does not read | dropped, `unknown_source` |
+//! | is for an event that nothing asks for within the orphan time | dropped, `unknown_event` |
+//! | is still held when the run closes | dropped, `never_triggered` |
+
+mod books;
+mod slots;
+
+use crate::channel::{Channel, ChannelTimes, Received};
+use crate::event_set::EventSet;
+use crate::ledger::{Counter, NodeBooks};
+use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
+use books::Books;
+use sheaf_wire::message::{
+    Announcement, Body, Command, EventRange, Message, ReadoutStatus, Release, SuperFragments,
+};
+use sheaf_wire::{
+    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Outcome, Payload, Role, SourceId,
+    SuperFragment, Timestamp,
+};
+use slots::{Asked, Cell, Slot, SlotKey, SlotState, Slots};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
+const RELEASED_RANGES: usize = 4096;
+
+/// One source of a readout unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceConfig {
+    /// Its number.
+    pub id: SourceId,
+    /// Whether an event without it is complete all the same.
+    pub optional: bool,
+}
+
+/// Which new event ids a readout unit tells the event manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Announce {
+    /// None: triggers come from elsewhere.
+    Never,
+    /// Those of this source.
+    Source(SourceId),
+    /// Those of all its sources, each once.
+    All,
+}
+
+/// How a readout unit works. Memory: payload up to `buffer` plus, for events already asked for, one fragment of each
+/// source; bookkeeping of some 100 bytes a held fragment.
+#[derive(Clone, Debug)]
+pub struct ReadoutConfig {
+    /// The sources that it reads.
+    pub sources: Vec<SourceConfig>,
+    /// Payload that it holds at most, shared out evenly to the sources.
+    pub buffer: ByteCount,
+    /// Fragments that it holds at most of one source.
+    pub buffer_events: usize,
+    /// The largest fragment that it takes.
+    pub max_fragment: ByteCount,
+    /// Which ids it announces.
+    pub announce: Announce,
+    /// How long after the request of an event it waits for silent sources.
+    pub merge_timeout: Nanos,
+    /// Whether it waits for required sources without limit instead.
+    pub wait_for_required: bool,
+    /// How long a fragment is held without a request for its event; no limit if `None`.
+    pub orphan_timeout: Option<Nanos>,
+    /// It answers with messages of at most this much payload (one super-fragment may be larger).
+    pub message_bytes: ByteCount,
+    /// It answers with at most this many super-fragments a message.
+    pub message_events: usize,
+    /// It takes at most this many events in one request message.
+    pub request_events: usize,
+    /// It reports its state at least this often.
+    pub heartbeat: Nanos,
+    /// Times of the channel to the event manager.
+    pub channel: ChannelTimes,
+    /// Whether an earlier life of this unit took part in the run: then what a source sent before is gone, and even
+    /// where required sources are awaited without limit, `merge_timeout` ends the wait.
+    pub restarted: bool,
+}
+
+/// What the driver of a readout unit is to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadoutEvent {
+    /// All nodes are there: sources may send.
+    Started,
+    /// The run closes: stop the sources.
+    Closed,
+    /// The event manager lives anew; it knows nothing of this run any more.
+    ManagerRestarted,
+}
+
+/// See the [module](self) and the contract in the [crate documentation](crate).
+#[derive(Debug)]
+pub struct ReadoutUnit<P> {
+    me: Identity,
+    config: ReadoutConfig,
+    channel: Channel<P>,
+    slots: Slots<P>,
+    released: EventSet,
+    sources: BTreeMap<SourceId, usize>,
+    inputs: Vec<Input>,
+    /// Super-fragments ready to go, by builder.
+    ready: BTreeMap<u16, VecDeque<SlotKey>>,
+    /// The builder to serve next.
+    next_builder: u16,
+    announcements: VecDeque<Announcement>,
+    merge_deadlines: DeadlineQueue<SlotKey>,
+    orphan_deadlines: DeadlineQueue<SlotKey>,
+    status_at: Timestamp,
+    refused_since_status: bool,
+    books: Books,
+    events: VecDeque<ReadoutEvent>,
+    closed: bool,
+}
+
+/// What is held of one source.
+#[derive(Clone, Debug)]
+struct Input {
+    id: SourceId,
+    optional: bool,
+    ended: bool,
+    held_events: usize,
+    held: ByteCount,
+    highest: Option<EventId>,
+}
+
+impl<P: Payload> ReadoutUnit<P> {
+    /// A readout unit that holds nothing yet. It speaks first: its state is due at `now`.
+    #[must_use]
+    pub fn new(me: Identity, config: ReadoutConfig, now: Timestamp) -> Self {
+        assert_eq!(me.node.role, Role::Readout, "{} is not a readout unit", me.node);
+        let sources = config.sources.iter().enumerate().map(|(index, source)| (source.id, index)).collect();
+        let input = |source: &SourceConfig| Input {
+            id: source.id,
+            optional: source.optional,
+            ended: false,
+            held_events: 0,
+            held: ByteCount::ZERO,
+            highest: None,
+        };
+        Self {
+            me,
+            channel: Channel::new(NodeId::MANAGER, config.channel),
+            slots: Slots::new(config.sources.len(), config.buffer_events),
+            released: EventSet::new(RELEASED_RANGES),
+            sources,
+            inputs: config.sources.iter().map(input).collect(),
+            ready: BTreeMap::new(),
+            next_builder: 0,
+            announcements: VecDeque::new(),
+            merge_deadlines: DeadlineQueue::new(),
+            orphan_deadlines: DeadlineQueue::new(),
+            status_at: now,
+            refused_since_status: false,
+            books: Books::default(),
+            events: VecDeque::new(),
+            closed: false,
+            config,
+        }
+    }
+
+    /// Who this is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.me
+    }
+
+    /// Whether the run has closed and the event manager has this unit's books.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.closed && self.channel.is_settled()
+    }
+
+    /// When the event manager was last heard of.
+    #[must_use]
+    pub fn manager_heard_at(&self) -> Option<Timestamp> {
+        self.channel.heard_at()
+    }
+
+    /// Payload bytes and events held now.
+    #[must_use]
+    pub fn held(&self) -> (ByteCount, usize) {
+        (ByteCount(self.inputs.iter().map(|input| input.held.0).sum()), self.slots.len())
+    }
+
+    /// The books as they stand; what is held counts as in flight.
+    #[must_use]
+    pub fn books(&self) -> NodeBooks {
+        let mut books = self.books.to_node_books();
+        books.fragments.in_flight = self.slots.count_held();
+        books.count(Counter::RepeatedMessages, self.channel.repeats());
+        books
+    }
+
+    /// Takes a fragment from a source.
+    ///
+    /// # Errors
+    /// Gives the fragment back while the source's share of the buffer is full, or after the run has closed: the
+    /// driver keeps it and offers it again. That is the back-pressure; nothing is lost by it.
+    pub fn handle_fragment(&mut self, now: Timestamp, fragment: Fragment<P>) -> Result<(), Fragment<P>> {
+        let Some(&index) = self.sources.get(&fragment.source) else {
+            self.books.receive(fragment.payload.len());
+            self.books.drop_one(DropReason::UnknownSource);
+            return Ok(());
+        };
+        let event = fragment.event;
+        let known = self.slots.find(event);
+        if self.closed
+            || (!self.has_room(index, &fragment) && !known.is_some_and(|key| self.slots[key].is_asked()))
+        {
+            self.refused_since_status = true;
+            return Err(fragment);
+        }
+        self.books.receive(fragment.payload.len());
+        self.note_order(index, event);
+        if known.is_none() && self.released.contains(event) {
+            self.books.drop_one(DropReason::Late);
+            return Ok(());
+        }
+        let key = known.unwrap_or_else(|| self.open_slot(now, event));
+        self.announce(index, key, &fragment);
+        self.fill(index, key, fragment);
+        Ok(())
+    }
+
+    /// Takes note that a source will send nothing more.
+    pub fn handle_source_end(&mut self, now: Timestamp, source: SourceId) {
+        let Some(&index) = self.sources.get(&source) else {
+            return;
+        };
+        if std::mem::replace(&mut self.inputs[index].ended, true) {
+            return;
+        }
+        self.status_at = now;
+        for key in self.slots.asked_keys() {
+            self.settle(key, index, MissingReason::SourceEnded);
+        }
+    }
+
+    /// Takes a message.
+    pub fn handle_input(&mut self, now: Timestamp, message: Message<P>) {
+        let header = message.header;
+        if header.run != self.me.run {
+            self.books.count(Counter::StaleMessages);
+            return;
+        }
+        match (header.sender.role, message.body) {
+            (Role::Builder, Body::FragmentRequest(ranges)) => {
+                self.handle_requests(now, header.sender.index, &ranges);
+            }
+            (Role::Manager, body) => {
+                match self.channel.handle(now, &self.me, &header, body) {
+                    Received::Stale => self.books.count(Counter::StaleMessages),
+                    Received::PeerRestarted { .. } => self.events.push_back(ReadoutEvent::ManagerRestarted),
+                    Received::Taken | Received::Duplicate | Received::BeyondWindow => {}
+                }
+                while let Some(body) = self.channel.poll_deliver() {
+                    self.handle_manager(body);
+                }
+            }
+            _ => self.books.count(Counter::UnexpectedMessages),
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        while let Some(key) = self.merge_deadlines.pop_due(now, |key| self.slots.is_merging(key)) {
+            self.give_up_waiting(key);
+        }
+        while let Some(key) = self.orphan_deadlines.pop_due(now, |key| self.slots.is_orphan(key)) {
+            let slot = self.slots.remove(key);
+            self.book_slot(slot, Outcome::Dropped, Some(DropReason::UnknownEvent));
+        }
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
+        self.fill_channel(now);
+        if let Some(message) = self.channel.poll_transmit(now, &self.me) {
+            return Some(Transmit { to: NodeId::MANAGER, message });
+        }
+        // A queue may hold nothing but events that were released or given to another builder meanwhile.
+        while let Some(builder) = self.next_ready_builder() {
+            self.next_builder = builder.wrapping_add(1);
+            if let Some(parts) = self.compose(builder) {
+                let message = self.me.plain(Body::SuperFragments(parts));
+                return Some(Transmit { to: NodeId::builder(builder), message });
+            }
+        }
+        None
+    }
+
+    /// The next thing for the driver to know.
+    pub fn poll_event(&mut self) -> Option<ReadoutEvent> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
+    pub fn poll_timeout(&mut self) -> Option<Deadline> {
+        let merge = self.merge_deadlines.peek(|key| self.slots.is_merging(key));
+        let merge = merge.map(|(at, key)| Deadline { at, why: Why::SourceSilent(key.event) });
+        let orphan = self.orphan_deadlines.peek(|key| self.slots.is_orphan(key));
+        let orphan = orphan.map(|(at, key)| Deadline { at, why: Why::Orphan(key.event) });
+        let heartbeat = (!self.closed).then_some(Deadline { at: self.status_at, why: Why::Heartbeat });
+        [merge, orphan, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
+    }
+
+    // Fragments in.
+
+    fn has_room(&self, index: usize, fragment: &Fragment<P>) -> bool {
+        let input = &self.inputs[index];
+        let share = self.config.buffer.0 / self.inputs.len() as u64;
+        // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.
+        input.held_events == 0
+            || (input.held.0 + fragment.payload.len() as u64 <= share
+                && input.held_events < self.config.buffer_events)
+    }
+
+    fn note_order(&mut self, index: usize, event: EventId) {
+        let highest = &mut self.inputs[index].highest;
+        if highest.is_some_and(|highest| event < highest) {
+            self.books.count(Counter::OutOfOrder);
+        }
+        *highest = (*highest).max(Some(event));
+    }
+
+    fn open_slot(&mut self, now: Timestamp, event: EventId) -> SlotKey {
+        let key = self.slots.insert(event);
+        if let Some(timeout) = self.config.orphan_timeout {
+            self.orphan_deadlines.push(now + timeout, key, |key| self.slots.is_orphan(key));
+        }
+        key
+    }
+
+    fn announce(&mut self, index: usize, key: SlotKey, fragment: &Fragment<P>) {
+        let wanted = match self.config.announce {
+            Announce::Never => false,
+            Announce::All => true,
+            Announce::Source(source) => source == self.inputs[index].id,
+        };
+        if wanted && !std::mem::replace(&mut self.slots[key].announced, true) {
+            self.announcements.push_back(Announcement { event: fragment.event, time: fragment.time });
+        }
+    }
+
+    fn fill(&mut self, index: usize, key: SlotKey, fragment: Fragment<P>) {
+        let bytes = fragment.payload.len() as u64;
+        match self.slots[key].cells[index] {
+            Cell::Here(_) => self.books.drop_one(DropReason::Duplicate),
+            Cell::Missing(MissingReason::FragmentRefused) => self.books.drop_one(DropReason::Duplicate),
+            Cell::Missing(_) => self.books.drop_one(DropReason::Late),
+            Cell::Waiting if bytes > self.config.max_fragment.0 => {
+                self.books.drop_one(DropReason::TooLarge);
+                self.settle(key, index, MissingReason::FragmentRefused);
+            }
+            Cell::Waiting => {
+                self.inputs[index].held_events += 1;
+                self.inputs[index].held += ByteCount(bytes);
+                let slot = &mut self.slots[key];
+                slot.cells[index] = Cell::Here(fragment);
+                slot.unsettled -= 1;
+                self.queue_if_ready(key);
+            }
+        }
+    }
+
+    // Events asked for.
+
+    fn handle_requests(&mut self, now: Timestamp, builder: u16, ranges: &[EventRange]) {
+        let mut budget = self.config.request_events;
+        for range in ranges {
+            for offset in 0..u64::from(range.count) {
+                let Some(event) = range.first.0.checked_add(offset).map(EventId) else {
+                    break;
+                };
+                if budget == 0 {
+                    self.books.count(Counter::UnexpectedMessages);
+                    return;
+                }
+                budget -= 1;
+                self.handle_request(now, Asked { builder, attempt: range.attempt }, event);
+            }
+        }
+    }
+
+    fn handle_request(&mut self, now: Timestamp, asked: Asked, event: EventId) {
+        let key = match self.slots.find(event) {
+            Some(key) => key,
+            None if self.released.contains(event) || self.closed => {
+                self.books.count(Counter::StaleRequests);
+                return;
+            }
+            None => self.slots.insert(event),
+        };
+        let slot = &mut self.slots[key];
+        if slot.asked.is_some_and(|before| before.attempt > asked.attempt) {
+            self.books.count(Counter::StaleRequests);
+            return;
+        }
+        let first = slot.asked.replace(asked).is_none();
+        match slot.state {
+            // Being sent already: if to another builder, the message is composed for the new one.
+            SlotState::Ready(builder) if builder == asked.builder => {}
+            SlotState::Ready(_) | SlotState::Merging => {
+                slot.state = SlotState::Merging;
+                self.settle_ended(key);
+                self.queue_if_ready(key);
+            }
+            SlotState::Answered => {
+                slot.state = SlotState::Merging;
+                self.books.count(Counter::Resent);
+                self.queue_if_ready(key);
+            }
+        }
+        if first && self.slots.is_merging(key) {
+            let at = now + self.config.merge_timeout;
+            self.merge_deadlines.push(at, key, |key| self.slots.is_merging(key));
+        }
+    }
+
+    fn settle_ended(&mut self, key: SlotKey) {
+        for index in 0..self.inputs.len() {
+            if self.inputs[index].ended {
+                self.settle(key, index, MissingReason::SourceEnded);
+            }
+        }
+    }
+
+    /// Books that nothing more is awaited from a source for an event, where it is still awaited.
+    fn settle(&mut self, key: SlotKey, index: usize, reason: MissingReason) {
+        let slot = &mut self.slots[key];
+        if matches!(slot.cells[index], Cell::Waiting) {
+            slot.cells[index] = Cell::Missing(reason);
+            slot.unsettled -= 1;
+            self.queue_if_ready(key);
+        }
+    }
+
+    fn give_up_waiting(&mut self, key: SlotKey) {
+        let wait = self.config.wait_for_required && !self.config.restarted;
+        let reason =
+            if self.config.restarted { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
+        for index in 0..self.inputs.len() {
+            if self.inputs[index].optional {
+                self.settle(key, index, MissingReason::SourceSilent);
+            } else if !wait {
+                self.settle(key, index, reason);
+            }
+        }
+    }
+
+    fn queue_if_ready(&mut self, key: SlotKey) {
+        let slot = &mut self.slots[key];
+        if let (0, SlotState::Merging, Some(asked)) = (slot.unsettled, slot.state, slot.asked) {
+            slot.state = SlotState::Ready(asked.builder);
+            self.ready.entry(asked.builder).or_default().push_back(key);
+        }
+    }
+
+    // Answers out.
+
+    fn next_ready_builder(&self) -> Option<u16> {
+        let ready = |(builder, queue): (&u16, &VecDeque<SlotKey>)| (!queue.is_empty()).then_some(*builder);
+        self.ready
+            .range(self.next_builder..)
+            .find_map(ready)
+            .or_else(|| self.ready.range(..self.next_builder).find_map(ready))
+    }
+
+    fn compose(&mut self, builder: u16) -> Option<SuperFragments<P>> {
+        let mut parts = SuperFragments::default();
+        let mut bytes = 0_u64;
+        let queue = self.ready.get_mut(&builder)?;
+        while let Some(&key) = queue.front() {
+            if !self.slots.is_ready_for(key, builder) {
+                queue.pop_front();
+                continue;
+            }
+            let slot = &mut self.slots[key];
+            let size = slot.payload_bytes();
+            let full = bytes + size > self.config.message_bytes.0
+                || parts.entries.len() >= self.config.message_events;
+            if full && !parts.entries.is_empty() {
+                break;
+            }
+            queue.pop_front();
+            bytes += size;
+            slot.state = SlotState::Answered;
+            append(&mut parts, slot, &self.inputs);
+        }
+        (!parts.entries.is_empty()).then_some(parts)
+    }
+
+    // Words with the event manager.
+
+    fn fill_channel(&mut self, now: Timestamp) {
+        while !self.announcements.is_empty() && self.channel.is_open() {
+            let count = self.announcements.len().min(self.config.request_events);
+            self.channel.push(Body::Announce(self.announcements.drain(..count).collect()));
+        }
+        if !self.closed && self.status_at <= now && self.channel.is_open() && self.announcements.is_empty() {
+            self.status_at = now + self.config.heartbeat;
+            let status = self.status();
+            self.refused_since_status = false;
+            self.channel.push(Body::ReadoutStatus(status));
+        }
+    }
+
+    fn status(&self) -> ReadoutStatus {
+        let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let (held, events) = self.held();
+        ReadoutStatus {
+            sources: count(self.inputs.len()),
+            sources_ended: count(self.inputs.iter().filter(|input| input.ended).count()),
+            buffered_events: count(events),
+            buffered: held,
+            busy: self.refused_since_status,
+        }
+    }
+
+    fn handle_manager(&mut self, body: Body<P>) {
+        match body {
+            Body::Release(releases) => {
+                for release in releases {
+                    self.handle_release(release);
+                }
+            }
+            Body::Command(Command::Start) => self.events.push_back(ReadoutEvent::Started),
+            Body::Command(Command::Close) => self.close(),
+            _ => self.books.count(Counter::UnexpectedMessages),
+        }
+    }
+
+    fn handle_release(&mut self, release: Release) {
+        for key in self.slots.keys_in(release.first, release.count) {
+            let slot = self.slots.remove(key);
+            self.book_slot(slot, release.outcome, release.reason);
+        }
+        self.released.insert_range(release.first, release.count);
+    }
+
+    fn close(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        for key in self.slots.all_keys() {
+            let slot = self.slots.remove(key);
+            self.book_slot(slot, Outcome::Dropped, Some(DropReason::NeverTriggered));
+        }
+        self.channel.push(Body::Report(self.books().to_counts()));
+        self.events.push_back(ReadoutEvent::Closed);
+    }
+
+    fn book_slot(&mut self, slot: Slot<P>, outcome: Outcome, reason: Option<DropReason>) {
+        for (index, cell) in slot.cells.iter().enumerate() {
+            if let Cell::Here(fragment) = cell {
+                self.inputs[index].held_events -= 1;
+                self.inputs[index].held -= ByteCount::from(fragment.payload.len());
+                self.books.end_one(outcome, reason);
+            }
+        }
+        self.slots.recycle(slot);
+    }
+}
+
+fn append<P: Payload>(parts: &mut SuperFragments<P>, slot: &Slot<P>, inputs: &[Input]) {
+    let (fragments, missing) = (parts.fragments.len(), parts.missing.len());
+    for (cell, input) in slot.cells.iter().zip(inputs) {
+        match cell {
+            Cell::Here(fragment) => parts.fragments.push(fragment.clone()),
+            Cell::Missing(reason) => {
+                parts.missing.push(sheaf_wire::MissingSource { source: input.id, reason: *reason });
+            }
+            Cell::Waiting => debug_assert!(false, "event {}: answered while a source is awaited", slot.event),
+        }
+    }
+    // A readout unit has at most 65,535 sources: the configuration sees to it.
+    let count = |from: usize, to: usize| u16::try_from(to - from).unwrap_or(u16::MAX);
+    parts.entries.push(SuperFragment {
+        event: slot.event,
+        fragments: count(fragments, parts.fragments.len()),
+        missing: count(missing, parts.missing.len()),
+    });
+}
+
+#[cfg(test)]
+mod tests;

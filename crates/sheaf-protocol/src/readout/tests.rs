@@ -1,0 +1,286 @@
+//! Every row of the table in the module's documentation, and the super-fragments that come of it.
+
+use super::*;
+use crate::ledger::Ledger;
+use sheaf_wire::message::Header;
+use sheaf_wire::{RunNumber, SessionId};
+
+/// A payload that is only a size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Size(usize);
+
+impl Payload for Size {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+const TIMEOUT: Nanos = Nanos::from_millis(100);
+const LATER: Timestamp = Timestamp(100_000_000);
+
+#[test]
+fn merges_its_sources_and_answers_when_all_are_in() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 1, 0, 10);
+    ask(&mut unit, 0, 1, 1, 1);
+    assert_eq!(answers(&mut unit, Timestamp(0)), []);
+    give(&mut unit, 1, 1, 20);
+    let answer = &answers(&mut unit, Timestamp(0))[0];
+    assert_eq!(answer.0, NodeId::builder(0));
+    assert_eq!(sources(&answer.1), [0, 1]);
+    assert_eq!(answer.1.entries, [SuperFragment { event: EventId(1), fragments: 2, missing: 0 }]);
+    release(&mut unit, 1, 1, Outcome::Stored, None);
+    assert_eq!(ledger(&unit), Ledger { received: 2, stored: 2, ..Ledger::default() });
+}
+
+#[test]
+fn a_silent_source_is_missing_after_its_time() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 1, 0, 10);
+    ask(&mut unit, 0, 1, 1, 1);
+    assert_eq!(unit.poll_timeout().map(|deadline| deadline.why), Some(Why::Heartbeat));
+    let _ = answers(&mut unit, Timestamp(0));
+    unit.handle_timeout(LATER);
+    let answer = &answers(&mut unit, LATER)[0].1;
+    assert_eq!(sources(answer), [0]);
+    let missing = sheaf_wire::MissingSource { source: SourceId(1), reason: MissingReason::SourceSilent };
+    assert_eq!(answer.missing, [missing]);
+    // What comes after the answer is late.
+    give(&mut unit, 1, 1, 5);
+    assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::Late, 1)]));
+}
+
+#[test]
+fn the_policy_to_wait_waits_for_required_sources_only() {
+    let mut unit = unit(|config| {
+        config.wait_for_required = true;
+        config.sources[1].optional = true;
+    });
+    give(&mut unit, 1, 0, 10);
+    give(&mut unit, 2, 1, 10);
+    ask(&mut unit, 0, 1, 2, 1);
+    unit.handle_timeout(LATER);
+    let answer = &answers(&mut unit, LATER)[0].1;
+    assert_eq!(answer.entries.len(), 1, "event 2 waits for its required source");
+    assert_eq!(answer.entries[0].event, EventId(1));
+}
+
+#[test]
+fn duplicates_late_ones_strangers_and_giants_are_dropped_by_name() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 1, 0, 10);
+    give(&mut unit, 1, 0, 10);
+    give(&mut unit, 1, 7, 10);
+    give(&mut unit, 2, 1, 1_001);
+    release(&mut unit, 1, 1, Outcome::Stored, None);
+    give(&mut unit, 1, 1, 10);
+    let dropped = BTreeMap::from([
+        (DropReason::Duplicate, 1),
+        (DropReason::UnknownSource, 1),
+        (DropReason::TooLarge, 1),
+        (DropReason::Late, 1),
+    ]);
+    assert_eq!(ledger(&unit), Ledger { received: 5, stored: 1, dropped, ..Ledger::default() });
+    // The refused giant does not make its event wait.
+    give(&mut unit, 2, 0, 10);
+    ask(&mut unit, 0, 2, 1, 1);
+    let answer = &answers(&mut unit, Timestamp(0))[0].1;
+    assert_eq!(answer.missing[0].reason, MissingReason::FragmentRefused);
+}
+
+#[test]
+fn ids_that_go_back_are_counted_and_built() {
+    let mut unit = unit(|_| {});
+    for event in [366, 368, 364] {
+        give(&mut unit, event, 0, 1);
+        give(&mut unit, event, 1, 1);
+    }
+    ask(&mut unit, 0, 364, 1, 1);
+    assert_eq!(answers(&mut unit, Timestamp(0))[0].1.entries[0].event, EventId(364));
+    assert_eq!(unit.books().counters[&Counter::OutOfOrder], 2);
+}
+
+#[test]
+fn a_full_share_is_back_pressure_on_its_source_alone() {
+    let mut unit = unit(|config| config.buffer = ByteCount(200));
+    give(&mut unit, 1, 0, 60);
+    let refused = unit.handle_fragment(Timestamp(0), fragment(2, 0, 60)).unwrap_err();
+    give(&mut unit, 1, 1, 60);
+    // An event that a builder waits for goes in above the share: else it could wait for ever.
+    ask(&mut unit, 0, 2, 1, 1);
+    assert!(unit.handle_fragment(Timestamp(0), refused).is_ok());
+    assert_eq!(ledger(&unit).received, 3, "a refused fragment is not received");
+    assert_eq!(ledger(&unit).in_flight, 3);
+}
+
+#[test]
+fn what_nobody_asks_for_is_unknown_after_the_orphan_time() {
+    let mut unit = unit(|config| config.orphan_timeout = Some(TIMEOUT));
+    give(&mut unit, 1, 0, 1);
+    give(&mut unit, 2, 0, 1);
+    ask(&mut unit, 0, 2, 1, 1);
+    unit.handle_timeout(LATER);
+    assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::UnknownEvent, 1)]));
+    assert_eq!(ledger(&unit).in_flight, 1);
+}
+
+#[test]
+fn an_ended_source_makes_nobody_wait() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 1, 0, 1);
+    ask(&mut unit, 0, 1, 2, 1);
+    unit.handle_source_end(Timestamp(0), SourceId(1));
+    assert_eq!(answers(&mut unit, Timestamp(0))[0].1.missing[0].reason, MissingReason::SourceEnded);
+    unit.handle_source_end(Timestamp(0), SourceId(0));
+    let answer = &answers(&mut unit, Timestamp(0))[0].1;
+    assert_eq!((answer.entries[0].event, answer.missing.len()), (EventId(2), 2));
+}
+
+#[test]
+fn a_repeated_request_is_answered_again_and_a_higher_attempt_wins() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 1, 0, 1);
+    give(&mut unit, 1, 1, 1);
+    ask(&mut unit, 0, 1, 1, 1);
+    ask(&mut unit, 1, 1, 1, 2);
+    ask(&mut unit, 0, 1, 1, 1);
+    let all = answers(&mut unit, Timestamp(0));
+    assert_eq!(all.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [NodeId::builder(1)]);
+    assert_eq!(unit.books().counters[&Counter::StaleRequests], 1);
+    ask(&mut unit, 1, 1, 1, 2);
+    assert_eq!(answers(&mut unit, Timestamp(0)).len(), 1);
+    assert_eq!(unit.books().counters[&Counter::Resent], 1);
+    release(&mut unit, 1, 1, Outcome::Stored, None);
+    ask(&mut unit, 1, 1, 1, 2);
+    assert_eq!(answers(&mut unit, Timestamp(0)), []);
+}
+
+#[test]
+fn messages_are_closed_at_their_size() {
+    let mut unit = unit(|config| config.message_bytes = ByteCount(100));
+    for event in 1..=4 {
+        give(&mut unit, event, 0, 20);
+        give(&mut unit, event, 1, 30);
+    }
+    ask(&mut unit, 0, 1, 4, 1);
+    let sizes: Vec<_> =
+        answers(&mut unit, Timestamp(0)).iter().map(|(_, parts)| parts.entries.len()).collect();
+    assert_eq!(sizes, [2, 2]);
+}
+
+#[test]
+fn the_run_closes_with_balanced_books() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 1, 0, 1);
+    command(&mut unit, Command::Close);
+    assert_eq!(unit.poll_event(), Some(ReadoutEvent::Closed));
+    assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::NeverTriggered, 1)]));
+    assert!(ledger(&unit).is_balanced());
+    let report = std::iter::from_fn(|| unit.poll_transmit(Timestamp(0)))
+        .find_map(|transmit| match transmit.message.body {
+            Body::Report(counts) => Some(NodeBooks::from_counts(&counts)),
+            _ => None,
+        })
+        .expect("a closed unit reports");
+    assert_eq!(report.fragments, ledger(&unit));
+    assert!(unit.handle_fragment(Timestamp(0), fragment(2, 0, 1)).is_err());
+}
+
+#[test]
+fn a_request_for_absurdly_many_events_is_cut() {
+    let mut unit = unit(|_| {});
+    ask(&mut unit, 0, 0, u32::MAX, 1);
+    assert_eq!(unit.books().counters[&Counter::UnexpectedMessages], 1);
+    ask(&mut unit, 0, u64::MAX, 5, 1);
+    release(&mut unit, 0, u32::MAX, Outcome::Dropped, Some(DropReason::Stopped));
+    assert_eq!(unit.held().1, 1, "only the request at the end of the number range is left");
+}
+
+fn unit(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
+    let source = |id| SourceConfig { id: SourceId(id), optional: false };
+    let mut config = ReadoutConfig {
+        sources: vec![source(0), source(1)],
+        buffer: ByteCount(100_000),
+        buffer_events: 100,
+        max_fragment: ByteCount(1_000),
+        announce: Announce::Never,
+        merge_timeout: TIMEOUT,
+        wait_for_required: false,
+        orphan_timeout: None,
+        message_bytes: ByteCount(65_536),
+        message_events: 64,
+        request_events: 1_000,
+        heartbeat: Nanos::from_secs(1),
+        channel: ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_secs(1) },
+        restarted: false,
+    };
+    adjust(&mut config);
+    let me = Identity { node: NodeId::readout(0), run: RunNumber(1), session: SessionId(1) };
+    ReadoutUnit::new(me, config, Timestamp(0))
+}
+
+fn fragment(event: u64, source: u32, bytes: usize) -> Fragment<Size> {
+    Fragment {
+        event: EventId(event),
+        source: SourceId(source),
+        time: Timestamp(0),
+        checksum: None,
+        payload: Size(bytes),
+    }
+}
+
+fn give(unit: &mut ReadoutUnit<Size>, event: u64, source: u32, bytes: usize) {
+    unit.handle_fragment(Timestamp(0), fragment(event, source, bytes)).expect("there is room");
+}
+
+fn ask(unit: &mut ReadoutUnit<Size>, builder: u16, first: u64, count: u32, attempt: u16) {
+    let builder = Identity { node: NodeId::builder(builder), run: RunNumber(1), session: SessionId(1) };
+    let range = EventRange { first: EventId(first), count, attempt };
+    unit.handle_input(Timestamp(0), builder.plain(Body::FragmentRequest(vec![range])));
+}
+
+fn from_manager(unit: &mut ReadoutUnit<Size>, body: Body<Size>) {
+    let header = Header {
+        run: RunNumber(1),
+        sender: NodeId::MANAGER,
+        session: SessionId(1),
+        sequence: 0,
+        acknowledged: 0,
+        acknowledged_session: SessionId(0),
+    };
+    unit.handle_input(Timestamp(0), Message { header, body });
+}
+
+fn release(
+    unit: &mut ReadoutUnit<Size>,
+    first: u64,
+    count: u32,
+    outcome: Outcome,
+    reason: Option<DropReason>,
+) {
+    let release = Release { first: EventId(first), count, outcome, reason };
+    from_manager(unit, Body::Release(vec![release]));
+}
+
+fn command(unit: &mut ReadoutUnit<Size>, command: Command) {
+    from_manager(unit, Body::Command(command));
+}
+
+fn answers(unit: &mut ReadoutUnit<Size>, now: Timestamp) -> Vec<(NodeId, SuperFragments<Size>)> {
+    std::iter::from_fn(|| unit.poll_transmit(now))
+        .filter_map(|transmit| match transmit.message.body {
+            Body::SuperFragments(parts) => Some((transmit.to, parts)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn sources(parts: &SuperFragments<Size>) -> Vec<u32> {
+    parts.fragments.iter().map(|fragment| fragment.source.0).collect()
+}
+
+fn ledger(unit: &ReadoutUnit<Size>) -> Ledger {
+    let ledger = unit.books().fragments;
+    assert!(ledger.is_balanced(), "{ledger:?}");
+    ledger
+}
