@@ -90,7 +90,7 @@ def _transfer(options):
             if time.monotonic() - shown > PROGRESS_SECONDS:
                 shown = time.monotonic()
                 _say(f"{streams.fragments} fragments, {streams.bytes / 1e6:.0f} MB, {shown - started:.0f} s")
-    return {"format": options.format, **streams.report()}
+    return {"format": options.format, "output": options.dir, **streams.report()}
 
 
 def _watch(child, options, existed):

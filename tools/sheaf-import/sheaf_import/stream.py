@@ -10,7 +10,7 @@ offset  header, 40 bytes        meaning
 10      flags u16               bit 0: fragments have event ids; bit 1: they have times; at least one is set
 12      source u32              the source's number, in the detector's own numbering
 16      run u32                 run number
-20      metadata_bytes u32      length of the UTF-8 JSON object that follows the header
+20      metadata_bytes u32      length of the UTF-8 JSON object after the header, at most 16 MiB
 24      reserved, 12 bytes      zero
 36      checksum u32            CRC-32C of the header with this field zero, continued over the metadata
 ======  ======================  ===============================================================================
@@ -45,6 +45,7 @@ VERSION = 1
 HAS_IDS = 1
 HAS_TIMES = 2
 MAX_PAYLOAD_BYTES = 1 << 30
+MAX_METADATA_BYTES = 16 << 20
 
 _HEADER = struct.Struct("<8sHHIII12xI")
 _RECORD = struct.Struct("<4sIQQII")
@@ -113,7 +114,10 @@ class StreamWriter:
             raise ValueError("a stream needs event ids or times: without both nothing can be built from it")
         source = _in_range("source", source, _U32_MAX)
         run = _in_range("run", run, _U32_MAX)
-        text = json.dumps({} if metadata is None else dict(metadata), ensure_ascii=False).encode()
+        # File names need not be text; what is not becomes a question mark.
+        text = json.dumps({} if metadata is None else dict(metadata), ensure_ascii=False).encode(errors="replace")
+        if len(text) > MAX_METADATA_BYTES:
+            raise ValueError(f"metadata of {len(text)} bytes: the format allows {MAX_METADATA_BYTES}")
         flags = (HAS_IDS if has_ids else 0) | (HAS_TIMES if has_times else 0)
 
         self.path = os.fspath(path)
