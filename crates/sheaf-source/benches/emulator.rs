@@ -24,13 +24,9 @@ const FRAGMENTS: u64 = 400_000;
 const FRAGMENTS_IN_USE: usize = 64;
 const MEAN_BYTES: u64 = 2_000;
 
-const FIXED: SizeShape = SizeShape::Fixed {
-    size: ByteCount(MEAN_BYTES),
-};
-const LOG_NORMAL: SizeShape = SizeShape::LogNormal {
-    mean_bytes: MEAN_BYTES as f64,
-    rms_bytes: MEAN_BYTES as f64,
-};
+const FIXED: SizeShape = SizeShape::Fixed { size: ByteCount(MEAN_BYTES) };
+const LOG_NORMAL: SizeShape =
+    SizeShape::LogNormal { mean_bytes: MEAN_BYTES as f64, rms_bytes: MEAN_BYTES as f64 };
 
 fn main() {
     sizes();
@@ -44,20 +40,8 @@ fn sizes() {
     let shapes = [
         ("fixed", FIXED),
         ("log-normal", LOG_NORMAL),
-        (
-            "normal",
-            SizeShape::Normal {
-                mean_bytes: 2_000.0,
-                rms_bytes: 600.0,
-            },
-        ),
-        (
-            "minimum-peaked",
-            SizeShape::MinimumPeaked {
-                mean_bytes: 2_000.0,
-                at_minimum: 0.6,
-            },
-        ),
+        ("normal", SizeShape::Normal { mean_bytes: 2_000.0, rms_bytes: 600.0 }),
+        ("minimum-peaked", SizeShape::MinimumPeaked { mean_bytes: 2_000.0, at_minimum: 0.6 }),
     ];
     for (name, shape) in shapes {
         let model = SizeModel::new(&size_config(shape)).expect("the shapes above are right");
@@ -72,10 +56,7 @@ fn sizes() {
 
 /// The cost of making and checking the pattern, in a buffer that stays in the cache.
 fn contents() {
-    println!(
-        "\n{:<16} {:>10} {:>10}",
-        "pattern, bytes", "make GB/s", "check GB/s"
-    );
+    println!("\n{:<16} {:>10} {:>10}", "pattern, bytes", "make GB/s", "check GB/s");
     for length in [200, 2_000, 20_000] {
         let mut buffer = BytesMut::with_capacity(length);
         let rounds = 400_000_000 / length as u64;
@@ -93,25 +74,14 @@ fn contents() {
             }
         });
         let gigabytes = (rounds * length as u64) as f64 / 1e9;
-        println!(
-            "{length:<16} {:>10.1} {:>10.1}",
-            gigabytes / make,
-            gigabytes / check
-        );
+        println!("{length:<16} {:>10.1} {:>10.1}", gigabytes / make, gigabytes / check);
     }
 }
 
 /// Whole sources.
 fn sources() {
-    println!(
-        "\n{:<12} {:<9} {:<9} {:>14} {:>8}",
-        "size", "content", "checksum", "fragments/s", "GB/s"
-    );
-    let contents = [
-        ("pattern", Content::Pattern),
-        ("fill", Content::Fill(0x5a)),
-        ("none", Content::None),
-    ];
+    println!("\n{:<12} {:<9} {:<9} {:>14} {:>8}", "size", "content", "checksum", "fragments/s", "GB/s");
+    let contents = [("pattern", Content::Pattern), ("fill", Content::Fill(0x5a)), ("none", Content::None)];
     for (size, shape) in [("fixed", FIXED), ("log-normal", LOG_NORMAL)] {
         for (name, content) in contents {
             for checksum in [false, true] {
@@ -158,11 +128,7 @@ fn take(source: &mut EmulatedSource, living: &mut VecDeque<bytes::Bytes>) {
 }
 
 fn size_config(shape: SizeShape) -> SizeConfig {
-    SizeConfig {
-        shape,
-        min: ByteCount(0),
-        max: ByteCount::kib(64),
-    }
+    SizeConfig { shape, min: ByteCount(0), max: ByteCount::kib(64) }
 }
 
 fn median_seconds(mut run: impl FnMut()) -> f64 {

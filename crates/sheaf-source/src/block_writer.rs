@@ -19,10 +19,7 @@ impl BlockWriter {
     /// The block that has room for `bytes` more bytes, which must not exceed the pool's block size; `None` while the
     /// pool has no free block. What is appended becomes a fragment with [`BlockWriter::cut`].
     pub(crate) fn room_for(&mut self, bytes: usize) -> Option<&mut BytesMut> {
-        debug_assert!(
-            bytes <= self.pool.block_bytes(),
-            "{bytes} bytes never fit a block"
-        );
+        debug_assert!(bytes <= self.pool.block_bytes(), "{bytes} bytes never fit a block");
         if self.block.as_ref().is_none_or(|block| block.capacity() < bytes) {
             if let Some(full) = self.block.take() {
                 self.pool.give_back(full);

@@ -105,9 +105,7 @@ fn write_block(first: u64, block: &mut [u8; BLOCK_BYTES]) -> u64 {
 /// Offset, expected and found word of the first difference of two blocks that do differ.
 #[cold]
 fn first_difference(expected: &[u8; BLOCK_BYTES], found: &[u8]) -> (usize, u64, u64) {
-    let words = expected[..found.len()]
-        .chunks(WORD_BYTES)
-        .zip(found.chunks(WORD_BYTES));
+    let words = expected[..found.len()].chunks(WORD_BYTES).zip(found.chunks(WORD_BYTES));
     let (index, (expected, found)) = words
         .enumerate()
         .find(|(_, (expected, found))| expected != found)

@@ -132,10 +132,7 @@ impl EmulatedSource {
         let script = Script::new(config.seed, id, &config.size, &config.defects)?;
         let (block_size, max_fragment) = (config.block_size, script.max_size());
         if block_size < max_fragment {
-            return Err(EmulatorError::BlockTooSmall {
-                block_size,
-                max_fragment,
-            });
+            return Err(EmulatorError::BlockTooSmall { block_size, max_fragment });
         }
         if config.max_blocks == 0 {
             return Err(EmulatorError::NoBlocks);
@@ -170,32 +167,15 @@ impl EmulatedSource {
             }
             let Some(event) = self.next_event() else {
                 // At the end nothing is left to be later than.
-                return self
-                    .late
-                    .pop_front()
-                    .map(|late| late.turn)
-                    .ok_or(SourcePoll::Ended);
+                return self.late.pop_front().map(|late| late.turn).ok_or(SourcePoll::Ended);
             };
             let place = self.place(self.begun);
             self.begun += 1;
-            let Act::Fragment {
-                size,
-                oversize,
-                late,
-                duplicate,
-            } = self.script.act(event)
-            else {
+            let Act::Fragment { size, oversize, late, duplicate } = self.script.act(event) else {
                 self.stats.silent += 1;
                 continue;
             };
-            let turn = Turn {
-                event,
-                place,
-                size,
-                oversize,
-                late,
-                duplicate,
-            };
+            let turn = Turn { event, place, size, oversize, late, duplicate };
             if !late {
                 return Ok(turn);
             }
@@ -286,10 +266,7 @@ impl Source for EmulatedSource {
     }
 
     fn stats(&self) -> SourceStats {
-        SourceStats {
-            max_lag: self.pacer.max_lag(),
-            ..self.stats.clone()
-        }
+        SourceStats { max_lag: self.pacer.max_lag(), ..self.stats.clone() }
     }
 }
 

@@ -19,16 +19,8 @@ pub(crate) fn exp2(y: f64) -> f64 {
 
 /// The first terms of the exponential series, highest power first; the rest is at most ln(2)/2, so that the term left
 /// out is below `0.3466^8 / 8!` = 5e-9.
-const TAYLOR: [f64; 8] = [
-    1.0 / 5_040.0,
-    1.0 / 720.0,
-    1.0 / 120.0,
-    1.0 / 24.0,
-    1.0 / 6.0,
-    1.0 / 2.0,
-    1.0,
-    1.0,
-];
+const TAYLOR: [f64; 8] =
+    [1.0 / 5_040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 1.0 / 2.0, 1.0, 1.0];
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,8 @@
 //! | [`size_model`] | how large the fragments are: fixed, log-normal, near-normal, minimum-peaked |
 //! | [`content`] | what is in them, and the proof that it arrived |
 //! | [`pacing`] | when they may go |
+//! | [`stream_set`] | a directory of fragment streams, as one recording |
+//! | [`replay`] | a source that plays one of them |
 //! | [`random`] | random numbers that are a pure function of seed, source and event |
 //!
 //! A source is polled by the thread of its readout unit. It never blocks and reads no clock: it is told the time, and
@@ -25,10 +27,14 @@ mod exp2;
 mod normal;
 pub mod pacing;
 pub mod random;
+pub mod replay;
 pub mod script;
 pub mod size_model;
+pub mod stream_set;
 
 pub use emulator::{EmulatedSource, EmulatorConfig};
+pub use replay::{ReplayConfig, ReplaySource};
+pub use stream_set::{StreamSet, open_directory};
 
 use bytes::Bytes;
 use sheaf_wire::{ByteCount, Fragment, Nanos, SourceId, Timestamp};
@@ -80,4 +86,14 @@ pub struct SourceStats {
     pub late: u64,
     /// Emulated: fragments larger than the size model allows.
     pub oversize: u64,
+    /// Replayed: records left out by the rate division.
+    pub divided: u64,
+    /// Replayed: places where a record's header was damaged. Each costs at least one fragment.
+    pub corrupt_headers: u64,
+    /// Replayed: records that were left out because their payload was damaged.
+    pub corrupt_payloads: u64,
+    /// Replayed: errors of the operating system. The source ends at the first.
+    pub read_errors: u64,
+    /// Replayed: the last damage or error, with file and offset.
+    pub last_error: Option<String>,
 }

@@ -134,10 +134,7 @@ mod tests {
             (0.001, -3.090_232_306_167_813_5),
             (1e-20, -9.262_340_089_798_408),
         ] {
-            assert!(
-                (quantile(probability) - z).abs() <= 1e-14 * z.abs(),
-                "{probability}"
-            );
+            assert!((quantile(probability) - z).abs() <= 1e-14 * z.abs(), "{probability}");
         }
     }
 

@@ -88,22 +88,16 @@ impl Pacer {
     pub fn new(pace: &Pace) -> Result<Self, PaceError> {
         let clock = match pace.schedule {
             Schedule::FullSpeed => Clock::FullSpeed,
-            Schedule::FixedRate { events_per_second } if is_positive(events_per_second) => Clock::PerEvent {
-                period_ns: 1e9 / events_per_second,
-            },
+            Schedule::FixedRate { events_per_second } if is_positive(events_per_second) => {
+                Clock::PerEvent { period_ns: 1e9 / events_per_second }
+            }
             Schedule::FixedRate { events_per_second } => {
                 return Err(PaceError::BadRate { events_per_second });
             }
             Schedule::Recorded { speed } if is_positive(speed) => Clock::Recorded { stretch: 1.0 / speed },
             Schedule::Recorded { speed } => return Err(PaceError::BadSpeed { speed }),
         };
-        Ok(Self {
-            clock,
-            pause: pace.pause,
-            start: None,
-            not_before: Timestamp::ZERO,
-            max_lag: Nanos::ZERO,
-        })
+        Ok(Self { clock, pause: pace.pause, start: None, not_before: Timestamp::ZERO, max_lag: Nanos::ZERO })
     }
 
     /// Whether the fragment at `place` may go now.

@@ -40,9 +40,7 @@ impl Draws {
         // purposes share nothing.
         let seeded = mix(seed.wrapping_add(GOLDEN));
         let sourced = mix(seeded ^ (source.0 as u64).wrapping_add(GOLDEN));
-        Self {
-            key: mix(sourced ^ purpose as u64),
-        }
+        Self { key: mix(sourced ^ purpose as u64) }
     }
 
     /// The draw at `event`: 64 random bits.
@@ -108,10 +106,7 @@ pub(crate) const fn mix(value: u64) -> u64 {
 }
 
 /// The middle of one of 2^52 equal intervals of (0, 1), which the top bits choose: never 0, never 1.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "52 bits and a half fit a double exactly"
-)]
+#[expect(clippy::cast_precision_loss, reason = "52 bits and a half fit a double exactly")]
 const fn to_uniform(bits: u64) -> f64 {
     const STEP: f64 = 1.0 / 4_503_599_627_370_496.0;
     ((bits >> 12) as f64 + 0.5) * STEP
@@ -124,11 +119,7 @@ mod tests {
     #[test]
     fn the_mixing_function_is_that_of_splitmix64() {
         // The first outputs of the reference implementation for the seed 1234567.
-        let outputs = [
-            6_457_827_717_110_365_317,
-            3_203_168_211_198_807_973,
-            9_817_491_932_198_370_423_u64,
-        ];
+        let outputs = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423_u64];
         for (index, output) in outputs.into_iter().enumerate() {
             let state = GOLDEN.wrapping_mul(index as u64 + 1).wrapping_add(1_234_567);
             assert_eq!(mix(state), output);
@@ -154,9 +145,8 @@ mod tests {
             Draws::new(0, SourceId(2), Purpose::Size),
         ];
         let correlation = |other: &dyn Fn(u64) -> f64| {
-            let sum: f64 = (0..EVENTS)
-                .map(|event| (base.uniform(EventId(event)) - 0.5) * (other(event) - 0.5))
-                .sum();
+            let sum: f64 =
+                (0..EVENTS).map(|event| (base.uniform(EventId(event)) - 0.5) * (other(event) - 0.5)).sum();
             sum * 12.0 / EVENTS as f64
         };
         // The correlation of independent draws has a standard deviation of 1/sqrt(20,000) = 0.007.
@@ -179,10 +169,7 @@ mod tests {
                 .count() as f64;
             let expected = probability * f64::from(EVENTS);
             let deviation = (expected * (1.0 - probability)).sqrt();
-            assert!(
-                (happened - expected).abs() <= 5.0 * deviation,
-                "{probability}: {happened}"
-            );
+            assert!((happened - expected).abs() <= 5.0 * deviation, "{probability}: {happened}");
         }
         assert_eq!(Chance::new(-0.1), None);
         assert_eq!(Chance::new(1.1), None);

@@ -119,10 +119,7 @@ impl Script {
             oversize_size: defects.oversize_size,
         };
         if script.oversize.chance.is_possible() && defects.oversize_size <= size.max {
-            return Err(ScriptError::NotOversize {
-                oversize_size: defects.oversize_size,
-                max: size.max,
-            });
+            return Err(ScriptError::NotOversize { oversize_size: defects.oversize_size, max: size.max });
         }
         Ok(script)
     }
@@ -135,11 +132,7 @@ impl Script {
         }
         let oversize = self.oversize.happens(event);
         Act::Fragment {
-            size: if oversize {
-                self.oversize_size
-            } else {
-                self.sizes.size(&self.size_draws, event)
-            },
+            size: if oversize { self.oversize_size } else { self.sizes.size(&self.size_draws, event) },
             oversize,
             late: self.late.happens(event),
             duplicate: self.duplicate.happens(event),
@@ -149,11 +142,7 @@ impl Script {
     /// The largest fragment that the source can have.
     #[must_use]
     pub fn max_size(&self) -> ByteCount {
-        if self.oversize.chance.is_possible() {
-            self.oversize_size
-        } else {
-            self.sizes.max()
-        }
+        if self.oversize.chance.is_possible() { self.oversize_size } else { self.sizes.max() }
     }
 
     /// The sizes of its regular fragments.

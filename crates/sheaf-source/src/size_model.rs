@@ -171,21 +171,14 @@ impl SizeModel {
             }
         };
         let form = match shape {
-            SizeShape::Fixed { size } => Form::Fixed {
-                size: mean_in_bounds(to_f64(size))?,
-            },
-            SizeShape::LogNormal {
-                mean_bytes,
-                rms_bytes,
-            } => log_normal(mean_in_bounds(mean_bytes)?, checked_rms(rms_bytes)?)?,
-            SizeShape::Normal {
-                mean_bytes,
-                rms_bytes,
-            } => normal_above(lower, mean_in_bounds(mean_bytes)?, checked_rms(rms_bytes)?),
-            SizeShape::MinimumPeaked {
-                mean_bytes,
-                at_minimum,
-            } => {
+            SizeShape::Fixed { size } => Form::Fixed { size: mean_in_bounds(to_f64(size))? },
+            SizeShape::LogNormal { mean_bytes, rms_bytes } => {
+                log_normal(mean_in_bounds(mean_bytes)?, checked_rms(rms_bytes)?)?
+            }
+            SizeShape::Normal { mean_bytes, rms_bytes } => {
+                normal_above(lower, mean_in_bounds(mean_bytes)?, checked_rms(rms_bytes)?)
+            }
+            SizeShape::MinimumPeaked { mean_bytes, at_minimum } => {
                 if !(0.0..1.0).contains(&at_minimum) {
                     return Err(SizeModelError::BadShare { at_minimum });
                 }
@@ -193,11 +186,7 @@ impl SizeModel {
                 Form::MinimumPeaked { at_minimum, tail }
             }
         };
-        Ok(Self {
-            form,
-            min: lower,
-            max: upper,
-        })
+        Ok(Self { form, min: lower, max: upper })
     }
 
     /// The size of the fragment that the source of `draws` has of `event`.
@@ -224,11 +213,7 @@ impl SizeModel {
             }
             Form::MinimumPeaked { at_minimum, tail } => {
                 let left = (1.0 - probability) / (1.0 - at_minimum);
-                if left >= 1.0 {
-                    self.min
-                } else {
-                    self.min - tail * libm::log(left)
-                }
+                if left >= 1.0 { self.min } else { self.min - tail * libm::log(left) }
             }
         };
         to_bytes(size.max(self.min).min(self.max))
@@ -281,10 +266,7 @@ fn checked_rms(rms_bytes: f64) -> Result<f64, SizeModelError> {
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "sizes are bounded by MAX_SIZE, far below 2^53"
-)]
+#[expect(clippy::cast_precision_loss, reason = "sizes are bounded by MAX_SIZE, far below 2^53")]
 fn to_f64(size: ByteCount) -> f64 {
     size.0 as f64
 }

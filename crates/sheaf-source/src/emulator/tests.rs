@@ -14,10 +14,7 @@ fn config() -> EmulatorConfig {
         first_event: EventId(0),
         events: Some(EVENTS),
         size: SizeConfig {
-            shape: SizeShape::LogNormal {
-                mean_bytes: 200.0,
-                rms_bytes: 200.0,
-            },
+            shape: SizeShape::LogNormal { mean_bytes: 200.0, rms_bytes: 200.0 },
             min: ByteCount(0),
             max: ByteCount(4_000),
         },
@@ -71,10 +68,7 @@ fn ids(fragments: &[Fragment<()>]) -> Vec<u64> {
 
 #[test]
 fn a_source_without_defects_hands_out_every_event_once_in_order() {
-    let config = EmulatorConfig {
-        first_event: EventId(1_000),
-        ..config()
-    };
+    let config = EmulatorConfig { first_event: EventId(1_000), ..config() };
     let mut source = source(&config);
     let fragments = drain(&mut source);
     assert!(ids(&fragments).into_iter().eq(1_000..1_000 + EVENTS));
@@ -110,11 +104,7 @@ fn content_is_as_configured() {
 
 #[test]
 fn the_last_event_id_of_all_is_handed_out_and_then_the_source_ends() {
-    let config = EmulatorConfig {
-        first_event: EventId(u64::MAX - 2),
-        events: None,
-        ..config()
-    };
+    let config = EmulatorConfig { first_event: EventId(u64::MAX - 2), events: None, ..config() };
     let fragments = drain(&mut source(&config));
     assert_eq!(ids(&fragments), [u64::MAX - 2, u64::MAX - 1, u64::MAX]);
 }
@@ -123,10 +113,7 @@ fn the_last_event_id_of_all_is_handed_out_and_then_the_source_ends() {
 fn a_stopped_source_hands_out_nothing_more() {
     let config = EmulatorConfig {
         events: None,
-        defects: Defects {
-            duplicate: 1.0,
-            ..Defects::default()
-        },
+        defects: Defects { duplicate: 1.0, ..Defects::default() },
         ..config()
     };
     let mut source = source(&config);
@@ -138,14 +125,8 @@ fn a_stopped_source_hands_out_nothing_more() {
 
 #[test]
 fn a_source_that_is_always_silent_does_not_hold_its_thread() {
-    let config = EmulatorConfig {
-        events: None,
-        defects: Defects {
-            silent: 1.0,
-            ..Defects::default()
-        },
-        ..config()
-    };
+    let config =
+        EmulatorConfig { events: None, defects: Defects { silent: 1.0, ..Defects::default() }, ..config() };
     let mut source = source(&config);
     assert_eq!(source.poll(Timestamp(5)), SourcePoll::NotBefore(Timestamp(5)));
     source.stop();
@@ -160,31 +141,16 @@ fn times_are_those_of_the_clock_or_of_the_event() {
     };
     assert_eq!(fragment.time, Timestamp(123));
 
-    let time = EmulatedTime::PerEvent {
-        origin: Timestamp(1_000),
-        period: Nanos(25),
-    };
+    let time = EmulatedTime::PerEvent { origin: Timestamp(1_000), period: Nanos(25) };
     let fragments = drain(&mut source(&EmulatorConfig { time, ..config() }));
-    assert!(
-        fragments
-            .iter()
-            .all(|fragment| fragment.time.0 == 1_000 + 25 * fragment.event.0)
-    );
+    assert!(fragments.iter().all(|fragment| fragment.time.0 == 1_000 + 25 * fragment.event.0));
 }
 
 #[test]
 fn sources_at_a_rate_stay_in_step_whatever_each_is_silent_about() {
     let config = EmulatorConfig {
-        pace: Pace {
-            schedule: Schedule::FixedRate {
-                events_per_second: 1e6,
-            },
-            pause: Nanos::ZERO,
-        },
-        defects: Defects {
-            silent: 0.5,
-            ..Defects::default()
-        },
+        pace: Pace { schedule: Schedule::FixedRate { events_per_second: 1e6 }, pause: Nanos::ZERO },
+        defects: Defects { silent: 0.5, ..Defects::default() },
         ..config()
     };
     for id in 0..3 {
@@ -207,25 +173,13 @@ fn sources_at_a_rate_stay_in_step_whatever_each_is_silent_about() {
 #[test]
 fn configurations_that_cannot_work_are_refused() {
     let refuse = |config: EmulatorConfig| EmulatedSource::new(SOURCE, &config).unwrap_err().to_string();
-    let small = EmulatorConfig {
-        block_size: ByteCount(3_999),
-        ..config()
-    };
-    assert_eq!(
-        refuse(small),
-        "blocks of 3999 B cannot hold the largest fragment, 4000 B"
-    );
-    let none = EmulatorConfig {
-        max_blocks: 0,
-        ..config()
-    };
+    let small = EmulatorConfig { block_size: ByteCount(3_999), ..config() };
+    assert_eq!(refuse(small), "blocks of 3999 B cannot hold the largest fragment, 4000 B");
+    let none = EmulatorConfig { max_blocks: 0, ..config() };
     assert!(refuse(none).contains("at least 1 block"));
     let mut unlikely = config();
     unlikely.defects.late = 1.5;
-    assert_eq!(
-        refuse(unlikely),
-        "probability 1.5 of a source's being late must be from 0 to 1"
-    );
+    assert_eq!(refuse(unlikely), "probability 1.5 of a source's being late must be from 0 to 1");
     let mut regular = config();
     regular.defects.oversize = 0.1;
     regular.defects.oversize_size = ByteCount(4_000);

@@ -11,10 +11,7 @@ fn departures(pacer: &mut Pacer, places: &[Place], held: &[u64]) -> Vec<Timestam
     for (place, held) in places.iter().zip(held.iter().chain(std::iter::repeat(&0))) {
         if let Err(ready) = pacer.admit(now, *place) {
             assert!(ready > now);
-            assert!(
-                pacer.admit(Timestamp(ready.0 - 1), *place).is_err(),
-                "not a nanosecond earlier"
-            );
+            assert!(pacer.admit(Timestamp(ready.0 - 1), *place).is_err(), "not a nanosecond earlier");
             now = ready;
         }
         now += Nanos(*held);
@@ -26,10 +23,7 @@ fn departures(pacer: &mut Pacer, places: &[Place], held: &[u64]) -> Vec<Timestam
 }
 
 fn places(positions: impl IntoIterator<Item = u64>) -> Vec<Place> {
-    let place = |position| Place {
-        position,
-        elapsed: Nanos(position * 700),
-    };
+    let place = |position| Place { position, elapsed: Nanos(position * 700) };
     positions.into_iter().map(place).collect()
 }
 
@@ -87,12 +81,7 @@ proptest! {
 
 #[test]
 fn an_event_out_of_order_is_due_when_it_was_and_goes_at_once() {
-    let mut pacer = pacer(
-        Schedule::FixedRate {
-            events_per_second: 1e6,
-        },
-        Nanos::ZERO,
-    );
+    let mut pacer = pacer(Schedule::FixedRate { events_per_second: 1e6 }, Nanos::ZERO);
     let times = departures(&mut pacer, &places([0, 5, 3, 6]), &[]);
     let after: Vec<u64> = times.iter().map(|time| time.since(START).0).collect();
     assert_eq!(after, [0, 5_000, 5_000, 6_000]);
@@ -118,17 +107,10 @@ fn full_speed_does_not_depend_on_the_clock() {
 #[test]
 fn rates_and_speeds_that_are_no_positive_numbers_are_refused() {
     for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        for schedule in [
-            Schedule::FixedRate {
-                events_per_second: value,
-            },
-            Schedule::Recorded { speed: value },
-        ] {
-            let error = Pacer::new(&Pace {
-                schedule,
-                pause: Nanos::ZERO,
-            })
-            .unwrap_err();
+        for schedule in
+            [Schedule::FixedRate { events_per_second: value }, Schedule::Recorded { speed: value }]
+        {
+            let error = Pacer::new(&Pace { schedule, pause: Nanos::ZERO }).unwrap_err();
             assert!(error.to_string().contains("above 0"), "{error}");
         }
     }

@@ -26,10 +26,7 @@ pub(super) fn of(model: &SizeModel) -> Moments {
             (min + excess, min * min + 2.0 * min * excess + excess_square)
         }
     };
-    Moments {
-        mean_bytes: mean,
-        rms_bytes: libm::sqrt((mean_square - mean * mean).max(0.0)),
-    }
+    Moments { mean_bytes: mean, rms_bytes: libm::sqrt((mean_square - mean * mean).max(0.0)) }
 }
 
 /// Mean and mean square of a log-normal number that is moved to `min` where it is below and to `max` where above.
@@ -45,10 +42,7 @@ fn log_normal(mu: f64, sigma: f64, min: f64, max: f64) -> (f64, f64) {
         let whole = libm::exp(power * mu + power * power * sigma * sigma / 2.0);
         whole * (below(high - power * sigma) - below(low - power * sigma))
     };
-    (
-        min * at_min + within(1.0) + max * at_max,
-        min * min * at_min + within(2.0) + max * max * at_max,
-    )
+    (min * at_min + within(1.0) + max * at_max, min * min * at_min + within(2.0) + max * max * at_max)
 }
 
 /// Mean and mean square of a normal number that is redrawn where it is below `min` and moved to `max` where above.
@@ -71,8 +65,5 @@ fn exponential(tail: f64, limit: f64) -> (f64, f64) {
         return (0.0, 0.0);
     }
     let beyond = libm::exp(-limit / tail);
-    (
-        tail * (1.0 - beyond),
-        2.0 * tail * (tail * (1.0 - beyond) - limit * beyond),
-    )
+    (tail * (1.0 - beyond), 2.0 * tail * (tail * (1.0 - beyond) - limit * beyond))
 }

@@ -13,27 +13,12 @@ fn configs() -> impl Strategy<Value = SizeConfig> {
             let mean = min + above;
             let mean_bytes = mean as f64;
             let shape = match kind {
-                0 => SizeShape::Fixed {
-                    size: ByteCount(mean),
-                },
-                1 => SizeShape::LogNormal {
-                    mean_bytes,
-                    rms_bytes: spread * mean_bytes,
-                },
-                2 => SizeShape::Normal {
-                    mean_bytes,
-                    rms_bytes: spread * mean_bytes,
-                },
-                _ => SizeShape::MinimumPeaked {
-                    mean_bytes,
-                    at_minimum: share,
-                },
+                0 => SizeShape::Fixed { size: ByteCount(mean) },
+                1 => SizeShape::LogNormal { mean_bytes, rms_bytes: spread * mean_bytes },
+                2 => SizeShape::Normal { mean_bytes, rms_bytes: spread * mean_bytes },
+                _ => SizeShape::MinimumPeaked { mean_bytes, at_minimum: share },
             };
-            SizeConfig {
-                shape,
-                min: ByteCount(min),
-                max: ByteCount(mean + beyond),
-            }
+            SizeConfig { shape, min: ByteCount(min), max: ByteCount(mean + beyond) }
         },
     )
 }
@@ -107,133 +92,46 @@ proptest! {
 #[test]
 fn without_bounds_the_moments_are_the_configured_ones() {
     for rms_bytes in [200.0, 2_000.0, 3_000.0] {
-        let moments = model(
-            SizeShape::LogNormal {
-                mean_bytes: 2_000.0,
-                rms_bytes,
-            },
-            0,
-        )
-        .moments();
+        let moments = model(SizeShape::LogNormal { mean_bytes: 2_000.0, rms_bytes }, 0).moments();
         assert!((moments.mean_bytes - 2_000.0).abs() < 0.1, "{moments:?}");
         assert!((moments.rms_bytes - rms_bytes).abs() < 1.0, "{moments:?}");
     }
-    let moments = model(
-        SizeShape::Normal {
-            mean_bytes: 2_000.0,
-            rms_bytes: 400.0,
-        },
-        0,
-    )
-    .moments();
+    let moments = model(SizeShape::Normal { mean_bytes: 2_000.0, rms_bytes: 400.0 }, 0).moments();
     assert!((moments.mean_bytes - 2_000.0).abs() < 0.01 && (moments.rms_bytes - 400.0).abs() < 0.01);
-    let moments = model(
-        SizeShape::MinimumPeaked {
-            mean_bytes: 200.0,
-            at_minimum: 0.6,
-        },
-        56,
-    )
-    .moments();
+    let moments = model(SizeShape::MinimumPeaked { mean_bytes: 200.0, at_minimum: 0.6 }, 56).moments();
     assert!((moments.mean_bytes - 200.0).abs() < 1e-6, "{moments:?}");
 }
 
 #[test]
 fn a_cut_normal_has_nothing_piled_up_at_its_minimum() {
-    let model = model(
-        SizeShape::Normal {
-            mean_bytes: 1_000.0,
-            rms_bytes: 1_000.0,
-        },
-        500,
-    );
+    let model = model(SizeShape::Normal { mean_bytes: 1_000.0, rms_bytes: 1_000.0 }, 500);
     let draws = Draws::new(1, SourceId(1), Purpose::Size);
-    let at_minimum = (0..DRAWS)
-        .filter(|event| model.size(&draws, EventId(*event)) == ByteCount(500))
-        .count();
+    let at_minimum = (0..DRAWS).filter(|event| model.size(&draws, EventId(*event)) == ByteCount(500)).count();
     // Moved to the minimum, the 31 % below it would all be here.
     assert!(at_minimum < 200, "{at_minimum}");
 }
 
 #[test]
 fn a_peaked_model_is_at_its_minimum_as_often_as_it_says() {
-    let model = model(
-        SizeShape::MinimumPeaked {
-            mean_bytes: 5_000.0,
-            at_minimum: 0.6,
-        },
-        56,
-    );
+    let model = model(SizeShape::MinimumPeaked { mean_bytes: 5_000.0, at_minimum: 0.6 }, 56);
     let draws = Draws::new(1, SourceId(1), Purpose::Size);
-    let at_minimum = (0..DRAWS)
-        .filter(|event| model.size(&draws, EventId(*event)) == ByteCount(56))
-        .count() as f64;
+    let at_minimum =
+        (0..DRAWS).filter(|event| model.size(&draws, EventId(*event)) == ByteCount(56)).count() as f64;
     let share = at_minimum / DRAWS as f64;
-    assert!(
-        (share - 0.6).abs() < 5.0 * (0.24 / DRAWS as f64).sqrt(),
-        "{share}"
-    );
+    assert!((share - 0.6).abs() < 5.0 * (0.24 / DRAWS as f64).sqrt(), "{share}");
 }
 
 /// The table of `docs/concepts/sources.md`: run with `--nocapture` to print it anew.
 #[test]
 fn the_table_in_the_documentation_is_what_is_measured() {
     let shapes = [
-        (
-            "fixed",
-            SizeShape::Fixed {
-                size: ByteCount(2_000),
-            },
-            0,
-        ),
-        (
-            "log-normal",
-            SizeShape::LogNormal {
-                mean_bytes: 2_000.0,
-                rms_bytes: 2_000.0,
-            },
-            0,
-        ),
-        (
-            "log-normal",
-            SizeShape::LogNormal {
-                mean_bytes: 2_000.0,
-                rms_bytes: 500.0,
-            },
-            0,
-        ),
-        (
-            "normal",
-            SizeShape::Normal {
-                mean_bytes: 2_000.0,
-                rms_bytes: 400.0,
-            },
-            0,
-        ),
-        (
-            "normal",
-            SizeShape::Normal {
-                mean_bytes: 2_000.0,
-                rms_bytes: 800.0,
-            },
-            0,
-        ),
-        (
-            "normal",
-            SizeShape::Normal {
-                mean_bytes: 2_000.0,
-                rms_bytes: 800.0,
-            },
-            1_000,
-        ),
-        (
-            "minimum-peaked",
-            SizeShape::MinimumPeaked {
-                mean_bytes: 200.0,
-                at_minimum: 0.6,
-            },
-            56,
-        ),
+        ("fixed", SizeShape::Fixed { size: ByteCount(2_000) }, 0),
+        ("log-normal", SizeShape::LogNormal { mean_bytes: 2_000.0, rms_bytes: 2_000.0 }, 0),
+        ("log-normal", SizeShape::LogNormal { mean_bytes: 2_000.0, rms_bytes: 500.0 }, 0),
+        ("normal", SizeShape::Normal { mean_bytes: 2_000.0, rms_bytes: 400.0 }, 0),
+        ("normal", SizeShape::Normal { mean_bytes: 2_000.0, rms_bytes: 800.0 }, 0),
+        ("normal", SizeShape::Normal { mean_bytes: 2_000.0, rms_bytes: 800.0 }, 1_000),
+        ("minimum-peaked", SizeShape::MinimumPeaked { mean_bytes: 200.0, at_minimum: 0.6 }, 56),
     ];
     let rows: Vec<String> = shapes
         .iter()
@@ -260,72 +158,35 @@ fn the_table_in_the_documentation_is_what_is_measured() {
 #[test]
 fn contradictions_are_refused_with_their_reason() {
     let refuse = |shape, min, max| {
-        let config = SizeConfig {
-            shape,
-            min: ByteCount(min),
-            max: ByteCount(max),
-        };
+        let config = SizeConfig { shape, min: ByteCount(min), max: ByteCount(max) };
         SizeModel::new(&config).unwrap_err().to_string()
     };
     let fixed = SizeShape::Fixed { size: ByteCount(10) };
-    assert_eq!(
-        refuse(fixed, 5, 4),
-        "smallest fragment size 5 B is above the largest, 4 B"
-    );
-    assert_eq!(
-        refuse(fixed, 0, 9),
-        "fragment size 10 B is outside the bounds 0 B to 9 B"
-    );
+    assert_eq!(refuse(fixed, 5, 4), "smallest fragment size 5 B is above the largest, 4 B");
+    assert_eq!(refuse(fixed, 0, 9), "fragment size 10 B is outside the bounds 0 B to 9 B");
     assert!(refuse(fixed, 0, u64::MAX).contains("above the limit"));
-    let zero = SizeShape::LogNormal {
-        mean_bytes: 0.0,
-        rms_bytes: 1.0,
-    };
+    let zero = SizeShape::LogNormal { mean_bytes: 0.0, rms_bytes: 1.0 };
     assert!(refuse(zero, 0, 9).contains("mean above 0"));
-    let nan = SizeShape::LogNormal {
-        mean_bytes: f64::NAN,
-        rms_bytes: 1.0,
-    };
+    let nan = SizeShape::LogNormal { mean_bytes: f64::NAN, rms_bytes: 1.0 };
     assert!(refuse(nan, 0, 9).contains("outside the bounds"));
-    let negative = SizeShape::Normal {
-        mean_bytes: 5.0,
-        rms_bytes: -1.0,
-    };
+    let negative = SizeShape::Normal { mean_bytes: 5.0, rms_bytes: -1.0 };
     assert!(refuse(negative, 0, 9).contains("-1 B"));
-    let share = SizeShape::MinimumPeaked {
-        mean_bytes: 5.0,
-        at_minimum: 1.0,
-    };
+    let share = SizeShape::MinimumPeaked { mean_bytes: 5.0, at_minimum: 1.0 };
     assert!(refuse(share, 0, 9).contains("below 1"));
 }
 
 /// A model with a lower bound and an upper one that is out of the way.
 fn model(shape: SizeShape, min: u64) -> SizeModel {
-    SizeModel::new(&SizeConfig {
-        shape,
-        min: ByteCount(min),
-        max: ByteCount::mib(1),
-    })
-    .unwrap()
+    SizeModel::new(&SizeConfig { shape, min: ByteCount(min), max: ByteCount::mib(1) }).unwrap()
 }
 
 fn describe(shape: &SizeShape) -> String {
     match shape {
         SizeShape::Fixed { size } => format!("size {}", size.0),
-        SizeShape::LogNormal {
-            mean_bytes,
-            rms_bytes,
-        }
-        | SizeShape::Normal {
-            mean_bytes,
-            rms_bytes,
-        } => {
+        SizeShape::LogNormal { mean_bytes, rms_bytes } | SizeShape::Normal { mean_bytes, rms_bytes } => {
             format!("mean {mean_bytes}, rms {rms_bytes}")
         }
-        SizeShape::MinimumPeaked {
-            mean_bytes,
-            at_minimum,
-        } => {
+        SizeShape::MinimumPeaked { mean_bytes, at_minimum } => {
             format!("mean {mean_bytes}, at minimum {at_minimum}")
         }
     }
@@ -343,18 +204,12 @@ struct Measured {
 impl Measured {
     fn of(model: &SizeModel, seed: u64, source: u32) -> Self {
         let draws = Draws::new(seed, SourceId(source), Purpose::Size);
-        let sizes: Vec<f64> = (0..DRAWS)
-            .map(|event| model.size(&draws, EventId(event)).0 as f64)
-            .collect();
+        let sizes: Vec<f64> = (0..DRAWS).map(|event| model.size(&draws, EventId(event)).0 as f64).collect();
         let average =
             |value: &dyn Fn(f64) -> f64| sizes.iter().map(|size| value(*size)).sum::<f64>() / DRAWS as f64;
         let mean = average(&|size| size);
         let variance = average(&|size| (size - mean).powi(2));
-        Self {
-            mean,
-            rms: variance.sqrt(),
-            fourth: average(&|size| (size - mean).powi(4)),
-        }
+        Self { mean, rms: variance.sqrt(), fourth: average(&|size| (size - mean).powi(4)) }
     }
 
     fn mean_error(&self) -> f64 {
@@ -364,10 +219,6 @@ impl Measured {
     /// From the variance of the sample variance, which is (fourth - rms^4) / n.
     fn rms_error(&self) -> f64 {
         let variance_error = ((self.fourth - self.rms.powi(4)).max(0.0) / DRAWS as f64).sqrt();
-        if self.rms > 0.0 {
-            variance_error / (2.0 * self.rms)
-        } else {
-            0.0
-        }
+        if self.rms > 0.0 { variance_error / (2.0 * self.rms) } else { 0.0 }
     }
 }

@@ -1,0 +1,311 @@
+//! A directory of fragment streams, one per source, as one recording.
+//!
+//! Opening reads every stream once, from end to end: what the sources have in common (the event ids, the times) is
+//! needed to keep them in step, and damage shows before the run and not in it. It costs the time to read the files and
+//! eight bytes of memory per event.
+
+use crate::pacing::Place;
+use crate::replay::{ReplayConfig, ReplayError, ReplaySource};
+use sheaf_store::fragment_stream::{
+    EXTENSION, Ending, StreamCounts, StreamHeader, StreamOpenError, StreamReadError, StreamReader,
+};
+use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, Timestamp};
+use std::fs::File;
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a directory cannot be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenDirectoryError {
+    /// The operating system refused.
+    #[error("cannot list {path}: {error}")]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// There is nothing to replay.
+    #[error("{path} has no fragment streams (files named *.{EXTENSION})")]
+    NoStreams {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A stream cannot be opened.
+    #[error(transparent)]
+    Open(#[from] StreamOpenError),
+    /// A stream cannot be read. Damage is no reason: it is counted in [`StreamInfo::counts`].
+    #[error(transparent)]
+    Read(#[from] StreamReadError),
+    /// Two streams are from one source.
+    #[error("{first} and {second} are both from source {source_id}; a directory has one stream per source")]
+    DuplicateSource {
+        /// The source of both.
+        source_id: SourceId,
+        /// One stream.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// The streams are of different runs.
+    #[error("{path} is of run {run}, {first} of run {first_run}; a directory has streams of one run")]
+    DifferentRuns {
+        /// The first stream, by source id, of another run than `first`.
+        path: PathBuf,
+        /// Its run.
+        run: RunNumber,
+        /// The stream with the lowest source id.
+        first: PathBuf,
+        /// Its run.
+        first_run: RunNumber,
+    },
+    /// A stream says only when, not of which event its fragments are.
+    #[error(
+        "{path} has times but no event ids, and building by time is not supported yet; \
+         give its fragments event ids when importing them"
+    )]
+    NoEventIds {
+        /// The stream.
+        path: PathBuf,
+    },
+}
+
+/// What one stream has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamInfo {
+    /// The file.
+    pub path: PathBuf,
+    /// The source that it was recorded from.
+    pub source: SourceId,
+    /// Whether its fragments have times.
+    pub has_times: bool,
+    /// Its good records, and what is damaged.
+    pub counts: StreamCounts,
+    /// How it ends; `None` only where reading stopped before.
+    pub ending: Option<Ending>,
+}
+
+/// All streams of a directory.
+#[derive(Clone, Debug)]
+pub struct StreamSet {
+    directory: PathBuf,
+    run: RunNumber,
+    streams: Vec<StreamInfo>,
+    timeline: Arc<Timeline>,
+}
+
+/// Opens all fragment streams in `directory`.
+///
+/// # Errors
+/// Where there is none, one cannot be read or has no event ids, or they do not belong together.
+pub fn open_directory(directory: &Path) -> Result<StreamSet, OpenDirectoryError> {
+    let mut files = Vec::new();
+    for path in stream_files(directory)? {
+        // Opened only for its header: a camera has more modules than a process may have files open.
+        let header = *StreamReader::open(&path)?.header();
+        files.push(StreamFile { path, header });
+    }
+    files.sort_by_key(|file| file.header.source);
+    let run = check_headers(&files, directory)?;
+    let mut timeline = Timeline::default();
+    let mut streams = Vec::with_capacity(files.len());
+    for file in &files {
+        streams.push(scan(StreamReader::open(&file.path)?, &mut timeline)?);
+    }
+    Ok(StreamSet { directory: directory.to_owned(), run, streams, timeline: Arc::new(timeline) })
+}
+
+fn stream_files(directory: &Path) -> Result<Vec<PathBuf>, OpenDirectoryError> {
+    let list = || -> io::Result<Vec<PathBuf>> {
+        let entries = std::fs::read_dir(directory)?;
+        entries.map(|entry| Ok(entry?.path())).collect()
+    };
+    let mut paths = list().map_err(|error| OpenDirectoryError::List { path: directory.to_owned(), error })?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == EXTENSION));
+    // The order of a directory is the file system's; errors are to name the same file everywhere.
+    paths.sort();
+    Ok(paths)
+}
+
+struct StreamFile {
+    path: PathBuf,
+    header: StreamHeader,
+}
+
+/// Checks that the streams, in ascending order of source id, belong together, and returns their run.
+fn check_headers(files: &[StreamFile], directory: &Path) -> Result<RunNumber, OpenDirectoryError> {
+    let Some(first) = files.first() else {
+        return Err(OpenDirectoryError::NoStreams { path: directory.to_owned() });
+    };
+    for StreamFile { path, header } in files {
+        if !header.has_events {
+            return Err(OpenDirectoryError::NoEventIds { path: path.clone() });
+        }
+        if header.run != first.header.run {
+            return Err(OpenDirectoryError::DifferentRuns {
+                path: path.clone(),
+                run: header.run,
+                first: first.path.clone(),
+                first_run: first.header.run,
+            });
+        }
+    }
+    for pair in files.windows(2) {
+        if pair[0].header.source == pair[1].header.source {
+            return Err(OpenDirectoryError::DuplicateSource {
+                source_id: pair[0].header.source,
+                first: pair[0].path.clone(),
+                second: pair[1].path.clone(),
+            });
+        }
+    }
+    Ok(first.header.run)
+}
+
+/// Reads a stream to its end and enters what it has into the timeline.
+fn scan(mut reader: StreamReader<File>, timeline: &mut Timeline) -> Result<StreamInfo, StreamReadError> {
+    let has_times = reader.header().has_times;
+    let mut ids = Vec::new();
+    for record in &mut reader {
+        match record {
+            Ok(fragment) => {
+                ids.push(fragment.event);
+                if has_times {
+                    timeline.add_time(fragment.time);
+                }
+            }
+            Err(StreamReadError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    timeline.add_ids(ids);
+    Ok(StreamInfo {
+        path: reader.path().to_owned(),
+        source: reader.header().source,
+        has_times,
+        counts: reader.counts(),
+        ending: reader.ending(),
+    })
+}
+
+impl StreamSet {
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The run that was recorded.
+    #[must_use]
+    pub fn run(&self) -> RunNumber {
+        self.run
+    }
+
+    /// The streams, in ascending order of source id.
+    #[must_use]
+    pub fn streams(&self) -> &[StreamInfo] {
+        &self.streams
+    }
+
+    /// The lowest and the highest event id of all sources; `None` where no stream has a record.
+    #[must_use]
+    pub fn event_ids(&self) -> Option<RangeInclusive<EventId>> {
+        self.timeline.event_ids()
+    }
+
+    /// How many different event ids there are.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.timeline.ids.len() as u64
+    }
+
+    /// The source that replays the stream of `source`.
+    ///
+    /// # Errors
+    /// Where there is no such stream, it cannot be opened again, or it lacks what the configuration needs.
+    pub fn source(&self, source: SourceId, config: &ReplayConfig) -> Result<ReplaySource, ReplayError> {
+        let index = self.streams.binary_search_by_key(&source, |stream| stream.source).map_err(|_| {
+            ReplayError::UnknownSource { source_id: source, directory: self.directory.clone() }
+        })?;
+        ReplaySource::open(&self.streams[index], Arc::clone(&self.timeline), config)
+    }
+}
+
+/// What all sources of a recording have in common.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    /// The event ids of all sources: ascending, each once.
+    ids: Vec<EventId>,
+    /// The earliest and the latest time of all sources.
+    times: Option<(Timestamp, Timestamp)>,
+}
+
+impl Timeline {
+    fn add_ids(&mut self, mut ids: Vec<EventId>) {
+        // Mostly the sources have the same events: where nothing is new, nothing is merged.
+        ids.retain(|id| self.ids.binary_search(id).is_err());
+        if !ids.is_empty() {
+            self.ids.append(&mut ids);
+            self.ids.sort_unstable();
+            self.ids.dedup();
+        }
+    }
+
+    fn add_time(&mut self, time: Timestamp) {
+        let (first, last) = self.times.get_or_insert((time, time));
+        *first = time.min(*first);
+        *last = time.max(*last);
+    }
+
+    fn event_ids(&self) -> Option<RangeInclusive<EventId>> {
+        Some(*self.ids.first()?..=*self.ids.last()?)
+    }
+
+    /// The position of `event` among the ids of all sources. `hint` is the position before, by which events in order
+    /// are found at once.
+    pub(crate) fn rank(&self, event: EventId, hint: usize) -> usize {
+        match [hint, hint + 1].into_iter().find(|rank| self.ids.get(*rank) == Some(&event)) {
+            Some(rank) => rank,
+            // A file that was changed since it was opened may have an id that is not here: it goes where it belongs.
+            None => self.ids.partition_point(|id| *id < event),
+        }
+    }
+
+    /// How far pass `pass`, counted from zero, is away from the recording.
+    pub(crate) fn shift(&self, pass: u64) -> Shift {
+        let id_span = self.event_ids().map_or(0, |ids| u128::from(ids.end().0 - ids.start().0) + 1);
+        let events = self.ids.len() as u64;
+        let time_span = self.times.map_or(0, |(first, last)| {
+            let span = last.since(first).0;
+            // From the last event of a pass to the first of the next it takes as long as between events on average:
+            // the rate goes on over the seam.
+            span.saturating_add(span / events.saturating_sub(1).max(1)).max(1)
+        });
+        Shift {
+            id: u64::try_from(id_span * u128::from(pass)).ok(),
+            time: Nanos(time_span.saturating_mul(pass)),
+            position: events.saturating_mul(pass),
+        }
+    }
+
+    /// The place in the run of the event at `rank`, recorded at `time`, in a pass that is shifted by `shift`.
+    pub(crate) fn place(&self, rank: usize, time: Timestamp, shift: &Shift) -> Place {
+        let first = self.times.map_or(Timestamp::ZERO, |(first, _)| first);
+        Place {
+            position: shift.position.saturating_add(rank as u64),
+            elapsed: time.since(first) + shift.time,
+        }
+    }
+}
+
+/// What is added to the numbers of a recording so that a further pass goes on where the one before ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shift {
+    /// To event ids; `None` where there are no more.
+    pub(crate) id: Option<u64>,
+    pub(crate) time: Nanos,
+    pub(crate) position: u64,
+}
