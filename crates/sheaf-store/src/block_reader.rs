@@ -35,13 +35,7 @@ impl<R: Read + Seek> BlockReader<R> {
     pub(crate) fn new(mut input: R) -> io::Result<Self> {
         let len = input.seek(SeekFrom::End(0))?;
         input.seek(SeekFrom::Start(0))?;
-        Ok(Self {
-            input,
-            len,
-            offset: 0,
-            window: Bytes::new(),
-            blocks: VecDeque::with_capacity(BLOCKS_KEPT),
-        })
+        Ok(Self { input, len, offset: 0, window: Bytes::new(), blocks: VecDeque::with_capacity(BLOCKS_KEPT) })
     }
 
     /// The file's size.
@@ -79,9 +73,7 @@ impl<R: Read + Seek> BlockReader<R> {
         block[..kept.len()].copy_from_slice(&kept);
         let mut filled = kept.len();
         drop(kept);
-        let wanted = block
-            .len()
-            .min(usize::try_from(self.remaining()).unwrap_or(usize::MAX));
+        let wanted = block.len().min(usize::try_from(self.remaining()).unwrap_or(usize::MAX));
         let mut result = Ok(());
         while filled < wanted {
             match self.input.read(&mut block[filled..wanted]) {
@@ -139,9 +131,7 @@ impl<R: Read + Seek> BlockReader<R> {
 
     /// Goes to `offset`, without I/O where that is in the window.
     pub(crate) fn seek(&mut self, offset: u64) -> io::Result<()> {
-        let ahead = offset
-            .checked_sub(self.offset)
-            .and_then(|ahead| usize::try_from(ahead).ok());
+        let ahead = offset.checked_sub(self.offset).and_then(|ahead| usize::try_from(ahead).ok());
         match ahead {
             Some(ahead) if ahead <= self.window.len() => {
                 let _ = self.window.split_to(ahead);
@@ -165,9 +155,7 @@ impl<R: Read + Seek> BlockReader<R> {
                 return Ok(false);
             }
             let window = &self.window[..self.window.len().min(usize::try_from(left).unwrap_or(usize::MAX))];
-            let found = window
-                .windows(4)
-                .position(|bytes| markers.iter().any(|marker| marker == bytes));
+            let found = window.windows(4).position(|bytes| markers.iter().any(|marker| marker == bytes));
             match found {
                 Some(ahead) => {
                     self.seek(self.offset + ahead as u64)?;

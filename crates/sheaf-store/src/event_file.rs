@@ -9,6 +9,7 @@ mod storage;
 mod writer;
 
 pub use name::FileName;
+pub(crate) use name::parse_node;
 pub use reader::{EventCounts, EventDamage, EventEnding, EventFileReader, EventOpenError, EventReadError};
 pub use sheaf_wire::event_file::{EXTENSION, FileFormatError, FileHeader};
 pub use storage::{Directory, PartFile, Storage};

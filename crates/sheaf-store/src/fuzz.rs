@@ -25,10 +25,7 @@ pub fn fuzz_stream(bytes: &[u8]) {
         while let Some(item) = reader.next() {
             match item {
                 Ok(fragment) => {
-                    assert!(
-                        last_offset < Some(reader.record_offset()),
-                        "records come in order"
-                    );
+                    assert!(last_offset < Some(reader.record_offset()), "records come in order");
                     last_offset = Some(reader.record_offset());
                     assert_eq!(fragment.checksum, Some(crc32c(&fragment.payload)));
                     records += 1;
@@ -37,10 +34,7 @@ pub fn fuzz_stream(bytes: &[u8]) {
                 Err(StreamReadError::Damaged { .. }) => damages += 1,
                 Err(StreamReadError::Io { error, .. }) => panic!("memory is always readable: {error}"),
             }
-            assert!(
-                records + damages <= 2 * most_items(bytes),
-                "the reader makes headway"
-            );
+            assert!(records + damages <= 2 * most_items(bytes), "the reader makes headway");
         }
         let counts = reader.counts();
         assert_eq!((counts.records, counts.payload_bytes), (records, payload_bytes));
@@ -77,10 +71,7 @@ pub fn fuzz_event_file(bytes: &[u8]) {
             Err(EventReadError::Damaged { .. }) => damages += 1,
             Err(EventReadError::Io { error, .. }) => panic!("memory is always readable: {error}"),
         }
-        assert!(
-            events + damages <= 2 * most_items(bytes),
-            "the reader makes headway"
-        );
+        assert!(events + damages <= 2 * most_items(bytes), "the reader makes headway");
     }
     let counts = reader.counts();
     assert_eq!(counts.events, events);

@@ -21,6 +21,8 @@ pub mod event_file;
 pub mod fragment_stream;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod id_set;
+pub mod run;
 
 #[cfg(test)]
 mod testing;

@@ -16,9 +16,7 @@ pub(crate) fn event(id: u64, sizes: &[usize]) -> Event<Bytes> {
         source: SourceId(source as u32),
         time: Timestamp(1_000 * id + source as u64),
         checksum: None,
-        payload: (0..*bytes)
-            .map(|at| (at as u64 * 7 + id + source as u64) as u8)
-            .collect(),
+        payload: (0..*bytes).map(|at| (at as u64 * 7 + id + source as u64) as u8).collect(),
     });
     Event {
         id: EventId(id),
@@ -33,20 +31,9 @@ pub(crate) fn event(id: u64, sizes: &[usize]) -> Event<Bytes> {
 
 /// Four small events: with and without fragments, missing sources, and payload that looks like an event.
 pub(crate) fn small_events() -> Vec<Event<Bytes>> {
-    let missing = |source, reason| MissingSource {
-        source: SourceId(source),
-        reason,
-    };
-    let mut events = vec![
-        event(10, &[3, 0]),
-        event(11, &[]),
-        event(13, &[12]),
-        event(12, &[5, 1]),
-    ];
-    events[1].missing = vec![
-        missing(0, MissingReason::SourceSilent),
-        missing(1, MissingReason::ReadoutLost),
-    ];
+    let missing = |source, reason| MissingSource { source: SourceId(source), reason };
+    let mut events = vec![event(10, &[3, 0]), event(11, &[]), event(13, &[12]), event(12, &[5, 1])];
+    events[1].missing = vec![missing(0, MissingReason::SourceSilent), missing(1, MissingReason::ReadoutLost)];
     events[1].incomplete = true;
     events[2].fragments[0].payload = Bytes::from_static(b"EVNTEVNTINDX");
     events[3].missing = vec![missing(9, MissingReason::SourceEnded)];
@@ -73,10 +60,9 @@ fn any_event() -> impl Strategy<Value = Event<Bytes>> {
                 checksum: None,
                 payload: Bytes::from(payload),
             });
-            let missing = missing.into_iter().map(|(source, reason)| MissingSource {
-                source: SourceId(source),
-                reason,
-            });
+            let missing = missing
+                .into_iter()
+                .map(|(source, reason)| MissingSource { source: SourceId(source), reason });
             Event {
                 id: EventId(id),
                 time: Timestamp(time),
@@ -169,10 +155,7 @@ impl Storage for Disk {
             return Err(ErrorKind::AlreadyExists.into());
         }
         state.files.insert(name.to_owned(), Vec::new());
-        Ok(DiskFile {
-            disk: self.clone(),
-            name: name.to_owned(),
-        })
+        Ok(DiskFile { disk: self.clone(), name: name.to_owned() })
     }
 
     fn sync_names(&mut self) -> io::Result<()> {

@@ -64,10 +64,7 @@ fn a_marker_is_found_across_the_border_of_two_blocks() {
         assert!(!reader.find(&[*b"EVNT"], u64::MAX).unwrap());
         assert_eq!(reader.offset(), data.len() as u64);
         reader.seek(0).unwrap();
-        assert!(
-            !reader.find(&[*b"EVNT"], at as u64 + 3).unwrap(),
-            "the limit cuts the marker"
-        );
+        assert!(!reader.find(&[*b"EVNT"], at as u64 + 3).unwrap(), "the limit cuts the marker");
     }
 }
 
@@ -78,11 +75,7 @@ fn blocks_are_used_again_when_their_slices_are_gone() {
     while reader.ensure(BLOCK_BYTES as u64).unwrap() {
         addresses.insert(reader.take(BLOCK_BYTES).as_ptr() as usize);
     }
-    assert!(
-        addresses.len() <= 2,
-        "{} blocks for one reader that holds nothing",
-        addresses.len()
-    );
+    assert!(addresses.len() <= 2, "{} blocks for one reader that holds nothing", addresses.len());
 }
 
 #[test]

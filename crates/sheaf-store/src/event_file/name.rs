@@ -28,12 +28,7 @@ impl FileName {
         let node = parse_node(words.next()?)?;
         let session = u64::from_str_radix(words.next()?.strip_prefix('s')?, 16).ok()?;
         let part = words.next()?.parse().ok()?;
-        let parsed = Self {
-            run: RunNumber(run),
-            node,
-            session: SessionId(session),
-            part,
-        };
+        let parsed = Self { run: RunNumber(run), node, session: SessionId(session), part };
         // One name per file: a leading plus or other padding is another file.
         (words.next().is_none() && parsed.to_string() == name).then_some(parsed)
     }
@@ -53,11 +48,7 @@ pub(crate) fn parse_node(name: &str) -> Option<NodeId> {
 
 impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "run{:06}_{}_s{:016x}_{:04}.{EXTENSION}",
-            self.run.0, self.node, self.session.0, self.part
-        )
+        write!(f, "run{:06}_{}_s{:016x}_{:04}.{EXTENSION}", self.run.0, self.node, self.session.0, self.part)
     }
 }
 
@@ -89,10 +80,7 @@ mod tests {
     #[test]
     fn the_name_looks_as_documented() {
         let name = FileName::parse("run000001_bu0_s18c3a5d2e4f60718_0000.sheaf").unwrap();
-        assert_eq!(
-            (name.run, name.node, name.part),
-            (RunNumber(1), NodeId::builder(0), 0)
-        );
+        assert_eq!((name.run, name.node, name.part), (RunNumber(1), NodeId::builder(0), 0));
         assert_eq!(FileName::parse("run1_bu0_s18c3a5d2e4f60718_0000.sheaf"), None);
         assert_eq!(FileName::parse("source-3.sfrag"), None);
     }

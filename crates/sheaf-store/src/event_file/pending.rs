@@ -85,10 +85,7 @@ impl Pending {
                 self.pieces.push(Piece::Payload(payload));
             }
         }
-        self.units.push(Unit {
-            pieces_end: self.pieces.len(),
-            bytes,
-        });
+        self.units.push(Unit { pieces_end: self.pieces.len(), bytes });
         self.bytes += bytes;
         Ok(bytes)
     }
@@ -121,10 +118,8 @@ impl Pending {
                 // Heads of units without large payloads follow each other in the buffer and make one slice.
                 Piece::Head(range) => match &mut merged {
                     Some(open) if open.end == range.start => open.end = range.end,
-                    open => slices.extend(
-                        open.replace(range.clone())
-                            .map(|range| IoSlice::new(&self.heads[range])),
-                    ),
+                    open => slices
+                        .extend(open.replace(range.clone()).map(|range| IoSlice::new(&self.heads[range]))),
                 },
                 Piece::Payload(payload) => {
                     slices.extend(merged.take().map(|range| IoSlice::new(&self.heads[range])));
@@ -134,13 +129,7 @@ impl Pending {
         }
         slices.extend(merged.map(|range| IoSlice::new(&self.heads[range])));
         let (total, calls, error) = append_all(file, &mut slices);
-        let mut outcome = Written {
-            units: 0,
-            bytes: 0,
-            partial_bytes: 0,
-            calls,
-            error,
-        };
+        let mut outcome = Written { units: 0, bytes: 0, partial_bytes: 0, calls, error };
         for unit in &self.units[self.written..] {
             if outcome.bytes + unit.bytes > total {
                 break;

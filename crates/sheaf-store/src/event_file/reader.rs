@@ -167,10 +167,7 @@ impl EventFileReader<File> {
 }
 
 fn open(path: &Path) -> Result<File, EventOpenError> {
-    File::open(path).map_err(|error| EventOpenError::Io {
-        path: path.to_owned(),
-        error,
-    })
+    File::open(path).map_err(|error| EventOpenError::Io { path: path.to_owned(), error })
 }
 
 impl<R: Read + Seek> EventFileReader<R> {
@@ -181,10 +178,7 @@ impl<R: Read + Seek> EventFileReader<R> {
     pub fn new(input: R, path: impl Into<PathBuf>) -> Result<Self, EventOpenError> {
         match Self::new_damaged(input, path)? {
             (reader, None) => Ok(reader),
-            (reader, Some(error)) => Err(EventOpenError::Format {
-                path: reader.path,
-                error,
-            }),
+            (reader, Some(error)) => Err(EventOpenError::Format { path: reader.path, error }),
         }
     }
 
@@ -324,10 +318,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         let window = self.blocks.window();
         let bytes = if whole { &window[..bytes as usize] } else { window };
         let index = footer.parse_index(bytes).map(|entries| {
-            entries
-                .iter()
-                .map(|entry| (EventId(entry.event.get()), entry.offset.get()))
-                .collect()
+            entries.iter().map(|entry| (EventId(entry.event.get()), entry.offset.get())).collect()
         });
         self.seek(back)?;
         Ok(Some(index))
@@ -361,10 +352,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         loop {
             let directory = self.directory.as_deref().unwrap_or_default();
             let at = directory.partition_point(|(other, _)| *other < id);
-            let offset = directory
-                .get(at)
-                .filter(|(other, _)| *other == id)
-                .map(|(_, offset)| *offset);
+            let offset = directory.get(at).filter(|(other, _)| *other == id).map(|(_, offset)| *offset);
             let Some(offset) = offset else { return Ok(None) };
             self.seek(offset)?;
             match self.read().map_err(|error| self.io_error(error))? {
@@ -388,17 +376,38 @@ impl<R: Read + Seek> EventFileReader<R> {
 
     /// Ids and offsets of all events whose headers are good, ascending.
     fn scan(&mut self) -> Result<Vec<(EventId, u64)>, EventReadError> {
-        let mut found = Vec::new();
+        Ok(sorted(self.scan_places(false)?.events))
+    }
+
+    /// Where the events are, from their headers alone, in writing order; a damaged place counts as an event without
+    /// id. Reading in order goes on where it was.
+    pub(crate) fn scan_in_order(&mut self) -> Result<Scan, EventReadError> {
+        let back = self.blocks.offset();
+        let scan = self.scan_places(true)?;
+        self.seek(back)?;
+        Ok(scan)
+    }
+
+    fn scan_places(&mut self, with_damage: bool) -> Result<Scan, EventReadError> {
+        let mut scan = Scan::default();
         self.seek(self.first_event)?;
         loop {
             let offset = self.blocks.offset();
             match self.step_header().map_err(|error| self.io_error(error))? {
                 HeaderStep::Event(header) => {
-                    found.push((header.id, offset));
+                    scan.events.push((header.id, offset));
                     self.seek(offset + header.total_bytes())?;
                 }
-                HeaderStep::Damaged(_) => {}
-                HeaderStep::End => return Ok(sorted(found)),
+                HeaderStep::Damaged(_) => {
+                    scan.damaged += 1;
+                    if with_damage {
+                        scan.events.push((EventId(0), offset));
+                    }
+                }
+                HeaderStep::End => {
+                    scan.end = offset;
+                    return Ok(scan);
+                }
             }
         }
     }
@@ -423,10 +432,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         };
         self.blocks.seek(from + 1)?;
         self.seek_good_header()?;
-        Ok(HeaderStep::Damaged(EventDamage::Header {
-            error,
-            skipped: self.blocks.offset() - from,
-        }))
+        Ok(HeaderStep::Damaged(EventDamage::Header { error, skipped: self.blocks.offset() - from }))
     }
 
     /// In a file without footer the events may be followed by an index whose footer is missing or damaged.
@@ -470,10 +476,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         match header.parse_event(&entries, &mut payload) {
             Err(error) => {
                 self.leave_damaged_event()?;
-                Ok(Step::Damaged(EventDamage::Entries {
-                    event: header.id,
-                    error,
-                }))
+                Ok(Step::Damaged(EventDamage::Entries { event: header.id, error }))
             }
             Ok(event) => match self.check_payloads.then(|| damaged_payload(&event)).flatten() {
                 None => Ok(Step::Event(event)),
@@ -505,20 +508,22 @@ impl<R: Read + Seek> EventFileReader<R> {
     }
 
     fn io_error(&self, error: io::Error) -> EventReadError {
-        EventReadError::Io {
-            path: self.path.clone(),
-            offset: self.blocks.offset(),
-            error,
-        }
+        EventReadError::Io { path: self.path.clone(), offset: self.blocks.offset(), error }
     }
 
     fn damaged(&self, damage: EventDamage) -> EventReadError {
-        EventReadError::Damaged {
-            path: self.path.clone(),
-            offset: self.event_offset,
-            damage,
-        }
+        EventReadError::Damaged { path: self.path.clone(), offset: self.event_offset, damage }
     }
+}
+
+/// Where the events of a file are.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) events: Vec<(EventId, u64)>,
+    /// Where the last whole event ends.
+    pub(crate) end: u64,
+    /// Places without a good header.
+    pub(crate) damaged: u64,
 }
 
 enum HeaderStep {
@@ -545,11 +550,7 @@ fn damaged_payload(event: &Event<Bytes>) -> Option<EventDamage> {
         (declared != computed).then_some(EventDamage::Payload {
             event: event.id,
             source_id: fragment.source,
-            error: FileFormatError::WrongChecksum {
-                what: "payload",
-                declared,
-                computed,
-            },
+            error: FileFormatError::WrongChecksum { what: "payload", declared, computed },
         })
     })
 }

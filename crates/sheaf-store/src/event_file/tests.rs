@@ -177,9 +177,7 @@ proptest! {
 fn a_file_cut_anywhere_yields_exactly_the_whole_events_before() {
     let events = with_checksums(&small_events());
     let whole = write(&events, true);
-    let ends: Vec<usize> = (0..=events.len())
-        .map(|n| write(&events[..n], false).len())
-        .collect();
+    let ends: Vec<usize> = (0..=events.len()).map(|n| write(&events[..n], false).len()).collect();
     for cut in ends[0]..whole.len() {
         let expected = ends.iter().filter(|end| **end <= cut).count() - 1;
         let mut reader = open(&whole[..cut]);
@@ -187,24 +185,14 @@ fn a_file_cut_anywhere_yields_exactly_the_whole_events_before() {
         assert_eq!(read, events[..expected], "cut at {cut}");
         let offset = ends[expected] as u64;
         let partial_bytes = cut as u64 - offset;
-        assert_eq!(
-            reader.ending(),
-            Some(EventEnding::Unfinished {
-                offset,
-                partial_bytes
-            }),
-            "cut at {cut}"
-        );
+        assert_eq!(reader.ending(), Some(EventEnding::Unfinished { offset, partial_bytes }), "cut at {cut}");
         for event in &events {
             let there = events[..expected].contains(event);
             assert_eq!(reader.find(event.id).unwrap().is_some(), there, "cut at {cut}");
         }
     }
     for cut in 0..ends[0] {
-        assert!(
-            EventFileReader::new(Cursor::new(&whole[..cut]), "memory").is_err(),
-            "cut at {cut}"
-        );
+        assert!(EventFileReader::new(Cursor::new(&whole[..cut]), "memory").is_err(), "cut at {cut}");
     }
 }
 
@@ -229,10 +217,8 @@ fn a_flipped_bit_is_noticed_and_costs_at_most_its_event() {
 fn a_wrong_index_is_replaced_by_a_scan() {
     let events = with_checksums(&small_events());
     let whole = write(&events, false);
-    let lies: Vec<_> = events
-        .iter()
-        .map(|event| sheaf_wire::event_file::IndexEntryBytes::new(event.id, 64))
-        .collect();
+    let lies: Vec<_> =
+        events.iter().map(|event| sheaf_wire::event_file::IndexEntryBytes::new(event.id, 64)).collect();
     let (header, footer) = sheaf_wire::event_file::emit_index(&lies, whole.len() as u64);
     use zerocopy::IntoBytes;
     let bytes = [&whole[..], header.as_bytes(), lies.as_bytes(), footer.as_bytes()].concat();
@@ -246,18 +232,9 @@ fn a_wrong_index_is_replaced_by_a_scan() {
 #[test]
 fn files_rotate_by_size_and_by_number_and_large_events_have_their_own() {
     let events: Vec<_> = (0..10).map(|id| event(id, &[300, 0, 500])).collect();
-    let by_number = WriterOptions {
-        rotate_events: 3,
-        ..options()
-    };
-    let by_size = WriterOptions {
-        rotate_bytes: ByteCount(2 * (64 + 3 * 24 + 800) + 300),
-        ..options()
-    };
-    let too_small = WriterOptions {
-        rotate_bytes: ByteCount(1),
-        ..options()
-    };
+    let by_number = WriterOptions { rotate_events: 3, ..options() };
+    let by_size = WriterOptions { rotate_bytes: ByteCount(2 * (64 + 3 * 24 + 800) + 300), ..options() };
+    let too_small = WriterOptions { rotate_bytes: ByteCount(1), ..options() };
     for (options, files) in [(by_number, 4), (by_size, 5), (too_small, 10)] {
         let disk = Disk::new(u64::MAX);
         let mut writer = EventFileWriter::new(disk.clone(), options.clone()).unwrap();
@@ -308,19 +285,13 @@ fn a_disk_that_stays_full_gives_the_pending_events_back() {
     );
     assert_eq!(writer.discard_pending(), [EventId(2), EventId(3), EventId(4)]);
     let counts = writer.counts();
-    assert_eq!(
-        (counts.accepted_events, counts.stored_events, counts.payload_bytes),
-        (2, 2, 4000)
-    );
+    assert_eq!((counts.accepted_events, counts.stored_events, counts.payload_bytes), (2, 2, 4000));
     disk.set_capacity(u64::MAX);
     writer.write(&events[4]).unwrap();
     assert_eq!(writer.finish().unwrap().stored_events, 3);
     let stored = [events[0].clone(), events[1].clone(), events[4].clone()];
     assert_eq!(read_all(&disk), with_checksums(&stored));
-    assert!(matches!(
-        writer.write(&events[0]),
-        Err(EventWriteError::Finished { .. })
-    ));
+    assert!(matches!(writer.write(&events[0]), Err(EventWriteError::Finished { .. })));
 }
 
 #[test]
@@ -338,10 +309,7 @@ fn payload_is_not_copied_and_small_events_share_a_call() {
     let calls = writer.counts().write_calls - before;
     assert!(calls <= 3, "{calls} calls for 99 events of together 300 kB");
     let address = large.fragments[0].payload.as_ptr() as usize;
-    assert!(
-        disk.written_from(address),
-        "the payload went out from where it was"
-    );
+    assert!(disk.written_from(address), "the payload went out from where it was");
 }
 
 #[test]

@@ -195,10 +195,8 @@ impl EventFileWriter<Directory> {
     /// # Errors
     /// An [`EventWriteError`] where that is not possible.
     pub fn create(directory: &Path, options: WriterOptions) -> Result<Self, EventWriteError> {
-        let storage = Directory::new(directory).map_err(|error| EventWriteError::Directory {
-            path: directory.to_owned(),
-            error,
-        })?;
+        let storage = Directory::new(directory)
+            .map_err(|error| EventWriteError::Directory { path: directory.to_owned(), error })?;
         Self::new(storage, options)
     }
 }
@@ -232,9 +230,7 @@ impl<S: Storage> EventFileWriter<S> {
     /// An [`EventWriteError`]: this event is then not accepted, all earlier ones still are.
     pub fn write(&mut self, event: &Event<Bytes>) -> Result<(), EventWriteError> {
         if self.finished {
-            return Err(EventWriteError::Finished {
-                path: self.path.clone(),
-            });
+            return Err(EventWriteError::Finished { path: self.path.clone() });
         }
         if self.part.as_ref().is_none_or(|part| part.closed) {
             self.end_part()?;
@@ -254,15 +250,8 @@ impl<S: Storage> EventFileWriter<S> {
                 |head| emit_event(event, head).map(|bytes| payload_bytes = bytes),
                 event.fragments.iter().map(|fragment| fragment.payload.clone()),
             )
-            .map_err(|error| EventWriteError::Format {
-                path: self.path.clone(),
-                error,
-            })?;
-        self.pending_events.push(PendingEvent {
-            id: event.id,
-            bytes,
-            payload_bytes,
-        });
+            .map_err(|error| EventWriteError::Format { path: self.path.clone(), error })?;
+        self.pending_events.push(PendingEvent { id: event.id, bytes, payload_bytes });
         self.counts.accepted_events += 1;
         self.counts.payload_bytes += payload_bytes;
         Ok(())
@@ -311,11 +300,7 @@ impl<S: Storage> EventFileWriter<S> {
             }
             part.settle(written.partial_bytes, written.error)
         });
-        prepared.map_err(|error| EventWriteError::Write {
-            path: self.path.clone(),
-            offset: part.end,
-            error,
-        })
+        prepared.map_err(|error| EventWriteError::Write { path: self.path.clone(), offset: part.end, error })
     }
 
     /// Hands all accepted events to the operating system and waits until they are on the disk.
@@ -326,10 +311,7 @@ impl<S: Storage> EventFileWriter<S> {
         self.flush()?;
         if let Some(part) = &mut self.part {
             let synced = part.file.sync().and_then(|()| self.storage.sync_names());
-            synced.map_err(|error| EventWriteError::Sync {
-                path: self.path.clone(),
-                error,
-            })?;
+            synced.map_err(|error| EventWriteError::Sync { path: self.path.clone(), error })?;
             self.unsynced = false;
         }
         Ok(())
@@ -398,26 +380,13 @@ impl<S: Storage> EventFileWriter<S> {
         };
         let header = header
             .emit(&self.options.metadata)
-            .map_err(|error| EventWriteError::Format {
-                path: self.path.clone(),
-                error,
-            })?;
+            .map_err(|error| EventWriteError::Format { path: self.path.clone(), error })?;
         let file = self
             .storage
             .create(&name)
-            .map_err(|error| EventWriteError::Create {
-                path: self.path.clone(),
-                error,
-            })?;
+            .map_err(|error| EventWriteError::Create { path: self.path.clone(), error })?;
         self.counts.parts += 1;
-        self.part = Some(Part {
-            file,
-            end: 0,
-            header,
-            closed: false,
-            dirty: false,
-            index: Vec::new(),
-        });
+        self.part = Some(Part { file, end: 0, header, closed: false, dirty: false, index: Vec::new() });
         Ok(())
     }
 

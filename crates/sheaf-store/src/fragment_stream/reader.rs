@@ -178,10 +178,7 @@ impl StreamReader<File> {
 }
 
 fn open(path: &Path) -> Result<File, StreamOpenError> {
-    File::open(path).map_err(|error| StreamOpenError::Io {
-        path: path.to_owned(),
-        error,
-    })
+    File::open(path).map_err(|error| StreamOpenError::Io { path: path.to_owned(), error })
 }
 
 impl<R: Read + Seek> StreamReader<R> {
@@ -192,10 +189,7 @@ impl<R: Read + Seek> StreamReader<R> {
     pub fn new(input: R, path: impl Into<PathBuf>) -> Result<Self, StreamOpenError> {
         match Self::new_damaged(input, path, SourceId(0))? {
             (reader, None) => Ok(reader),
-            (reader, Some(error)) => Err(StreamOpenError::Format {
-                path: reader.path,
-                error,
-            }),
+            (reader, Some(error)) => Err(StreamOpenError::Format { path: reader.path, error }),
         }
     }
 
@@ -218,12 +212,7 @@ impl<R: Read + Seek> StreamReader<R> {
             Err(error) => return Err(StreamOpenError::Io { path, error }),
         };
         // Without a good file header the first record is looked for from the start of the file, as after any damage.
-        let unknown = StreamHeader {
-            source,
-            run: RunNumber(0),
-            has_events: true,
-            has_times: true,
-        };
+        let unknown = StreamHeader { source, run: RunNumber(0), has_events: true, has_times: true };
         let (header, metadata, error) = match header {
             Ok((header, metadata)) => (header, metadata, None),
             Err(error) => (unknown, String::new(), Some(error)),
@@ -289,9 +278,7 @@ impl<R: Read + Seek> StreamReader<R> {
     /// # Errors
     /// [`StreamReadError::Io`] from the input.
     pub fn rewind(&mut self) -> Result<(), StreamReadError> {
-        self.blocks
-            .seek(self.first_record)
-            .map_err(|error| self.io_error(error))?;
+        self.blocks.seek(self.first_record).map_err(|error| self.io_error(error))?;
         self.counts = StreamCounts::default();
         self.ending = None;
         self.done = false;
@@ -304,12 +291,7 @@ impl<R: Read + Seek> StreamReader<R> {
             return Ok(self.end_unfinished());
         }
         match RecordHeader::parse(self.blocks.window()) {
-            Ok(RecordHeader::Fragment {
-                event,
-                time,
-                length,
-                payload_checksum,
-            }) => {
+            Ok(RecordHeader::Fragment { event, time, length, payload_checksum }) => {
                 if !self.blocks.ensure(HEADER + u64::from(length))? {
                     return Ok(self.end_unfinished());
                 }
@@ -323,9 +305,7 @@ impl<R: Read + Seek> StreamReader<R> {
                             declared: payload_checksum,
                             computed,
                         };
-                        return self
-                            .skip_payload(event, length, error)
-                            .map(|damage| Some(Err(damage)));
+                        return self.skip_payload(event, length, error).map(|damage| Some(Err(damage)));
                     }
                 }
                 self.counts.records += 1;
@@ -338,10 +318,7 @@ impl<R: Read + Seek> StreamReader<R> {
                     payload,
                 })))
             }
-            Ok(RecordHeader::Trailer {
-                records,
-                payload_bytes,
-            }) => {
+            Ok(RecordHeader::Trailer { records, payload_bytes }) => {
                 self.blocks.seek(self.record_offset + HEADER)?;
                 self.ending = Some(Ending::Trailer);
                 self.done = true;
@@ -397,10 +374,8 @@ impl<R: Read + Seek> StreamReader<R> {
 
     fn end_unfinished<T>(&mut self) -> Option<T> {
         self.done = true;
-        self.ending = Some(Ending::Unfinished {
-            offset: self.record_offset,
-            partial_bytes: self.blocks.remaining(),
-        });
+        self.ending =
+            Some(Ending::Unfinished { offset: self.record_offset, partial_bytes: self.blocks.remaining() });
         None
     }
 
@@ -408,12 +383,7 @@ impl<R: Read + Seek> StreamReader<R> {
         let found = self.counts.records + self.counts.corrupt_payloads;
         let found_bytes = self.counts.payload_bytes + self.counts.corrupt_payload_bytes;
         if (declared, declared_bytes) != (found, found_bytes) {
-            return Some(StreamDamage::Trailer {
-                declared,
-                declared_bytes,
-                found,
-                found_bytes,
-            });
+            return Some(StreamDamage::Trailer { declared, declared_bytes, found, found_bytes });
         }
         match self.blocks.remaining() {
             0 => None,
@@ -422,11 +392,7 @@ impl<R: Read + Seek> StreamReader<R> {
     }
 
     fn io_error(&self, error: io::Error) -> StreamReadError {
-        StreamReadError::Io {
-            path: self.path.clone(),
-            offset: self.blocks.offset(),
-            error,
-        }
+        StreamReadError::Io { path: self.path.clone(), offset: self.blocks.offset(), error }
     }
 }
 

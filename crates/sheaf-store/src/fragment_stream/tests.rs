@@ -8,12 +8,7 @@ use std::io::Cursor;
 const SOURCE: SourceId = SourceId(7);
 
 fn header() -> StreamHeader {
-    StreamHeader {
-        source: SOURCE,
-        run: RunNumber(3),
-        has_events: true,
-        has_times: true,
-    }
+    StreamHeader { source: SOURCE, run: RunNumber(3), has_events: true, has_times: true }
 }
 
 type Plain = (u64, u64, Vec<u8>);
@@ -66,11 +61,7 @@ fn read_damaged(bytes: &[u8]) -> (Vec<Plain>, usize, StreamCounts) {
 }
 
 fn records() -> impl Strategy<Value = Vec<Plain>> {
-    let record = (
-        any::<u64>(),
-        any::<u64>(),
-        prop::collection::vec(any::<u8>(), 0..60),
-    );
+    let record = (any::<u64>(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..60));
     prop::collection::vec(record, 0..12)
 }
 
@@ -155,9 +146,7 @@ fn large_fragments_and_many_blocks_round_trip() {
 fn a_stream_cut_anywhere_yields_exactly_the_whole_records_before() {
     let records = small_stream();
     let whole = write(&records, true);
-    let ends: Vec<usize> = (0..=records.len())
-        .map(|n| write(&records[..n], false).len())
-        .collect();
+    let ends: Vec<usize> = (0..=records.len()).map(|n| write(&records[..n], false).len()).collect();
     for cut in ends[0]..whole.len() {
         let expected = ends.iter().filter(|end| **end <= cut).count() - 1;
         let mut reader = open(&whole[..cut]);
@@ -165,19 +154,10 @@ fn a_stream_cut_anywhere_yields_exactly_the_whole_records_before() {
         assert_eq!(read, records[..expected], "cut at {cut}");
         let offset = ends[expected] as u64;
         let partial_bytes = cut as u64 - offset;
-        assert_eq!(
-            reader.ending(),
-            Some(Ending::Unfinished {
-                offset,
-                partial_bytes
-            })
-        );
+        assert_eq!(reader.ending(), Some(Ending::Unfinished { offset, partial_bytes }));
     }
     for cut in 0..ends[0] {
-        assert!(
-            StreamReader::new(Cursor::new(&whole[..cut]), "memory").is_err(),
-            "cut at {cut}"
-        );
+        assert!(StreamReader::new(Cursor::new(&whole[..cut]), "memory").is_err(), "cut at {cut}");
     }
 }
 
@@ -192,11 +172,7 @@ fn a_flipped_bit_is_noticed_and_costs_at_most_its_record() {
             let (good, errors, _) = read_damaged(&bytes);
             assert!(errors > 0, "bit {bit} of byte {at} was not noticed");
             let lost: Vec<_> = records.iter().filter(|record| !good.contains(record)).collect();
-            assert!(
-                lost.len() <= 1,
-                "bit {bit} of byte {at} cost {} records",
-                lost.len()
-            );
+            assert!(lost.len() <= 1, "bit {bit} of byte {at} cost {} records", lost.len());
             assert_eq!(good.len() + lost.len(), records.len(), "nothing is made up");
         }
     }
@@ -222,19 +198,13 @@ fn damage_is_counted_by_kind() {
 #[test]
 fn fields_that_a_stream_does_not_have_are_zero() {
     let mut bytes = Vec::new();
-    let times_only = StreamHeader {
-        has_events: false,
-        ..header()
-    };
+    let times_only = StreamHeader { has_events: false, ..header() };
     let mut writer = StreamWriter::new(&mut bytes, "memory", times_only, "{}").unwrap();
     writer.append(&fragment(&(5, 6, vec![1]))).unwrap();
     writer.finish().unwrap();
     let read = open(&bytes).next().unwrap().unwrap();
     assert_eq!((read.event, read.time), (EventId(0), Timestamp(6)));
-    let neither = StreamHeader {
-        has_times: false,
-        ..times_only
-    };
+    let neither = StreamHeader { has_times: false, ..times_only };
     assert!(matches!(
         StreamWriter::new(Vec::new(), "memory", neither, "{}"),
         Err(StreamWriteError::Format { .. })
@@ -245,10 +215,7 @@ fn fields_that_a_stream_does_not_have_are_zero() {
 fn a_fragment_of_another_source_is_refused() {
     let mut writer = StreamWriter::new(Vec::new(), "memory", header(), "{}").unwrap();
     let record = (1, 1, vec![]);
-    let stranger = Fragment {
-        source: SourceId(8),
-        ..fragment(&record)
-    };
+    let stranger = Fragment { source: SourceId(8), ..fragment(&record) };
     let error = writer.append(&stranger).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -266,12 +233,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
     let mut writer = StreamWriter::new(file, "/dev/full", header(), "{}").unwrap();
     let large = (1, 1, vec![0; 1 << 20]);
     let error = writer.append(&fragment(&large)).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("cannot write fragment stream /dev/full: "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("cannot write fragment stream /dev/full: "), "{error}");
     let again = writer.append(&fragment(&large)).unwrap_err();
     assert!(matches!(again, StreamWriteError::Failed { .. }), "{again}");
 }

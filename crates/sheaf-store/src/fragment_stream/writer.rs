@@ -78,10 +78,8 @@ impl StreamWriter<File> {
     /// [`StreamWriteError::Io`] where the file cannot be created, [`StreamWriteError::Format`] where header or
     /// metadata do not fit.
     pub fn create(path: &Path, header: StreamHeader, metadata: &str) -> Result<Self, StreamWriteError> {
-        let file = File::create(path).map_err(|error| StreamWriteError::Io {
-            path: path.to_owned(),
-            error,
-        })?;
+        let file =
+            File::create(path).map_err(|error| StreamWriteError::Io { path: path.to_owned(), error })?;
         Self::new(file, path, header, metadata)
     }
 }
@@ -104,9 +102,7 @@ impl<W: Write> StreamWriter<W> {
             summary: StreamSummary::default(),
             failed: false,
         };
-        let bytes = header
-            .emit(metadata)
-            .map_err(|error| writer.format_error(error))?;
+        let bytes = header.emit(metadata).map_err(|error| writer.format_error(error))?;
         writer.write(&bytes, &[])?;
         Ok(writer)
     }
@@ -136,16 +132,8 @@ impl<W: Write> StreamWriter<W> {
                 })
             })?;
         let record = RecordHeader::Fragment {
-            event: if self.header.has_events {
-                fragment.event
-            } else {
-                EventId(0)
-            },
-            time: if self.header.has_times {
-                fragment.time
-            } else {
-                Timestamp::ZERO
-            },
+            event: if self.header.has_events { fragment.event } else { EventId(0) },
+            time: if self.header.has_times { fragment.time } else { Timestamp::ZERO },
             length,
             payload_checksum: fragment.checksum.unwrap_or_else(|| crc32c(payload)),
         };
@@ -165,36 +153,22 @@ impl<W: Write> StreamWriter<W> {
             payload_bytes: self.summary.payload_bytes,
         };
         self.write(trailer.emit().as_bytes(), &[])?;
-        self.out.flush().map_err(|error| StreamWriteError::Io {
-            path: self.path.clone(),
-            error,
-        })?;
+        self.out.flush().map_err(|error| StreamWriteError::Io { path: self.path.clone(), error })?;
         Ok(self.summary)
     }
 
     fn write(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamWriteError> {
         if self.failed {
-            return Err(StreamWriteError::Failed {
-                path: self.path.clone(),
-            });
+            return Err(StreamWriteError::Failed { path: self.path.clone() });
         }
-        let written = self
-            .out
-            .write_all(head)
-            .and_then(|()| self.out.write_all(payload));
+        let written = self.out.write_all(head).and_then(|()| self.out.write_all(payload));
         written.map_err(|error| {
             self.failed = true;
-            StreamWriteError::Io {
-                path: self.path.clone(),
-                error,
-            }
+            StreamWriteError::Io { path: self.path.clone(), error }
         })
     }
 
     fn format_error(&self, error: FileFormatError) -> StreamWriteError {
-        StreamWriteError::Format {
-            path: self.path.clone(),
-            error,
-        }
+        StreamWriteError::Format { path: self.path.clone(), error }
     }
 }

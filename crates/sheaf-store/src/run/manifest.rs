@@ -1,0 +1,228 @@
+//! The manifest of a run: `run.json` beside its event files.
+
+use crate::event_file::parse_node;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of the manifest in a run directory.
+pub const MANIFEST_NAME: &str = "run.json";
+
+const FORMAT: &str = "sheaf-run";
+const VERSION: u32 = 1;
+
+/// What a run directory says about itself. In JSON, nodes are names (`"bu0"`), sessions are hexadecimal text as in
+/// the names of the files, and times are nanoseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// `"sheaf-run"`.
+    format: String,
+    /// The version of the manifest's shape.
+    version: u32,
+    /// The run.
+    #[serde(with = "run_number")]
+    pub run: RunNumber,
+    /// The software that made the run, with its version.
+    pub software: String,
+    /// When the run was created.
+    #[serde(rename = "created_ns", with = "timestamp")]
+    pub created: Timestamp,
+    /// When the run was closed; `None` while it is not. Until then the counts below are not the last word.
+    #[serde(rename = "ended_ns", with = "optional_timestamp")]
+    pub ended: Option<Timestamp>,
+    /// The builder sessions that stored events.
+    pub sessions: Vec<SessionRecord>,
+    /// The run's ledger. Its `stored`, where it is there, is the number of events in the directory.
+    pub ledger: serde_json::Value,
+    /// The text of the configuration that made the run.
+    pub configuration: String,
+}
+
+/// What counts of a builder session's events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// The builder.
+    #[serde(with = "node")]
+    pub node: NodeId,
+    /// Its session.
+    #[serde(with = "session")]
+    pub session: SessionId,
+    /// The first so many of its events, in writing order, are the run's.
+    pub committed: u64,
+    /// Whether its files were cut there.
+    pub sealed: bool,
+}
+
+/// Why a manifest cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// The operating system refused to read it.
+    #[error("cannot read manifest {path}: {error}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// The operating system refused to write it.
+    #[error("cannot write manifest {path}: {error}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// It is not JSON of the right shape.
+    #[error("manifest {path} is not as it should be: {error}")]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        #[source]
+        error: serde_json::Error,
+    },
+    /// It is of another version.
+    #[error("manifest {path} is `{format}` version {version}, this release reads `sheaf-run` version 1")]
+    WrongVersion {
+        /// The file.
+        path: PathBuf,
+        /// What it says it is.
+        format: String,
+        /// Its version.
+        version: u32,
+    },
+}
+
+impl Manifest {
+    /// The manifest of a run that begins.
+    #[must_use]
+    pub fn new(run: RunNumber, software: &str, created: Timestamp, configuration: &str) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            run,
+            software: software.to_owned(),
+            created,
+            ended: None,
+            sessions: Vec::new(),
+            ledger: serde_json::Value::Null,
+            configuration: configuration.to_owned(),
+        }
+    }
+
+    /// Reads the manifest of a run directory; `None` where there is none.
+    ///
+    /// # Errors
+    /// A [`ManifestError`] where it cannot be read or is not as it should be.
+    pub fn read(directory: &Path) -> Result<Option<Self>, ManifestError> {
+        let path = directory.join(MANIFEST_NAME);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(ManifestError::Read { path, error }),
+        };
+        let manifest: Self = match serde_json::from_slice(&text) {
+            Ok(manifest) => manifest,
+            Err(error) => return Err(ManifestError::Shape { path, error }),
+        };
+        if manifest.format != FORMAT || manifest.version != VERSION {
+            return Err(ManifestError::WrongVersion {
+                path,
+                format: manifest.format,
+                version: manifest.version,
+            });
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Writes the manifest into a run directory, in place of the one that is there: a reader sees the old one or the
+    /// new one, also after a crash.
+    ///
+    /// # Errors
+    /// [`ManifestError::Write`]; the old one is then still there.
+    pub fn write(&self, directory: &Path) -> Result<(), ManifestError> {
+        let path = directory.join(MANIFEST_NAME);
+        let draft = directory.join(format!("{MANIFEST_NAME}.draft"));
+        let written = serde_json::to_vec_pretty(self).map_err(io::Error::from).and_then(|mut text| {
+            text.push(b'\n');
+            let mut file = File::create(&draft)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&draft, &path)?;
+            File::open(directory)?.sync_all()
+        });
+        written.map_err(|error| ManifestError::Write { path, error })
+    }
+
+    /// What counts of a session.
+    #[must_use]
+    pub fn session(&self, node: NodeId, session: SessionId) -> Option<&SessionRecord> {
+        self.sessions.iter().find(|record| (record.node, record.session) == (node, session))
+    }
+}
+
+mod run_number {
+    use super::{Deserialize, Deserializer, RunNumber, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(run: &RunNumber, to: S) -> Result<S::Ok, S::Error> {
+        run.0.serialize(to)
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<RunNumber, D::Error> {
+        u32::deserialize(from).map(RunNumber)
+    }
+}
+
+mod timestamp {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, Timestamp};
+
+    pub(super) fn serialize<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+        time.0.serialize(to)
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+        u64::deserialize(from).map(Timestamp)
+    }
+}
+
+mod optional_timestamp {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, Timestamp};
+
+    pub(super) fn serialize<S: Serializer>(time: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+        time.map(|time| time.0).serialize(to)
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+        Option::<u64>::deserialize(from).map(|time| time.map(Timestamp))
+    }
+}
+
+mod node {
+    use super::{Deserialize, Deserializer, NodeId, Serializer, parse_node};
+    use serde::de::Error as _;
+
+    pub(super) fn serialize<S: Serializer>(node: &NodeId, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(node)
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<NodeId, D::Error> {
+        let name = String::deserialize(from)?;
+        parse_node(&name)
+            .ok_or_else(|| D::Error::custom(format_args!("`{name}` is not a node, a builder is `bu0`")))
+    }
+}
+
+mod session {
+    use super::{Deserialize, Deserializer, Serializer, SessionId};
+    use serde::de::Error as _;
+
+    pub(super) fn serialize<S: Serializer>(session: &SessionId, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{:016x}", session.0))
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SessionId, D::Error> {
+        let text = String::deserialize(from)?;
+        u64::from_str_radix(&text, 16).map(SessionId).map_err(|_| {
+            D::Error::custom(format_args!("`{text}` is not a session, 16 hexadecimal digits are"))
+        })
+    }
+}

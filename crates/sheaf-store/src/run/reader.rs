@@ -1,0 +1,267 @@
+//! Reads the events of a run, or of a single event file.
+
+use super::manifest::{Manifest, ManifestError};
+use crate::event_file::{
+    EXTENSION, EventFileReader, EventOpenError, EventReadError, FileFormatError, FileHeader, FileName,
+};
+use crate::id_set::IdSet;
+use bytes::Bytes;
+use sheaf_wire::{Event, NodeId, SessionId};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RunReadError {
+    /// The directory cannot be listed.
+    #[error("cannot list run directory {path}: {error}")]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// The manifest cannot be read.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A file cannot be opened.
+    #[error(transparent)]
+    Open(#[from] EventOpenError),
+    /// A file's header is damaged; its events are read all the same.
+    #[error("header of event file {path} is damaged: {error}")]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        error: FileFormatError,
+    },
+    /// A file is damaged or cannot be read.
+    #[error(transparent)]
+    Read(#[from] EventReadError),
+}
+
+/// What was read of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct RunCounts {
+    /// Events that count, which were handed out.
+    pub events: u64,
+    /// Events that do not count: written by a builder that died before it reported them.
+    pub void: u64,
+    /// Events with the id of an earlier one, not handed out. Looked for only where no manifest tells what counts.
+    pub duplicates: u64,
+    /// Places where a file is damaged.
+    pub damaged: u64,
+    /// Files without index and footer.
+    pub unfinished_files: u64,
+}
+
+/// A file of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunFile {
+    pub(crate) path: PathBuf,
+    /// Whose file it is, by its header or, where that is damaged, by its name.
+    pub(crate) session: Option<(NodeId, SessionId)>,
+    pub(crate) part: u32,
+}
+
+/// Which files a run has, and what counts of them.
+#[derive(Debug)]
+pub(crate) struct RunPlan {
+    pub(crate) manifest: Option<Manifest>,
+    /// By node, session and part.
+    pub(crate) files: Vec<RunFile>,
+}
+
+impl RunPlan {
+    /// Plans to read a run directory or a single event file.
+    pub(crate) fn new(path: &Path) -> Result<Self, RunReadError> {
+        if !path.is_dir() {
+            return Ok(Self { manifest: None, files: vec![run_file(path)?] });
+        }
+        let manifest = Manifest::read(path)?;
+        let list_error = |error| RunReadError::List { path: path.to_owned(), error };
+        let mut files = Vec::new();
+        for entry in fs::read_dir(path).map_err(list_error)? {
+            let file = entry.map_err(list_error)?.path();
+            if file.extension().is_some_and(|extension| extension == EXTENSION) {
+                files.push(run_file(&file)?);
+            }
+        }
+        files.sort_by(|a, b| (a.session, a.part, &a.path).cmp(&(b.session, b.part, &b.path)));
+        Ok(Self { manifest, files })
+    }
+
+    /// How many events of a session count, where that is known. The manifest of a run that has not ended speaks only
+    /// of the sessions that are sealed.
+    pub(crate) fn limit(&self, session: Option<(NodeId, SessionId)>) -> Option<u64> {
+        let manifest = self.manifest.as_ref()?;
+        let record = session.and_then(|(node, session)| manifest.session(node, session));
+        match record {
+            Some(record) if record.sealed || manifest.ended.is_some() => Some(record.committed),
+            None if manifest.ended.is_some() => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Whether the manifest tells of every event whether it counts.
+    pub(crate) fn is_final(&self) -> bool {
+        self.manifest.as_ref().is_some_and(|manifest| manifest.ended.is_some())
+    }
+}
+
+fn run_file(path: &Path) -> Result<RunFile, RunReadError> {
+    let (reader, _) = EventFileReader::open_damaged(path)?;
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+    let (session, part) = match (reader.header(), name) {
+        (Some(header), _) => (Some((header.node, header.session)), header.part),
+        (None, Some(name)) => (Some((name.node, name.session)), name.part),
+        (None, None) => (None, 0),
+    };
+    Ok(RunFile { path: path.to_owned(), session, part })
+}
+
+/// Reads all events of a run directory or of a single event file that count: an iterator, file by file in the order
+/// of builder, session and part.
+///
+/// Where the manifest of a run that has ended is there, of each session the events that it calls committed count, and
+/// no others. Without, all do, and of several with the same id the first is taken. `Err` items cost what they speak
+/// of; the iterator goes on behind them.
+#[derive(Debug)]
+pub struct RunReader {
+    plan: RunPlan,
+    next_file: usize,
+    current: Option<EventFileReader<File>>,
+    /// Events and damaged places seen of each session.
+    progress: BTreeMap<Option<(NodeId, SessionId)>, u64>,
+    /// Ids that were handed out, where duplicates are looked for.
+    seen: Option<IdSet>,
+    check_payloads: bool,
+    counts: RunCounts,
+}
+
+impl RunReader {
+    /// Opens a run directory or a single event file.
+    ///
+    /// # Errors
+    /// A [`RunReadError`] where the directory, its manifest or one of its files cannot be read at all.
+    pub fn open(path: &Path) -> Result<Self, RunReadError> {
+        let plan = RunPlan::new(path)?;
+        let seen = (!plan.is_final()).then(IdSet::default);
+        Ok(Self {
+            plan,
+            next_file: 0,
+            current: None,
+            progress: BTreeMap::new(),
+            seen,
+            check_payloads: true,
+            counts: RunCounts::default(),
+        })
+    }
+
+    /// The manifest, where there is one.
+    #[must_use]
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.plan.manifest.as_ref()
+    }
+
+    /// Whether payload checksums are compared with the payload. They are, unless this says otherwise.
+    pub fn check_payloads(&mut self, check: bool) {
+        self.check_payloads = check;
+    }
+
+    /// What was read so far.
+    #[must_use]
+    pub fn counts(&self) -> RunCounts {
+        self.counts
+    }
+
+    /// The files of the run, in reading order.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.plan.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// The header of the file that is read now.
+    #[must_use]
+    pub fn file_header(&self) -> Option<&FileHeader> {
+        self.current.as_ref()?.header()
+    }
+
+    /// Opens the next file; `None` after the last.
+    fn open_next(&mut self) -> Option<Result<(), RunReadError>> {
+        let file = self.plan.files.get(self.next_file)?;
+        self.next_file += 1;
+        let (mut reader, wrong) = match EventFileReader::open_damaged(&file.path) {
+            Ok(opened) => opened,
+            Err(error) => return Some(Err(error.into())),
+        };
+        reader.check_payloads(self.check_payloads);
+        self.current = Some(reader);
+        Some(match wrong {
+            None => Ok(()),
+            Some(error) => {
+                self.counts.damaged += 1;
+                let path = file.path.clone();
+                Err(RunReadError::Header { path, error })
+            }
+        })
+    }
+
+    /// Whether the next event or damaged place of the session that is read now counts.
+    fn is_within_limit(&mut self) -> bool {
+        let session = self.next_file.checked_sub(1).and_then(|file| self.plan.files[file].session);
+        let seen = self.progress.entry(session).or_default();
+        *seen += 1;
+        self.plan.limit(session).is_none_or(|limit| *seen <= limit)
+    }
+
+    /// What is handed out for an item of the file that is read now, if anything.
+    fn sift(
+        &mut self,
+        item: Result<Event<Bytes>, EventReadError>,
+    ) -> Option<Result<Event<Bytes>, RunReadError>> {
+        let within = self.is_within_limit();
+        match item {
+            Err(error @ EventReadError::Io { .. }) => return Some(Err(error.into())),
+            _ if !within => self.counts.void += 1,
+            Ok(event) if self.seen.as_mut().is_none_or(|seen| seen.insert(event.id)) => {
+                self.counts.events += 1;
+                return Some(Ok(event));
+            }
+            Ok(_) => self.counts.duplicates += 1,
+            Err(error) => {
+                self.counts.damaged += 1;
+                return Some(Err(error.into()));
+            }
+        }
+        None
+    }
+}
+
+impl Iterator for RunReader {
+    type Item = Result<Event<Bytes>, RunReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.current.as_mut().map(Iterator::next) {
+                Some(Some(item)) => {
+                    if let Some(sifted) = self.sift(item) {
+                        return Some(sifted);
+                    }
+                }
+                Some(None) => {
+                    let finished = self.current.take().is_none_or(|reader| reader.footer().is_ok());
+                    self.counts.unfinished_files += u64::from(!finished);
+                }
+                None => {
+                    if let Err(error) = self.open_next()? {
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+    }
+}

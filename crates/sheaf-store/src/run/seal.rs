@@ -1,0 +1,159 @@
+//! Cuts the files of a session behind the last event that counts.
+
+use crate::event_file::{EventFileReader, EventOpenError, EventReadError, FileName};
+use sheaf_wire::event_file::{IndexEntryBytes, emit_index};
+use sheaf_wire::{EventId, NodeId, RunNumber, SessionId};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use zerocopy::IntoBytes;
+
+/// Why a session's files could not be sealed. What was done so far is right, and sealing can be tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    /// The operating system refused.
+    #[error("cannot seal {path}: {error}")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// A file could not be opened.
+    #[error("cannot seal a session: {0}")]
+    Open(#[from] EventOpenError),
+    /// A file could not be read.
+    #[error("cannot seal a session: {0}")]
+    Read(#[from] EventReadError),
+}
+
+/// What sealing a session did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct SealReport {
+    /// Events that were kept.
+    pub events: u64,
+    /// Whole events that were cut off: written, not committed, and assigned again elsewhere.
+    pub void: u64,
+    /// Committed events that are not there: the machine died before they were on its disk.
+    pub missing: u64,
+    /// Places where the files are damaged; each is taken for one event when events are counted.
+    pub damaged: u64,
+    /// Bytes that were cut off: void events, the unfinished last one, the index of a file that was cut.
+    pub bytes_cut: u64,
+    /// Files that were removed, because none of their events counts.
+    pub files_removed: u64,
+}
+
+/// Cuts the files that `session` of `node` wrote in `directory` behind the first `committed` events in writing order,
+/// removes the files behind that, and closes the last one with index and footer. Does nothing to files that are that
+/// way already. The session must have ended: no one else may write these files.
+///
+/// # Errors
+/// A [`SealError`] that names the file.
+pub fn seal_session(
+    directory: &Path,
+    run: RunNumber,
+    node: NodeId,
+    session: SessionId,
+    committed: u64,
+) -> Result<SealReport, SealError> {
+    let mut report = SealReport::default();
+    let mut left = committed;
+    for (part, path) in session_files(directory, run, node, session)?.into_iter().enumerate() {
+        let content = read_content(&path)?;
+        let events = content.events.len() as u64;
+        let keep = left.min(events);
+        left -= keep;
+        report.events += keep;
+        report.void += events - keep;
+        report.damaged += content.damaged;
+        if keep == events && content.closed {
+            continue;
+        }
+        if keep == 0 && (part > 0 || !content.has_header) {
+            fs::remove_file(&path).map_err(|error| io_error(&path, error))?;
+            report.files_removed += 1;
+            report.bytes_cut += content.file_bytes;
+            continue;
+        }
+        let end = content.events.get(keep as usize).map_or(content.end, |(_, offset)| *offset);
+        close_at(&path, end, &content.events[..keep as usize]).map_err(|error| io_error(&path, error))?;
+        report.bytes_cut += content.file_bytes - end;
+    }
+    report.missing = left;
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| io_error(directory, error))?;
+    Ok(report)
+}
+
+fn io_error(path: &Path, error: io::Error) -> SealError {
+    SealError::Io { path: path.to_owned(), error }
+}
+
+/// The files of a session, in the order of their parts.
+fn session_files(
+    directory: &Path,
+    run: RunNumber,
+    node: NodeId,
+    session: SessionId,
+) -> Result<Vec<PathBuf>, SealError> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(|error| io_error(directory, error))? {
+        let entry = entry.map_err(|error| io_error(directory, error))?;
+        if let Some(name) = entry.file_name().to_str().and_then(FileName::parse)
+            && (name.run, name.node, name.session) == (run, node, session)
+        {
+            files.push((name.part, entry.path()));
+        }
+    }
+    files.sort();
+    Ok(files.into_iter().map(|(_, path)| path).collect())
+}
+
+/// What is in a file, in writing order. A damaged place has the id of its event where that is known, or 0.
+struct Content {
+    events: Vec<(EventId, u64)>,
+    end: u64,
+    damaged: u64,
+    closed: bool,
+    has_header: bool,
+    file_bytes: u64,
+}
+
+fn read_content(path: &Path) -> Result<Content, SealError> {
+    let (mut reader, wrong_header) = EventFileReader::open_damaged(path)?;
+    let mut content = Content {
+        events: Vec::new(),
+        end: reader.offset(),
+        damaged: 0,
+        closed: false,
+        has_header: wrong_header.is_none(),
+        file_bytes: reader.file_bytes(),
+    };
+    match (reader.index()?, reader.footer()) {
+        (Some(Ok(index)), Ok(footer)) => {
+            content.events = index;
+            content.end = footer.index_offset;
+            content.closed = true;
+        }
+        _ => {
+            let scan = reader.scan_in_order()?;
+            content.events = scan.events;
+            content.damaged = scan.damaged;
+            content.end = scan.end;
+        }
+    }
+    Ok(content)
+}
+
+/// Ends the file at `end` with the index of `events`.
+fn close_at(path: &Path, end: u64, events: &[(EventId, u64)]) -> io::Result<()> {
+    let entries: Vec<_> = events.iter().map(|(id, offset)| IndexEntryBytes::new(*id, *offset)).collect();
+    let (header, footer) = emit_index(&entries, end);
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(end))?;
+    file.write_all(&[header.as_bytes(), entries.as_bytes(), footer.as_bytes()].concat())?;
+    file.sync_all()
+}

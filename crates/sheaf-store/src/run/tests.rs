@@ -1,0 +1,199 @@
+//! Builders that die, and what of their files counts.
+
+use super::*;
+use crate::event_file::{EventFileReader, EventFileWriter, FileName, WriterOptions};
+use crate::testing::event;
+use bytes::Bytes;
+use proptest::prelude::*;
+use sheaf_wire::{Event, NodeId, RunNumber, SessionId, Timestamp};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const RUN: RunNumber = RunNumber(9);
+
+/// Writes a session of builder `builder` and returns its files.
+fn write_session(
+    directory: &Path,
+    builder: u16,
+    session: u64,
+    events: &[Event<Bytes>],
+    rotate_events: u64,
+    finish: bool,
+) -> Vec<PathBuf> {
+    let options = WriterOptions {
+        rotate_events,
+        ..WriterOptions::new(RUN, NodeId::builder(builder), SessionId(session), Timestamp(1))
+    };
+    let mut writer = EventFileWriter::create(directory, options).unwrap();
+    for event in events {
+        writer.write(event).unwrap();
+    }
+    writer.flush().unwrap();
+    if finish {
+        writer.finish().unwrap();
+    }
+    (0..writer.counts().parts)
+        .map(|part| {
+            let node = NodeId::builder(builder);
+            let session = SessionId(session);
+            directory.join(FileName { run: RUN, node, session, part }.to_string())
+        })
+        .collect()
+}
+
+fn ids(directory: &Path) -> (Vec<u64>, RunCounts) {
+    let mut reader = RunReader::open(directory).unwrap();
+    let ids = reader.by_ref().map(|event| event.unwrap().id.0).collect();
+    (ids, reader.counts())
+}
+
+fn numbered(ids: impl Iterator<Item = u64>) -> Vec<Event<Bytes>> {
+    ids.map(|id| event(id, &[id as usize % 50, 7])).collect()
+}
+
+fn manifest(sessions: &[(u16, u64, u64)], ended: bool) -> Manifest {
+    let mut manifest = Manifest::new(RUN, "sheaf test", Timestamp(1), "[run]\n");
+    manifest.ended = ended.then_some(Timestamp(2));
+    manifest.sessions = sessions
+        .iter()
+        .map(|(builder, session, committed)| SessionRecord {
+            node: NodeId::builder(*builder),
+            session: SessionId(*session),
+            committed: *committed,
+            sealed: false,
+        })
+        .collect();
+    manifest
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn sealing_keeps_exactly_the_committed_events(
+        events in 0..12_u64,
+        rotate in 1..6_u64,
+        committed in 0..14_u64,
+        finish in any::<bool>(),
+        torn in 0..300_u64,
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let files = write_session(directory, 0, 5, &numbered(0..events), rotate, finish);
+        let other = write_session(directory, 1, 5, &numbered(100..103), 2, true);
+        let other_bytes: Vec<_> = other.iter().map(|file| fs::read(file).unwrap()).collect();
+        let last = fs::OpenOptions::new().write(true).open(files.last().unwrap()).unwrap();
+        let bytes = last.metadata().unwrap().len();
+        last.set_len(bytes.saturating_sub(torn)).unwrap();
+        let whole: u64 = files
+            .iter()
+            .map(|file| EventFileReader::open_damaged(file).unwrap().0.filter(Result::is_ok).count() as u64)
+            .sum();
+
+        manifest(&[(0, 5, committed), (1, 5, 3)], true).write(directory).unwrap();
+        let expected: Vec<u64> = (0..whole.min(committed)).chain(100..103).collect();
+        let mut unsealed = RunReader::open(directory).unwrap();
+        let unsealed: Vec<u64> = unsealed.by_ref().flatten().map(|event| event.id.0).collect();
+        prop_assert_eq!(&unsealed, &expected);
+
+        let report = seal_session(directory, RUN, NodeId::builder(0), SessionId(5), committed).unwrap();
+        prop_assert_eq!(report.events, whole.min(committed));
+        prop_assert_eq!(report.void, whole.saturating_sub(committed));
+        prop_assert_eq!(report.missing, committed.saturating_sub(whole));
+        let (sealed, counts) = ids(directory);
+        prop_assert_eq!(&sealed, &expected);
+        prop_assert_eq!((counts.void, counts.unfinished_files, counts.damaged), (0, 0, 0));
+        for (file, bytes) in other.iter().zip(other_bytes) {
+            prop_assert!(fs::read(file).unwrap() == bytes, "the other session is untouched");
+        }
+
+        let again = seal_session(directory, RUN, NodeId::builder(0), SessionId(5), committed).unwrap();
+        let nothing = SealReport { events: report.events, missing: report.missing, ..SealReport::default() };
+        prop_assert_eq!(again, nothing);
+    }
+}
+
+#[test]
+fn an_event_of_a_dead_builder_that_was_assigned_again_is_read_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    // Builder 0 wrote 0..6 and reported four of them; builder 1 and the new session of builder 0 did the others.
+    write_session(directory, 0, 5, &numbered(0..6), 100, false);
+    write_session(directory, 0, 8, &numbered(4..5), 100, true);
+    write_session(directory, 1, 5, &numbered(5..9), 100, true);
+    let (read, counts) = ids(directory);
+    assert_eq!(read, [0, 1, 2, 3, 4, 5, 6, 7, 8], "without a manifest the first of two counts");
+    assert_eq!((counts.duplicates, counts.unfinished_files), (2, 1));
+    manifest(&[(0, 5, 4), (0, 8, 1), (1, 5, 4)], true).write(directory).unwrap();
+    let (read, counts) = ids(directory);
+    assert_eq!(read, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!((counts.duplicates, counts.void), (0, 2));
+}
+
+#[test]
+fn a_session_unknown_to_the_manifest_counts_only_while_the_run_has_not_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write_session(directory, 0, 5, &numbered(0..3), 100, true);
+    manifest(&[], false).write(directory).unwrap();
+    assert_eq!(ids(directory).0, [0, 1, 2]);
+    manifest(&[(0, 5, 1)], false).write(directory).unwrap();
+    assert_eq!(ids(directory).0, [0, 1, 2], "the count of a session that is not sealed may grow");
+    manifest(&[], true).write(directory).unwrap();
+    let (read, counts) = ids(directory);
+    assert!(read.is_empty());
+    assert_eq!(counts.void, 3);
+}
+
+#[test]
+fn a_single_file_is_read_as_a_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = write_session(directory.path(), 0, 5, &numbered(0..3), 100, true);
+    assert_eq!(ids(&files[0]).0, [0, 1, 2]);
+}
+
+#[test]
+fn a_damaged_file_header_costs_no_event() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = write_session(directory.path(), 0, 5, &numbered(0..3), 100, true);
+    let mut bytes = fs::read(&files[0]).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&files[0], bytes).unwrap();
+    let mut reader = RunReader::open(directory.path()).unwrap();
+    assert!(matches!(reader.next(), Some(Err(RunReadError::Header { .. }))));
+    assert_eq!(reader.flatten().count(), 3);
+}
+
+#[test]
+fn the_manifest_round_trips_and_is_readable_json() {
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(Manifest::read(directory.path()).unwrap(), None);
+    let mut written = manifest(&[(2, 0x18c3_a5d2_e4f6_0718, 4)], true);
+    written.ledger = serde_json::json!({"stored": 4, "balanced": true});
+    written.write(directory.path()).unwrap();
+    assert_eq!(Manifest::read(directory.path()).unwrap(), Some(written));
+    let text = fs::read_to_string(directory.path().join(MANIFEST_NAME)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["sessions"][0]["node"], "bu2");
+    assert_eq!(json["sessions"][0]["session"], "18c3a5d2e4f60718");
+    assert_eq!(json["ended_ns"], 2);
+    let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "no draft is left");
+}
+
+#[test]
+fn a_wrong_manifest_is_refused_with_its_name_and_what_would_be_right() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(MANIFEST_NAME);
+    manifest(&[(2, 1, 4)], true).write(directory.path()).unwrap();
+    let good = fs::read_to_string(&path).unwrap();
+    for (from, to, says) in [
+        ("\"bu2\"", "\"7\"", "`7` is not a node, a builder is `bu0`"),
+        ("\"version\": 1", "\"version\": 2", "version 2, this release reads `sheaf-run` version 1"),
+        ("\"committed\": 4", "\"committed\": -4", "expected u64"),
+    ] {
+        assert!(good.contains(from));
+        fs::write(&path, good.replace(from, to)).unwrap();
+        let error = RunReader::open(directory.path()).unwrap_err().to_string();
+        assert!(error.contains(says) && error.contains(&path.display().to_string()), "{error}");
+    }
+}
