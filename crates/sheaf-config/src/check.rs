@@ -183,7 +183,8 @@ impl Checker<'_> {
         let acknowledge = ("protocol.acknowledge_ms", protocol.acknowledge);
         let peer = ("manager.peer_timeout_ms", manager.peer_timeout);
         if incomplete.policy != IncompletePolicy::Wait {
-            let why = "a readout unit must give up a silent source before its builder unit gives up the event";
+            let why =
+                "a readout unit must give up a silent source before its builder unit gives up the event";
             self.in_order(merge, event, why);
             let why = "a lost request must be repeated before the builder unit gives up the event";
             self.in_order(retry, event, why);
@@ -194,6 +195,15 @@ impl Checker<'_> {
         }
         self.in_order(heartbeat, peer, "a living node must be heard before it is held for dead");
         self.in_order(retransmit, peer, "a lost message must be repeated before its peer is held for dead");
+        let Config { transport, .. } = self.config;
+        if transport.retry_min > transport.retry_max {
+            let longest = ("transport.retry_max_ms", transport.retry_max);
+            self.in_order(
+                ("transport.retry_min_ms", transport.retry_min),
+                longest,
+                "the pause doubles up to it",
+            );
+        }
         self.in_order(acknowledge, retransmit, "else every message is sent twice");
     }
 
@@ -209,19 +219,21 @@ impl Checker<'_> {
 
     fn memory(&mut self) {
         let Config { source, readout, builder, manager, transport, protocol, .. } = self.config;
-        let block = transport.block.0;
-        self.holds(
-            "transport.receive_bytes",
-            transport.receive,
-            2 * block,
-            "two blocks of `transport.block_bytes`",
-            &["transport.block_bytes"],
-        );
+        if transport.kind == TransportKind::Tcp {
+            let peers = u64::from(readout.count) + u64::from(builder.count);
+            let blocks = (peers + 2).saturating_mul(transport.block.0);
+            let what = format!("a block for each of up to {peers} peers and two more");
+            let keys = &["transport.block_bytes", "readout.count", "builder.count"];
+            self.holds("transport.receive_bytes", transport.receive, blocks, &what, keys);
+        }
         let message = protocol.message.0;
         let of_message = "a message of `protocol.message_bytes`";
         let key = &["protocol.message_bytes"];
         self.holds("transport.max_frame_bytes", transport.max_frame, message, of_message, key);
-        self.holds("transport.queue_bytes", transport.queue, message, of_message, key);
+        let frame = transport.max_frame.0;
+        let of_frame = "a frame of `transport.max_frame_bytes`";
+        let key = &["transport.max_frame_bytes"];
+        self.holds("transport.queue_bytes", transport.queue, frame, of_frame, key);
         self.holds(
             "source.memory_bytes",
             source.memory,

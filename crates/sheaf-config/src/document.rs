@@ -31,13 +31,20 @@ pub(crate) fn read<'a>(text: &'a str, file: &str) -> Document<'a> {
         config: Config::default(),
         origins: Origins::of(Text::new(file, text)),
         errors: Vec::new(),
-        trusted: syntax_errors.iter().filter_map(|error| Some(error.span()?.start)).min().unwrap_or(text.len()),
+        trusted: syntax_errors
+            .iter()
+            .filter(|error| !is_duplicate(error))
+            .map(|error| error.span().map_or(0, |span| span.start))
+            .min(),
     };
     reader.table("", root.get_ref());
     for error in &syntax_errors {
         let span = error.span().unwrap_or(0..0);
         let found = format!("this is not TOML: {}", error.message());
-        let right = "a table is `[name]`, a value is `key = value`, text is in double quotes";
+        let right = match is_duplicate(error) {
+            true => "keep one of them",
+            false => "a table is `[name]`, a value is `key = value`, text is in double quotes",
+        };
         reader.push(ErrorKind::Syntax, "", &span, found, right.into());
     }
     Document {
@@ -48,12 +55,17 @@ pub(crate) fn read<'a>(text: &'a str, file: &str) -> Document<'a> {
     }
 }
 
+/// Whether the text is well-formed but says something twice. What follows is read as it was meant.
+fn is_duplicate(error: &toml::de::Error) -> bool {
+    error.message().starts_with("duplicate key")
+}
+
 struct Reader<'a> {
     config: Config,
     origins: Origins<'a>,
     errors: Vec<ConfigError>,
-    /// Bytes up to the first error of syntax.
-    trusted: usize,
+    /// Where the first error of syntax is. What ends before it is what was meant.
+    trusted: Option<usize>,
 }
 
 type Entry<'i, 'a> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
@@ -66,11 +78,16 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether an entry is what was meant: it ends before the first error of syntax.
+    fn is_trusted(&self, (key, value): Entry<'_, '_>) -> bool {
+        let end = key.span().end.max(value.span().end);
+        self.trusted.is_none_or(|start| end < start)
+    }
+
     /// Reads the table `path`; empty for the whole file.
     fn table(&mut self, path: &str, table: &DeTable<'_>) {
         for (key, value) in table.iter() {
-            // A value that reaches into the first error of syntax is not what was meant.
-            if key.span().end.max(value.span().end) > self.trusted {
+            if !self.is_trusted((key, value)) {
                 continue;
             }
             let name = key.get_ref().as_ref();
@@ -102,8 +119,12 @@ impl Reader<'_> {
 
     /// Reads the value of the knob with this full key.
     fn value(&mut self, key: &str, value: &Spanned<DeValue<'_>>) {
-        let Some((path, name)) = key.rsplit_once('.') else { return };
-        let Some(section) = self.config.section_mut(path) else { return };
+        let Some((path, name)) = key.rsplit_once('.') else {
+            return;
+        };
+        let Some(section) = self.config.section_mut(path) else {
+            return;
+        };
         let knobs = section.knobs();
         match section.read(name, value.get_ref()) {
             Ok(()) => self.origins.set_in_file(key.to_owned(), value.span()),
@@ -114,7 +135,9 @@ impl Reader<'_> {
     fn refused(&mut self, refusal: Refusal, key: &str, knobs: &[Knob], value: &Spanned<DeValue<'_>>) {
         self.origins.set_broken(key.to_owned());
         let name = key.rsplit_once('.').map_or(key, |(_, name)| name);
-        let Some(knob) = knobs.iter().find(|knob| knob.key == name) else { return };
+        let Some(knob) = knobs.iter().find(|knob| knob.key == name) else {
+            return;
+        };
         let (kind, found) = match refusal {
             Refusal::Type => (ErrorKind::WrongType, format!("`{key}` is {}", article(value.get_ref()))),
             Refusal::Value => {
@@ -161,11 +184,11 @@ impl Reader<'_> {
             self.push(ErrorKind::WrongType, &path, &value.span(), found, right);
             return;
         };
-        if value.span().end > self.trusted {
-            return;
-        }
         self.origins.set_in_file(path.clone(), value.span());
         for (key, value) in table.iter() {
+            if !self.is_trusted((key, value)) {
+                continue;
+            }
             let name = key.get_ref().as_ref();
             if !node.knobs().iter().any(|knob| knob.key == name) {
                 self.unknown(NODE, (key, value));
@@ -182,7 +205,7 @@ impl Reader<'_> {
         }
         for required in ["name", "role"] {
             let full = format!("{path}.{required}");
-            if !self.origins.is_in_file(&full) {
+            if self.trusted.is_none() && !self.origins.is_in_file(&full) {
                 self.origins.set_broken(NODE.to_owned());
                 let found = format!("`{path}` has no `{required}`");
                 let right = "each [[node]] needs a `name` and a `role`".to_owned();
@@ -201,12 +224,13 @@ impl Reader<'_> {
             "" if is_table => format!("there is no table [{shown}]"),
             "" => format!("there is no key `{shown}` outside of tables"),
             _ if is_table => format!("there is no table [{path}.{shown}]"),
+            NODE => format!("there is no key `{shown}` in [[{NODE}]]"),
             _ => format!("there is no key `{shown}` in [{path}]"),
         };
         let (right, meant) = self.meaning(path, name);
         if let Some(meant) = meant {
             // What was meant for this knob is not known; its default must not be held against the file.
-            self.origins.set_broken(meant);
+            self.origins.set_broken(if path == NODE { NODE.to_owned() } else { meant });
         }
         let full = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         self.push(ErrorKind::Unknown, &full, &key.span(), found, right);
@@ -227,9 +251,10 @@ impl Reader<'_> {
             return (format!("did you mean {open}{prefix}{table}{close}?"), None);
         }
         let elsewhere = self.config.sections().chain([&node as &dyn Section]);
-        let mut elsewhere = elsewhere.filter(|section| section.knobs().iter().any(|knob| knob.key == name));
-        if let Some(section) = elsewhere.next() {
-            return (format!("`{name}` is a key of [{}]", section.path()), None);
+        let elsewhere = elsewhere.filter(|section| section.knobs().iter().any(|knob| knob.key == name));
+        let elsewhere: Vec<String> = elsewhere.map(|section| format!("[{}]", section.path())).collect();
+        if !elsewhere.is_empty() {
+            return (format!("`{name}` is a key of {}", elsewhere.join(", ")), None);
         }
         let known: Vec<String> = match section {
             Some(_) => keys.map(|key| format!("`{key}`")).collect(),

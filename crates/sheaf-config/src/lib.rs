@@ -302,9 +302,6 @@ pub struct UnknownWord {
 
 impl UnknownWord {
     pub(crate) fn of<T: knob::Choice>(word: &str) -> Self {
-        Self {
-            word: word.to_owned(),
-            known: codec::words::<T>(),
-        }
+        Self { word: word.to_owned(), known: codec::words::<T>() }
     }
 }

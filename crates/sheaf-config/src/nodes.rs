@@ -162,10 +162,12 @@ impl Checker<'_> {
         if self.origins.is_broken("node") {
             return;
         }
+        let before = self.errors.len();
         self.system();
-        match self.config.known_sources() {
-            Some(sources) if self.errors.is_empty() => self.sources(&sources),
-            _ => {}
+        if let Some(sources) = self.config.known_sources()
+            && self.errors.len() == before
+        {
+            self.sources(&sources);
         }
         if let Purpose::Node(name) = purpose {
             self.reaches_other_hosts();
@@ -189,15 +191,20 @@ impl Checker<'_> {
             let found = format!("there are {managers} nodes with the role \"manager\"");
             self.fail(ErrorKind::Nodes, &[&key], found, "a system has exactly one event manager");
         }
-        let roles = [(Role::Readout, "readout", config.readout.count), (Role::Builder, "builder", config.builder.count)];
+        let roles = [
+            (Role::Readout, "readout", config.readout.count),
+            (Role::Builder, "builder", config.builder.count),
+        ];
         for (role, word, wanted) in roles {
             let listed = count(role);
             let key = format!("{word}.count");
             if listed == 0 {
                 let found = format!("there is no node with the role \"{word}\"");
-                self.fail(ErrorKind::Nodes, &["node[0]"], found, "a system has one or more of them");
+                self.fail(ErrorKind::Nodes, &["node[0]"], found, "a system has at least one");
             } else if listed != usize::from(wanted) {
-                let found = format!("`{key}` is {wanted}, but {listed} nodes have the role \"{word}\"");
+                let found = format!(
+                    "`{key}` is {wanted}, but the number of nodes with the role \"{word}\" is {listed}"
+                );
                 let right = "leave the count out where nodes are listed, or make the two agree";
                 self.fail(ErrorKind::Nodes, &[&key], found, right);
             }
@@ -214,7 +221,7 @@ impl Checker<'_> {
             if let Some(first) = seen.insert(text, index) {
                 let key = format!("node[{index}].{what}");
                 let found = format!("node[{first}] and node[{index}] have the same {what}, \"{text}\"");
-                self.fail(ErrorKind::Nodes, &[&key], found, format!("each node has a {what} of its own"));
+                self.fail(ErrorKind::Nodes, &[&key], found, format!("no two nodes have the same {what}"));
             }
         }
     }
@@ -285,7 +292,12 @@ impl Checker<'_> {
         }
         if let Some(id) = existing.iter().find(|id| !reader.contains_key(id)) {
             let found = format!("source {id} is read by no readout unit");
-            self.fail(ErrorKind::Sources, &["node[0].sources"], found, "add it to the `sources` of a readout unit");
+            self.fail(
+                ErrorKind::Sources,
+                &["node[0].sources"],
+                found,
+                "add it to the `sources` of a readout unit",
+            );
         }
         let listed = reader.len() as u64;
         if config.source.kind == SourceKind::Emulated
@@ -304,8 +316,9 @@ impl Checker<'_> {
         let may_be_fewer = self.config.source.kind == SourceKind::Replay && self.config.node.is_empty();
         let needed = if may_be_fewer { 1 } else { readouts };
         if sources < needed {
-            let found = format!("there are {sources} sources for {readouts} readout units");
-            let right = "a readout unit reads one source or more";
+            let found = format!("there are fewer sources, {sources}, than readout units, {readouts}");
+            let right =
+                "a readout unit reads one source or more; with `source.count = 0` there is one for each";
             self.fail(ErrorKind::Sources, &["source.count", "readout.count"], found, right);
         }
     }
@@ -350,10 +363,13 @@ impl Checker<'_> {
     }
 }
 
-/// "the sources are 0 to 3".
+/// "there are 4 sources, from 0 to 3".
 fn known(sources: &BTreeSet<SourceId>) -> String {
     match (sources.first(), sources.last()) {
-        (Some(first), Some(last)) => format!("there are {} sources, from {first} to {last}", sources.len()),
+        (Some(first), Some(last)) if first < last => {
+            format!("there are {} sources, from {first} to {last}", sources.len())
+        }
+        (Some(only), _) => format!("the only source is {only}"),
         _ => "there are no sources".into(),
     }
 }

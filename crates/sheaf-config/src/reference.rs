@@ -40,13 +40,22 @@ fn table(page: &mut String, section: &dyn Section, header: &str, required: &[&st
     for knob in section.knobs() {
         let default = match section.write(knob.key) {
             _ if required.contains(&knob.key) => "required".into(),
-            Some(value) => format!("`{value}`"),
+            Some(value) => shown_default(knob.key, &value),
             None => "not set".into(),
         };
         let flag = knob.flag.map(|flag| format!(" Flag: `{flag}`.")).unwrap_or_default();
         let limits = cell(&(knob.limits)());
         let (key, type_name, meaning) = (knob.key, (knob.type_name)(), cell(&knob.paragraph()));
         let _ = writeln!(page, "| `{key}` | {type_name} | {default} | {limits} | {meaning}{flag} |");
+    }
+}
+
+/// A default as it is written in the file, sizes also as people say them.
+fn shown_default(key: &str, value: &str) -> String {
+    let human = value.parse().ok().filter(|_| key.ends_with("_bytes")).map(crate::codec::show_bytes);
+    match human.as_deref().and_then(|text| text.split_once(' ')) {
+        Some((number, human)) => format!("`{number}` {human}"),
+        None => format!("`{value}`"),
     }
 }
 

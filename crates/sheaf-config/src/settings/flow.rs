@@ -25,9 +25,6 @@ section! {
         /// counted as orphans. 0: for ever.
         orphan_timeout: Option<Nanos> = Some(Nanos::from_secs(30)), "orphan_timeout_ms",
             zero_is_none(milliseconds(SHORTEST, HOUR));
-        /// How many new event ids at most wait to be announced to the event manager in one message, with the trigger
-        /// modes `source` and `seen`.
-        announce_events: u32 = 256, "announce_events", whole(1, 65_536);
     }
 }
 
@@ -88,13 +85,15 @@ section! {
         /// How many bytes of a builder's memory an event is expected to take. 0: learned from the events that were
         /// built.
         expected_event: Option<ByteCount> = None, "expected_event_bytes", zero_is_none(bytes(1, 64 * GIB));
-        /// How long the event manager waits at the start until all nodes are there. Then the run fails and the missing
-        /// nodes are named.
+        /// How long the event manager waits at the start until all nodes are there. Then the run begins without the
+        /// missing nodes, or fails if no readout unit or no builder unit is there; they are named in both cases.
         start_timeout: Nanos = Nanos::from_secs(10), "start_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// How long the events in flight may take to end after the last trigger. Then they are dropped and counted.
         stop_timeout: Nanos = Nanos::from_secs(10), "stop_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// After how long without any message a node is held for dead. The events of a dead builder unit are given to
         /// others.
         peer_timeout: Nanos = Nanos::from_secs(3), "peer_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// Readout units are told in batches which events have ended. A batch is closed after this time.
+        release_delay: Nanos = Nanos::from_millis(1), "release_delay_us", microseconds(Nanos::ZERO, HOUR);
     }
 }

@@ -5,6 +5,9 @@ use crate::codec::{bytes, milliseconds, pick, whole, zero_is_none};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos};
 
+/// Times of a network are not measured finer.
+const MILLISECOND: Nanos = Nanos::from_millis(1);
+
 choice! {
     /// How messages travel.
     TransportKind {
@@ -20,20 +23,31 @@ section! {
     Transport "transport" {
         /// How messages travel.
         kind: TransportKind = TransportKind::Memory, "kind", pick(), flag "--transport";
-        /// How many bytes wait for one peer at most. A full queue holds the sender back.
-        queue: ByteCount = ByteCount(8 * MIB), "queue_bytes", bytes(64 * KIB, 64 * GIB);
+        /// How many bytes wait for one peer at most: `max_frame_bytes` or more. A full queue holds the sender back.
+        queue: ByteCount = ByteCount(16 * MIB), "queue_bytes", bytes(64 * KIB, 64 * GIB);
         /// How many frames wait for one peer at most.
         queue_frames: u32 = 1_024, "queue_frames", whole(2, 1 << 20);
         /// The largest frame that is sent or accepted. A peer that announces a larger one is cut off.
-        max_frame: ByteCount = ByteCount(64 * MIB), "max_frame_bytes", bytes(64 * KIB, GIB);
-        /// The size of one block of the receive memory. Frames up to this size are received without an allocation.
-        block: ByteCount = ByteCount(256 * KIB), "block_bytes", bytes(4 * KIB, GIB);
-        /// The receive memory of one node: a multiple of `block_bytes`. A node that has filled it stops reading.
-        receive: ByteCount = ByteCount(64 * MIB), "receive_bytes", bytes(64 * KIB, TIB);
+        max_frame: ByteCount = ByteCount(16 * MIB), "max_frame_bytes", bytes(64 * KIB, GIB);
+        /// The size of one block of the receive memory. A block holds many frames and is used again when the last of
+        /// them is dropped; a frame larger than a block gets memory of its own.
+        block: ByteCount = ByteCount(MIB), "block_bytes", bytes(4 * KIB, GIB);
+        /// The receive memory of one node at most: a block for each peer and two more, better about twice what the
+        /// node holds of received frames. A node that has filled it stops reading, which its peers feel as
+        /// back-pressure. Only for TCP.
+        receive: ByteCount = ByteCount(256 * MIB), "receive_bytes", bytes(64 * KIB, TIB);
         /// The send buffer of a socket. 0: what the operating system chooses.
         send_buffer: Option<ByteCount> = None, "send_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
         /// The receive buffer of a socket. 0: what the operating system chooses.
         receive_buffer: Option<ByteCount> = None, "receive_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
+        /// How long an attempt to connect may take, and then the greeting.
+        connect_timeout: Nanos = Nanos::from_secs(5), "connect_timeout_ms", milliseconds(MILLISECOND, HOUR);
+        /// The pause before the first new attempt to connect. It doubles with each, up to `retry_max_ms`.
+        retry_min: Nanos = Nanos::from_millis(20), "retry_min_ms", milliseconds(MILLISECOND, HOUR);
+        /// The longest pause between attempts to connect.
+        retry_max: Nanos = Nanos::from_secs(2), "retry_max_ms", milliseconds(MILLISECOND, HOUR);
+        /// How long a peer's machine may be silent before its connection counts as lost.
+        dead_peer: Nanos = Nanos::from_secs(10), "dead_peer_ms", milliseconds(Nanos::from_secs(1), HOUR);
     }
 }
 
@@ -49,10 +63,10 @@ section! {
         request_events: u32 = 16_384, "request_events", whole(1, 1 << 20);
         /// After how long without other messages a node tells its peers that it lives.
         heartbeat: Nanos = Nanos::from_millis(200), "heartbeat_ms",
-            milliseconds(Nanos::from_millis(1), HOUR);
+            milliseconds(MILLISECOND, HOUR);
         /// After how long a message is acknowledged, where no message goes the other way.
         acknowledge: Nanos = Nanos::from_millis(20), "acknowledge_ms", milliseconds(Nanos::from_micros(100), HOUR);
         /// After how long without an acknowledgement a message is sent again.
-        retransmit: Nanos = Nanos::from_millis(200), "retransmit_ms", milliseconds(Nanos::from_millis(1), HOUR);
+        retransmit: Nanos = Nanos::from_millis(200), "retransmit_ms", milliseconds(MILLISECOND, HOUR);
     }
 }

@@ -1,9 +1,9 @@
 //! What a run is, what triggers it, what is kept of it.
 
-use super::{GIB, MAX_INTEGER, MIB, TIB};
-use crate::codec::{bytes, maybe, path, pick, real, seconds, switch, whole, zero_is_none};
+use super::{GIB, HOUR, KIB, MAX_INTEGER, MIB, TIB};
+use crate::codec::{bytes, maybe, milliseconds, path, pick, real, seconds, switch, whole, zero_is_none};
 use crate::knob::{choice, section};
-use sheaf_wire::{ByteCount, Nanos, RunNumber, SourceId, TriggerType};
+use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, TriggerType};
 use std::path::PathBuf;
 
 section! {
@@ -57,6 +57,8 @@ section! {
         queue_events: u32 = 4_096, "queue_events", whole(1, 1 << 24);
         /// Start of the random numbers of the mode `poisson`: the same seed gives the same times.
         seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
+        /// The id of the first event, where the event manager numbers them: not with the modes `source` and `seen`.
+        first_event: EventId = EventId(0), "first_event", whole(0, MAX_INTEGER);
         /// The trigger type that events carry, in the experiment's own numbering.
         trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
     }
@@ -93,13 +95,15 @@ choice! {
 }
 
 choice! {
-    /// What a builder unit does before it reports an event as stored.
+    /// How far events are written before they are reported as stored.
     Sync {
-        /// hands it to the file's writer; a crash of the process may lose what the writer still holds
+        /// to the writer's memory, which goes to the operating system when `buffer_bytes` are full; a crash of the
+        /// process may lose so much
         None = "none",
-        /// hands it to the operating system; a crash of the process loses nothing, one of the machine may
+        /// to the operating system, after each batch of events; a crash of the process loses nothing, one of the
+        /// machine may
         Flush = "flush",
-        /// waits until the disk has it; nothing reported is lost, and the rate is the disk's
+        /// as `flush`, and to the disk every `sync_interval_ms`; a crash of the machine loses at most that
         Fsync = "fsync",
     }
 }
@@ -111,8 +115,14 @@ section! {
         kind: OutputKind = OutputKind::File, "kind", pick();
         /// The size at which an event file is closed and the next part begun.
         rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
-        /// What a builder unit does before it reports events as stored and the readout units release them. It is
-        /// done once for a batch of events, not for each.
-        sync: Sync = Sync::None, "sync", pick();
+        /// The number of events at which an event file is closed and the next part begun. It bounds the memory of the
+        /// file's index, 16 bytes for an event.
+        rotate_events: u64 = 1 << 20, "rotate_events", whole(1, 1 << 32);
+        /// Events wait for each other up to about this size, to be written in one call.
+        buffer: ByteCount = ByteCount(256 * KIB), "buffer_bytes", bytes(4 * KIB, GIB);
+        /// How far events are written before they are reported as stored and the readout units release them.
+        sync: Sync = Sync::Flush, "sync", pick();
+        /// The time between two writes to the disk with `fsync`. 0: after each batch of events.
+        sync_interval: Nanos = Nanos::from_secs(1), "sync_interval_ms", milliseconds(Nanos::ZERO, HOUR);
     }
 }

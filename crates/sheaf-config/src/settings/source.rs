@@ -85,6 +85,9 @@ section! {
         /// The greatest size: greater draws become this. 0: chosen from the model (`fixed`: the mean; `minimum-peaked`:
         /// 32 times the mean; else the mean plus 32 times the rms), so that it cuts no visible part of the mean.
         maximum: Option<ByteCount> = None, "maximum_bytes", zero_is_none(bytes(1, GIB));
+        /// How many events a second each source makes of its own accord, with the trigger modes `source` and `seen`.
+        /// Without it: as fast as the readout unit takes them. With the other modes sources follow the triggers.
+        rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9));
         /// What is in the fragments.
         content: Content = Content::Pattern, "content", pick();
         /// Whether fragments carry a CRC-32C of their payload.
@@ -116,7 +119,7 @@ choice! {
         Full = "full",
         /// at the distances of their recorded times, divided by `speed`
         Recorded = "recorded",
-        /// `rate_hz` fragments a second from each source, whether or not the readout unit keeps up (open loop)
+        /// `rate_hz` events a second, whether or not the readout unit keeps up (open loop): what is late catches up
         Fixed = "fixed",
     }
 }
@@ -132,11 +135,11 @@ section! {
         loop_count: Option<u32> = Some(1), "loop_count", zero_is_none(whole(1, u64::from(u32::MAX)));
         /// When fragments are sent.
         pacing: Pacing = Pacing::Full, "pacing", pick();
-        /// The rate of the pacing `fixed`, in fragments per second and source.
+        /// The rate of the pacing `fixed`, in events per second.
         rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9));
         /// Only every so many-th event is sent, the others are skipped.
         rate_division: u32 = 1, "rate_division", whole(1, u64::from(u32::MAX));
-        /// A pause after each fragment, with every pacing.
+        /// The least pause between two fragments of a source, with every pacing.
         pause: Nanos = Nanos::ZERO, "pause_us", microseconds(Nanos::ZERO, HOUR);
         /// The pacing `recorded` plays so many times faster than recorded.
         speed: f64 = 1.0, "speed", real(1e-6, 1e6);

@@ -1,0 +1,117 @@
+//! Paths, names and addresses.
+
+use super::{Codec, Refusal};
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+use toml::de::DeValue;
+
+/// `text` as a TOML string.
+pub(crate) fn quote(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// A path.
+pub(crate) fn path() -> PathText {
+    PathText
+}
+
+/// See [`path()`].
+pub(crate) struct PathText;
+
+impl Codec for PathText {
+    type Value = PathBuf;
+
+    fn type_name(&self) -> String {
+        "path".into()
+    }
+
+    fn limits(&self) -> String {
+        "UTF-8, not empty".into()
+    }
+
+    fn expected(&self) -> String {
+        "a path in UTF-8 that is not empty".into()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<PathBuf, Refusal> {
+        let path = PathBuf::from(value.as_str().ok_or(Refusal::Type)?);
+        if self.accepts(&path) { Ok(path) } else { Err(Refusal::Value) }
+    }
+
+    fn accepts(&self, value: &PathBuf) -> bool {
+        // A NUL cannot be in a path of any operating system; the configuration is stored as UTF-8.
+        value.to_str().is_some_and(|text| !text.is_empty() && !text.contains('\0'))
+    }
+
+    fn write(&self, value: &PathBuf) -> Option<String> {
+        Some(quote(&value.to_string_lossy()))
+    }
+}
+
+/// A text that `accepts` accepts; `expected` says what that is.
+pub(crate) struct Text {
+    pub(super) limits: &'static str,
+    pub(super) accepts: fn(&str) -> bool,
+}
+
+/// The name of a node.
+pub(crate) fn name() -> Text {
+    Text {
+        limits: "1 to 64 letters, digits, `-`, `_` or `.`",
+        accepts: |text| {
+            (1..=64).contains(&text.len())
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        },
+    }
+}
+
+/// The address of a node, `host:port`.
+pub(crate) fn address() -> Text {
+    Text {
+        limits: "`host:port` with a port from 1 to 65535; `[::1]:port` for IPv6",
+        accepts: |text| {
+            let Some((host, port)) = text.rsplit_once(':') else {
+                return false;
+            };
+            let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+            let host_is_good = match bare {
+                Some(host) => host.parse::<Ipv6Addr>().is_ok(),
+                None => {
+                    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+                    (1..=253).contains(&host.len()) && host.bytes().all(allowed)
+                }
+            };
+            let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+            host_is_good && digits && port.parse::<u16>().is_ok_and(|port| port > 0)
+        },
+    }
+}
+
+impl Codec for Text {
+    type Value = String;
+
+    fn type_name(&self) -> String {
+        "text".into()
+    }
+
+    fn limits(&self) -> String {
+        self.limits.into()
+    }
+
+    fn expected(&self) -> String {
+        self.limits.into()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<String, Refusal> {
+        let text = value.as_str().ok_or(Refusal::Type)?;
+        if (self.accepts)(text) { Ok(text.to_owned()) } else { Err(Refusal::Value) }
+    }
+
+    fn accepts(&self, value: &String) -> bool {
+        (self.accepts)(value)
+    }
+
+    fn write(&self, value: &String) -> Option<String> {
+        Some(quote(value))
+    }
+}
