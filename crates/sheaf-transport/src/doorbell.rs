@@ -53,9 +53,7 @@ impl Token {
 
     /// Announces a sleep. `false` if somebody rang meanwhile: do not sleep.
     pub(crate) fn lie_down(&self) -> bool {
-        self.0
-            .compare_exchange(QUIET, ASLEEP, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
+        self.0.compare_exchange(QUIET, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Whether the sleeper lies down and nobody rang since.
@@ -85,11 +83,7 @@ pub(crate) struct Bell {
 
 impl Bell {
     pub(crate) fn new() -> Self {
-        Self {
-            token: Token::new(),
-            lock: Mutex::new(()),
-            woken: Condvar::new(),
-        }
+        Self { token: Token::new(), lock: Mutex::new(()), woken: Condvar::new() }
     }
 
     /// Leaves a notice, and wakes the sleeper if it sleeps. `true` if that took a system call.
@@ -116,11 +110,7 @@ impl Bell {
             return Waited::NotAtAll;
         }
         self.sleep(guard, timeout);
-        if self.token.answer() {
-            Waited::UntilRung
-        } else {
-            Waited::UntilTimeout
-        }
+        if self.token.answer() { Waited::UntilRung } else { Waited::UntilTimeout }
     }
 
     fn sleep<'a>(&'a self, mut guard: MutexGuard<'a, ()>, timeout: Option<Duration>) {
@@ -134,11 +124,7 @@ impl Bell {
             // With a limit it may: waits are allowed to return early, and one less clock is read.
             Some(timeout) => {
                 if self.token.asleep() {
-                    drop(
-                        self.woken
-                            .wait_timeout(guard, timeout)
-                            .unwrap_or_else(PoisonError::into_inner),
-                    );
+                    drop(self.woken.wait_timeout(guard, timeout).unwrap_or_else(PoisonError::into_inner));
                 }
             }
         }

@@ -22,10 +22,7 @@ pub struct Frame {
 impl Frame {
     /// A frame of a head and the pieces of a payload.
     pub fn new(head: Bytes, payload: impl IntoIterator<Item = Bytes>) -> Self {
-        Self {
-            head,
-            payload: payload.into_iter().collect(),
-        }
+        Self { head, payload: payload.into_iter().collect() }
     }
 
     /// The bytes of the payload.

@@ -8,16 +8,20 @@
 //! | [`endpoint`] | the port: [`Endpoint`], [`Frame`], [`Event`], [`SendError`]; the contract that every transport keeps |
 //! | [`stats`] | what an endpoint counts |
 //! | [`memory`] | nodes of one process: frames move through bounded rings, nothing is copied |
+//! | [`tcp`] | nodes anywhere: one connection for each pair of nodes |
+//! | [`conformance`] | the tests that every transport passes |
 //!
 //! What this crate deliberately does not do: retransmission (transports here deliver a link's frames in order, whole
 //! and once, or say that the link went down), routing, broadcast, encryption, naming and discovery of nodes.
 
+pub mod conformance;
 mod doorbell;
 pub mod endpoint;
 pub mod memory;
 mod peers;
 pub mod stats;
 mod sync;
+pub mod tcp;
 
 pub use endpoint::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
 pub use stats::LinkStats;

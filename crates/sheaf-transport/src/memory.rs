@@ -36,11 +36,7 @@ pub struct MemoryLimits {
 impl Default for MemoryLimits {
     /// 1,024 frames, 64 MiB, frames of at most 16 MiB.
     fn default() -> Self {
-        Self {
-            link_frames: 1024,
-            link_bytes: ByteCount::mib(64),
-            max_frame_bytes: ByteCount::mib(16),
-        }
+        Self { link_frames: 1024, link_bytes: ByteCount::mib(64), max_frame_bytes: ByteCount::mib(16) }
     }
 }
 
@@ -116,11 +112,7 @@ impl MemoryNetwork {
     /// # Errors
     /// If the network does not know the node, or it is attached.
     pub fn attach(&self, node: NodeId, doorbell: &Doorbell) -> Result<MemoryEndpoint, AttachError> {
-        let place = self
-            .shared
-            .index
-            .place(node)
-            .ok_or(AttachError::UnknownNode(node))?;
+        let place = self.shared.index.place(node).ok_or(AttachError::UnknownNode(node))?;
         let mut attached = self.shared.lock();
         if attached[place].is_some() {
             return Err(AttachError::AlreadyAttached(node));
@@ -150,9 +142,7 @@ impl Doorbell {
     /// A doorbell for one thread.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            bell: Arc::new(Bell::new()),
-        }
+        Self { bell: Arc::new(Bell::new()) }
     }
 }
 
@@ -205,11 +195,7 @@ struct Desk {
 
 impl Desk {
     fn new(bell: Arc<Bell>) -> Self {
-        Self {
-            bell,
-            occupied: AtomicBool::new(false),
-            links: Mutex::new(Vec::new()),
-        }
+        Self { bell, occupied: AtomicBool::new(false), links: Mutex::new(Vec::new()) }
     }
 
     fn bring(&self, place: usize, link: Link) {

@@ -45,12 +45,7 @@ mod tests {
 
     #[test]
     fn every_peer_is_found_at_its_place_and_strangers_are_not() {
-        let peers = [
-            NodeId::builder(7),
-            NodeId::MANAGER,
-            NodeId::readout(0),
-            NodeId::readout(65_535),
-        ];
+        let peers = [NodeId::builder(7), NodeId::MANAGER, NodeId::readout(0), NodeId::readout(65_535)];
         let index = PeerIndex::new(peers).unwrap();
         for (place, peer) in peers.into_iter().enumerate() {
             assert_eq!(index.place(peer), Some(place));

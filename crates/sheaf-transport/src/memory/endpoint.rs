@@ -45,10 +45,7 @@ impl MemoryEndpoint {
     pub(super) fn new(shared: Arc<Shared>, place: usize, desk: Arc<Desk>, links: Vec<Option<Link>>) -> Self {
         let peers = links
             .into_iter()
-            .map(|link| Peer {
-                links: link.into_iter().collect(),
-                ..Peer::default()
-            })
+            .map(|link| Peer { links: link.into_iter().collect(), ..Peer::default() })
             .collect();
         Self {
             shared,
@@ -124,10 +121,7 @@ impl Endpoint for MemoryEndpoint {
             return Err(SendError::UnknownPeer(frame));
         };
         let peer = &mut self.peers[place];
-        let link = peer
-            .links
-            .front_mut()
-            .filter(|link| peer.announced && !link.ended());
+        let link = peer.links.front_mut().filter(|link| peer.announced && !link.ended());
         let Some(link) = link.filter(|_| !self.closed) else {
             self.stats.refused_not_connected += 1;
             return Err(SendError::NotConnected(frame));

@@ -62,10 +62,7 @@ pub(super) fn pair(limits: &MemoryLimits, first: &Arc<Bell>, second: &Arc<Bell>)
         made_room: false,
         sent: false,
     };
-    (
-        end(0, to_second, at_first, second),
-        end(1, to_first, at_second, first),
-    )
+    (end(0, to_second, at_first, second), end(1, to_first, at_second, first))
 }
 
 /// What a look at a link finds.
@@ -109,9 +106,7 @@ impl Link {
                 return Err(frame);
             }
         }
-        self.outgoing
-            .push(frame)
-            .map_err(|rtrb::PushError::Full(frame)| frame)?;
+        self.outgoing.push(frame).map_err(|rtrb::PushError::Full(frame)| frame)?;
         self.sent_bytes += bytes;
         self.sent = true;
         Ok(())

@@ -44,20 +44,14 @@ fn a_frame_moves_without_a_copy() {
 
 #[test]
 fn the_bound_in_bytes_counts_what_the_receiver_has_not_taken() {
-    let limits = MemoryLimits {
-        link_frames: 100,
-        link_bytes: ByteCount(1000),
-        max_frame_bytes: ByteCount(600),
-    };
+    let limits =
+        MemoryLimits { link_frames: 100, link_bytes: ByteCount(1000), max_frame_bytes: ByteCount(600) };
     let (_network, mut sender, mut receiver) = two(limits);
     let to = receiver.node();
     sender.send(to, frame(600)).unwrap();
     sender.send(to, frame(400)).unwrap();
     assert!(matches!(sender.send(to, frame(1)), Err(SendError::Full(_))));
-    assert!(matches!(
-        sender.send(to, frame(601)),
-        Err(SendError::TooLarge { .. })
-    ));
+    assert!(matches!(sender.send(to, frame(601)), Err(SendError::TooLarge { .. })));
     assert!(matches!(receiver.poll(), Some(Event::Received { .. })));
     sender.send(to, frame(600)).unwrap();
     assert!(matches!(sender.send(to, frame(1)), Err(SendError::Full(_))));
@@ -66,10 +60,7 @@ fn the_bound_in_bytes_counts_what_the_receiver_has_not_taken() {
 
 #[test]
 fn a_wait_for_one_endpoint_ends_by_a_frame_for_another_of_the_thread() {
-    let threads = [
-        vec![NodeId::builder(0), NodeId::builder(1)],
-        vec![NodeId::readout(0)],
-    ];
+    let threads = [vec![NodeId::builder(0), NodeId::builder(1)], vec![NodeId::readout(0)]];
     let (_network, mut endpoints) = MemoryNetwork::with_threads(&threads, MemoryLimits::default()).unwrap();
     let mut far = endpoints.pop().unwrap().remove(0);
     let mut near = endpoints.pop().unwrap();
@@ -84,10 +75,7 @@ fn a_wait_for_one_endpoint_ends_by_a_frame_for_another_of_the_thread() {
         far
     });
     // Ends only by the frame: a missed wake-up hangs the test.
-    while !events(&mut near[1])
-        .iter()
-        .any(|event| matches!(event, Event::Received { .. }))
-    {
+    while !events(&mut near[1]).iter().any(|event| matches!(event, Event::Received { .. })) {
         near[0].wait(Nanos::MAX);
     }
     sender.join().unwrap();
@@ -116,22 +104,13 @@ fn what_a_dead_peer_did_not_take_is_counted() {
         sender.send(to, frame(1)).unwrap();
     }
     drop(receiver);
-    let down = Event::PeerDown {
-        peer: to,
-        reason: DownReason::Lost,
-    };
-    assert!(matches!(
-        sender.send(to, frame(1)),
-        Err(SendError::NotConnected(_))
-    ));
+    let down = Event::PeerDown { peer: to, reason: DownReason::Lost };
+    assert!(matches!(sender.send(to, frame(1)), Err(SendError::NotConnected(_))));
     assert_eq!(events(&mut sender), [down]);
     assert_eq!(sender.stats().frames_lost, 5);
     let again = network.attach(to, &Doorbell::new()).unwrap();
     assert_eq!(events(&mut sender), [Event::PeerUp { peer: to }]);
-    assert_eq!(
-        network.attach(to, &Doorbell::new()).unwrap_err(),
-        AttachError::AlreadyAttached(to)
-    );
+    assert_eq!(network.attach(to, &Doorbell::new()).unwrap_err(), AttachError::AlreadyAttached(to));
     drop(again);
 }
 
@@ -147,16 +126,8 @@ fn a_peer_that_lived_and_died_unseen_is_still_told_of_in_order() {
     drop(second_life);
     let from = peer;
     let reason = |reason| Event::PeerDown { peer, reason };
-    let received = Event::Received {
-        from,
-        frame: frame(9),
-    };
-    let course = [
-        reason(DownReason::Lost),
-        Event::PeerUp { peer },
-        received,
-        reason(DownReason::Closed),
-    ];
+    let received = Event::Received { from, frame: frame(9) };
+    let course = [reason(DownReason::Lost), Event::PeerUp { peer }, received, reason(DownReason::Closed)];
     assert_eq!(events(&mut seen), course);
 }
 
@@ -164,10 +135,7 @@ fn a_peer_that_lived_and_died_unseen_is_still_told_of_in_order() {
 fn nodes_that_the_network_does_not_know_cannot_attach() {
     let (network, ..) = two(MemoryLimits::default());
     let stranger = NodeId::builder(9);
-    assert_eq!(
-        network.attach(stranger, &Doorbell::new()).unwrap_err(),
-        AttachError::UnknownNode(stranger)
-    );
+    assert_eq!(network.attach(stranger, &Doorbell::new()).unwrap_err(), AttachError::UnknownNode(stranger));
     let twice = MemoryNetwork::new(&[stranger, stranger], MemoryLimits::default());
     assert_eq!(twice.unwrap_err(), NamedTwice(stranger));
 }

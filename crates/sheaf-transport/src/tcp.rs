@@ -1,0 +1,47 @@
+//! Frames over TCP.
+//!
+//! Any two nodes share one connection, used both ways; the configuration says which of them calls. Both greet first (node,
+//! run, session, largest frame), so that strangers, leftovers of other runs and other releases are refused with a
+//! reason before a link comes up. Frames then follow each other, each behind an 8-byte prefix of two lengths. An
+//! endpoint that is closed says goodbye; a stream that ends without one was lost. The layouts are in [`framing`],
+//! the story in `docs/reference/tcp-framing.md`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `settings` | the knobs, each with its default |
+//! | [`framing`] | the byte layouts |
+//! | `greeting` | who is there, and whether it is acceptable |
+//! | `deframer`, `blocks` | from received bytes to frames, without a socket; the receive memory |
+//! | `outbox` | frames that wait to be written, and what of them is written |
+//! | `socket` | the system calls, and how sockets are set up |
+//! | `endpoint` | the endpoint: rounds, sleep, and the port |
+//! | `traffic` | reading from and writing to links that are up, and their end |
+//! | `meeting` | accepting, calling, greeting |
+//! | `dialer` | when to call which address of a peer |
+//!
+//! # Costs
+//! A write takes many frames, up to 1,024 pieces and half a megabyte; a read takes up to 256 KiB. Payload is copied by
+//! the kernel only. A link whose kernel buffer is full is written to again when a third of that is free, as the
+//! kernel says it.
+
+mod blocks;
+mod deframer;
+mod dialer;
+mod endpoint;
+pub mod framing;
+mod fuzz;
+mod greeting;
+mod meeting;
+mod outbox;
+mod settings;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod traffic;
+
+pub use blocks::Blocks;
+pub use deframer::{Deframer, FrameError, Item};
+pub use endpoint::TcpEndpoint;
+#[doc(hidden)]
+pub use fuzz::fuzz_tcp_stream;
+pub use settings::{PeerAddress, TcpError, TcpOptions, TcpSettings};

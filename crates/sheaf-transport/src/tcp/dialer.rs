@@ -1,0 +1,137 @@
+//! When to call which address of a peer.
+
+use super::endpoint::Notice;
+use super::settings::TcpSettings;
+use sheaf_wire::{Nanos, NodeId};
+use std::collections::VecDeque;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The calling side of one peer.
+#[derive(Debug)]
+pub(super) struct Dialer {
+    addresses: Vec<String>,
+    state: State,
+    /// Addresses that the present attempt has not tried yet.
+    untried: VecDeque<SocketAddr>,
+    /// Attempts since a link was last up.
+    attempts: u32,
+    /// Differs between pairs of nodes, so that they do not all call in the same instant.
+    salt: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Until then.
+    Resting(Instant),
+    /// A helper thread asks for the addresses.
+    Resolving(Answer),
+    /// A connection is being made, or is there.
+    Busy,
+}
+
+type Answer = Arc<Mutex<Option<VecDeque<SocketAddr>>>>;
+
+impl Dialer {
+    pub(super) fn new(addresses: Vec<String>, from: NodeId, to: NodeId, now: Instant) -> Self {
+        Self {
+            addresses,
+            state: State::Resting(now),
+            untried: VecDeque::new(),
+            attempts: 0,
+            salt: (u64::from(from.to_code()) << 32) | u64::from(to.to_code()),
+        }
+    }
+
+    /// When there is something to do, as far as time decides it.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match self.state {
+            State::Resting(until) => Some(until),
+            State::Resolving(_) | State::Busy => None,
+        }
+    }
+
+    /// Goes on if it is time to. `true` if there is an address to call: take it with [`Dialer::next_address`].
+    pub(super) fn proceed(&mut self, now: Instant, notice: &Arc<Notice>) -> bool {
+        match &self.state {
+            State::Busy => false,
+            State::Resting(until) if *until > now => false,
+            State::Resting(_) => {
+                self.attempts = self.attempts.saturating_add(1);
+                self.look_up(notice)
+            }
+            State::Resolving(answer) => {
+                let answer = answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+                match answer {
+                    Some(addresses) => self.got(addresses),
+                    None => false,
+                }
+            }
+        }
+    }
+
+    /// The next address of this attempt. Without one the attempt is over: [`Dialer::rest`].
+    pub(super) fn next_address(&mut self) -> Option<SocketAddr> {
+        self.untried.pop_front()
+    }
+
+    /// Rests before the next attempt; gives its time.
+    pub(super) fn rest(&mut self, settings: &TcpSettings, now: Instant) -> Instant {
+        let until = now + self.pause(settings).to_std();
+        self.untried.clear();
+        self.state = State::Resting(until);
+        until
+    }
+
+    /// Takes note that the link is up.
+    pub(super) fn succeeded(&mut self) {
+        self.attempts = 0;
+        self.untried.clear();
+    }
+
+    /// Changes where the peer is looked for from the next attempt on.
+    pub(super) fn set_addresses(&mut self, addresses: Vec<String>) {
+        self.addresses = addresses;
+    }
+
+    /// Literal addresses are taken as they are. Names may take the resolver seconds, and it cannot be asked without
+    /// blocking: a helper thread does it.
+    fn look_up(&mut self, notice: &Arc<Notice>) -> bool {
+        let literal: Option<VecDeque<SocketAddr>> = self.addresses.iter().map(|it| it.parse().ok()).collect();
+        if let Some(addresses) = literal {
+            return self.got(addresses);
+        }
+        let (names, notice, answer) = (self.addresses.clone(), notice.clone(), Answer::default());
+        self.state = State::Resolving(answer.clone());
+        let resolve = move || {
+            let found = names.iter().filter_map(|name| name.to_socket_addrs().ok()).flatten().collect();
+            *answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            notice.ring_for_the_resolver();
+        };
+        let helper = std::thread::Builder::new().name("sheaf-resolve".to_owned()).spawn(resolve);
+        // No thread to be had: the attempt counts as one that found no address.
+        helper.is_err() && self.got(VecDeque::new())
+    }
+
+    fn got(&mut self, addresses: VecDeque<SocketAddr>) -> bool {
+        self.untried = addresses;
+        self.state = State::Busy;
+        true
+    }
+
+    /// Doubles with every attempt, plus up to a quarter that differs between pairs and attempts.
+    fn pause(&self, settings: &TcpSettings) -> Nanos {
+        let doublings = self.attempts.saturating_sub(1).min(16);
+        let pause = settings.retry_min.0.saturating_mul(1 << doublings).min(settings.retry_max.0);
+        let spread = mix(self.salt.wrapping_add(u64::from(self.attempts))) % (pause / 4 + 1);
+        Nanos::from(Duration::from_nanos(pause.saturating_add(spread)))
+    }
+}
+
+/// The finaliser of SplitMix64: every bit of the input changes about half of the output's.
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}

@@ -1,0 +1,460 @@
+//! The endpoint: rounds over the connections, sleep, and the port.
+
+use super::blocks::Blocks;
+use super::deframer::Deframer;
+use super::dialer::Dialer;
+use super::greeting::{Greeting, GreetingBuffer};
+use super::outbox::Outbox;
+use super::settings::{TcpError, TcpOptions, TcpSettings};
+use super::socket;
+use crate::doorbell::Token as Agreement;
+use crate::peers::PeerIndex;
+use crate::{Endpoint, Event, Frame, LinkStats, SendError};
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+use sheaf_wire::{ByteCount, Nanos, NodeId, SessionId};
+use socket2::SockRef;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+use std::time::{Duration, Instant};
+
+const LISTENER: Token = Token(0);
+const WAKER: Token = Token(1);
+const FIRST_CONNECTION: usize = 2;
+
+/// How many readiness events one look at the kernel takes; what is left comes with the next.
+const EVENTS_PER_LOOK: usize = 256;
+
+/// How long to sleep when reading stopped for want of memory: nothing tells when the node drops a frame.
+const MEMORY_PAUSE: Duration = Duration::from_millis(1);
+
+/// The kernel's interface counts milliseconds in 32 bits.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
+
+/// A node's place in a network of TCP connections.
+#[derive(Debug)]
+pub struct TcpEndpoint {
+    pub(super) me: Greeting,
+    pub(super) settings: TcpSettings,
+    pub(super) poll: Poll,
+    events: Events,
+    pub(super) notice: Arc<Notice>,
+    pub(super) listener: Option<Listener>,
+    pub(super) index: PeerIndex,
+    pub(super) peers: Vec<Peer>,
+    /// By their tokens, less [`FIRST_CONNECTION`].
+    pub(super) connections: Vec<Option<Connection>>,
+    pub(super) blocks: Blocks,
+    /// What happened and was not handed out yet, apart from frames.
+    pub(super) happened: VecDeque<Event>,
+    /// The connections that are still to be served in this round, and the one whose frames are being handed out.
+    round: VecDeque<usize>,
+    pub(super) turn: Option<usize>,
+    in_round: bool,
+    /// Whether the kernel was asked for readiness since the last round began.
+    looked: bool,
+    /// Whether a queue that had refused a frame has room: whoever was refused must not sleep on it.
+    pub(super) room_made: bool,
+    /// The earliest time at which something is to be done.
+    pub(super) next_timer: Option<Instant>,
+    pub(super) closing: bool,
+    pub(super) stats: LinkStats,
+}
+
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) socket: TcpListener,
+    /// Whether there may be somebody to accept.
+    pub(super) ready: bool,
+    /// Not before then: the process was out of file descriptors.
+    pub(super) not_before: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) node: NodeId,
+    /// Where this node is the one that calls.
+    pub(super) dialer: Option<Dialer>,
+    /// The connection that is the link to this peer.
+    pub(super) link: Option<usize>,
+    pub(super) last_session: SessionId,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) stage: Stage,
+    /// What the kernel said last; it speaks of changes only.
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    /// Whether the end of the stream is in sight: a short read does not mean that there is no more to learn.
+    pub(super) end_in_sight: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Called, no answer from the kernel yet.
+    Connecting { peer: usize, deadline: Instant },
+    /// The other side has to greet. `peer` is whom we called.
+    Greeting { peer: Option<usize>, buffer: GreetingBuffer, deadline: Instant },
+    /// A link.
+    Up(Box<Link>),
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) peer: usize,
+    pub(super) outbox: Outbox,
+    pub(super) deframer: Deframer,
+    /// The largest frame that both sides take.
+    pub(super) max_frame_bytes: usize,
+    /// Whether reading stopped for want of memory.
+    pub(super) starved: bool,
+    /// Whether a frame was refused since a frame last left the queue.
+    pub(super) refused: bool,
+    /// Whether the peer said goodbye; whether we did, and it is written.
+    pub(super) peer_is_done: bool,
+    pub(super) we_are_done: bool,
+}
+
+/// How other threads end a wait.
+#[derive(Debug)]
+pub(super) struct Notice {
+    agreement: Agreement,
+    waker: mio::Waker,
+    resolved: AtomicBool,
+}
+
+impl Notice {
+    fn ring(&self) {
+        if self.agreement.ring() {
+            // Fails only when the event counter is about to overflow, and then the sleeper is awake.
+            let _ = self.waker.wake();
+        }
+    }
+
+    pub(super) fn ring_for_the_resolver(&self) {
+        self.resolved.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    /// Whether a resolver has answered since the last call.
+    pub(super) fn take_resolved(&self) -> bool {
+        self.resolved.load(Ordering::Relaxed) && self.resolved.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Wake for Notice {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ring();
+    }
+}
+
+impl TcpEndpoint {
+    /// An endpoint; it begins to call its peers when it is first polled.
+    ///
+    /// # Errors
+    /// Options that cannot work, or no file descriptors.
+    pub fn new(options: TcpOptions) -> Result<Self, TcpError> {
+        options.check()?;
+        let TcpOptions { node, run, session, listener, peers, settings } = options;
+        let io = |what| move |source| TcpError::Io { what, source };
+        let index = PeerIndex::new(peers.iter().map(|peer| peer.node)).map_err(TcpError::NamedTwice)?;
+        let poll = Poll::new().map_err(io("create the readiness queue (epoll)"))?;
+        let waker = mio::Waker::new(poll.registry(), WAKER).map_err(io("create the waker"))?;
+        let listener = listener
+            .map(|listener| listen(listener, &poll, &settings))
+            .transpose()
+            .map_err(io("set up the listener"))?;
+        let now = Instant::now();
+        let peers: Vec<Peer> = peers
+            .into_iter()
+            .map(|peer| Peer {
+                node: peer.node,
+                dialer: peer.initiate.then(|| Dialer::new(peer.addresses, node, peer.node, now)),
+                link: None,
+                last_session: SessionId(0),
+            })
+            .collect();
+        Ok(Self {
+            me: Greeting { node, run, session, max_frame_bytes: settings.max_frame_bytes.as_usize() },
+            settings,
+            poll,
+            events: Events::with_capacity(EVENTS_PER_LOOK),
+            notice: Arc::new(Notice { agreement: Agreement::new(), waker, resolved: AtomicBool::new(false) }),
+            listener,
+            index,
+            peers,
+            connections: Vec::new(),
+            blocks: Blocks::new(settings.block_bytes.as_usize(), settings.blocks),
+            happened: VecDeque::new(),
+            round: VecDeque::new(),
+            turn: None,
+            in_round: false,
+            looked: false,
+            room_made: false,
+            next_timer: Some(now),
+            closing: false,
+            stats: LinkStats::default(),
+        })
+    }
+
+    /// Changes where a peer that this node calls is looked for, from the next attempt to connect on. A link that is up
+    /// stays. Does nothing for a node that is not such a peer.
+    pub fn set_addresses(&mut self, peer: NodeId, addresses: Vec<String>) {
+        let place = self.index.place(peer);
+        if let Some(dialer) = place.and_then(|place| self.peers[place].dialer.as_mut()) {
+            dialer.set_addresses(addresses);
+        }
+    }
+
+    /// The receive memory in use, at most `blocks` times `block_bytes` of the settings; frames larger than a block, and
+    /// small ones that were copied, come on top until they are dropped.
+    #[must_use]
+    pub fn receive_memory(&self) -> ByteCount {
+        ByteCount::from(self.blocks.allocated_bytes())
+    }
+
+    /// Watches `stream` under a free token.
+    pub(super) fn adopt(&mut self, mut stream: TcpStream, stage: Stage) -> std::io::Result<usize> {
+        let free = self.connections.iter().position(Option::is_none);
+        let slot = free.unwrap_or(self.connections.len());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut stream, Token(slot + FIRST_CONNECTION), interest)?;
+        let connection = Connection { stream, stage, readable: false, writable: false, end_in_sight: false };
+        match free {
+            Some(slot) => self.connections[slot] = Some(connection),
+            None => self.connections.push(Some(connection)),
+        }
+        Ok(slot)
+    }
+
+    /// Stops watching a connection and gives it out to be dropped.
+    pub(super) fn release(&mut self, slot: usize) -> Option<Connection> {
+        let mut connection = self.connections.get_mut(slot)?.take()?;
+        // Cannot fail for a stream that is registered; closing it would do the same.
+        let _ = self.poll.registry().deregister(&mut connection.stream);
+        Some(connection)
+    }
+
+    /// Makes sure that the timers are looked at by then.
+    pub(super) fn arm(&mut self, at: Instant) {
+        self.next_timer = Some(self.next_timer.map_or(at, |timer| timer.min(at)));
+    }
+
+    /// Asks the kernel what has changed, waiting up to `timeout` (`None`: without limit) for something.
+    fn look(&mut self, timeout: Option<Duration>) -> bool {
+        self.looked = true;
+        self.stats.system_calls += 1;
+        let Self { poll, events, connections, listener, .. } = self;
+        if poll.poll(events, timeout).is_err() {
+            // A signal: the caller comes back. Nothing else can be wrong with an open readiness queue.
+            return false;
+        }
+        for event in events.iter() {
+            match event.token() {
+                WAKER => {}
+                LISTENER => listener.iter_mut().for_each(|listener| listener.ready = true),
+                Token(token) => {
+                    let connection = connections.get_mut(token - FIRST_CONNECTION).and_then(Option::as_mut);
+                    if let Some(connection) = connection {
+                        connection.note(event);
+                    }
+                }
+            }
+        }
+        !events.is_empty()
+    }
+
+    fn begin_round(&mut self) {
+        self.in_round = true;
+        if !self.looked {
+            self.look(Some(Duration::ZERO));
+        }
+        self.looked = false;
+        let now = Instant::now();
+        self.run_timers(now);
+        self.accept(now);
+        let ready = |(slot, connection): (usize, &Option<Connection>)| {
+            connection.as_ref().is_some_and(Connection::is_ready).then_some(slot)
+        };
+        self.round.extend(self.connections.iter().enumerate().filter_map(ready));
+    }
+
+    fn serve(&mut self, slot: usize) {
+        match self.connections[slot].as_ref().map(|connection| &connection.stage) {
+            None => {}
+            Some(Stage::Connecting { .. }) => self.finish_connect(slot),
+            Some(Stage::Greeting { .. }) => self.read_greeting(slot),
+            Some(Stage::Up(_)) => self.read_frames(slot),
+        }
+    }
+
+    /// Whether a round would find something without asking the kernel, and could do something about it.
+    fn work_is_left(&self) -> bool {
+        let accepting = |listener: &Listener| listener.ready && listener.not_before.is_none();
+        self.in_round
+            || !self.happened.is_empty()
+            || self.listener.as_ref().is_some_and(accepting)
+            || self.connections.iter().flatten().any(|it| it.is_ready() && !it.is_starved())
+    }
+
+    /// How long a sleep may last: not past the next timer, and only briefly while reading has stopped.
+    fn longest_sleep(&self, timeout: Duration) -> Duration {
+        let timer = self.next_timer.map_or(timeout, |at| at.saturating_duration_since(Instant::now()));
+        let starved = self.connections.iter().flatten().any(Connection::is_starved);
+        timeout.min(timer).min(if starved { MEMORY_PAUSE } else { timeout })
+    }
+
+    fn sleep(&mut self, timeout: Duration) {
+        self.stats.sleeps += 1;
+        if self.look(Some(timeout.min(LONGEST_SLEEP))) {
+            self.stats.wake_ups += 1;
+        }
+    }
+
+    /// What [`Endpoint::send`] does after the frame was found to have a link.
+    fn queue(&mut self, slot: usize, frame: Frame) -> Result<(), SendError> {
+        let Some(Connection { stage: Stage::Up(link), .. }) = &mut self.connections[slot] else {
+            self.stats.refused_not_connected += 1;
+            return Err(SendError::NotConnected(frame));
+        };
+        let bytes = frame.bytes();
+        if bytes > link.max_frame_bytes {
+            self.stats.refused_too_large += 1;
+            let limit = ByteCount::from(link.max_frame_bytes);
+            return Err(SendError::TooLarge { frame, limit });
+        }
+        if let Err(frame) = link.outbox.push(frame, bytes) {
+            link.refused = true;
+            self.stats.refused_full += 1;
+            return Err(SendError::Full(frame));
+        }
+        self.stats.frames_sent += 1;
+        self.stats.bytes_sent += bytes as u64;
+        Ok(())
+    }
+}
+
+fn listen(listener: std::net::TcpListener, poll: &Poll, settings: &TcpSettings) -> std::io::Result<Listener> {
+    listener.set_nonblocking(true)?;
+    socket::set_buffers(&SockRef::from(&listener), settings)?;
+    let mut socket = TcpListener::from_std(listener);
+    poll.registry().register(&mut socket, LISTENER, Interest::READABLE)?;
+    Ok(Listener { socket, ready: true, not_before: None })
+}
+
+impl Connection {
+    fn note(&mut self, event: &mio::event::Event) {
+        let over = event.is_read_closed() || event.is_error();
+        self.end_in_sight |= over;
+        self.readable |= over || event.is_readable();
+        self.writable |= over || event.is_writable();
+    }
+
+    fn is_ready(&self) -> bool {
+        match self.stage {
+            Stage::Connecting { .. } => self.writable,
+            Stage::Greeting { .. } | Stage::Up(_) => self.readable,
+        }
+    }
+
+    fn is_starved(&self) -> bool {
+        matches!(&self.stage, Stage::Up(link) if link.starved)
+    }
+}
+
+impl Endpoint for TcpEndpoint {
+    fn node(&self) -> NodeId {
+        self.me.node
+    }
+
+    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), SendError> {
+        let Some(place) = self.index.place(to) else {
+            self.stats.refused_unknown_peer += 1;
+            return Err(SendError::UnknownPeer(frame));
+        };
+        match self.peers[place].link.filter(|_| !self.closing) {
+            Some(slot) => self.queue(slot, frame),
+            None => {
+                self.stats.refused_not_connected += 1;
+                Err(SendError::NotConnected(frame))
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        for place in 0..self.peers.len() {
+            if let Some(slot) = self.peers[place].link {
+                self.write(slot);
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.happened.pop_front() {
+                return Some(event);
+            }
+            if let Some(slot) = self.turn {
+                if let Some(event) = self.next_frame(slot) {
+                    return Some(event);
+                }
+            } else if let Some(slot) = self.round.pop_front() {
+                self.serve(slot);
+            } else if std::mem::take(&mut self.in_round) {
+                return None;
+            } else {
+                self.begin_round();
+            }
+        }
+    }
+
+    fn wait(&mut self, timeout: Nanos) {
+        self.flush();
+        if std::mem::take(&mut self.room_made)
+            || self.work_is_left()
+            || self.notice.agreement.answer()
+            || timeout == Nanos::ZERO
+        {
+            return;
+        }
+        if self.notice.agreement.lie_down() {
+            self.sleep(self.longest_sleep(timeout.to_std()));
+        }
+        self.notice.agreement.answer();
+    }
+
+    fn waker(&self) -> Waker {
+        Waker::from(self.notice.clone())
+    }
+
+    fn stats(&self) -> LinkStats {
+        LinkStats { bytes_copied: self.blocks.bytes_copied(), ..self.stats }
+    }
+
+    fn close(&mut self, linger: Nanos) {
+        self.say_goodbye();
+        let deadline = Instant::now().checked_add(linger.to_std());
+        let mut arrived = VecDeque::new();
+        loop {
+            self.flush();
+            arrived.extend(std::iter::from_fn(|| self.poll()));
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if self.peers.iter().all(|peer| peer.link.is_none()) || left == Some(Duration::ZERO) {
+                break;
+            }
+            if !self.work_is_left() {
+                self.sleep(self.longest_sleep(left.unwrap_or(Duration::MAX)));
+            }
+        }
+        self.give_up_links();
+        arrived.append(&mut self.happened);
+        self.happened = arrived;
+    }
+}

@@ -1,0 +1,100 @@
+//! The system calls, and how sockets are set up.
+
+use super::settings::TcpSettings;
+use mio::net::TcpStream;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Writing to a connection that the peer has closed is an error here, never a signal: this may run inside a program
+/// that did not ask for `SIGPIPE` to be ignored.
+#[cfg(not(target_vendor = "apple"))]
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(target_vendor = "apple")]
+const SEND_FLAGS: SendFlags = SendFlags::empty();
+
+/// Keep-alive probes within the time after which a peer counts as dead.
+const PROBES: u32 = 3;
+
+/// Begins to connect. The connection is there, or has failed, when the socket becomes writable.
+pub(super) fn connect(address: SocketAddr, settings: &TcpSettings) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    // The window scale is agreed upon with the first packet: buffer sizes come before.
+    set_up(&SockRef::from(&socket), settings)?;
+    match socket.connect(&address.into()) {
+        Ok(()) => {}
+        Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(TcpStream::from_std(socket.into()))
+}
+
+/// Sets what a connection needs, on a new socket or one that was accepted.
+pub(super) fn set_up(socket: &SockRef<'_>, settings: &TcpSettings) -> io::Result<()> {
+    set_buffers(socket, settings)?;
+    socket.set_tcp_nodelay(true)?;
+    #[cfg(target_vendor = "apple")]
+    socket.set_nosigpipe(true)?;
+    let dead_peer = settings.dead_peer.to_std();
+    let probe = (dead_peer / (PROBES + 1)).max(Duration::from_secs(1));
+    let keepalive = TcpKeepalive::new().with_time(probe).with_interval(probe);
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    let keepalive = keepalive.with_retries(PROBES);
+    socket.set_tcp_keepalive(&keepalive)?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(dead_peer))?;
+    Ok(())
+}
+
+/// Sets the kernel's buffer sizes; accepted connections inherit a listener's.
+pub(super) fn set_buffers(socket: &SockRef<'_>, settings: &TcpSettings) -> io::Result<()> {
+    if let Some(bytes) = settings.send_buffer {
+        socket.set_send_buffer_size(bytes.as_usize())?;
+    }
+    if let Some(bytes) = settings.receive_buffer {
+        socket.set_recv_buffer_size(bytes.as_usize())?;
+    }
+    Ok(())
+}
+
+/// Receives into `room`; gives the part that was filled.
+pub(super) fn receive<'a>(stream: &TcpStream, room: &'a mut [MaybeUninit<u8>]) -> io::Result<&'a mut [u8]> {
+    // Not in a loop over EINTR, because the room is lent only once: the caller comes back.
+    let ((filled, _), _) = rustix::net::recv(stream, room, RecvFlags::empty())?;
+    Ok(filled)
+}
+
+/// Receives into `room`; gives the number of bytes.
+pub(super) fn receive_slice(stream: &TcpStream, room: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(stream, room, RecvFlags::empty())?.1)
+}
+
+/// Sends what fits into the kernel's buffer; gives the number of bytes.
+pub(super) fn send(stream: &TcpStream, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    let mut control = SendAncillaryBuffer::default();
+    Ok(retry_on_intr(|| rustix::net::sendmsg(stream, pieces, &mut control, SEND_FLAGS))?)
+}
+
+/// Whether the error of an accept speaks of the one connection, or of no connection, and not of this process.
+pub(super) fn concerns_only_the_caller(error: &io::Error) -> bool {
+    // Linux hands pending network errors of the new connection to accept, see accept(2).
+    let of_the_connection = [
+        Errno::CONNABORTED,
+        Errno::INTR,
+        Errno::PROTO,
+        Errno::NETDOWN,
+        Errno::NETUNREACH,
+        Errno::HOSTUNREACH,
+        Errno::NOPROTOOPT,
+        Errno::OPNOTSUPP,
+        Errno::TIMEDOUT,
+        Errno::CONNRESET,
+        Errno::PERM,
+    ];
+    of_the_connection.iter().any(|it| error.raw_os_error() == Some(it.raw_os_error()))
+}
