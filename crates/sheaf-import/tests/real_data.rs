@@ -151,3 +151,17 @@ fn sdhcal_files_of_two_runs_are_refused() {
     let error = error.expect("this format needs nothing");
     assert!(error.contains("726353") && error.contains("728753"), "{error}");
 }
+
+#[test]
+fn sdhcal_files_with_damage_are_read_as_far_as_they_go() {
+    let Some(folder) = data("sdhcal") else { return };
+    let good = std::fs::read(folder.join("SPS_2015_CMS_DHCAL_728753_I0_0_4readouts.slcio")).unwrap();
+    assert_eq!(sheaf_import::fuzz_slcio(&good), 28);
+    // A step that is prime to the file's structure reaches headers, names and compressed data alike.
+    for position in (0..good.len()).step_by(97) {
+        let mut damaged = good.clone();
+        damaged[position] ^= 1 << (position % 8);
+        assert!(sheaf_import::fuzz_slcio(&damaged) <= 28);
+        assert!(sheaf_import::fuzz_slcio(&good[..position]) <= 28);
+    }
+}

@@ -9,8 +9,10 @@ somebody must be left to clean up and to say so.
 """
 
 import argparse
+import errno
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -56,7 +58,7 @@ def _parser():
 
 
 def _run_number(text):
-    number = int(text)
+    number = int(text) if text.isdecimal() else -1
     if not 0 <= number < 1 << 32:
         raise argparse.ArgumentTypeError("a run number is from 0 to 4294967295")
     return number
@@ -65,16 +67,27 @@ def _run_number(text):
 def _import(options):
     """The child's part. Every end of it leaves a complete directory or nothing."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _allow_many_files()
     try:
         report = _transfer(options)
     except ImporterError as error:
         return _fail(options, error)
     except OSError as error:
-        return _fail(options, OutputError(f"{options.dir}: {error.strerror or error}"))
+        remedy = ": raise the limit with `ulimit -n`" if error.errno == errno.EMFILE else ""
+        return _fail(options, OutputError(f"{options.dir}: {error.strerror or error}{remedy}"))
     except KeyboardInterrupt:
         return INTERRUPTED
     print(json.dumps({"report": report}) if options.json else _summary(options, report))
     return 0
+
+
+def _allow_many_files():
+    """Raises the limit of open files as far as it goes: a large detector has thousands of sources, a stream each."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (ValueError, OSError):
+        pass  # Some systems do not let "unlimited" be asked for; the limit stays as it is.
 
 
 def _transfer(options):

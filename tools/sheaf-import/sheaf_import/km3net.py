@@ -46,7 +46,8 @@ def read(paths, options):
         "source": "DOM id",
         "event": "frame index of the time slice",
         "time": "UTC begin of the time slice, ns since 1970",
-        "payload": f"{options.stream} hits, 6 bytes each: PMT u8, TDC u32 little-endian (ns), time over threshold u8 (ns)",
+        "payload": f"{options.stream} hits, 6 bytes each: "
+        "PMT u8, TDC u32 little-endian (ns), time over threshold u8 (ns)",
     }
     run = same_run({file.path: file.run for file in slices})
     return Recording(run, metadata, (), (fragment for file in slices for fragment in file.fragments()))

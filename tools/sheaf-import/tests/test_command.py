@@ -35,8 +35,9 @@ def test_an_import_writes_each_source_and_reports(detector, tmp_path, capfd):
     assert [fragment.event for fragment in read_stream(out / "source-2.sfrag")] == [10, 11]
     assert list(read_stream(out / "source-3.sfrag")) == []
     report = json.loads(capfd.readouterr().out)["report"]
-    assert (report["format"], report["run"], report["sources"], report["fragments"], report["bytes"]) == ("toy", 5, 3, 3, 3)
-    assert (report["events"], report["events_incomplete"], report["fragments_repeated"]) == (2, 2, 0)
+    assert report.items() >= {"format": "toy", "output": str(out), "run": 5, "sources": 3}.items()
+    assert report.items() >= {"fragments": 3, "bytes": 3, "events": 2}.items()
+    assert report.items() >= {"events_incomplete": 2, "fragments_repeated": 0}.items()
     assert report["missing"] == [{"source": 1, "events": 1}, {"source": 3, "events": 2}]
 
 

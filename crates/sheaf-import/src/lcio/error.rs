@@ -61,6 +61,14 @@ pub enum SlcioProblem {
         /// The limit.
         limit: u64,
     },
+    /// More collections than an event has.
+    #[error("damaged: an event of {count} collections, at most {limit} are sensible")]
+    TooManyCollections {
+        /// How many the header announces.
+        count: u32,
+        /// The limit.
+        limit: u32,
+    },
     /// The compressed data are damaged.
     #[error("compressed data are damaged: {0}")]
     Zlib(#[source] io::Error),

@@ -11,6 +11,9 @@ const EVENT_RECORD: &str = "LCEvent";
 const GENERIC_OBJECT: &str = "LCGenericObject";
 const MAJOR_VERSION: u32 = 2;
 
+/// An event never has more collections; raw data have one, reconstructed events some hundred.
+pub const MAX_COLLECTIONS: u32 = 10_000;
+
 /// Bit 31 of a collection's flags: all objects have the same size, which is written once.
 const FLAG_FIXED_SIZE: u32 = 1 << 31;
 
@@ -73,9 +76,12 @@ fn parse_header(header: &Record, record: Record) -> Parsed<LcioEvent> {
     let number = cursor.i32("event number")?;
     let time = cursor.i64("time stamp")?;
     let detector = cursor.string("detector name")?.to_owned();
+    let count = cursor.u32("number of collections")?;
+    if count > MAX_COLLECTIONS {
+        return Err(SlcioProblem::TooManyCollections { count, limit: MAX_COLLECTIONS });
+    }
     let mut collections = Vec::new();
-    // Each turn takes at least eight bytes, so a damaged count ends at the end of the block.
-    for _ in 0..cursor.u32("number of collections")? {
+    for _ in 0..count {
         let name = cursor.string("collection name")?.to_owned();
         collections.push((name, cursor.string("collection type")?.to_owned()));
     }

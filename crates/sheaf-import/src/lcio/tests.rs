@@ -189,6 +189,18 @@ fn a_count_of_objects_beyond_the_block_ends_at_the_block() {
 }
 
 #[test]
+fn a_header_of_too_many_collections_is_refused() {
+    let mut file = EventFile { compressed: false, ..EventFile::default() };
+    file.event(1, 1, 0, &Collection::default());
+    let mut bytes = file.finish();
+    // The header writes two collections, then the first one's name.
+    let name = bytes.windows(9).position(|window| window == b"\0\0\0\x05Other").unwrap();
+    bytes[name - 4..name].fill(0xff);
+    let found = problem(&bytes);
+    assert!(matches!(found, SlcioProblem::TooManyCollections { count: u32::MAX, .. }), "{found}");
+}
+
+#[test]
 fn records_that_nobody_wants_are_passed_over_without_unpacking() {
     let mut bytes = record("LCIOIndex", &[0xff; 100], true, Some(7));
     bytes.extend(record("wanted", b"data", false, None));

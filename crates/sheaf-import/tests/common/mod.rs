@@ -2,7 +2,7 @@
 
 use flate2::read::GzDecoder;
 use sheaf_import::{Format, ImportError, ImportOptions, ImportReport, import};
-use sheaf_store::fragment_stream::StreamReader;
+use sheaf_store::fragment_stream::{Ending, StreamReader};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs::{self, File};
@@ -51,10 +51,11 @@ impl Imported {
     fn read(directory: &Path, report: ImportReport) -> Self {
         let mut sources = BTreeMap::new();
         for entry in fs::read_dir(directory).unwrap() {
-            let stream = StreamReader::open(&entry.unwrap().path()).unwrap();
+            let mut stream = StreamReader::open(&entry.unwrap().path()).unwrap();
             assert_eq!(stream.header().run.0, report.run);
             let source = stream.header().source.0;
             let fragments: Vec<Found> = stream
+                .by_ref()
                 .map(Result::unwrap)
                 .map(|fragment| Found {
                     event: fragment.event.0,
