@@ -1,1 +1,35 @@
-//! node
+//! Drives the roles of the protocol on real threads.
+//!
+//! A node is a role, an endpoint of some transport, and what the role needs of the world: sources for a readout unit, a
+//! filter and a sink for a builder, triggers and the end of the run for the event manager. Each is an [`Agent`] with a
+//! duty cycle: take what has arrived, let the role work, send what it says. A [`worker`] runs one agent or several on
+//! one thread and sleeps when none has anything to do.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`clock`] | the only place where a clock is read |
+//! | [`worker`] | the duty cycle, spinning and sleeping |
+//! | [`outbox`] | from the role's messages to frames, and what a full link could not take |
+//! | [`readout`], [`builder`], [`manager`] | the three agents |
+//! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
+//! | [`trigger`] | triggers at a rate |
+//! | [`report`] | what a run amounts to: ledger, books of all nodes, latency |
+//!
+//! The crate knows transports, sources and sinks as traits; which ones are used is decided in the command.
+
+#![forbid(unsafe_code)]
+
+pub mod builder;
+pub mod clock;
+pub mod content;
+pub mod filter;
+pub mod manager;
+pub mod outbox;
+pub mod readout;
+pub mod report;
+pub mod sink;
+pub mod trigger;
+pub mod worker;
+
+pub use clock::Clock;
+pub use worker::{Agent, NodeError, Progress};

@@ -175,6 +175,12 @@ impl<P: Payload> BuilderUnit<P> {
         self.fenced || (self.closed && self.channel.is_settled())
     }
 
+    /// Whether the event manager has given this session up.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        self.fenced
+    }
+
     /// When the event manager was last heard of.
     #[must_use]
     pub fn manager_heard_at(&self) -> Option<Timestamp> {

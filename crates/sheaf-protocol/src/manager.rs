@@ -137,6 +137,21 @@ pub enum ManagerEvent {
     Closed,
 }
 
+/// A glance at the books.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Events stored.
+    pub stored: u64,
+    /// Events rejected.
+    pub rejected: u64,
+    /// Events dropped, for all reasons.
+    pub dropped: u64,
+    /// Events that have not ended.
+    pub in_flight: u64,
+    /// Triggers vetoed.
+    pub vetoed: u64,
+}
+
 /// Why a trigger was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Veto {
@@ -273,6 +288,25 @@ impl<P: Clone> EventManager<P> {
     #[must_use]
     pub fn stored(&self) -> (u64, ByteCount, u64) {
         (self.stored_fragments, ByteCount(self.stored_bytes), self.incomplete)
+    }
+
+    /// The numbers of the books that change while the run goes, without making a ledger.
+    #[must_use]
+    pub fn tallies(&self) -> Tallies {
+        Tallies {
+            stored: self.ledger.stored,
+            rejected: self.ledger.rejected,
+            dropped: self.ledger.dropped_total(),
+            in_flight: self.table.len() as u64,
+            vetoed: self.dead_time.vetoed.values().sum(),
+        }
+    }
+
+    /// Payload bytes that the readout units hold, as they last said.
+    #[must_use]
+    pub fn buffered(&self) -> ByteCount {
+        let status = |readout: &ReadoutState| readout.status.map_or(0, |status| status.buffered.0);
+        ByteCount(self.readouts.iter().map(status).sum())
     }
 
     /// How many events of each builder session count as stored, living sessions included.

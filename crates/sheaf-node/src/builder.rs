@@ -1,0 +1,258 @@
+//! A builder unit on a thread: events in, judged and written.
+
+use crate::content::ContentCheck;
+use crate::filter::Filter;
+use crate::outbox::{Outbox, OutboxStats};
+use crate::sink::EventSink;
+use crate::worker::{Agent, NodeError, Progress};
+use bytes::Bytes;
+use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision};
+use sheaf_transport::Endpoint;
+use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Timestamp};
+use std::collections::VecDeque;
+
+/// How long an output that failed is left alone before it is tried again. Meanwhile nothing is lost: events wait, credit
+/// runs out, triggers are vetoed.
+const RETRY_OUTPUT: Nanos = Nanos::from_millis(500);
+
+/// How long a closing node waits for the last acknowledgements.
+const LINGER: Nanos = Nanos::from_secs(2);
+
+/// How many bad fragments are described in the log; all are counted.
+const BAD_EVENTS_LOGGED: u64 = 10;
+
+/// What happens to built events.
+pub struct Judgement {
+    /// What is checked first.
+    pub check: ContentCheck,
+    /// What is asked next.
+    pub filter: Box<dyn Filter>,
+    /// Where accepted events go.
+    pub sink: Box<dyn EventSink>,
+}
+
+/// A builder unit with its filter, its output and its endpoint.
+pub struct BuilderNode {
+    role: BuilderUnit<Bytes>,
+    outbox: Outbox,
+    judgement: Judgement,
+    /// Judged events whose decision the role does not know yet, in order.
+    decided: VecDeque<(EventId, Decision)>,
+    /// How many `Stored` decisions the role knows.
+    told_stored: u64,
+    /// An event that the output did not take.
+    refused: Option<Event<Bytes>>,
+    trouble: Option<Trouble>,
+    manager_timeout: Nanos,
+    born: Timestamp,
+    closed_at: Option<Timestamp>,
+    failed: Option<NodeError>,
+    bad_events: u64,
+    report: Option<Box<dyn FnOnce(BuilderReport) + Send>>,
+}
+
+struct Trouble {
+    error: String,
+    try_again_at: Timestamp,
+}
+
+/// What a builder's checks and links found, beside the books that it reports to the event manager.
+#[derive(Clone, Debug)]
+pub struct BuilderReport {
+    /// The builder.
+    pub node: NodeId,
+    /// Events whose content was not what the sources sent.
+    pub bad_events: u64,
+    /// What was not sent or not understood.
+    pub outbox: OutboxStats,
+}
+
+impl BuilderNode {
+    /// A builder. If the event manager is silent for `manager_timeout`, the node gives up. `report` is called once at
+    /// the end.
+    #[must_use]
+    pub fn new(
+        role: BuilderUnit<Bytes>,
+        endpoint: Box<dyn Endpoint>,
+        judgement: Judgement,
+        manager_timeout: Nanos,
+        now: Timestamp,
+        report: impl FnOnce(BuilderReport) + Send + 'static,
+    ) -> Self {
+        Self {
+            role,
+            outbox: Outbox::new(endpoint),
+            judgement,
+            decided: VecDeque::new(),
+            told_stored: 0,
+            refused: None,
+            trouble: None,
+            manager_timeout,
+            born: now,
+            closed_at: None,
+            failed: None,
+            bad_events: 0,
+            report: Some(Box::new(report)),
+        }
+    }
+
+    fn take_events(&mut self, now: Timestamp) {
+        if self.trouble.as_ref().is_some_and(|trouble| trouble.try_again_at > now) {
+            // Built events stay with the role; only news of the run's course must not wait behind them.
+            return;
+        }
+        if let Some(event) = self.refused.take()
+            && !self.write(now, event)
+        {
+            return;
+        }
+        while let Some(event) = self.role.poll_event() {
+            match event {
+                BuilderEvent::Started => {}
+                BuilderEvent::Built(event) => {
+                    if !self.judge(now, event) {
+                        break;
+                    }
+                }
+                BuilderEvent::Closed => self.closed_at = Some(now),
+                BuilderEvent::Fenced => self.failed = Some(NodeError::Fenced(self.role.identity().node)),
+                BuilderEvent::ManagerRestarted => {
+                    self.failed = Some(NodeError::ManagerRestarted(self.role.identity().node));
+                }
+            }
+        }
+        self.end_batch(now);
+    }
+
+    /// Checks, filters and writes. False if the output failed.
+    fn judge(&mut self, now: Timestamp, event: Event<Bytes>) -> bool {
+        if let Err(problem) = self.judgement.check.check(&event) {
+            self.bad_events += 1;
+            if self.bad_events <= BAD_EVENTS_LOGGED {
+                log::error!("{}: event {}: {problem}", self.role.identity().node, event.id);
+            }
+            self.decided.push_back((event.id, Decision::Dropped(DropReason::ContentMismatch)));
+        } else if self.judgement.filter.accept(&event) {
+            return self.write(now, event);
+        } else {
+            self.decided.push_back((event.id, Decision::Rejected));
+        }
+        self.role.recycle(event);
+        true
+    }
+
+    fn write(&mut self, now: Timestamp, event: Event<Bytes>) -> bool {
+        match self.judgement.sink.write(&event) {
+            Ok(()) => {
+                self.decided.push_back((event.id, Decision::Stored));
+                self.role.recycle(event);
+                true
+            }
+            Err(error) => {
+                self.refused = Some(event);
+                self.note_trouble(now, error);
+                false
+            }
+        }
+    }
+
+    fn end_batch(&mut self, now: Timestamp) {
+        match self.judgement.sink.end_batch(now) {
+            Ok(()) => {
+                if self.trouble.take().is_some() && self.refused.is_none() {
+                    log::info!("{}: the output works again", self.role.identity().node);
+                }
+            }
+            Err(error) => self.note_trouble(now, error),
+        }
+        self.tell_decisions(now);
+    }
+
+    fn note_trouble(&mut self, now: Timestamp, error: String) {
+        if self.trouble.is_none() {
+            log::error!("{}: {error}; events wait until it works again", self.role.identity().node);
+        }
+        self.trouble = Some(Trouble { error, try_again_at: now + RETRY_OUTPUT });
+    }
+
+    /// Tells the role what is decided, in order; a stored event only when it is as durable as configured.
+    fn tell_decisions(&mut self, now: Timestamp) {
+        while let Some((event, decision)) = self.decided.front().copied() {
+            if decision == Decision::Stored {
+                if self.told_stored >= self.judgement.sink.stored() {
+                    break;
+                }
+                self.told_stored += 1;
+            }
+            self.decided.pop_front();
+            self.role.handle_decision(now, event, decision);
+        }
+    }
+
+    fn is_over(&mut self, now: Timestamp) -> bool {
+        if self.role.is_finished() || self.failed.is_some() {
+            if self.role.is_fenced() && self.failed.is_none() {
+                self.failed = Some(NodeError::Fenced(self.role.identity().node));
+            }
+            return true;
+        }
+        if let Some(closed_at) = self.closed_at {
+            return now.since(closed_at) >= LINGER;
+        }
+        let heard = self.role.manager_heard_at().unwrap_or(self.born);
+        let silence = now.since(heard);
+        if silence >= self.manager_timeout {
+            self.failed = Some(NodeError::ManagerSilent { node: self.role.identity().node, silence });
+        }
+        self.failed.is_some()
+    }
+}
+
+impl Agent for BuilderNode {
+    fn node(&self) -> NodeId {
+        self.role.identity().node
+    }
+
+    fn work(&mut self, now: Timestamp) -> Progress {
+        let mut busy = false;
+        while let Some(message) = self.outbox.poll() {
+            busy = true;
+            self.role.handle_input(now, message);
+        }
+        self.role.handle_timeout(now);
+        self.take_events(now);
+        while let Some(transmit) = self.role.poll_transmit(now) {
+            busy = true;
+            self.outbox.send(transmit);
+        }
+        self.outbox.flush();
+        if self.is_over(now) {
+            return Progress::Finished;
+        }
+        if busy {
+            return Progress::Busy;
+        }
+        let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
+        let retry = self.trouble.as_ref().map_or(Timestamp::MAX, |trouble| trouble.try_again_at);
+        Progress::Idle(deadline.min(retry))
+    }
+
+    fn wait(&mut self, timeout: Nanos) {
+        self.outbox.endpoint().wait(timeout);
+    }
+
+    fn finish(&mut self) -> Result<(), NodeError> {
+        let node = self.node();
+        self.outbox.endpoint().close(LINGER);
+        let closed = self.judgement.sink.finish();
+        if let Some(report) = self.report.take() {
+            report(BuilderReport { node, bad_events: self.bad_events, outbox: self.outbox.stats() });
+        }
+        let trouble = self.trouble.take().map(|trouble| trouble.error).or(closed.err());
+        match (trouble, self.failed.take()) {
+            (Some(error), _) => Err(NodeError::Output { node, error }),
+            (None, Some(failed)) => Err(failed),
+            (None, None) => Ok(()),
+        }
+    }
+}

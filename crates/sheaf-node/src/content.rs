@@ -1,0 +1,51 @@
+//! Whether a built event holds what its sources sent.
+
+use bytes::Bytes;
+use sheaf_source::content;
+use sheaf_wire::checksum::crc32c;
+use sheaf_wire::{Event, Fragment};
+
+/// What is checked in every fragment of every built event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContentCheck {
+    /// Nothing.
+    #[default]
+    Off,
+    /// The checksum, where the source gave one.
+    Checksum,
+    /// The checksum, and the emulator's pattern of source, event and offset: proves that every byte is in its place.
+    Pattern,
+}
+
+impl ContentCheck {
+    /// Checks an event.
+    ///
+    /// # Errors
+    /// What is wrong with the first bad fragment.
+    pub fn check(self, event: &Event<Bytes>) -> Result<(), String> {
+        if self == Self::Off {
+            return Ok(());
+        }
+        event.fragments.iter().try_for_each(|fragment| self.check_fragment(event, fragment))
+    }
+
+    fn check_fragment(self, event: &Event<Bytes>, fragment: &Fragment<Bytes>) -> Result<(), String> {
+        let source = fragment.source;
+        if fragment.event != event.id {
+            return Err(format!("source {source}: a fragment of event {}", fragment.event));
+        }
+        if let Some(declared) = fragment.checksum {
+            let computed = crc32c(&fragment.payload);
+            if computed != declared {
+                return Err(format!(
+                    "source {source}: checksum {computed:08x}, the source said {declared:08x}"
+                ));
+            }
+        }
+        if self == Self::Pattern {
+            content::check(source, event.id, &fragment.payload)
+                .map_err(|mismatch| format!("source {source}: {mismatch}"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! The event manager on a thread: triggers in, the run's course, the books at the end.
+
+use crate::outbox::Outbox;
+use crate::report::{Gauges, RunReport};
+use crate::trigger::{TriggerClock, TriggerRate};
+use crate::worker::{Agent, NodeError, Progress};
+use bytes::Bytes;
+use sheaf_protocol::manager::{EventManager, ManagerEvent};
+use sheaf_transport::Endpoint;
+use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How long a closing event manager waits for the last acknowledgements to leave.
+const LINGER: Nanos = Nanos::from_secs(2);
+
+/// How many due triggers are taken in one round.
+const TRIGGERS_PER_ROUND: usize = 4096;
+
+/// What the run asks of its event manager.
+pub struct Course {
+    /// Triggers at a rate, or `None` where they come from elsewhere.
+    pub triggers: Option<(TriggerRate, TriggerType)>,
+    /// How long triggers are taken, from the start of the run; no limit if `None`.
+    pub duration: Option<Nanos>,
+    /// Set by a signal handler: end the run in good order.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// The event manager with its endpoint.
+pub struct ManagerNode {
+    role: EventManager<Bytes>,
+    outbox: Outbox,
+    course: Course,
+    triggers: Option<TriggerClock>,
+    started_at: Option<Timestamp>,
+    stop_seen: bool,
+    gauges: Arc<Gauges>,
+    report: RunReport,
+    done: Option<Box<dyn FnOnce(RunReport) + Send>>,
+    failed: Option<NodeError>,
+}
+
+impl ManagerNode {
+    /// An event manager. `gauges` shows the run while it lasts; `done` is given its report at the end.
+    #[must_use]
+    pub fn new(
+        role: EventManager<Bytes>,
+        endpoint: Box<dyn Endpoint>,
+        course: Course,
+        gauges: Arc<Gauges>,
+        done: impl FnOnce(RunReport) + Send + 'static,
+    ) -> Self {
+        Self {
+            role,
+            outbox: Outbox::new(endpoint),
+            course,
+            triggers: None,
+            started_at: None,
+            stop_seen: false,
+            gauges,
+            report: RunReport::default(),
+            done: Some(Box::new(done)),
+            failed: None,
+        }
+    }
+
+    fn take_events(&mut self, now: Timestamp) {
+        while let Some(event) = self.role.poll_event() {
+            match event {
+                ManagerEvent::Ended { outcome, latency, bytes, fragments, incomplete, .. } => {
+                    self.report.end_event(now, outcome, latency, bytes, fragments, incomplete);
+                }
+                ManagerEvent::Started { absent } => {
+                    if !absent.is_empty() {
+                        log::warn!("the run starts without {}", list(&absent));
+                    }
+                    self.started_at = Some(now);
+                    self.report.started(now, absent);
+                    let clock = |(rate, _): &(TriggerRate, TriggerType)| TriggerClock::new(*rate, now);
+                    self.triggers = self.course.triggers.as_ref().map(clock);
+                }
+                ManagerEvent::StartFailed { absent } => {
+                    self.failed = Some(NodeError::StartFailed(format!("{} did not appear", list(&absent))));
+                }
+                ManagerEvent::BuilderLost { builder, session, committed, reassigned } => {
+                    log::warn!(
+                        "{builder} (session {session:x}) is lost: {committed} of its events are stored, \
+                         {reassigned} go to others",
+                        session = session.0
+                    );
+                    self.report.lost_builders += 1;
+                }
+                ManagerEvent::ReadoutRestarted { readout } => {
+                    log::warn!("{readout} restarted; the fragments that it held are lost");
+                    self.report.restarted_readouts += 1;
+                }
+                ManagerEvent::Reported { node, books } => {
+                    self.report.nodes.insert(node, books);
+                }
+                ManagerEvent::Closed => self.gauges.set_phase("closed"),
+            }
+        }
+    }
+
+    /// Lets triggers happen that are due, and ends the run when its time is over.
+    fn steer(&mut self, now: Timestamp) {
+        if let (Some(clock), Some((_, kind))) = (&mut self.triggers, self.course.triggers) {
+            for _ in 0..TRIGGERS_PER_ROUND {
+                let Some(time) = clock.pop_due(now) else { break };
+                // A veto is booked as dead time by the role.
+                let _ = self.role.handle_trigger(now, time, kind);
+            }
+        }
+        let over = self.end_of_triggers().is_some_and(|end| end <= now);
+        if over && self.role.is_running() {
+            self.role.handle_stop(now);
+        }
+        if self.course.stop.swap(false, Ordering::Relaxed) {
+            let word = if self.stop_seen { "now" } else { "when the events in flight are done" };
+            log::info!("stopping: the run closes {word}");
+            self.stop_seen = true;
+            self.report.interrupted = true;
+            self.role.handle_stop(now);
+        }
+    }
+
+    fn end_of_triggers(&self) -> Option<Timestamp> {
+        Some(self.started_at? + self.course.duration?)
+    }
+
+    fn show(&self, now: Timestamp) {
+        let phase = if self.started_at.is_none() {
+            "waiting for nodes"
+        } else if self.role.is_running() {
+            "running"
+        } else {
+            "closing"
+        };
+        self.gauges.show(phase, &self.role, &self.report, now);
+    }
+}
+
+fn list(nodes: &[NodeId]) -> String {
+    nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Agent for ManagerNode {
+    fn node(&self) -> NodeId {
+        NodeId::MANAGER
+    }
+
+    fn work(&mut self, now: Timestamp) -> Progress {
+        let mut busy = false;
+        while let Some(message) = self.outbox.poll() {
+            busy = true;
+            self.role.handle_input(now, message);
+        }
+        self.role.handle_timeout(now);
+        self.steer(now);
+        while let Some(transmit) = self.role.poll_transmit(now) {
+            busy = true;
+            self.outbox.send(transmit);
+        }
+        self.take_events(now);
+        self.outbox.flush();
+        self.show(now);
+        if self.role.is_finished() {
+            return Progress::Finished;
+        }
+        if busy {
+            return Progress::Busy;
+        }
+        let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
+        let trigger = self.triggers.as_ref().map_or(Timestamp::MAX, TriggerClock::next);
+        let trigger = if self.role.is_running() { trigger } else { Timestamp::MAX };
+        let end = self.end_of_triggers().filter(|end| *end > now).unwrap_or(Timestamp::MAX);
+        Progress::Idle(deadline.min(trigger).min(end))
+    }
+
+    fn wait(&mut self, timeout: Nanos) {
+        self.outbox.endpoint().wait(timeout);
+    }
+
+    fn finish(&mut self) -> Result<(), NodeError> {
+        self.outbox.endpoint().close(LINGER);
+        self.report.close(&self.role, self.outbox.stats());
+        if let Some(done) = self.done.take() {
+            done(std::mem::take(&mut self.report));
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}

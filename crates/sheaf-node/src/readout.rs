@@ -1,0 +1,208 @@
+//! A readout unit on a thread: sources in, super-fragments out.
+
+use crate::outbox::{Outbox, OutboxStats};
+use crate::worker::{Agent, NodeError, Progress};
+use bytes::Bytes;
+use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
+use sheaf_source::{Source, SourcePoll, SourceStats};
+use sheaf_transport::Endpoint;
+use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Timestamp};
+
+/// How many fragments are taken from one source in a round: enough to share the cost of the round, few enough that they
+/// are still in the cache when they are sent.
+const FRAGMENTS_PER_ROUND: usize = 64;
+
+/// A starved or held-back source is looked at again after this time, if nothing else happens before.
+const RETRY_SOURCES: Nanos = Nanos::from_millis(1);
+
+/// How long a closing node waits for the last acknowledgements.
+const LINGER: Nanos = Nanos::from_secs(2);
+
+/// A readout unit with its sources and its endpoint.
+pub struct ReadoutNode {
+    role: ReadoutUnit<Bytes>,
+    outbox: Outbox,
+    inputs: Vec<Input>,
+    manager_timeout: Nanos,
+    born: Timestamp,
+    running: bool,
+    closed_at: Option<Timestamp>,
+    failed: Option<NodeError>,
+    report: Option<Box<dyn FnOnce(ReadoutReport) + Send>>,
+}
+
+struct Input {
+    source: Box<dyn Source>,
+    /// A fragment that the role had no room for.
+    held: Option<Fragment<Bytes>>,
+    not_before: Timestamp,
+    ended: bool,
+}
+
+/// What a readout unit's sources and links did, beside the books that it reports to the event manager.
+#[derive(Clone, Debug)]
+pub struct ReadoutReport {
+    /// The readout unit.
+    pub node: NodeId,
+    /// Each source's own counts.
+    pub sources: Vec<(SourceId, SourceStats)>,
+    /// What was not sent or not understood.
+    pub outbox: OutboxStats,
+}
+
+impl ReadoutNode {
+    /// A readout unit that begins with the run. If the event manager is silent for `manager_timeout`, the node gives
+    /// up. `report` is called once at the end.
+    #[must_use]
+    pub fn new(
+        role: ReadoutUnit<Bytes>,
+        endpoint: Box<dyn Endpoint>,
+        sources: Vec<Box<dyn Source>>,
+        manager_timeout: Nanos,
+        now: Timestamp,
+        report: impl FnOnce(ReadoutReport) + Send + 'static,
+    ) -> Self {
+        let input = |source| Input { source, held: None, not_before: Timestamp::ZERO, ended: false };
+        Self {
+            role,
+            outbox: Outbox::new(endpoint),
+            inputs: sources.into_iter().map(input).collect(),
+            manager_timeout,
+            born: now,
+            running: false,
+            closed_at: None,
+            failed: None,
+            report: Some(Box::new(report)),
+        }
+    }
+
+    fn take_events(&mut self, now: Timestamp) {
+        while let Some(event) = self.role.poll_event() {
+            match event {
+                ReadoutEvent::Started => self.running = true,
+                ReadoutEvent::Closed => {
+                    self.running = false;
+                    self.closed_at = Some(now);
+                    for input in &mut self.inputs {
+                        input.source.stop();
+                        input.held = None;
+                    }
+                }
+                ReadoutEvent::ManagerRestarted => {
+                    self.failed = Some(NodeError::ManagerRestarted(self.role.identity().node));
+                }
+            }
+        }
+    }
+
+    /// Takes fragments from all sources. Returns whether there were any, and when to look again.
+    fn take_fragments(&mut self, now: Timestamp) -> (bool, Timestamp) {
+        let mut busy = false;
+        let mut until = Timestamp::MAX;
+        if self.running {
+            for input in &mut self.inputs {
+                let (some, again) = input.take(&mut self.role, now);
+                busy |= some;
+                until = until.min(again);
+            }
+        }
+        (busy, until)
+    }
+
+    fn is_over(&mut self, now: Timestamp) -> bool {
+        if self.role.is_finished() || self.failed.is_some() {
+            return true;
+        }
+        if let Some(closed_at) = self.closed_at {
+            return now.since(closed_at) >= LINGER;
+        }
+        let heard = self.role.manager_heard_at().unwrap_or(self.born);
+        let silence = now.since(heard);
+        if silence >= self.manager_timeout {
+            self.failed = Some(NodeError::ManagerSilent { node: self.role.identity().node, silence });
+        }
+        self.failed.is_some()
+    }
+}
+
+impl Input {
+    fn take(&mut self, role: &mut ReadoutUnit<Bytes>, now: Timestamp) -> (bool, Timestamp) {
+        if self.ended {
+            return (false, Timestamp::MAX);
+        }
+        if let Some(fragment) = self.held.take()
+            && let Err(fragment) = role.handle_fragment(now, fragment)
+        {
+            self.held = Some(fragment);
+            return (false, now + RETRY_SOURCES);
+        }
+        if self.not_before > now {
+            return (false, self.not_before);
+        }
+        for taken in 0..FRAGMENTS_PER_ROUND {
+            match self.source.poll(now) {
+                SourcePoll::Fragment(fragment) => {
+                    if let Err(fragment) = role.handle_fragment(now, fragment) {
+                        self.held = Some(fragment);
+                        return (taken > 0, now + RETRY_SOURCES);
+                    }
+                }
+                SourcePoll::NotBefore(at) => {
+                    self.not_before = at;
+                    return (taken > 0, at);
+                }
+                SourcePoll::OutOfMemory => return (taken > 0, now + RETRY_SOURCES),
+                SourcePoll::Ended => {
+                    self.ended = true;
+                    role.handle_source_end(now, self.source.id());
+                    return (true, Timestamp::MAX);
+                }
+            }
+        }
+        (true, now)
+    }
+}
+
+impl Agent for ReadoutNode {
+    fn node(&self) -> NodeId {
+        self.role.identity().node
+    }
+
+    fn work(&mut self, now: Timestamp) -> Progress {
+        let mut busy = false;
+        while let Some(message) = self.outbox.poll() {
+            busy = true;
+            self.role.handle_input(now, message);
+        }
+        self.take_events(now);
+        let (some, until) = self.take_fragments(now);
+        busy |= some;
+        self.role.handle_timeout(now);
+        while let Some(transmit) = self.role.poll_transmit(now) {
+            busy = true;
+            self.outbox.send(transmit);
+        }
+        self.outbox.flush();
+        if self.is_over(now) {
+            return Progress::Finished;
+        }
+        if busy {
+            return Progress::Busy;
+        }
+        let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
+        Progress::Idle(until.min(deadline))
+    }
+
+    fn wait(&mut self, timeout: Nanos) {
+        self.outbox.endpoint().wait(timeout);
+    }
+
+    fn finish(&mut self) -> Result<(), NodeError> {
+        self.outbox.endpoint().close(LINGER);
+        if let Some(report) = self.report.take() {
+            let sources = self.inputs.iter().map(|input| (input.source.id(), input.source.stats())).collect();
+            report(ReadoutReport { node: self.node(), sources, outbox: self.outbox.stats() });
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,257 @@
+//! What a run amounts to, while it lasts and at its end.
+
+use crate::outbox::OutboxStats;
+use bytes::Bytes;
+use hdrhistogram::Histogram;
+use sheaf_protocol::ledger::{Ledger, NodeBooks};
+use sheaf_protocol::manager::{DeadTime, EventManager};
+use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Latencies are kept to three digits, from a nanosecond to an hour.
+const LONGEST_LATENCY_NS: u64 = 3_600_000_000_000;
+
+/// The event manager's account of a run.
+#[derive(Clone, Debug)]
+pub struct RunReport {
+    /// The books of all triggers.
+    pub ledger: Ledger,
+    /// The books of all nodes that reported.
+    pub nodes: BTreeMap<NodeId, NodeBooks>,
+    /// The event manager's own counters.
+    pub manager: NodeBooks,
+    /// Dead time and vetoed triggers, by cause.
+    pub dead_time: DeadTime,
+    /// How many events of each builder session count as stored.
+    pub committed: BTreeMap<(NodeId, SessionId), u64>,
+    /// Events built: stored, rejected, or dropped after they were built.
+    pub built: u64,
+    /// Events built that lack a required source.
+    pub incomplete: u64,
+    /// Fragments and payload of the events built.
+    pub fragments: u64,
+    /// See `fragments`.
+    pub bytes: ByteCount,
+    /// Fragments in events stored.
+    pub stored_fragments: u64,
+    /// Time from a trigger to the news that its event has ended, in nanoseconds, on the event manager's clock.
+    pub latency: Histogram<u64>,
+    /// When the run began.
+    pub started_at: Option<Timestamp>,
+    /// When the last event ended.
+    pub last_end_at: Option<Timestamp>,
+    /// Nodes that were expected and had not appeared when the run began.
+    pub absent: Vec<NodeId>,
+    /// Builder sessions that ended before their time.
+    pub lost_builders: u64,
+    /// Readout units that began a new life; what they had held is in nobody's books.
+    pub restarted_readouts: u64,
+    /// Whether the run was ended by a signal.
+    pub interrupted: bool,
+    /// What the event manager's link did not send or understand.
+    pub outbox: OutboxStats,
+}
+
+impl Default for RunReport {
+    fn default() -> Self {
+        let latency = Histogram::new_with_bounds(1, LONGEST_LATENCY_NS, 3);
+        Self {
+            ledger: Ledger::default(),
+            nodes: BTreeMap::new(),
+            manager: NodeBooks::default(),
+            dead_time: DeadTime::default(),
+            committed: BTreeMap::new(),
+            built: 0,
+            incomplete: 0,
+            fragments: 0,
+            bytes: ByteCount::ZERO,
+            stored_fragments: 0,
+            latency: latency.expect("the bounds are constant and in order"),
+            started_at: None,
+            last_end_at: None,
+            absent: Vec::new(),
+            lost_builders: 0,
+            restarted_readouts: 0,
+            interrupted: false,
+            outbox: OutboxStats::default(),
+        }
+    }
+}
+
+impl RunReport {
+    pub(crate) fn started(&mut self, now: Timestamp, absent: Vec<NodeId>) {
+        self.started_at = Some(now);
+        self.absent = absent;
+    }
+
+    pub(crate) fn end_event(
+        &mut self,
+        now: Timestamp,
+        outcome: Outcome,
+        latency: Nanos,
+        bytes: ByteCount,
+        fragments: u32,
+        incomplete: bool,
+    ) {
+        self.last_end_at = Some(now);
+        self.latency.saturating_record(latency.0.max(1));
+        self.built += u64::from(matches!(outcome, Outcome::Stored | Outcome::Rejected));
+        self.incomplete += u64::from(incomplete);
+        self.fragments += u64::from(fragments);
+        self.bytes += bytes;
+    }
+
+    pub(crate) fn close(&mut self, role: &EventManager<Bytes>, outbox: OutboxStats) {
+        self.ledger = role.ledger();
+        self.manager = role.books();
+        self.dead_time = role.dead_time(self.last_end_at.unwrap_or_default());
+        self.committed = role.committed();
+        self.stored_fragments = role.stored().0;
+        self.outbox = outbox;
+    }
+
+    /// The books of all readout units' fragments together.
+    #[must_use]
+    pub fn fragment_ledger(&self) -> Ledger {
+        let mut all = Ledger::default();
+        for books in self.nodes.values() {
+            all.add(&books.fragments);
+        }
+        all
+    }
+
+    /// From the start of the run to the end of its last event.
+    #[must_use]
+    pub fn duration(&self) -> Nanos {
+        match (self.started_at, self.last_end_at) {
+            (Some(start), Some(end)) => end.since(start),
+            _ => Nanos::ZERO,
+        }
+    }
+
+    /// What does not add up; empty where the books balance.
+    ///
+    /// The two ledgers must balance each for itself, nothing may be in flight, every readout unit must have reported,
+    /// and the readout units must have seen as many fragments stored as the event manager was told of.
+    #[must_use]
+    pub fn imbalances(&self, readouts: u16) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if !self.ledger.is_balanced() {
+            wrong.push(format!("triggers: {} received are not the sum of their bins", self.ledger.received));
+        }
+        if self.ledger.in_flight != 0 {
+            wrong.push(format!("{} events are still in flight", self.ledger.in_flight));
+        }
+        let fragments = self.fragment_ledger();
+        for (node, books) in &self.nodes {
+            if !books.fragments.is_balanced() {
+                wrong.push(format!("{node}: fragments received are not the sum of their bins"));
+            }
+        }
+        let missing: Vec<_> = (0..readouts)
+            .map(NodeId::readout)
+            .filter(|node| !self.nodes.contains_key(node) && !self.absent.contains(node))
+            .map(|node| node.to_string())
+            .collect();
+        if !missing.is_empty() {
+            wrong.push(format!("no books of {}", missing.join(", ")));
+        }
+        if missing.is_empty() && self.restarted_readouts == 0 && fragments.stored != self.stored_fragments {
+            wrong.push(format!(
+                "readout units booked {} fragments as stored, stored events hold {}",
+                fragments.stored, self.stored_fragments
+            ));
+        }
+        wrong
+    }
+
+    /// Whether an event was dropped, or a fragment for a reason that is not part of an ordinary end.
+    #[must_use]
+    pub fn lost_anything(&self) -> bool {
+        let ordinary = |reason: &DropReason| *reason == DropReason::NeverTriggered;
+        self.ledger.dropped_total() > 0
+            || self.fragment_ledger().dropped.keys().any(|reason| !ordinary(reason))
+    }
+}
+
+/// A run as it goes, for a progress line in another thread.
+#[derive(Debug, Default)]
+pub struct Gauges {
+    phase: Mutex<&'static str>,
+    values: [AtomicU64; 8],
+}
+
+/// What [`Gauges`] show at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// What the run is doing.
+    pub phase: &'static str,
+    /// Events ended so far.
+    pub ended: u64,
+    /// Their payload.
+    pub bytes: ByteCount,
+    /// Events in flight.
+    pub in_flight: u64,
+    /// Built without a required source.
+    pub incomplete: u64,
+    /// Dropped events.
+    pub dropped: u64,
+    /// Payload held by the readout units, as they last said.
+    pub buffered: ByteCount,
+    /// Vetoed triggers.
+    pub vetoed: u64,
+    /// Builder sessions lost.
+    pub lost_builders: u64,
+}
+
+impl Gauges {
+    pub(crate) fn set_phase(&self, phase: &'static str) {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+    }
+
+    pub(crate) fn show(
+        &self,
+        phase: &'static str,
+        role: &EventManager<Bytes>,
+        report: &RunReport,
+        now: Timestamp,
+    ) {
+        let _ = now;
+        self.set_phase(phase);
+        let ledger = role.tallies();
+        let values = [
+            ledger.stored + ledger.rejected + ledger.dropped,
+            report.bytes.0,
+            ledger.in_flight,
+            report.incomplete,
+            ledger.dropped,
+            role.buffered().0,
+            ledger.vetoed,
+            report.lost_builders,
+        ];
+        for (gauge, value) in self.values.iter().zip(values) {
+            gauge.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// What the run looks like now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let [ended, bytes, in_flight, incomplete, dropped, buffered, vetoed, lost_builders] =
+            std::array::from_fn(|index| self.values[index].load(Ordering::Relaxed));
+        Snapshot {
+            phase: *self.phase.lock().unwrap_or_else(PoisonError::into_inner),
+            ended,
+            bytes: ByteCount(bytes),
+            in_flight,
+            incomplete,
+            dropped,
+            buffered: ByteCount(buffered),
+            vetoed,
+            lost_builders,
+        }
+    }
+}
