@@ -8,6 +8,7 @@
 //! | [`verify`] | checks everything that can be checked in any of these |
 //! | [`inspect`] | says what is in any of these |
 //! | [`dump`] | prints one line per fragment of any of these |
+//! | [`kind`] | finds out which of these is at a path |
 //! | [`id_set`] | a compact set of event ids |
 //!
 //! Byte layouts are in `sheaf-wire`; here is the I/O. The crate has no clock and no thread of its own: a writer is
@@ -17,12 +18,16 @@
 #![forbid(unsafe_code)]
 
 mod block_reader;
+pub mod dump;
 pub mod event_file;
 pub mod fragment_stream;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod id_set;
+pub mod inspect;
+pub mod kind;
 pub mod run;
+pub mod verify;
 
 #[cfg(test)]
 mod testing;

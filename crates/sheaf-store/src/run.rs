@@ -11,6 +11,7 @@ mod seal;
 
 pub use manifest::{MANIFEST_NAME, Manifest, ManifestError, SessionRecord};
 pub use reader::{RunCounts, RunReadError, RunReader};
+pub(crate) use reader::{RunFile, RunPlan};
 pub use seal::{SealError, SealReport, seal_session};
 
 #[cfg(test)]

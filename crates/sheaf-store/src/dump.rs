@@ -1,0 +1,128 @@
+//! One line per fragment, as CSV: to compare what was built with what was taken, with any tool.
+
+use crate::fragment_stream::{StreamOpenError, StreamReader};
+use crate::kind::{Kind, KindError, files_with, source_in_name};
+use crate::run::{RunReadError, RunReader};
+use bytes::Bytes;
+use serde::Serialize;
+use sheaf_wire::Fragment;
+use sheaf_wire::stream_file::EXTENSION;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The first line.
+pub const CSV_HEADER: &str = "event,source,time_ns,bytes,crc32";
+
+/// What was printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DumpSummary {
+    /// Lines, without the header: one per good fragment.
+    pub fragments: u64,
+    /// Places where the input is damaged; what they cost is not in the output. `verify` tells them one by one.
+    pub damaged: u64,
+    /// The first of them.
+    pub first_damage: Option<String>,
+}
+
+/// Why nothing more could be printed.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// It is not known what is there.
+    #[error(transparent)]
+    Kind(#[from] KindError),
+    /// A run cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunReadError),
+    /// A fragment stream cannot be read.
+    #[error(transparent)]
+    Stream(#[from] StreamOpenError),
+    /// A directory cannot be listed.
+    #[error("cannot list directory {path}: {error}")]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// The output takes no more.
+    #[error("cannot write the lines: {0}")]
+    Output(#[source] io::Error),
+}
+
+/// Prints [`CSV_HEADER`] and one line per fragment of what is at `path` to `out`, unbuffered: events in the order of
+/// [`RunReader`] with their fragments in file order, streams by name with their records in file order. `crc32` is the
+/// IEEE CRC-32 of the payload, the one of zip and zlib, in 8 hexadecimal digits: the files themselves use another.
+///
+/// # Errors
+/// A [`DumpError`] where something cannot be read at all or written. Damage is counted, and printing goes on.
+pub fn dump(path: &Path, out: &mut impl Write) -> Result<DumpSummary, DumpError> {
+    let kind = Kind::of(path)?;
+    let mut summary = DumpSummary::default();
+    writeln!(out, "{CSV_HEADER}").map_err(DumpError::Output)?;
+    match kind {
+        Kind::EventFile | Kind::Run => {
+            for event in RunReader::open(path)? {
+                match event {
+                    Ok(event) => {
+                        for fragment in &event.fragments {
+                            line(out, &mut summary, fragment)?;
+                        }
+                    }
+                    Err(error) => summary.damage(&error),
+                }
+            }
+        }
+        Kind::FragmentStream => stream(path, out, &mut summary)?,
+        Kind::StreamDirectory => {
+            let files = files_with(path, EXTENSION)
+                .map_err(|error| DumpError::List { path: path.to_owned(), error })?;
+            for file in files {
+                stream(&file, out, &mut summary)?;
+            }
+        }
+    }
+    Ok(summary)
+}
+
+fn stream(file: &Path, out: &mut impl Write, summary: &mut DumpSummary) -> Result<(), DumpError> {
+    let (reader, wrong) = StreamReader::open_damaged(file, source_in_name(file))?;
+    if let Some(error) = wrong {
+        summary.damage(&format_args!("header of {}: {error}", file.display()));
+    }
+    for record in reader {
+        match record {
+            Ok(fragment) => line(out, summary, &fragment)?,
+            Err(error) => summary.damage(&error),
+        }
+    }
+    Ok(())
+}
+
+fn line(
+    out: &mut impl Write,
+    summary: &mut DumpSummary,
+    fragment: &Fragment<Bytes>,
+) -> Result<(), DumpError> {
+    summary.fragments += 1;
+    writeln!(
+        out,
+        "{},{},{},{},{:08x}",
+        fragment.event,
+        fragment.source,
+        fragment.time.0,
+        fragment.payload.len(),
+        crc32fast::hash(&fragment.payload)
+    )
+    .map_err(DumpError::Output)
+}
+
+impl DumpSummary {
+    fn damage(&mut self, what: &impl ToString) {
+        self.damaged += 1;
+        self.first_damage.get_or_insert_with(|| what.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! The lines of everything that can be dumped.
+
+use super::*;
+use crate::event_file::{EventFileWriter, WriterOptions};
+use crate::fragment_stream::{StreamHeader, StreamWriter, file_name};
+use crate::testing::event;
+use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Timestamp};
+
+fn lines(path: &Path) -> (String, DumpSummary) {
+    let mut out = Vec::new();
+    let summary = dump(path, &mut out).unwrap();
+    (String::from_utf8(out).unwrap(), summary)
+}
+
+#[test]
+fn events_are_dumped_in_file_order_and_damage_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = WriterOptions::new(RunNumber(1), NodeId::builder(0), SessionId(5), Timestamp(1));
+    let mut writer = EventFileWriter::create(directory.path(), options).unwrap();
+    let mut first = event(8, &[0, 9]);
+    first.fragments[1].payload = Bytes::from_static(b"123456789");
+    writer.write(&first).unwrap();
+    writer.write(&event(2, &[0])).unwrap();
+    writer.finish().unwrap();
+    // cbf43926 is the published check value of the IEEE CRC-32.
+    let whole = "event,source,time_ns,bytes,crc32\n\
+                 8,0,8000,0,00000000\n8,1,8001,9,cbf43926\n2,0,2000,0,00000000\n";
+    for path in [directory.path(), writer.path()] {
+        let (text, summary) = lines(path);
+        assert_eq!(text, whole);
+        assert_eq!((summary.fragments, summary.damaged), (3, 0));
+    }
+    let mut bytes = std::fs::read(writer.path()).unwrap();
+    bytes[66 + 64 + 2 * 24] ^= 1;
+    std::fs::write(writer.path(), bytes).unwrap();
+    let (text, summary) = lines(writer.path());
+    assert_eq!(text, "event,source,time_ns,bytes,crc32\n2,0,2000,0,00000000\n");
+    assert_eq!((summary.fragments, summary.damaged), (1, 1));
+    assert!(summary.first_damage.unwrap().contains("event 8, source 1"));
+}
+
+#[test]
+fn streams_are_dumped_by_source() {
+    let directory = tempfile::tempdir().unwrap();
+    for source in [10, 9] {
+        let path = directory.path().join(file_name(SourceId(source)));
+        let header =
+            StreamHeader { source: SourceId(source), run: RunNumber(1), has_events: true, has_times: true };
+        let mut writer = StreamWriter::create(&path, header, "{}").unwrap();
+        let fragment = Fragment {
+            event: EventId(5),
+            source: SourceId(source),
+            time: Timestamp(77),
+            checksum: None,
+            payload: b"123456789",
+        };
+        writer.append(&fragment).unwrap();
+        writer.finish().unwrap();
+    }
+    let (text, summary) = lines(directory.path());
+    assert_eq!(text, "event,source,time_ns,bytes,crc32\n5,9,77,9,cbf43926\n5,10,77,9,cbf43926\n");
+    assert_eq!(summary.fragments, 2);
+    let (text, _) = lines(&directory.path().join("source-10.sfrag"));
+    assert_eq!(text, "event,source,time_ns,bytes,crc32\n5,10,77,9,cbf43926\n");
+}

@@ -1,0 +1,382 @@
+//! Says what is in an event file, a run directory, a fragment stream or a directory of fragment streams. Damage is
+//! counted; `verify` tells it one by one, and is the one that reads every payload's checksum.
+
+use crate::event_file::{EventFileReader, EventOpenError};
+use crate::fragment_stream::{Ending, StreamOpenError, StreamReader};
+use crate::id_set::IdRange;
+use crate::kind::{Kind, KindError, files_with, source_in_name};
+use crate::run::{Manifest, RunReadError, RunReader};
+use bytes::Bytes;
+use serde::Serialize;
+use sheaf_wire::stream_file::EXTENSION;
+use sheaf_wire::{Event, Fragment};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many events or records are shown.
+const SHOWN: usize = 5;
+
+/// What is there.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inspection {
+    /// What was looked at.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    /// The manifest of a run directory.
+    pub manifest: Option<Manifest>,
+    /// The files, in reading order.
+    pub files: Vec<FileInfo>,
+    /// Events; 0 for fragment streams.
+    pub events: u64,
+    /// How many of them are marked incomplete.
+    pub events_incomplete: u64,
+    /// Fragments.
+    pub fragments: u64,
+    /// Their payload bytes.
+    pub payload_bytes: u64,
+    /// The payload sizes of events.
+    pub event_bytes: Option<Sizes>,
+    /// The payload sizes of fragments.
+    pub fragment_bytes: Option<Sizes>,
+    /// The sources, by id.
+    pub sources: Vec<SourceInfo>,
+    /// The smallest and the largest event id, where there are ids.
+    pub ids: Option<IdRange>,
+    /// The earliest and the latest trigger time of events, or time of records.
+    pub times_ns: Option<TimeRange>,
+    /// The first few events, or records, in reading order.
+    pub first: Vec<Shown>,
+    /// Places where something is damaged, and files that are not finished.
+    pub defects: u64,
+}
+
+/// One file.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileInfo {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// What its header says; `None` where that is damaged.
+    pub header: Option<HeaderInfo>,
+    /// The metadata: as JSON, or as text where it is not JSON.
+    pub metadata: serde_json::Value,
+    /// Whether it has its index and footer, or its trailer.
+    pub finished: bool,
+}
+
+/// What the header of a file says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum HeaderInfo {
+    /// Of an event file.
+    EventFile {
+        /// The run.
+        run: u32,
+        /// The name of the writing node.
+        node: String,
+        /// Its session, in hexadecimal as in the file's name.
+        session: String,
+        /// Which file of the session.
+        part: u32,
+        /// When the session was opened, since 1970.
+        created_ns: u64,
+    },
+    /// Of a fragment stream.
+    FragmentStream {
+        /// The run.
+        run: u32,
+        /// The source.
+        source: u32,
+        /// Whether records have event ids.
+        has_events: bool,
+        /// Whether records have times.
+        has_times: bool,
+    },
+}
+
+/// The sizes of a number of things, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Sizes {
+    /// The smallest.
+    pub min: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The largest.
+    pub max: u64,
+}
+
+/// One source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceInfo {
+    /// Its id.
+    pub source: u32,
+    /// Fragments of it.
+    pub fragments: u64,
+    /// Their payload bytes.
+    pub bytes: u64,
+    /// Events that it is missing in.
+    pub missing: u64,
+}
+
+/// A range of times, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TimeRange {
+    /// The earliest.
+    pub first: u64,
+    /// The latest.
+    pub last: u64,
+}
+
+/// An event or a record of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// Event id.
+    pub event: u64,
+    /// Trigger time, or the record's time.
+    pub time_ns: u64,
+    /// Fragments: 1 for a record.
+    pub fragments: u64,
+    /// Missing sources.
+    pub missing: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Whether the event is marked incomplete.
+    pub incomplete: bool,
+}
+
+/// Why nothing can be said.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// It is not known what is there.
+    #[error(transparent)]
+    Kind(#[from] KindError),
+    /// A run cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunReadError),
+    /// An event file cannot be read.
+    #[error(transparent)]
+    EventFile(#[from] EventOpenError),
+    /// A fragment stream cannot be read.
+    #[error(transparent)]
+    Stream(#[from] StreamOpenError),
+    /// A directory cannot be listed.
+    #[error("cannot list directory {path}: {error}")]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// Says what is at `path`.
+///
+/// # Errors
+/// An [`InspectError`] where nothing can be said.
+pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
+    let kind = Kind::of(path)?;
+    let mut tally = Tally::default();
+    let (mut files, mut manifest) = (Vec::new(), None);
+    match kind {
+        Kind::EventFile | Kind::Run => {
+            let mut reader = RunReader::open(path)?;
+            reader.check_payloads(false);
+            manifest = reader.manifest().cloned();
+            for file in reader.files() {
+                files.push(event_file_info(file)?);
+            }
+            for event in reader {
+                match event {
+                    Ok(event) => tally.event(&event),
+                    Err(_) => tally.defects += 1,
+                }
+            }
+        }
+        Kind::FragmentStream => files.push(stream(path, &mut tally)?),
+        Kind::StreamDirectory => {
+            let list = files_with(path, EXTENSION)
+                .map_err(|error| InspectError::List { path: path.to_owned(), error })?;
+            for file in list {
+                files.push(stream(&file, &mut tally)?);
+            }
+        }
+    }
+    tally.defects += files.iter().filter(|file| !file.finished).count() as u64;
+    Ok(Inspection {
+        path: path.to_owned(),
+        kind,
+        manifest,
+        files,
+        events: tally.event_sizes.count,
+        events_incomplete: tally.events_incomplete,
+        fragments: tally.fragment_sizes.count,
+        payload_bytes: tally.fragment_sizes.sum,
+        event_bytes: tally.event_sizes.sizes(),
+        fragment_bytes: tally.fragment_sizes.sizes(),
+        sources: tally.sources.into_values().collect(),
+        ids: tally.ids,
+        times_ns: tally.times,
+        first: tally.first,
+        defects: tally.defects,
+    })
+}
+
+fn event_file_info(path: &Path) -> Result<FileInfo, InspectError> {
+    let (reader, _) = EventFileReader::open_damaged(path)?;
+    Ok(FileInfo {
+        path: path.to_owned(),
+        bytes: reader.file_bytes(),
+        header: reader.header().map(|header| HeaderInfo::EventFile {
+            run: header.run.0,
+            node: header.node.to_string(),
+            session: format!("{:016x}", header.session.0),
+            part: header.part,
+            created_ns: header.created.0,
+        }),
+        metadata: metadata(reader.metadata()),
+        finished: reader.footer().is_ok(),
+    })
+}
+
+fn stream(path: &Path, tally: &mut Tally) -> Result<FileInfo, InspectError> {
+    let (mut reader, wrong) = StreamReader::open_damaged(path, source_in_name(path))?;
+    reader.check_payloads(false);
+    let header = *reader.header();
+    for record in &mut reader {
+        match record {
+            Ok(fragment) => tally.record(&fragment, header.has_events, header.has_times),
+            Err(_) => tally.defects += 1,
+        }
+    }
+    Ok(FileInfo {
+        path: path.to_owned(),
+        bytes: reader.file_bytes(),
+        header: wrong.is_none().then_some(HeaderInfo::FragmentStream {
+            run: header.run.0,
+            source: header.source.0,
+            has_events: header.has_events,
+            has_times: header.has_times,
+        }),
+        metadata: metadata(reader.metadata()),
+        finished: reader.ending() == Some(Ending::Trailer),
+    })
+}
+
+fn metadata(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}
+
+#[derive(Default)]
+struct Tally {
+    event_sizes: SizeTally,
+    fragment_sizes: SizeTally,
+    events_incomplete: u64,
+    sources: BTreeMap<u32, SourceInfo>,
+    ids: Option<IdRange>,
+    times: Option<TimeRange>,
+    first: Vec<Shown>,
+    defects: u64,
+}
+
+impl Tally {
+    fn event(&mut self, event: &Event<Bytes>) {
+        let bytes = event.payload_bytes();
+        self.event_sizes.add(bytes);
+        self.events_incomplete += u64::from(event.incomplete);
+        self.id(event.id.0);
+        self.time(event.time.0);
+        for fragment in &event.fragments {
+            self.fragment(fragment);
+        }
+        for missing in &event.missing {
+            self.source(missing.source.0).missing += 1;
+        }
+        self.show(Shown {
+            event: event.id.0,
+            time_ns: event.time.0,
+            fragments: event.fragments.len() as u64,
+            missing: event.missing.len() as u64,
+            bytes,
+            incomplete: event.incomplete,
+        });
+    }
+
+    fn record(&mut self, fragment: &Fragment<Bytes>, has_events: bool, has_times: bool) {
+        self.fragment(fragment);
+        if has_events {
+            self.id(fragment.event.0);
+        }
+        if has_times {
+            self.time(fragment.time.0);
+        }
+        self.show(Shown {
+            event: fragment.event.0,
+            time_ns: fragment.time.0,
+            fragments: 1,
+            missing: 0,
+            bytes: fragment.payload.len() as u64,
+            incomplete: false,
+        });
+    }
+
+    fn fragment(&mut self, fragment: &Fragment<Bytes>) {
+        let bytes = fragment.payload.len() as u64;
+        self.fragment_sizes.add(bytes);
+        let source = self.source(fragment.source.0);
+        source.fragments += 1;
+        source.bytes += bytes;
+    }
+
+    fn source(&mut self, source: u32) -> &mut SourceInfo {
+        self.sources.entry(source).or_insert(SourceInfo { source, fragments: 0, bytes: 0, missing: 0 })
+    }
+
+    fn id(&mut self, id: u64) {
+        let ids = self.ids.get_or_insert(IdRange { first: id, last: id });
+        *ids = IdRange { first: ids.first.min(id), last: ids.last.max(id) };
+    }
+
+    fn time(&mut self, time: u64) {
+        let times = self.times.get_or_insert(TimeRange { first: time, last: time });
+        *times = TimeRange { first: times.first.min(time), last: times.last.max(time) };
+    }
+
+    fn show(&mut self, shown: Shown) {
+        if self.first.len() < SHOWN {
+            self.first.push(shown);
+        }
+    }
+}
+
+#[derive(Default)]
+struct SizeTally {
+    count: u64,
+    sum: u64,
+    min: u64,
+    max: u64,
+}
+
+impl SizeTally {
+    fn add(&mut self, bytes: u64) {
+        self.min = if self.count == 0 { bytes } else { self.min.min(bytes) };
+        self.max = self.max.max(bytes);
+        self.count += 1;
+        self.sum += bytes;
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a mean is quoted to a few digits")]
+    fn sizes(&self) -> Option<Sizes> {
+        (self.count > 0).then(|| Sizes {
+            min: self.min,
+            mean: self.sum as f64 / self.count as f64,
+            max: self.max,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! Checks everything that can be checked in an event file, a run directory, a fragment stream or a directory of
+//! fragment streams.
+
+mod events;
+mod streams;
+
+use crate::fragment_stream::StreamOpenError;
+use crate::id_set::{IdRange, IdSet};
+use crate::kind::{Kind, KindError};
+use crate::run::RunReadError;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// So many gaps and problems are listed; all are counted.
+const MAX_LISTED: usize = 1000;
+
+/// What was found. Gaps and missing sources are facts about the data, not problems: ids may skip values, and an
+/// incomplete event is data.
+#[derive(Clone, Debug, Serialize)]
+pub struct VerifyReport {
+    /// What was looked at.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    /// Whether there is no problem.
+    pub ok: bool,
+    /// Files, in reading order.
+    pub files: Vec<FileReport>,
+    /// Good events that count; for fragment streams, distinct event ids over all of them.
+    pub events: u64,
+    /// How many of the events are marked incomplete.
+    pub events_incomplete: u64,
+    /// Good fragments.
+    pub fragments: u64,
+    /// Their payload bytes.
+    pub payload_bytes: u64,
+    /// Events with the id of an earlier one; in a fragment stream, records with the id of an earlier one.
+    pub duplicates: u64,
+    /// Events that do not count, because the builder that wrote them died before it reported them.
+    pub events_void: u64,
+    /// The smallest and the largest event id.
+    pub ids: Option<IdRange>,
+    /// How many ids between these do not occur.
+    pub ids_absent: u64,
+    /// The first 1000 ranges of them.
+    pub gaps: Vec<IdRange>,
+    /// Which sources are missing in how many events, and why. In a directory of fragment streams: of how many of the
+    /// ids that occur anywhere a source has no record (`no_record`).
+    pub missing_sources: Vec<MissingReport>,
+    /// How many problems there are.
+    pub problems_total: u64,
+    /// The first 1000 of them.
+    pub problems: Vec<Problem>,
+}
+
+/// One file that was looked at.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileReport {
+    /// The file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Its good events or records.
+    pub items: u64,
+    /// Whether it has its index and footer, or its trailer.
+    pub finished: bool,
+}
+
+/// How often a source is missing for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingReport {
+    /// The source.
+    pub source: u32,
+    /// The name of the reason.
+    pub reason: &'static str,
+    /// In how many events.
+    pub events: u64,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// In which file, or directory.
+    pub file: PathBuf,
+    /// Where in it, in bytes from its start.
+    pub offset: Option<u64>,
+    /// What.
+    pub what: String,
+}
+
+/// Why nothing could be verified.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// It is not known what is there.
+    #[error(transparent)]
+    Kind(#[from] KindError),
+    /// A run cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunReadError),
+    /// A fragment stream cannot be read.
+    #[error(transparent)]
+    Stream(#[from] StreamOpenError),
+    /// A directory cannot be listed.
+    #[error("cannot list directory {path}: {error}")]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// Verifies what is at `path`.
+///
+/// # Errors
+/// A [`VerifyError`] where nothing could be verified. Everything that is wrong with what could be is in the report.
+pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
+    match Kind::of(path)? {
+        kind @ (Kind::EventFile | Kind::Run) => events::verify(path, kind),
+        kind @ (Kind::FragmentStream | Kind::StreamDirectory) => streams::verify(path, kind),
+    }
+}
+
+impl VerifyReport {
+    fn new(path: &Path, kind: Kind) -> Self {
+        Self {
+            path: path.to_owned(),
+            kind,
+            ok: true,
+            files: Vec::new(),
+            events: 0,
+            events_incomplete: 0,
+            fragments: 0,
+            payload_bytes: 0,
+            duplicates: 0,
+            events_void: 0,
+            ids: None,
+            ids_absent: 0,
+            gaps: Vec::new(),
+            missing_sources: Vec::new(),
+            problems_total: 0,
+            problems: Vec::new(),
+        }
+    }
+
+    fn problem(&mut self, file: &Path, offset: impl Into<Option<u64>>, what: impl Into<String>) {
+        self.ok = false;
+        self.problems_total += 1;
+        if self.problems.len() < MAX_LISTED {
+            self.problems.push(Problem { file: file.to_owned(), offset: offset.into(), what: what.into() });
+        }
+    }
+
+    fn set_ids(&mut self, ids: &IdSet) {
+        self.ids = ids.bounds();
+        for gap in ids.gaps() {
+            self.ids_absent = self.ids_absent.saturating_add(gap.ids());
+            if self.gaps.len() < MAX_LISTED {
+                self.gaps.push(gap);
+            }
+        }
+    }
+
+    fn set_missing(&mut self, missing: &BTreeMap<(u32, &'static str), u64>) {
+        let reports = missing.iter().map(|((source, reason), events)| MissingReport {
+            source: *source,
+            reason,
+            events: *events,
+        });
+        self.missing_sources = reports.collect();
+    }
+}
+
+#[cfg(test)]
+mod tests;
