@@ -20,9 +20,15 @@ pub(crate) struct Document<'a> {
     pub(crate) config: Config,
     pub(crate) origins: Origins<'a>,
     pub(crate) errors: Vec<ConfigError>,
+    /// How many more errors there are.
+    pub(crate) more: usize,
     /// Whether the text is TOML. If not, the configuration is only a part of what was meant.
     pub(crate) is_toml: bool,
 }
+
+/// After so many errors the others are only counted: to find the place and the probable meaning of each takes time, and
+/// a file of 1 MiB can have half a million of them, all in one line.
+const MAX_ERRORS: usize = 200;
 
 /// Reads a file's text.
 pub(crate) fn read<'a>(text: &'a str, file: &str) -> Document<'a> {
@@ -31,13 +37,13 @@ pub(crate) fn read<'a>(text: &'a str, file: &str) -> Document<'a> {
         config: Config::default(),
         origins: Origins::of(Text::new(file, text)),
         errors: Vec::new(),
+        more: 0,
         trusted: syntax_errors
             .iter()
             .filter(|error| !is_duplicate(error))
             .map(|error| error.span().map_or(0, |span| span.start))
             .min(),
     };
-    reader.table("", root.get_ref());
     for error in &syntax_errors {
         let span = error.span().unwrap_or(0..0);
         let found = format!("this is not TOML: {}", error.message());
@@ -47,10 +53,12 @@ pub(crate) fn read<'a>(text: &'a str, file: &str) -> Document<'a> {
         };
         reader.push(ErrorKind::Syntax, "", &span, found, right.into());
     }
+    reader.table("", root.get_ref());
     Document {
         config: reader.config,
         origins: reader.origins,
         errors: reader.errors,
+        more: reader.more,
         is_toml: syntax_errors.is_empty(),
     }
 }
@@ -64,6 +72,8 @@ struct Reader<'a> {
     config: Config,
     origins: Origins<'a>,
     errors: Vec<ConfigError>,
+    /// Errors beyond [`MAX_ERRORS`].
+    more: usize,
     /// Where the first error of syntax is. What ends before it is what was meant.
     trusted: Option<usize>,
 }
@@ -72,7 +82,9 @@ type Entry<'i, 'a> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValu
 
 impl Reader<'_> {
     fn push(&mut self, kind: ErrorKind, key: &str, span: &Range<usize>, found: String, right: String) {
-        if let Some(text) = self.origins.text() {
+        if self.errors.len() >= MAX_ERRORS {
+            self.more += 1;
+        } else if let Some(text) = self.origins.text() {
             let origin = text.origin(span);
             self.errors.push(ConfigError { kind, key: shorten(key), found, right, origin });
         }
@@ -217,6 +229,10 @@ impl Reader<'_> {
 
     /// Reports a key that does not exist, with the most probable meaning.
     fn unknown(&mut self, path: &str, (key, value): Entry<'_, '_>) {
+        if self.errors.len() >= MAX_ERRORS {
+            self.more += 1;
+            return;
+        }
         let name = key.get_ref().as_ref();
         let shown = shorten(name);
         let is_table = value.get_ref().is_table();

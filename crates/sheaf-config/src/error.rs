@@ -141,13 +141,18 @@ const MAX_ERRORS: usize = 50;
 
 impl ConfigErrors {
     /// `Err` with all `errors`, or `Ok(value)` if there are none.
-    pub(crate) fn or<T>(mut errors: Vec<ConfigError>, value: T) -> Result<T, Self> {
+    pub(crate) fn or<T>(errors: Vec<ConfigError>, value: T) -> Result<T, Self> {
+        Self::or_more(errors, 0, value)
+    }
+
+    /// As [`ConfigErrors::or`], where `more` errors were found and not kept.
+    pub(crate) fn or_more<T>(mut errors: Vec<ConfigError>, more: usize, value: T) -> Result<T, Self> {
         if errors.is_empty() {
             return Ok(value);
         }
         errors.sort_by_key(ConfigError::order);
         errors.dedup();
-        let more = errors.len().saturating_sub(MAX_ERRORS);
+        let more = more + errors.len().saturating_sub(MAX_ERRORS);
         errors.truncate(MAX_ERRORS);
         Err(Self { errors, more })
     }

@@ -16,6 +16,20 @@
 //! | `error`, `suggest` | what is wrong, where, and what would be right |
 //! | `reference` | the reference page, generated |
 //!
+//! ```
+//! use sheaf_config::Config;
+//!
+//! // What the command line says goes on top of the file, before anything is checked.
+//! let config = Config::parse_with("[readout]\ncount = 2\n", "run.toml", |config| config.builder.count = 3)?;
+//! let names: Vec<String> = config.nodes()?.into_iter().map(|node| node.name).collect();
+//! assert_eq!(names, ["evm", "ru0", "ru1", "bu0", "bu1", "bu2"]);
+//!
+//! let errors = Config::parse("[readout]\ncuont = 2\n", "run.toml").unwrap_err();
+//! assert_eq!(errors.errors()[0].line(), Some(2));
+//! assert_eq!(errors.errors()[0].right, "did you mean `count`?");
+//! # Ok::<(), sheaf_config::ConfigErrors>(())
+//! ```
+//!
 //! Only this crate knows the file format. It opens no socket and creates no directory; whether a replay directory or
 //! an output directory is there is found by those who use it.
 
@@ -216,7 +230,7 @@ impl Config {
         change: impl FnOnce(&mut Self),
         purpose: Purpose<'_>,
     ) -> Result<Self, ConfigErrors> {
-        let Document { mut config, mut origins, mut errors, is_toml } = document::read(text, file);
+        let Document { mut config, mut origins, mut errors, more, is_toml } = document::read(text, file);
         config.follow(&origins);
         let before = config.clone();
         change(&mut config);
@@ -225,7 +239,7 @@ impl Config {
         if is_toml {
             errors.extend(check::check(&config, &origins, purpose));
         }
-        ConfigErrors::or(errors, config)
+        ConfigErrors::or_more(errors, more, config)
     }
 
     /// Gives knobs that the file leaves out the values that follow from what it says.

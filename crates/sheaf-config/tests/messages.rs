@@ -629,4 +629,11 @@ fn of_very_many_errors_the_first_are_shown_and_the_rest_counted() {
     assert_eq!(errors.errors().len(), 50);
     assert_eq!(errors.errors()[0].line(), Some(1));
     assert!(errors.to_string().ends_with("\n\nerror: 250 more errors are not shown"));
+
+    // Each of them in a very long line: to look all of them up would take minutes.
+    let text = format!("run = {{{}}}\n", "number = 1,".repeat(80_000));
+    let errors = parse(&text).unwrap_err();
+    assert_eq!(errors.errors().len(), 50);
+    assert!(errors.errors().iter().all(|error| error.line() == Some(1) && error.to_string().len() < 1_000));
+    assert!(errors.to_string().ends_with("\n\nerror: 79949 more errors are not shown"), "{errors}");
 }

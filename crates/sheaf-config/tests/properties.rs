@@ -174,6 +174,7 @@ proptest! {
     #[test]
     fn every_configuration_reads_as_it_was_written(config in config()) {
         prop_assert_eq!(config.validate().map_err(|errors| errors.to_string()), Ok(()));
+        prop_assert!(config.nodes().is_ok());
         let text = config.to_toml();
         let again = Config::parse(&text, "written.toml").map_err(|errors| errors.to_string());
         prop_assert_eq!(again, Ok(config), "{}", text);
