@@ -258,6 +258,13 @@ impl Checker<'_> {
                 "a batch is at most what a builder unit has slots for",
             );
         }
+        if let Some(largest) = readout.max_fragment {
+            let what = "a fragment of `readout.max_fragment_bytes`";
+            let key = &["readout.max_fragment_bytes"];
+            self.holds("readout.buffer_bytes", readout.buffer, largest.0, what, key);
+            let what = format!("{what}, with its head");
+            self.holds("transport.max_frame_bytes", transport.max_frame, with_head(largest.0), &what, key);
+        }
         if source.kind == SourceKind::Emulated {
             self.emulated_memory(readout.buffer);
         }
@@ -281,12 +288,15 @@ impl Checker<'_> {
         ];
         let of_event = format!("an event of {total} fragments, one of them the largest");
         self.holds("builder.memory_bytes", builder.memory, together(total), &of_event, keys);
-        let of_share = format!("one largest fragment for each of its {per_readout} sources");
-        let shares = per_readout.saturating_mul(maximum);
-        self.holds("readout.buffer_bytes", readout_buffer, shares, &of_share, keys);
-        let of_frame = format!("a super-fragment of {per_readout} fragments, one of them the largest");
-        let frame = together(per_readout);
-        self.holds("transport.max_frame_bytes", transport.max_frame, frame, &of_frame, keys);
+        let of_unit = format!("a super-fragment of {per_readout} fragments, one of them the largest");
+        let unit = together(per_readout);
+        self.holds("readout.buffer_bytes", readout_buffer, unit, &of_unit, keys);
+        let of_frame = format!("{of_unit}, with its head");
+        self.holds("transport.max_frame_bytes", transport.max_frame, with_head(unit), &of_frame, keys);
+        if let Some(limit) = self.config.readout.max_fragment {
+            let of_fragment = "the largest fragment that is emulated";
+            self.holds("readout.max_fragment_bytes", limit, maximum, of_fragment, keys);
+        }
         let of_source = "two fragments of the largest size";
         self.holds("source.memory_bytes", source.memory, maximum.saturating_mul(2), of_source, keys);
     }
@@ -302,4 +312,10 @@ impl Checker<'_> {
             );
         }
     }
+}
+
+/// The frame that payload of this size needs: heads take far less than the 16th part that [`Config::max_fragment`] leaves
+/// them.
+fn with_head(payload: u64) -> u64 {
+    payload.saturating_add(payload / 15).saturating_add(16)
 }

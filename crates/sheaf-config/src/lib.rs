@@ -60,7 +60,7 @@ pub use settings::{
 use document::Document;
 use knob::Section;
 use origins::Origins;
-use sheaf_wire::Role;
+use sheaf_wire::{ByteCount, Role};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -177,6 +177,15 @@ impl Config {
         if self.trigger.mode == TriggerMode::Free {
             self.trigger.mode = TriggerMode::Seen;
         }
+    }
+
+    /// The largest fragment that a readout unit takes: `readout.max_fragment_bytes`, or what follows from the buffer and
+    /// the largest frame, some of which is for the head.
+    #[must_use]
+    pub fn max_fragment(&self) -> ByteCount {
+        let frame = self.transport.max_frame.0;
+        let allowed = self.readout.buffer.min(ByteCount(frame - frame / 16));
+        self.readout.max_fragment.unwrap_or(allowed)
     }
 
     /// The complete configuration as a file: every knob with its value, but those that are not set and have no

@@ -62,3 +62,23 @@ fn the_examples_are_valid_for_what_they_say_they_are_for() {
     assert!(replay.nodes().is_err(), "only the directory knows its sources");
     assert_eq!(replay.resolve_nodes(&[SourceId(7), SourceId(9)]).unwrap().len(), 1 + 2 + 3);
 }
+
+#[test]
+fn a_fragment_of_any_size_that_passes_the_checks_is_taken() {
+    let mut passed = 0;
+    for shift in 10..30 {
+        for size in [(1_u64 << shift) - 1, 1 << shift, (1 << shift) / 16 * 15, (1 << shift) / 16 * 15 + 1] {
+            let text = format!(
+                "[source]\nmemory_bytes = {m}\n[source.emulated]\nsize = \"fixed\"\nmean_bytes = {size}\n[builder]\n\
+                 memory_bytes = {m}\n[readout]\nbuffer_bytes = {m}\n",
+                m = 1_u64 << 40
+            );
+            if let Ok(config) = Config::parse(&text, "run.toml") {
+                passed += 1;
+                assert!(config.max_fragment().0 >= size, "{size} > {}", config.max_fragment());
+            }
+        }
+    }
+    // All sizes up to 15/16 of the default frame of 16 MiB, the last of them to a few bytes, for the head.
+    assert!((55..65).contains(&passed), "{passed}");
+}

@@ -18,6 +18,9 @@ section! {
         buffer: ByteCount = ByteCount(8 * MIB), "buffer_bytes", bytes(64 * KIB, TIB);
         /// The fragments that one readout unit holds of one source at most.
         buffer_events: u32 = 16_384, "buffer_events", whole(16, 1 << 24);
+        /// The largest fragment that a readout unit takes; larger ones are dropped and counted. 0: as large as
+        /// `buffer_bytes` and 15/16 of `transport.max_frame_bytes` allow.
+        max_fragment: Option<ByteCount> = None, "max_fragment_bytes", zero_is_none(bytes(1, GIB));
         /// How long a readout unit waits for a silent source, from when the event was requested or, if later, first
         /// seen. Then it answers with that source marked missing. Not used with the policy `wait`.
         merge_timeout: Nanos = Nanos::from_millis(200), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
