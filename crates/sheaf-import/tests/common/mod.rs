@@ -64,6 +64,7 @@ impl Imported {
                     crc32: crc32fast::hash(&fragment.payload),
                 })
                 .collect();
+            assert_eq!(stream.ending(), Some(Ending::Trailer));
             assert!(sources.insert(source, fragments).is_none(), "two streams of source {source}");
         }
         let imported = Self { report, sources };
