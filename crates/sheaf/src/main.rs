@@ -1,2 +1,73 @@
-//! The command.
-fn main() {}
+//! The command `sheaf`: the only place that knows which transports, sources and sinks there are.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `cli` | the command line |
+//! | `assemble` | from the configuration to roles, sources, outputs |
+//! | `network` | endpoints for one process, and for a node of many |
+//! | `run` | `sheaf run`, all roles in this process |
+//! | `processes` | `sheaf run --processes`, each role in its own |
+//! | `node` | `sheaf node`, one role |
+//! | `summary` | what is printed at the end, as table and as JSON |
+//! | `run_directory` | where a run is written, its manifest, and its last tidying |
+//! | `console` | progress line and log on standard error |
+//! | `signals` | Ctrl-C and termination |
+//! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
+
+mod assemble;
+mod cli;
+mod console;
+mod files;
+mod network;
+mod node;
+mod processes;
+mod run;
+mod run_directory;
+mod signals;
+mod summary;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+/// The work was not done, or not all of it.
+const EXIT_FAILED: u8 = 1;
+
+/// The work was done, and its books do not balance or its check found problems.
+const EXIT_NOT_GOOD: u8 = 3;
+
+/// How a command ended that did its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    /// The ledger does not balance, or a file has problems: everything was printed.
+    NotGood,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let console = console::Console::install(cli.verbosity());
+    let result = match cli.command() {
+        Command::Run(arguments) => run::command(&arguments, &console),
+        Command::Node(arguments) => node::command(&arguments, &console),
+        Command::Import(arguments) => files::import(&arguments),
+        Command::Inspect(arguments) => files::inspect(&arguments),
+        Command::Verify(arguments) => files::verify(&arguments),
+        Command::Dump(arguments) => files::dump(&arguments),
+    };
+    match result {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::NotGood) => ExitCode::from(EXIT_NOT_GOOD),
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            console.error(&format!("{error:#}"));
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+/// Whether the reader of standard output went away, as `head` does: no error of this command.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,312 @@
+//! From the configuration to roles, sources and outputs.
+
+use anyhow::Context;
+use sheaf_config as conf;
+use sheaf_config::{Config, IncompletePolicy, NodeConfig, OutputKind, SourceKind, TriggerMode};
+use sheaf_node::builder::Judgement;
+use sheaf_node::content::ContentCheck;
+use sheaf_node::filter::{AcceptAll, Filter, Prescale};
+use sheaf_node::manager::Course;
+use sheaf_node::sink::{EventSink, FileSink, NullSink};
+use sheaf_node::trigger::TriggerRate;
+use sheaf_protocol::Identity;
+use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
+use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::manager::{ManagerConfig, Triggers};
+use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
+use sheaf_source::content::Content;
+use sheaf_source::emulator::EmulatedTime;
+use sheaf_source::pacing::{Pace, Schedule};
+use sheaf_source::replay::ReplayConfig;
+use sheaf_source::script::Defects;
+use sheaf_source::size_model::{SizeConfig, SizeShape};
+use sheaf_source::{EmulatedSource, EmulatorConfig, Source, StreamSet, open_directory};
+use sheaf_store::event_file::{FlushPolicy, WriterOptions};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A run's configuration with everything that follows from it.
+pub(crate) struct Plan {
+    pub(crate) config: Config,
+    pub(crate) nodes: Vec<NodeConfig>,
+    streams: Option<StreamSet>,
+}
+
+impl Plan {
+    /// Resolves nodes and sources; opens the directory of a replay.
+    pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
+        let streams = match (config.source.kind, &config.source.replay.directory) {
+            (SourceKind::Replay, Some(directory)) => Some(open_directory(directory)?),
+            _ => None,
+        };
+        let nodes = match &streams {
+            Some(streams) => {
+                report_damage(streams);
+                let sources: Vec<SourceId> = streams.streams().iter().map(|stream| stream.source).collect();
+                config.resolve_nodes(&sources)?
+            }
+            None => config.nodes()?,
+        };
+        Ok(Self { config, nodes, streams })
+    }
+
+    /// The node with this id.
+    pub(crate) fn node(&self, id: NodeId) -> Option<&NodeConfig> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    fn of_role(&self, role: Role) -> impl Iterator<Item = &NodeConfig> {
+        self.nodes.iter().filter(move |node| node.id.role == role)
+    }
+
+    /// How many nodes have a role.
+    pub(crate) fn count(&self, role: Role) -> u16 {
+        // The configuration has at most 65,535 of each.
+        u16::try_from(self.of_role(role).count()).unwrap_or(u16::MAX)
+    }
+
+    /// How long a node waits for words of the event manager: longer than the event manager itself waits for nodes.
+    pub(crate) fn manager_timeout(&self) -> Nanos {
+        let manager = &self.config.manager;
+        manager.start_timeout + manager.peer_timeout + manager.peer_timeout
+    }
+
+    /// Who a node is, in a life that begins now.
+    pub(crate) fn identity(&self, node: NodeId, now: Timestamp) -> Identity {
+        Identity { node, run: self.config.run.number, session: SessionId(now.0.max(1)) }
+    }
+
+    fn channel(&self) -> ChannelTimes {
+        let protocol = &self.config.protocol;
+        ChannelTimes { retransmit: protocol.retransmit, acknowledge: protocol.acknowledge }
+    }
+
+    fn is_optional(&self, source: SourceId) -> bool {
+        self.config.source.optional.contains(&source)
+    }
+
+    /// Whether event ids come from the data and not from the event manager.
+    fn follows_data(&self) -> bool {
+        matches!(self.config.trigger.mode, TriggerMode::Source | TriggerMode::Seen)
+    }
+
+    pub(crate) fn manager(&self) -> ManagerConfig {
+        let Config { manager, trigger, run, .. } = &self.config;
+        ManagerConfig {
+            readouts: self.count(Role::Readout),
+            builders: self.count(Role::Builder),
+            triggers: match trigger.mode {
+                TriggerMode::Free => Triggers::Free,
+                TriggerMode::Fixed | TriggerMode::Poisson => Triggers::Driven,
+                TriggerMode::Source | TriggerMode::Seen => Triggers::Announced,
+            },
+            first_event: trigger.first_event,
+            max_events: run.events,
+            trigger_type: trigger.trigger_type,
+            queue_events: trigger.queue_events as usize,
+            batch_events: manager.batch_events as usize,
+            max_attempts: manager.max_attempts,
+            expected_event: manager.expected_event,
+            start_timeout: manager.start_timeout,
+            stop_timeout: manager.stop_timeout,
+            peer_timeout: manager.peer_timeout,
+            batch_time: manager.release_delay,
+            channel: self.channel(),
+        }
+    }
+
+    pub(crate) fn course(&self, stop: Arc<AtomicBool>) -> Course {
+        let trigger = &self.config.trigger;
+        let rate = match (trigger.mode, trigger.rate_hz) {
+            (TriggerMode::Fixed, Some(rate_hz)) => Some(TriggerRate::Fixed { rate_hz }),
+            (TriggerMode::Poisson, Some(rate_hz)) => {
+                Some(TriggerRate::Poisson { rate_hz, seed: trigger.seed })
+            }
+            _ => None,
+        };
+        let triggers = rate.map(|rate| (rate, trigger.trigger_type));
+        Course { triggers, duration: self.config.run.duration, stop }
+    }
+
+    pub(crate) fn readout(&self, node: &NodeConfig) -> ReadoutConfig {
+        let Config { readout, protocol, trigger, incomplete, .. } = &self.config;
+        let source = |id: &SourceId| SourceConfig { id: *id, optional: self.is_optional(*id) };
+        ReadoutConfig {
+            sources: node.sources.iter().map(source).collect(),
+            buffer: readout.buffer,
+            buffer_events: readout.buffer_events as usize,
+            max_fragment: self.config.max_fragment(),
+            announce: match (trigger.mode, trigger.source) {
+                (TriggerMode::Seen, _) => Announce::All,
+                (TriggerMode::Source, Some(source)) => Announce::Source(source),
+                _ => Announce::Never,
+            },
+            merge_timeout: readout.merge_timeout,
+            wait_for_required: incomplete.policy == IncompletePolicy::Wait,
+            // Emulated sources run ahead of the triggers that they wait for.
+            orphan_timeout: readout.orphan_timeout.filter(|_| self.follows_data()),
+            message_bytes: protocol.message,
+            message_events: protocol.message_events as usize,
+            request_events: protocol.request_events as usize,
+            heartbeat: protocol.heartbeat,
+            channel: self.channel(),
+            restarted: false,
+        }
+    }
+
+    pub(crate) fn builder(&self) -> BuilderConfig {
+        let Config { builder, protocol, incomplete, .. } = &self.config;
+        let sources = |node: &NodeConfig| ReadoutSources { sources: node.sources.clone() };
+        BuilderConfig {
+            readouts: self.of_role(Role::Readout).map(sources).collect(),
+            optional: self.config.source.optional.iter().copied().collect(),
+            slots: builder.slots,
+            memory: builder.memory,
+            incomplete: match incomplete.policy {
+                IncompletePolicy::Wait => sheaf_protocol::builder::IncompletePolicy::Wait,
+                IncompletePolicy::Store => sheaf_protocol::builder::IncompletePolicy::Store,
+                IncompletePolicy::Drop => sheaf_protocol::builder::IncompletePolicy::Drop,
+            },
+            event_timeout: builder.event_timeout,
+            request_retry: builder.request_retry,
+            batch_events: builder.report_events as usize,
+            batch_time: builder.report_delay,
+            heartbeat: protocol.heartbeat,
+            channel: self.channel(),
+        }
+    }
+
+    pub(crate) fn judgement(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Judgement> {
+        let Config { builder, filter, source, .. } = &self.config;
+        let pattern =
+            source.kind == SourceKind::Emulated && source.emulated.content == conf::Content::Pattern;
+        let check = match (builder.check_content, pattern) {
+            (false, _) => ContentCheck::Off,
+            (true, false) => ContentCheck::Checksum,
+            (true, true) => ContentCheck::Pattern,
+        };
+        let filter: Box<dyn Filter> = match filter.kind {
+            conf::FilterKind::AcceptAll => Box::new(AcceptAll),
+            conf::FilterKind::Prescale => Box::new(Prescale { factor: filter.prescale }),
+        };
+        let sink: Box<dyn EventSink> = match directory {
+            Some(directory) => Box::new(FileSink::create(directory, self.writer(me))?),
+            None => Box::new(NullSink::default()),
+        };
+        Ok(Judgement { check, filter, sink })
+    }
+
+    fn writer(&self, me: &Identity) -> WriterOptions {
+        let output = &self.config.output;
+        let metadata = serde_json::json!({
+            "software": crate::run_directory::SOFTWARE,
+            "configuration": self.config.to_toml(),
+        });
+        WriterOptions {
+            metadata: metadata.to_string(),
+            rotate_bytes: output.rotate_size,
+            rotate_events: output.rotate_events,
+            buffer: output.buffer,
+            flush: match output.sync {
+                conf::Sync::None => FlushPolicy::WhenFull,
+                conf::Sync::Flush => FlushPolicy::EachBatch,
+                conf::Sync::Fsync => FlushPolicy::SyncEvery(output.sync_interval),
+            },
+            ..WriterOptions::new(me.run, me.node, me.session, Timestamp(me.session.0))
+        }
+    }
+
+    /// Whether events are written to files.
+    pub(crate) fn writes_files(&self) -> bool {
+        self.config.output.kind == OutputKind::File
+    }
+
+    pub(crate) fn sources(&self, node: &NodeConfig) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        let source = |id: &SourceId| match &self.streams {
+            Some(streams) => self.replayed(*id, streams),
+            None => self.emulated(*id),
+        };
+        node.sources.iter().map(source).collect()
+    }
+
+    fn replayed(&self, id: SourceId, streams: &StreamSet) -> anyhow::Result<Box<dyn Source>> {
+        let replay = &self.config.source.replay;
+        let schedule = match (replay.pacing, replay.rate_hz) {
+            (conf::Pacing::Fixed, Some(rate)) => Schedule::FixedRate { events_per_second: rate },
+            (conf::Pacing::Recorded, _) => Schedule::Recorded { speed: replay.speed },
+            _ => Schedule::FullSpeed,
+        };
+        let config = ReplayConfig {
+            passes: replay.loop_count.and_then(|count| NonZeroU64::new(u64::from(count))),
+            division: NonZeroU64::new(u64::from(replay.rate_division)).unwrap_or(NonZeroU64::MIN),
+            pace: Pace { schedule, pause: replay.pause },
+            ..ReplayConfig::default()
+        };
+        Ok(Box::new(streams.source(id, &config).with_context(|| format!("cannot replay source {id}"))?))
+    }
+
+    fn emulated(&self, id: SourceId) -> anyhow::Result<Box<dyn Source>> {
+        let Config { source, trigger, run, .. } = &self.config;
+        let emulated = &source.emulated;
+        let maximum = emulated.effective_maximum();
+        // Where events are triggered by what is seen, the sources' own rate is the trigger rate.
+        let schedule = match emulated.rate_hz.filter(|_| self.follows_data()) {
+            Some(rate) => Schedule::FixedRate { events_per_second: rate },
+            None => Schedule::FullSpeed,
+        };
+        let config = EmulatorConfig {
+            seed: emulated.seed,
+            first_event: trigger.first_event,
+            events: run.events,
+            size: SizeConfig { shape: shape(emulated), min: emulated.minimum, max: maximum },
+            content: match emulated.content {
+                conf::Content::Pattern => Content::Pattern,
+                conf::Content::Fill => Content::Fill(FILL),
+                conf::Content::None => Content::None,
+            },
+            checksum: emulated.checksum,
+            time: EmulatedTime::Now,
+            pace: Pace { schedule, pause: Nanos::ZERO },
+            defects: Defects::default(),
+            block_size: source.block.max(maximum),
+            max_blocks: blocks(source, maximum),
+        };
+        let made = EmulatedSource::new(id, &config).with_context(|| format!("cannot emulate source {id}"))?;
+        Ok(Box::new(made))
+    }
+}
+
+/// What fills fragments whose content is not checked: a bit pattern that shows in a hex dump.
+const FILL: u8 = 0xa5;
+
+#[expect(clippy::cast_precision_loss, reason = "a mean size is exact far beyond 2^52 bytes' worth of use")]
+fn shape(emulated: &conf::Emulated) -> SizeShape {
+    let (mean_bytes, rms_bytes) = (emulated.mean.0 as f64, emulated.rms.0 as f64);
+    match emulated.size {
+        conf::SizeModel::Fixed => SizeShape::Fixed { size: emulated.mean },
+        conf::SizeModel::LogNormal => SizeShape::LogNormal { mean_bytes, rms_bytes },
+        conf::SizeModel::Normal => SizeShape::Normal { mean_bytes, rms_bytes },
+        conf::SizeModel::MinimumPeaked => {
+            SizeShape::MinimumPeaked { mean_bytes, at_minimum: emulated.peak_share }
+        }
+    }
+}
+
+/// As many blocks as the source's memory holds; two at least, so that one can be filled while the other is in use.
+fn blocks(source: &conf::Source, maximum: ByteCount) -> usize {
+    let block = source.block.max(maximum).0.max(1);
+    usize::try_from(source.memory.0 / block).unwrap_or(usize::MAX).max(2)
+}
+
+/// Damage in a recording is no reason not to replay it, and no secret.
+fn report_damage(streams: &StreamSet) {
+    for stream in streams.streams() {
+        let damaged = stream.counts.corrupt_headers + stream.counts.corrupt_payloads;
+        if damaged > 0 {
+            log::warn!("{}: {damaged} damaged records are skipped", stream.path.display());
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use sheaf_config::{Config, Pacing, SizeModel, TransportKind};
+use sheaf_wire::{ByteCount, Nanos};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Builds events: brings the fragments of one event together, judges it, and stores it without losing one.
+///
+/// Without a command, `sheaf` runs an emulated detector for ten seconds and writes its events under `runs/`.
+#[derive(Debug, Parser)]
+#[command(name = "sheaf", version, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Say more on standard error (twice: everything).
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Say nothing on standard error but errors.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+}
+
+impl Cli {
+    pub(crate) fn verbosity(&self) -> log::LevelFilter {
+        match (self.quiet, self.verbose) {
+            (true, _) => log::LevelFilter::Error,
+            (false, 0) => log::LevelFilter::Info,
+            (false, 1) => log::LevelFilter::Debug,
+            (false, _) => log::LevelFilter::Trace,
+        }
+    }
+
+    pub(crate) fn command(self) -> Command {
+        self.command.unwrap_or_else(|| Command::Run(RunArguments::default()))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a whole system on this machine.
+    Run(RunArguments),
+    /// Run one node of a system that is spread over processes or hosts.
+    Node(NodeArguments),
+    /// Turn a detector's data into fragment streams, one file a source.
+    Import(ImportArguments),
+    /// Say what is in an event file, a run directory, a fragment stream or a directory of streams.
+    Inspect(PathArguments),
+    /// Check every checksum, duplicate, gap and missing source; the exit status tells (0: good, 3: problems).
+    Verify(PathArguments),
+    /// Print one line a fragment.
+    Dump(DumpArguments),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct RunArguments {
+    /// The configuration, a TOML file; without it, the embedded default: an emulated detector for ten seconds.
+    pub(crate) config: Option<PathBuf>,
+    /// Readout units.
+    #[arg(long, value_name = "N")]
+    pub(crate) readouts: Option<u16>,
+    /// Builder units.
+    #[arg(long, value_name = "M")]
+    pub(crate) builders: Option<u16>,
+    /// Mean size of an emulated fragment.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) fragment_size: Option<u64>,
+    /// Standard deviation of that size (log-normal); 0 for a fixed size. As large as the mean where not given.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) fragment_rms: Option<u64>,
+    /// End after so many triggers.
+    #[arg(long, value_name = "K")]
+    pub(crate) events: Option<u64>,
+    /// End after so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) duration: Option<Nanos>,
+    /// How messages travel.
+    #[arg(long, value_name = "memory|tcp", value_parser = TransportKind::from_str)]
+    pub(crate) transport: Option<TransportKind>,
+    /// Each role in a process of its own, over TCP on loopback.
+    #[arg(long)]
+    pub(crate) processes: bool,
+    /// Where the run's directory is made.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Build events from the fragment streams in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Replay so often, with renumbered events; 0: until stopped.
+    #[arg(long, value_name = "TIMES", requires = "replay")]
+    pub(crate) loops: Option<u32>,
+    /// Replay as fast as possible, at the recorded times, or at `--rate`.
+    #[arg(long, value_name = "full|recorded|fixed", value_parser = Pacing::from_str, requires = "replay")]
+    pub(crate) pacing: Option<Pacing>,
+    /// Replay so many events a second, whether or not the system keeps up (implies `--pacing fixed`).
+    #[arg(long, value_name = "HZ", requires = "replay")]
+    pub(crate) rate: Option<f64>,
+    /// Replay only every n-th event.
+    #[arg(long, value_name = "N", requires = "replay")]
+    pub(crate) rate_division: Option<u32>,
+    /// Pause between two fragments of a replayed source.
+    #[arg(long, value_name = "MICROSECONDS", requires = "replay")]
+    pub(crate) pause_us: Option<u64>,
+    /// Print one JSON object on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl RunArguments {
+    /// Makes the changes to a configuration that the flags ask for.
+    pub(crate) fn apply(&self, config: &mut Config) {
+        if let Some(directory) = &self.replay {
+            config.set_replay(directory.clone());
+            self.apply_replay(config);
+        }
+        if let Some(count) = self.readouts {
+            config.readout.count = count;
+        }
+        if let Some(count) = self.builders {
+            config.builder.count = count;
+        }
+        self.apply_sizes(config);
+        if let Some(kind) = self.transport {
+            config.transport.kind = kind;
+        }
+        if self.processes {
+            config.transport.kind = TransportKind::Tcp;
+        }
+        if let Some(output) = &self.output {
+            config.run.output.clone_from(output);
+        }
+        self.apply_length(config);
+    }
+
+    /// A limit that is given replaces the default of ten seconds; a replay ends with its data.
+    fn apply_length(&self, config: &mut Config) {
+        let default_duration = self.config.is_none() && self.duration.is_none();
+        if default_duration && (self.events.is_some() || self.replay.is_some()) {
+            config.run.duration = None;
+        }
+        if self.events.is_some() {
+            config.run.events = self.events.filter(|events| *events > 0);
+        }
+        if let Some(duration) = self.duration {
+            config.run.duration = Some(duration).filter(|duration| *duration > Nanos::ZERO);
+        }
+    }
+
+    fn apply_sizes(&self, config: &mut Config) {
+        let emulated = &mut config.source.emulated;
+        if let Some(mean) = self.fragment_size {
+            emulated.mean = ByteCount(mean);
+            if self.config.is_none() {
+                emulated.rms = ByteCount(mean);
+            }
+        }
+        if let Some(rms) = self.fragment_rms {
+            emulated.rms = ByteCount(rms);
+            if rms == 0 {
+                emulated.size = SizeModel::Fixed;
+            }
+        }
+    }
+
+    fn apply_replay(&self, config: &mut Config) {
+        let replay = &mut config.source.replay;
+        if let Some(loops) = self.loops {
+            replay.loop_count = Some(loops).filter(|loops| *loops > 0);
+        }
+        if let Some(rate) = self.rate {
+            replay.rate_hz = Some(rate);
+            replay.pacing = Pacing::Fixed;
+        }
+        if let Some(pacing) = self.pacing {
+            replay.pacing = pacing;
+        }
+        if let Some(division) = self.rate_division {
+            replay.rate_division = division;
+        }
+        if let Some(pause) = self.pause_us {
+            replay.pause = Nanos::from_micros(pause);
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NodeArguments {
+    /// The configuration, the same on every host.
+    pub(crate) config: PathBuf,
+    /// The node's name in it.
+    pub(crate) name: String,
+    /// Listen here instead of at the node's address in the configuration, where that is not an address of this host.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
+    /// Print one JSON object on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Started by `sheaf run --processes`: ends with its parent, takes its listening socket from standard input.
+    #[arg(long, hide = true)]
+    pub(crate) supervised: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// km3net, lst1 or sdhcal.
+    pub(crate) format: String,
+    /// The files of one run, then the directory for the streams.
+    #[arg(required = true, num_args = 2.., value_name = "FILE... DIR")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Store under this run number instead of the one in the files.
+    #[arg(long)]
+    pub(crate) run: Option<u32>,
+    /// Replace streams that are in the directory.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// km3net: which time slices to take (L0, L1, L2, SN).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stream: Option<String>,
+    /// lst1: append each module's 22 counter bytes to its payload.
+    #[arg(long)]
+    pub(crate) with_counters: bool,
+    /// The Python interpreter for km3net and lst1.
+    #[arg(long, value_name = "PATH", env = sheaf_import::PYTHON_VARIABLE)]
+    pub(crate) python: Option<PathBuf>,
+    /// Print one JSON object on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PathArguments {
+    /// An event file, a run directory, a fragment stream, or a directory of fragment streams.
+    pub(crate) path: PathBuf,
+    /// Print one JSON object on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DumpArguments {
+    /// An event file, a run directory, a fragment stream, or a directory of fragment streams.
+    pub(crate) path: PathBuf,
+    /// As comma-separated values `event,source,time_ns,bytes,crc32` with a header line. The only format so far.
+    #[arg(long)]
+    pub(crate) csv: bool,
+}
+
+fn parse_seconds(text: &str) -> Result<Nanos, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
+    std::time::Duration::try_from_secs_f64(seconds).map(Nanos::from).map_err(|error| error.to_string())
+}

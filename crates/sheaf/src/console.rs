@@ -1,0 +1,156 @@
+//! Standard error: a progress line, and the log above it.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use log::{LevelFilter, Log, Metadata, Record};
+use sheaf_node::report::{Gauges, Snapshot};
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often the progress line changes on a terminal.
+const TERMINAL_PERIOD: Duration = Duration::from_millis(500);
+
+/// How often a progress line is added to a file or pipe.
+const PLAIN_PERIOD: Duration = Duration::from_secs(2);
+
+/// Standard error of this process.
+#[derive(Clone)]
+pub(crate) struct Console {
+    line: ProgressBar,
+    is_terminal: bool,
+    quiet: bool,
+}
+
+impl Console {
+    /// Takes standard error, and the log.
+    pub(crate) fn install(level: LevelFilter) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let line = ProgressBar::no_length();
+        line.set_draw_target(ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+            line.set_style(style);
+        }
+        let console = Self { line, is_terminal, quiet: level <= LevelFilter::Error };
+        if log::set_boxed_logger(Box::new(console.clone())).is_ok() {
+            log::set_max_level(level);
+        }
+        console
+    }
+
+    /// Says why the command failed.
+    pub(crate) fn error(&self, text: &str) {
+        self.print(&format!("sheaf: {text}"));
+    }
+
+    /// Prints lines, above the progress line if there is one.
+    pub(crate) fn print(&self, text: &str) {
+        // Nothing can be done, and nobody told, where standard error is gone.
+        self.line.suspend(|| {
+            let _ = writeln!(std::io::stderr(), "{text}");
+        });
+    }
+
+    /// Shows a run until the returned guard is dropped.
+    pub(crate) fn show(&self, gauges: Arc<Gauges>) -> Show {
+        let (stop, stopped) = channel();
+        if self.quiet {
+            return Show { stop, thread: None };
+        }
+        let console = self.clone();
+        if console.is_terminal {
+            console.line.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        let period = if console.is_terminal { TERMINAL_PERIOD } else { PLAIN_PERIOD };
+        let watch = move || {
+            let (mut before, mut at) = (gauges.snapshot(), Instant::now());
+            while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+                let (now, seconds) = (gauges.snapshot(), at.elapsed().as_secs_f64());
+                let text = describe(&before, &now, seconds);
+                if console.is_terminal {
+                    console.line.set_message(text)
+                } else {
+                    console.print(&text)
+                }
+                (before, at) = (now, Instant::now());
+            }
+            console.line.finish_and_clear();
+        };
+        Show { stop, thread: std::thread::Builder::new().name("progress".into()).spawn(watch).ok() }
+    }
+}
+
+impl Log for Console {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= log::max_level()
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            self.print(&format!("{}: {}", record.level().as_str().to_lowercase(), record.args()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Shows a run while it lives.
+pub(crate) struct Show {
+    stop: Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Show {
+    fn drop(&mut self) {
+        let _ = self.stop.send(());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
+    let events = (now.ended - before.ended) as f64 / seconds;
+    let megabytes = (now.bytes.0 - before.bytes.0) as f64 / seconds / 1e6;
+    let mut text = format!(
+        "{}: {} events ended, {}/s, {megabytes:.0} MB/s, {} in flight, {:.1} MB buffered, {} incomplete",
+        now.phase,
+        count(now.ended),
+        count_f64(events),
+        count(now.in_flight),
+        now.buffered.0 as f64 / 1e6,
+        count(now.incomplete),
+    );
+    for (value, name) in
+        [(now.dropped, "dropped"), (now.vetoed, "vetoed"), (now.lost_builders, "builders lost")]
+    {
+        if value > 0 {
+            text.push_str(&format!(", {} {name}", count(value)));
+        }
+    }
+    text
+}
+
+/// A number with thin separators: `1 234 567`.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rate is positive and below 2^64"
+)]
+pub(crate) fn count_f64(value: f64) -> String {
+    count(value.round() as u64)
+}

@@ -1,0 +1,213 @@
+//! `sheaf inspect`, `verify`, `dump` and `import`.
+
+use crate::Verdict;
+use crate::cli::{DumpArguments, ImportArguments, PathArguments};
+use crate::console::count;
+use anyhow::Context;
+use serde::Serialize;
+use sheaf_import::{Format, ImportOptions, ImportReport};
+use sheaf_store::dump::dump as dump_fragments;
+use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
+use sheaf_store::verify::{VerifyReport, verify as verify_path};
+use sheaf_wire::RunNumber;
+use std::fmt::Write as _;
+use std::io::{BufWriter, Write, stdout};
+
+/// How many sources, gaps and problems a table shows; `--json` has more.
+const ROWS: usize = 20;
+
+/// Prints text on standard output.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
+}
+
+/// Prints a value as one JSON object on standard output.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(value).context("cannot make JSON of the result")?;
+    text.push('\n');
+    print(&text)
+}
+
+pub(crate) fn inspect(arguments: &PathArguments) -> anyhow::Result<Verdict> {
+    let inspection = inspect_path(&arguments.path)?;
+    if arguments.json {
+        print_json(&inspection)?
+    } else {
+        print(&describe(&inspection))?
+    }
+    Ok(Verdict::Good)
+}
+
+pub(crate) fn verify(arguments: &PathArguments) -> anyhow::Result<Verdict> {
+    let report = verify_path(&arguments.path)?;
+    if arguments.json {
+        print_json(&report)?
+    } else {
+        print(&describe_verification(&report))?
+    }
+    Ok(if report.ok { Verdict::Good } else { Verdict::NotGood })
+}
+
+pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
+    if !arguments.csv {
+        log::debug!("--csv is the only format, and the default");
+    }
+    let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
+    let summary = dump_fragments(&arguments.path, &mut out)?;
+    out.flush().context("cannot write to standard output")?;
+    if let Some(damage) = summary.first_damage {
+        log::warn!("{} places are damaged, the first: {damage}; see `sheaf verify`", summary.damaged);
+    }
+    Ok(if summary.damaged == 0 { Verdict::Good } else { Verdict::NotGood })
+}
+
+pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Verdict> {
+    let format: Format = arguments.format.parse()?;
+    let Some((directory, files)) = arguments.paths.split_last() else {
+        anyhow::bail!("give the files to import, then a directory");
+    };
+    let options = ImportOptions {
+        run: arguments.run.map(RunNumber),
+        force: arguments.force,
+        stream: arguments.stream.clone(),
+        with_counters: arguments.with_counters,
+        python: arguments.python.clone(),
+        progress: |line| log::info!("{line}"),
+    };
+    let report = sheaf_import::import(format, files, directory, &options)?;
+    if arguments.json {
+        print_json(&report)?
+    } else {
+        print(&describe_import(&report))?
+    }
+    Ok(Verdict::Good)
+}
+
+fn describe_import(report: &ImportReport) -> String {
+    let mut text = format!(
+        "{} sources, {} events, {} fragments, {} bytes of run {} are in {}\n",
+        count(report.sources),
+        count(report.events),
+        count(report.fragments),
+        count(report.bytes),
+        report.run,
+        report.output.display()
+    );
+    if report.events_incomplete > 0 {
+        let _ = writeln!(text, "{} events lack a source", count(report.events_incomplete));
+    }
+    if report.fragments_repeated > 0 {
+        let _ = writeln!(
+            text,
+            "{} fragments repeat an event id of their source",
+            count(report.fragments_repeated)
+        );
+    }
+    let _ = writeln!(text, "build events from them with: sheaf run --replay {}", report.output.display());
+    text
+}
+
+fn describe(inspection: &Inspection) -> String {
+    let mut text = format!("{}: {}\n", inspection.path.display(), inspection.kind);
+    for file in inspection.files.iter().take(ROWS) {
+        let finished = if file.finished { "" } else { ", not finished" };
+        let header = file.header.as_ref().map_or_else(|| "header damaged".to_owned(), describe_header);
+        let _ = writeln!(text, "  {}: {header}, {} bytes{finished}", file.path.display(), count(file.bytes));
+    }
+    more(&mut text, inspection.files.len(), "files");
+    let _ = writeln!(text, "events           {:>16}", count(inspection.events));
+    let _ = writeln!(text, "  incomplete     {:>16}", count(inspection.events_incomplete));
+    let _ = writeln!(text, "fragments        {:>16}", count(inspection.fragments));
+    let _ = writeln!(text, "payload bytes    {:>16}", count(inspection.payload_bytes));
+    for (name, sizes) in
+        [("event bytes", inspection.event_bytes), ("fragment bytes", inspection.fragment_bytes)]
+    {
+        if let Some(sizes) = sizes {
+            let (min, max) = (count(sizes.min), count(sizes.max));
+            let _ = writeln!(text, "{name:<17}{:>16.1}  mean, {min} to {max}", sizes.mean);
+        }
+    }
+    if let Some(ids) = inspection.ids {
+        let _ = writeln!(text, "event ids        {} to {}", ids.first, ids.last);
+    }
+    if let Some(times) = inspection.times_ns {
+        let _ = writeln!(text, "times (ns)       {} to {}", times.first, times.last);
+    }
+    let _ = writeln!(text, "sources          {:>16}", inspection.sources.len());
+    for source in inspection.sources.iter().take(ROWS) {
+        let (fragments, bytes, missing) =
+            (count(source.fragments), count(source.bytes), count(source.missing));
+        let id = source.source;
+        let _ = writeln!(
+            text,
+            "  {id:<12} {fragments:>12} fragments {bytes:>16} bytes, missing in {missing} events"
+        );
+    }
+    more(&mut text, inspection.sources.len(), "sources");
+    if inspection.defects > 0 {
+        let _ = writeln!(text, "{} defects; `sheaf verify` tells them one by one", count(inspection.defects));
+    }
+    text
+}
+
+fn describe_header(header: &HeaderInfo) -> String {
+    match header {
+        HeaderInfo::EventFile { run, node, session, part, .. } => {
+            format!("run {run}, {node}, session {session}, part {part}")
+        }
+        HeaderInfo::FragmentStream { run, source, has_events, has_times } => {
+            let ids = if *has_events { "with event ids" } else { "without event ids" };
+            let times = if *has_times { "with times" } else { "without times" };
+            format!("run {run}, source {source}, {ids}, {times}")
+        }
+    }
+}
+
+fn describe_verification(report: &VerifyReport) -> String {
+    let mut text = format!(
+        "{}: {}, {} files, {} events ({} incomplete), {} fragments, {} payload bytes\n",
+        report.path.display(),
+        report.kind,
+        report.files.len(),
+        count(report.events),
+        count(report.events_incomplete),
+        count(report.fragments),
+        count(report.payload_bytes)
+    );
+    for (value, what) in [
+        (report.duplicates, "events with the id of an earlier one"),
+        (report.events_void, "void events of builders that died, built again elsewhere"),
+        (report.ids_absent, "ids do not occur between the first and the last"),
+    ] {
+        if value > 0 {
+            let _ = writeln!(text, "  {} {what}", count(value));
+        }
+    }
+    for missing in report.missing_sources.iter().take(ROWS) {
+        let _ = writeln!(
+            text,
+            "  source {} is missing in {} events: {}",
+            missing.source,
+            count(missing.events),
+            missing.reason
+        );
+    }
+    more(&mut text, report.missing_sources.len(), "missing sources");
+    for problem in report.problems.iter().take(ROWS) {
+        let offset = problem.offset.map_or_else(String::new, |offset| format!(" at byte {offset}"));
+        let _ = writeln!(text, "  PROBLEM {}{offset}: {}", problem.file.display(), problem.what);
+    }
+    if report.ok {
+        text.push_str("good: every checksum is right, nothing is missing that should be there\n");
+    } else {
+        let _ = writeln!(text, "NOT GOOD: {} problems", count(report.problems_total));
+    }
+    text
+}
+
+fn more(text: &mut String, rows: usize, what: &str) {
+    if rows > ROWS {
+        let _ = writeln!(text, "  ... and {} more {what}; --json shows all", rows - ROWS);
+    }
+}

@@ -1,0 +1,85 @@
+//! Endpoints: for all nodes in this process, and for one node of many.
+
+use crate::assemble::Plan;
+use anyhow::Context;
+use sheaf_config::NodeConfig;
+use sheaf_protocol::Identity;
+use sheaf_transport::Endpoint;
+use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
+use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
+use sheaf_wire::{NodeId, Role};
+use std::net::TcpListener;
+
+/// Endpoints in memory, a list for each thread.
+pub(crate) fn memory(plan: &Plan, threads: &[Vec<NodeId>]) -> anyhow::Result<Vec<Vec<Box<dyn Endpoint>>>> {
+    let transport = &plan.config.transport;
+    let limits = MemoryLimits {
+        link_frames: transport.queue_frames as usize,
+        link_bytes: transport.queue,
+        max_frame_bytes: transport.max_frame,
+    };
+    let (_, endpoints) = MemoryNetwork::with_threads(threads, limits)?;
+    let boxed = |endpoint| -> Box<dyn Endpoint> { Box::new(endpoint) };
+    Ok(endpoints.into_iter().map(|thread| thread.into_iter().map(boxed).collect()).collect())
+}
+
+/// A socket on any free port of the loopback interface, and its address.
+pub(crate) fn loopback_listener() -> anyhow::Result<(TcpListener, String)> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen on 127.0.0.1")?;
+    let address = listener.local_addr().context("a listening socket has an address")?.to_string();
+    Ok((listener, address))
+}
+
+/// Whether a node is called by others, so that it needs a listening socket.
+pub(crate) fn listens(node: NodeId) -> bool {
+    node.role != Role::Builder
+}
+
+/// Whether `caller` opens the connection to `callee`: builders call everybody, readout units call the event manager.
+fn calls(caller: Role, callee: Role) -> bool {
+    matches!((caller, callee), (Role::Builder, _) | (Role::Readout, Role::Manager))
+}
+
+/// Whether two roles have anything to say to each other.
+fn talk(one: Role, other: Role) -> bool {
+    one != other
+}
+
+/// The endpoint of one node, over TCP.
+pub(crate) fn tcp(
+    plan: &Plan,
+    me: &Identity,
+    listener: Option<TcpListener>,
+    nodes: &[NodeConfig],
+) -> anyhow::Result<Box<dyn Endpoint>> {
+    let role = me.node.role;
+    let peer = |node: &NodeConfig| PeerAddress {
+        node: node.id,
+        addresses: node.address.iter().cloned().collect(),
+        initiate: calls(role, node.id.role),
+    };
+    let peers: Vec<_> = nodes.iter().filter(|node| talk(role, node.id.role)).map(peer).collect();
+    let settings = settings(plan, peers.len());
+    let options = TcpOptions { node: me.node, run: me.run, session: me.session, listener, peers, settings };
+    Ok(Box::new(TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?))
+}
+
+fn settings(plan: &Plan, peers: usize) -> TcpSettings {
+    let transport = &plan.config.transport;
+    let blocks = usize::try_from(transport.receive.0 / transport.block.0.max(1)).unwrap_or(usize::MAX);
+    TcpSettings {
+        max_frame_bytes: transport.max_frame,
+        queue_frames: transport.queue_frames as usize,
+        queue_bytes: transport.queue,
+        block_bytes: transport.block,
+        // The configuration asks for a block for each peer and two more; the number of peers follows from the nodes.
+        blocks: blocks.max(peers + 2),
+        send_buffer: transport.send_buffer,
+        receive_buffer: transport.receive_buffer,
+        connect_timeout: transport.connect_timeout,
+        greeting_timeout: transport.connect_timeout,
+        retry_min: transport.retry_min,
+        retry_max: transport.retry_max,
+        dead_peer: transport.dead_peer,
+    }
+}

@@ -1,0 +1,240 @@
+//! `sheaf run --processes`: each role in a process of its own, over TCP on loopback.
+//!
+//! The parent makes the listening sockets, so that every address is known before a process starts and stays the same
+//! when one is started again; a child gets its socket as standard input. The children are in process groups of their
+//! own: Ctrl-C reaches the parent alone, which asks the event manager to end the run.
+
+use crate::assemble::Plan;
+use crate::console::Console;
+use crate::run::{Outcome, loopback_listeners};
+use crate::run_directory::RunDirectory;
+use crate::summary::{Extras, ManagerSummary, NodeSummary};
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use sheaf_config::NodeConfig;
+use sheaf_wire::{NodeId, Role};
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often the parent looks after its children.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// How long the others may take to end after the event manager has.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// How often a builder's process is started again after it died.
+const RESTARTS: u32 = 100;
+
+struct Process {
+    node: NodeConfig,
+    child: Child,
+    /// Kept to start the process again with the same address.
+    listener: Option<TcpListener>,
+    restarts: u32,
+    /// How it ended, once it has.
+    ended: Option<std::process::ExitStatus>,
+}
+
+/// Runs every node of the plan in a process of its own.
+pub(crate) fn run(
+    plan: &Plan,
+    directory: Option<&RunDirectory>,
+    stop: &AtomicBool,
+    console: &Console,
+) -> anyhow::Result<Outcome> {
+    let mut nodes = plan.nodes.clone();
+    let mut listeners = loopback_listeners(&mut nodes)?;
+    // A builder is called by nobody, but the configuration of a spread system gives every node an address.
+    for node in nodes.iter_mut().filter(|node| node.address.is_none()) {
+        node.address = Some(format!("127.0.0.1:{}", UNUSED_PORT + node.id.index));
+    }
+    let scratch = Scratch::new(directory)?;
+    let config = scratch.path.join("config.toml");
+    let mut effective = plan.config.clone();
+    effective.set_nodes(&nodes);
+    std::fs::write(&config, effective.to_toml())
+        .with_context(|| format!("cannot write {}", config.display()))?;
+
+    let mut family = Family { processes: Vec::new(), config, console: console.clone() };
+    for node in nodes {
+        let own = listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
+        family.start(node, own)?;
+    }
+    family.look_after(stop)?;
+    family.collect(directory.map(|directory| directory.path.clone()))
+}
+
+/// Ports of the addresses that no one uses start here.
+const UNUSED_PORT: u16 = 1;
+
+struct Family {
+    processes: Vec<Process>,
+    config: PathBuf,
+    console: Console,
+}
+
+impl Family {
+    fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
+        let child = spawn(&self.config, &node, listener.as_ref())?;
+        self.processes.push(Process { node, child, listener, restarts: 0, ended: None });
+        Ok(())
+    }
+
+    /// Until the event manager ends: passes on signals, starts dead builders again. Then waits for the others.
+    fn look_after(&mut self, stop: &AtomicBool) -> anyhow::Result<()> {
+        let mut manager_ended: Option<Instant> = None;
+        loop {
+            if stop.swap(false, Ordering::Relaxed) {
+                self.ask_to_stop();
+            }
+            for index in 0..self.processes.len() {
+                self.check(index, manager_ended.is_some())?;
+            }
+            let all_ended = self.processes.iter().all(|process| process.ended.is_some());
+            if all_ended {
+                return Ok(());
+            }
+            if manager_ended.is_none() && self.manager().is_some_and(|process| process.ended.is_some()) {
+                manager_ended = Some(Instant::now());
+            }
+            if manager_ended.is_some_and(|at| at.elapsed() > LINGER) {
+                self.kill_all();
+            }
+            std::thread::sleep(PERIOD);
+        }
+    }
+
+    fn manager(&self) -> Option<&Process> {
+        self.processes.iter().find(|process| process.node.id == NodeId::MANAGER)
+    }
+
+    fn ask_to_stop(&self) {
+        let pid = self.manager().and_then(|process| Pid::from_raw(process.child.id().try_into().ok()?));
+        if let Some(pid) = pid
+            && let Err(error) = kill_process(pid, Signal::INT)
+        {
+            log::warn!("cannot tell the event manager to stop: {error}");
+        }
+    }
+
+    fn check(&mut self, index: usize, closing: bool) -> anyhow::Result<()> {
+        let process = &mut self.processes[index];
+        if process.ended.is_some() {
+            return Ok(());
+        }
+        let Some(status) = process.child.try_wait().context("cannot wait for a process")? else {
+            return Ok(());
+        };
+        let name = &process.node.name;
+        let again = process.node.id.role == Role::Builder && !closing && !status.success();
+        if again && process.restarts < RESTARTS {
+            log::warn!("{name} died ({status}); it is started again");
+            process.restarts += 1;
+            process.child = spawn(&self.config, &process.node, process.listener.as_ref())?;
+            return Ok(());
+        }
+        if !status.success() {
+            self.console.error(&format!("{name} ended: {status}"));
+        }
+        process.ended = Some(status);
+        Ok(())
+    }
+
+    fn kill_all(&mut self) {
+        for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
+            log::error!("{} does not end; it is killed", process.node.name);
+            let _ = process.child.kill();
+        }
+    }
+
+    /// Reads what every process said at its end.
+    fn collect(&mut self, output: Option<PathBuf>) -> anyhow::Result<Outcome> {
+        let mut manager: Option<ManagerSummary> = None;
+        let mut others = Extras::default();
+        let mut errors = Vec::new();
+        for process in &mut self.processes {
+            let mut text = String::new();
+            if let Some(mut pipe) = process.child.stdout.take() {
+                pipe.read_to_string(&mut text).context("cannot read what a process said")?;
+            }
+            let name = &process.node.name;
+            if process.node.id == NodeId::MANAGER {
+                let said = serde_json::from_str::<ManagerSummary>(&text);
+                manager = Some(said.with_context(|| format!("{name} ended without a report"))?);
+            } else if let Ok(said) = serde_json::from_str::<NodeSummary>(&text) {
+                others.join(&said.extras);
+                errors.extend(said.errors);
+            } else {
+                errors.push(format!("{name} ended without a report"));
+            }
+        }
+        let Some(mut manager) = manager else { bail!("there was no event manager") };
+        errors.append(&mut manager.errors);
+        let committed = manager.committed();
+        let mut summary = manager.summary;
+        summary.join(&others);
+        summary.output = output;
+        Ok(Outcome { summary, committed, errors })
+    }
+}
+
+impl Drop for Family {
+    /// Whatever ends the parent's work early ends the children.
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            if process.ended.is_none() {
+                let _ = process.child.kill();
+                let _ = process.child.wait();
+            }
+        }
+    }
+}
+
+fn spawn(config: &Path, node: &NodeConfig, listener: Option<&TcpListener>) -> anyhow::Result<Child> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let stdin = match listener {
+        Some(listener) => Stdio::from(OwnedFd::from(listener.try_clone().context("cannot share a socket")?)),
+        None => Stdio::null(),
+    };
+    let mut command = Command::new(program);
+    command.arg("node").arg(config).arg(&node.name).args(["--supervised", "--json"]);
+    command.stdin(stdin).stdout(Stdio::piped()).process_group(0);
+    match log::max_level() {
+        log::LevelFilter::Off | log::LevelFilter::Error => command.arg("--quiet"),
+        log::LevelFilter::Debug => command.arg("-v"),
+        log::LevelFilter::Trace => command.arg("-vv"),
+        _ => &mut command,
+    };
+    command.spawn().with_context(|| format!("cannot start {}", node.name))
+}
+
+/// Where the processes find their configuration: the run's directory, or a temporary one that is removed.
+struct Scratch {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Scratch {
+    fn new(directory: Option<&RunDirectory>) -> anyhow::Result<Self> {
+        if let Some(directory) = directory {
+            return Ok(Self { path: directory.path.clone(), temporary: false });
+        }
+        let path = std::env::temp_dir().join(format!("sheaf-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Self { path, temporary: true })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.temporary {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! `sheaf run`: a whole system in this process.
+
+use crate::assemble::Plan;
+use crate::cli::RunArguments;
+use crate::console::Console;
+use crate::run_directory::RunDirectory;
+use crate::summary::{Extras, Summary};
+use crate::{Verdict, network, processes, signals};
+use anyhow::{Context, bail};
+use sheaf_config::{Config, NodeConfig, TransportKind};
+use sheaf_node::builder::{BuilderNode, BuilderReport};
+use sheaf_node::manager::ManagerNode;
+use sheaf_node::readout::{ReadoutNode, ReadoutReport};
+use sheaf_node::report::{Gauges, RunReport};
+use sheaf_node::{Agent, Clock, NodeError, worker};
+use sheaf_protocol::builder::BuilderUnit;
+use sheaf_protocol::manager::EventManager;
+use sheaf_protocol::readout::ReadoutUnit;
+use sheaf_transport::Endpoint;
+use sheaf_wire::{NodeId, Role};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs a system and prints what came of it.
+pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
+    let mut config = match &arguments.config {
+        Some(path) => Config::load_with(path, |config| arguments.apply(config))?,
+        None => {
+            let mut config = Config::default();
+            arguments.apply(&mut config);
+            config.validate()?;
+            config
+        }
+    };
+    let clock = Clock::new();
+    let created = clock.now();
+    let stop = signals::stop_flag()?;
+    // The plan first: a run that cannot be leaves no directory behind.
+    Plan::new(config.clone())?;
+    let directory = RunDirectory::create(&mut config, created)?;
+    let plan = Plan::new(config)?;
+    let outcome = if arguments.processes {
+        processes::run(&plan, directory.as_ref(), &stop, console)?
+    } else {
+        in_process(&plan, directory.as_ref().map(|directory| directory.path.clone()), stop, console, clock)?
+    };
+    let summary = outcome.summary;
+    if let Some(directory) = directory {
+        directory.close(&outcome.committed, summary.ledger_json(), clock.now())?;
+    }
+    if arguments.json {
+        crate::files::print_json(&summary)?;
+    } else {
+        crate::files::print(&summary.to_string())?;
+    }
+    for error in &outcome.errors {
+        console.error(error);
+    }
+    if !outcome.errors.is_empty() {
+        bail!("{} of the nodes failed", outcome.errors.len());
+    }
+    Ok(if summary.is_good() { Verdict::Good } else { Verdict::NotGood })
+}
+
+/// What a run left behind.
+pub(crate) struct Outcome {
+    pub(crate) summary: Summary,
+    pub(crate) committed: std::collections::BTreeMap<(NodeId, sheaf_wire::SessionId), u64>,
+    pub(crate) errors: Vec<String>,
+}
+
+/// What the nodes of this process say at their end.
+#[derive(Clone, Default)]
+pub(crate) struct Reports {
+    pub(crate) run: Arc<Mutex<Option<RunReport>>>,
+    pub(crate) readouts: Arc<Mutex<Vec<ReadoutReport>>>,
+    pub(crate) builders: Arc<Mutex<Vec<BuilderReport>>>,
+}
+
+impl Reports {
+    /// What the summary needs beside the event manager's report.
+    pub(crate) fn extras(&self) -> Extras {
+        let readouts = self.readouts.lock().unwrap_or_else(PoisonError::into_inner);
+        let builders = self.builders.lock().unwrap_or_else(PoisonError::into_inner);
+        Extras::new(&readouts, &builders)
+    }
+}
+
+/// Makes the agent of one node.
+pub(crate) struct AgentMaker<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) clock: Clock,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) gauges: Arc<Gauges>,
+    pub(crate) reports: Reports,
+}
+
+impl AgentMaker<'_> {
+    pub(crate) fn make(
+        &self,
+        me: sheaf_protocol::Identity,
+        endpoint: Box<dyn Endpoint>,
+    ) -> anyhow::Result<Box<dyn Agent>> {
+        let (plan, now) = (self.plan, self.clock.now());
+        let node = plan.node(me.node).with_context(|| format!("{} is not in the configuration", me.node))?;
+        match me.node.role {
+            Role::Manager => {
+                let role = EventManager::new(me, plan.manager(), now);
+                let run = self.reports.run.clone();
+                let done = move |report| *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+                let course = plan.course(self.stop.clone());
+                Ok(Box::new(ManagerNode::new(role, endpoint, course, self.gauges.clone(), done)))
+            }
+            Role::Readout => {
+                let role = ReadoutUnit::new(me, plan.readout(node), now);
+                let list = self.reports.readouts.clone();
+                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+                let sources = plan.sources(node)?;
+                let timeout = plan.manager_timeout();
+                Ok(Box::new(ReadoutNode::new(role, endpoint, sources, timeout, now, done)))
+            }
+            Role::Builder => {
+                let role = BuilderUnit::new(me, plan.builder(), now);
+                let list = self.reports.builders.clone();
+                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+                let judgement = plan.judgement(&me, self.directory.as_deref())?;
+                let timeout = plan.manager_timeout();
+                Ok(Box::new(BuilderNode::new(role, endpoint, judgement, timeout, now, done)))
+            }
+        }
+    }
+}
+
+fn in_process(
+    plan: &Plan,
+    directory: Option<PathBuf>,
+    stop: Arc<AtomicBool>,
+    console: &Console,
+    clock: Clock,
+) -> anyhow::Result<Outcome> {
+    let output = directory.clone();
+    let maker = AgentMaker {
+        plan,
+        directory,
+        clock,
+        stop,
+        gauges: Arc::new(Gauges::default()),
+        reports: Reports::default(),
+    };
+    let threads = match plan.config.transport.kind {
+        TransportKind::Memory => memory_threads(&maker)?,
+        TransportKind::Tcp => tcp_threads(&maker)?,
+    };
+    let errors = {
+        let _show = console.show(maker.gauges.clone());
+        run_threads(threads, clock)?
+    };
+    let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let report = report.context("the event manager ended without a report")?;
+    let committed = report.committed.clone();
+    let summary = Summary::new(&report, &maker.reports.extras(), plan.count(Role::Readout), output);
+    Ok(Outcome { summary, committed, errors: errors.iter().map(ToString::to_string).collect() })
+}
+
+/// The agents of one thread, and the processors that it may use.
+struct Thread {
+    agents: Vec<Box<dyn Agent>>,
+    cpu: Vec<usize>,
+}
+
+/// As many threads as there are processors, nodes dealt out in turn; nodes with processors of their own apart.
+fn memory_threads(maker: &AgentMaker<'_>) -> anyhow::Result<Vec<Thread>> {
+    let groups = deal_out(&maker.plan.nodes, processors());
+    let ids: Vec<Vec<NodeId>> =
+        groups.iter().map(|(_, group)| group.iter().map(|node| node.id).collect()).collect();
+    let endpoints = network::memory(maker.plan, &ids)?;
+    let mut threads = Vec::new();
+    for ((cpu, group), endpoints) in groups.into_iter().zip(endpoints) {
+        let agent = |(node, endpoint): (&NodeConfig, _)| {
+            maker.make(maker.plan.identity(node.id, maker.clock.now()), endpoint)
+        };
+        let agents = group.into_iter().zip(endpoints).map(agent).collect::<anyhow::Result<Vec<_>>>()?;
+        threads.push(Thread { agents, cpu });
+    }
+    Ok(threads)
+}
+
+/// Over TCP a thread sleeps in the kernel for one node's sockets, so each node has its own.
+fn tcp_threads(maker: &AgentMaker<'_>) -> anyhow::Result<Vec<Thread>> {
+    let mut nodes = maker.plan.nodes.clone();
+    let mut listeners = loopback_listeners(&mut nodes)?;
+    let mut threads = Vec::new();
+    for node in &nodes {
+        let me = maker.plan.identity(node.id, maker.clock.now());
+        let listener =
+            listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
+        let endpoint = network::tcp(maker.plan, &me, listener, &nodes)?;
+        threads.push(Thread { agents: vec![maker.make(me, endpoint)?], cpu: node.cpu.clone() });
+    }
+    Ok(threads)
+}
+
+/// Gives every node that others call a socket on loopback, and writes its address into the list.
+pub(crate) fn loopback_listeners(
+    nodes: &mut [NodeConfig],
+) -> anyhow::Result<Vec<(NodeId, Option<TcpListener>)>> {
+    let mut listeners = Vec::new();
+    for node in nodes.iter_mut().filter(|node| network::listens(node.id)) {
+        let (listener, address) = network::loopback_listener()?;
+        node.address = Some(address);
+        listeners.push((node.id, Some(listener)));
+    }
+    Ok(listeners)
+}
+
+fn deal_out(nodes: &[NodeConfig], threads: usize) -> Vec<(Vec<usize>, Vec<&NodeConfig>)> {
+    let mut groups: Vec<(Vec<usize>, Vec<&NodeConfig>)> = Vec::new();
+    let mut next = 0;
+    let free = nodes.iter().filter(|node| node.cpu.is_empty()).count();
+    let threads = threads.min(free);
+    groups.resize_with(threads, Default::default);
+    for node in nodes {
+        if node.cpu.is_empty() {
+            groups[next % threads].1.push(node);
+            next += 1;
+        } else if let Some((_, group)) = groups.iter_mut().find(|(cpu, _)| *cpu == node.cpu) {
+            group.push(node);
+        } else {
+            groups.push((node.cpu.clone(), vec![node]));
+        }
+    }
+    groups
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn run_threads(threads: Vec<Thread>, clock: Clock) -> anyhow::Result<Vec<NodeError>> {
+    let mut handles = Vec::new();
+    for thread in threads {
+        let name = thread.agents.first().map_or_else(String::new, |agent| agent.node().to_string());
+        let body = move || {
+            pin(&thread.cpu);
+            worker::run(thread.agents, clock)
+        };
+        handles.push(std::thread::Builder::new().name(name).spawn(body).context("cannot start a thread")?);
+    }
+    let mut errors = Vec::new();
+    for handle in handles {
+        match handle.join() {
+            Ok(of_thread) => errors.extend(of_thread),
+            Err(_) => bail!("a thread panicked: this is a bug in sheaf; its message is above"),
+        }
+    }
+    Ok(errors)
+}
+
+/// Keeps this thread on some processors. Where that is not possible the run goes on, slower.
+pub(crate) fn pin(cpu: &[usize]) {
+    if cpu.is_empty() {
+        return;
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    for cpu in cpu {
+        set.set(*cpu);
+    }
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+        log::warn!("cannot use the processors {cpu:?}: {error}");
+    }
+}

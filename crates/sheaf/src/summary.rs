@@ -1,0 +1,379 @@
+//! What a run amounts to, as a table and as JSON.
+
+use crate::console::{count, count_f64};
+use serde::{Deserialize, Serialize};
+use sheaf_node::builder::BuilderReport;
+use sheaf_node::readout::ReadoutReport;
+use sheaf_node::report::RunReport;
+use sheaf_protocol::ledger::{Counter, Ledger};
+use sheaf_wire::{NodeId, Role};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A run, as `--json` prints it. Names carry their units.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Summary {
+    /// Events whose fragments were brought together and judged: stored or rejected.
+    pub(crate) events_built: u64,
+    /// Of these, events that lack a required source.
+    pub(crate) events_incomplete: u64,
+    /// Fragments in ended events.
+    pub(crate) fragments: u64,
+    /// Payload bytes of those.
+    pub(crate) bytes: u64,
+    /// From the start of the run to the end of its last event.
+    pub(crate) seconds: f64,
+    pub(crate) events_per_second: f64,
+    pub(crate) fragments_per_second: f64,
+    pub(crate) bytes_per_second: f64,
+    /// From an event's trigger to the event manager's news of its end.
+    pub(crate) latency_ns: Latency,
+    /// The largest resident memory of the process; of all processes together with `--processes`.
+    pub(crate) peak_rss_bytes: u64,
+    /// The run's directory; `null` where nothing is written.
+    pub(crate) output: Option<PathBuf>,
+    /// Whether a signal ended the run.
+    pub(crate) interrupted: bool,
+    pub(crate) ledger: LedgerSummary,
+    /// What kept triggers from being accepted: cause to time and number.
+    pub(crate) dead_time: BTreeMap<String, DeadTimeSummary>,
+    /// What the nodes counted beside their ledgers; zero counts are left out.
+    pub(crate) counters: BTreeMap<String, u64>,
+    /// Nodes that did not appear, sessions that died.
+    pub(crate) trouble: Trouble,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Latency {
+    pub(crate) p50: u64,
+    pub(crate) p99: u64,
+    pub(crate) max: u64,
+}
+
+/// The books: of triggers, with those of fragments inside.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LedgerSummary {
+    pub(crate) triggers: u64,
+    pub(crate) stored: u64,
+    pub(crate) rejected: u64,
+    pub(crate) dropped: BTreeMap<String, u64>,
+    pub(crate) in_flight: u64,
+    pub(crate) balanced: bool,
+    /// What does not add up.
+    pub(crate) problems: Vec<String>,
+    pub(crate) fragments: FragmentSummary,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct FragmentSummary {
+    pub(crate) received: u64,
+    pub(crate) stored: u64,
+    pub(crate) rejected: u64,
+    pub(crate) dropped: BTreeMap<String, u64>,
+    pub(crate) in_flight: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct DeadTimeSummary {
+    pub(crate) vetoed_triggers: u64,
+    pub(crate) seconds: f64,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Trouble {
+    pub(crate) absent_nodes: Vec<String>,
+    pub(crate) lost_builder_sessions: u64,
+    pub(crate) restarted_readouts: u64,
+    /// Events whose content was not what their sources sent.
+    pub(crate) content_mismatches: u64,
+}
+
+/// What nodes know that is not in the event manager's report.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Extras {
+    pub(crate) counters: BTreeMap<String, u64>,
+    pub(crate) content_mismatches: u64,
+    pub(crate) peak_rss_bytes: u64,
+}
+
+impl Extras {
+    pub(crate) fn new(readouts: &[ReadoutReport], builders: &[BuilderReport]) -> Self {
+        let mut extras = Self { peak_rss_bytes: peak_rss_bytes(), ..Self::default() };
+        for report in readouts {
+            extras.add_outbox(report.outbox);
+            for (_, source) in &report.sources {
+                extras.add("source_damaged_headers", source.corrupt_headers);
+                extras.add("source_damaged_payloads", source.corrupt_payloads);
+                extras.add("source_read_errors", source.read_errors);
+                extras.add("source_out_of_memory", source.out_of_memory);
+                extras.add("source_events_divided_away", source.divided);
+            }
+        }
+        for report in builders {
+            extras.add_outbox(report.outbox);
+            extras.content_mismatches += report.bad_events;
+        }
+        extras
+    }
+
+    fn add_outbox(&mut self, stats: sheaf_node::outbox::OutboxStats) {
+        self.add("bad_messages", stats.bad_messages);
+        self.add("dropped_frames", stats.dropped_frames);
+        self.add("too_large_frames", stats.too_large_frames);
+    }
+
+    fn add(&mut self, name: &str, value: u64) {
+        if value > 0 {
+            *self.counters.entry(name.to_owned()).or_default() += value;
+        }
+    }
+
+    pub(crate) fn join(&mut self, other: &Self) {
+        for (name, value) in &other.counters {
+            self.add(name, *value);
+        }
+        self.content_mismatches += other.content_mismatches;
+        self.peak_rss_bytes += other.peak_rss_bytes;
+    }
+}
+
+impl Summary {
+    #[expect(clippy::cast_precision_loss, reason = "rates are quoted to a few digits")]
+    pub(crate) fn new(report: &RunReport, extras: &Extras, readouts: u16, output: Option<PathBuf>) -> Self {
+        let seconds = report.duration().as_secs_f64();
+        let rate = |value: u64| if seconds > 0.0 { value as f64 / seconds } else { 0.0 };
+        let quantile = |at| if report.latency.is_empty() { 0 } else { report.latency.value_at_quantile(at) };
+        let mut summary = Self {
+            events_built: report.built,
+            events_incomplete: report.incomplete,
+            fragments: report.fragments,
+            bytes: report.bytes.0,
+            seconds,
+            events_per_second: rate(report.built),
+            fragments_per_second: rate(report.fragments),
+            bytes_per_second: rate(report.bytes.0),
+            latency_ns: Latency { p50: quantile(0.5), p99: quantile(0.99), max: report.latency.max() },
+            peak_rss_bytes: 0,
+            output,
+            interrupted: report.interrupted,
+            ledger: LedgerSummary::new(report, readouts),
+            dead_time: dead_time(report),
+            counters: counters(report),
+            trouble: Trouble {
+                absent_nodes: report.absent.iter().map(NodeId::to_string).collect(),
+                lost_builder_sessions: report.lost_builders,
+                restarted_readouts: report.restarted_readouts,
+                content_mismatches: 0,
+            },
+        };
+        summary.join(extras);
+        summary
+    }
+
+    /// Adds what other nodes know.
+    pub(crate) fn join(&mut self, extras: &Extras) {
+        for (name, value) in &extras.counters {
+            *self.counters.entry(name.clone()).or_default() += value;
+        }
+        self.trouble.content_mismatches += extras.content_mismatches;
+        self.peak_rss_bytes += extras.peak_rss_bytes;
+    }
+
+    /// Whether the books balance and every checked byte was right.
+    pub(crate) fn is_good(&self) -> bool {
+        self.ledger.balanced && self.trouble.content_mismatches == 0
+    }
+
+    /// The ledger as the manifest keeps it.
+    pub(crate) fn ledger_json(&self) -> serde_json::Value {
+        serde_json::to_value(&self.ledger).unwrap_or(serde_json::Value::Null)
+    }
+}
+
+impl LedgerSummary {
+    fn new(report: &RunReport, readouts: u16) -> Self {
+        let problems = report.imbalances(readouts);
+        let fragments = report.fragment_ledger();
+        Self {
+            triggers: report.ledger.received,
+            stored: report.ledger.stored,
+            rejected: report.ledger.rejected,
+            dropped: dropped(&report.ledger),
+            in_flight: report.ledger.in_flight,
+            balanced: problems.is_empty(),
+            problems,
+            fragments: FragmentSummary {
+                received: fragments.received,
+                stored: fragments.stored,
+                rejected: fragments.rejected,
+                dropped: dropped(&fragments),
+                in_flight: fragments.in_flight,
+            },
+        }
+    }
+}
+
+fn dropped(ledger: &Ledger) -> BTreeMap<String, u64> {
+    ledger.dropped.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
+}
+
+fn dead_time(report: &RunReport) -> BTreeMap<String, DeadTimeSummary> {
+    let mut causes: BTreeMap<String, DeadTimeSummary> = BTreeMap::new();
+    for (cause, vetoed) in &report.dead_time.vetoed {
+        causes.entry(cause.name().to_owned()).or_default().vetoed_triggers = *vetoed;
+    }
+    for (cause, time) in &report.dead_time.time {
+        causes.entry(cause.name().to_owned()).or_default().seconds = time.as_secs_f64();
+    }
+    causes
+}
+
+fn counters(report: &RunReport) -> BTreeMap<String, u64> {
+    let mut sums: BTreeMap<Counter, u64> = BTreeMap::new();
+    for books in report.nodes.values().chain([&report.manager]) {
+        for (counter, value) in &books.counters {
+            *sums.entry(*counter).or_default() += value;
+        }
+    }
+    sums.into_iter().map(|(counter, value)| (counter.name().to_owned(), value)).collect()
+}
+
+/// The largest resident memory of this process so far, in bytes; 0 where the system does not tell.
+fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+impl fmt::Display for Summary {
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = |ns: u64| ns as f64 / 1e6;
+        writeln!(
+            f,
+            "events built      {:>16}  ({}/s)",
+            count(self.events_built),
+            count_f64(self.events_per_second)
+        )?;
+        writeln!(f, "  incomplete      {:>16}", count(self.events_incomplete))?;
+        let fragments = count_f64(self.fragments_per_second);
+        writeln!(f, "fragments         {:>16}  ({fragments}/s)", count(self.fragments))?;
+        let megabytes = self.bytes_per_second / 1e6;
+        writeln!(f, "payload bytes     {:>16}  ({megabytes:.1} MB/s)", count(self.bytes))?;
+        writeln!(f, "seconds           {:>16.3}", self.seconds)?;
+        let Latency { p50, p99, max } = self.latency_ns;
+        writeln!(
+            f,
+            "latency           {:>13.3} ms  median, {:.3} ms 99 %, {:.3} ms largest",
+            milliseconds(p50),
+            milliseconds(p99),
+            milliseconds(max)
+        )?;
+        writeln!(f, "peak memory       {:>13.1} MB", self.peak_rss_bytes as f64 / 1e6)?;
+        match &self.output {
+            Some(path) => writeln!(f, "output            {}", path.display())?,
+            None => writeln!(f, "output            none")?,
+        }
+        self.ledger.fmt(f)?;
+        for (cause, dead) in &self.dead_time {
+            writeln!(
+                f,
+                "dead time         {cause}: {:.3} s, {} triggers vetoed",
+                dead.seconds,
+                count(dead.vetoed_triggers)
+            )?;
+        }
+        self.fmt_trouble(f)
+    }
+}
+
+impl Summary {
+    fn fmt_trouble(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Trouble { absent_nodes, lost_builder_sessions, restarted_readouts, content_mismatches } =
+            &self.trouble;
+        if !absent_nodes.is_empty() {
+            writeln!(f, "absent            {}", absent_nodes.join(", "))?;
+        }
+        for (value, what) in [
+            (lost_builder_sessions, "builder sessions lost; their events were built elsewhere"),
+            (restarted_readouts, "readout units restarted; what they held is lost"),
+            (content_mismatches, "EVENTS WITH WRONG CONTENT"),
+        ] {
+            if *value > 0 {
+                writeln!(f, "trouble           {value} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LedgerSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nledger                    triggers         fragments")?;
+        let mut line = |name: &str, triggers: u64, fragments: u64| {
+            writeln!(f, "  {name:<16}{:>16}  {:>16}", count(triggers), count(fragments))
+        };
+        let fragments = &self.fragments;
+        line("received", self.triggers, fragments.received)?;
+        line("stored", self.stored, fragments.stored)?;
+        line("rejected", self.rejected, fragments.rejected)?;
+        let reasons: std::collections::BTreeSet<_> =
+            self.dropped.keys().chain(fragments.dropped.keys()).collect();
+        for reason in reasons {
+            let of = |map: &BTreeMap<String, u64>| map.get(reason).copied().unwrap_or(0);
+            line(&format!("- {reason}"), of(&self.dropped), of(&fragments.dropped))?;
+        }
+        line("in flight", self.in_flight, fragments.in_flight)?;
+        if self.balanced {
+            return writeln!(f, "  balanced");
+        }
+        writeln!(f, "  NOT BALANCED:")?;
+        self.problems.iter().try_for_each(|problem| writeln!(f, "    {problem}"))
+    }
+}
+
+/// What a node that is not the event manager prints as JSON at its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct NodeSummary {
+    pub(crate) node: String,
+    #[serde(flatten)]
+    pub(crate) extras: Extras,
+    pub(crate) errors: Vec<String>,
+}
+
+/// What the event manager's process prints as JSON for its supervisor: the run, and what the summary does not say.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ManagerSummary {
+    #[serde(flatten)]
+    pub(crate) summary: Summary,
+    pub(crate) sessions: Vec<SessionSummary>,
+    pub(crate) errors: Vec<String>,
+}
+
+/// How much of a builder session's output counts.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct SessionSummary {
+    pub(crate) builder: u16,
+    pub(crate) session: u64,
+    pub(crate) committed: u64,
+}
+
+impl ManagerSummary {
+    pub(crate) fn committed(&self) -> BTreeMap<(NodeId, sheaf_wire::SessionId), u64> {
+        let entry = |session: &SessionSummary| {
+            let key = (NodeId::builder(session.builder), sheaf_wire::SessionId(session.session));
+            (key, session.committed)
+        };
+        self.sessions.iter().map(entry).collect()
+    }
+
+    pub(crate) fn new(summary: Summary, report: &RunReport, errors: Vec<String>) -> Self {
+        let session = |((node, session), committed): (&(NodeId, sheaf_wire::SessionId), &u64)| {
+            debug_assert_eq!(node.role, Role::Builder, "only builders commit events");
+            SessionSummary { builder: node.index, session: session.0, committed: *committed }
+        };
+        Self { summary, sessions: report.committed.iter().map(session).collect(), errors }
+    }
+}
