@@ -171,8 +171,15 @@ impl Deframer {
             // `next` has something to say first; more room now would have no bound.
             return false;
         }
-        if self.block.as_ref().is_some_and(|block| block.capacity() >= whole) {
-            return true;
+        if let Some(block) = &mut self.block {
+            if block.capacity() >= whole {
+                return true;
+            }
+            // If no frame of this block is held any more, what arrived can move to its front.
+            if self.pooled && whole <= blocks.block_bytes() && block.try_reclaim(whole - arrived) {
+                blocks.note_copy(arrived);
+                return true;
+            }
         }
         let pooled = whole <= blocks.block_bytes();
         let fresh = if pooled { blocks.take(whole) } else { Some(BytesMut::with_capacity(whole)) };

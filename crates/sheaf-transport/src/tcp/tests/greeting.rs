@@ -1,0 +1,85 @@
+use super::super::greeting::{Greeting, GreetingBuffer};
+use crate::Refusal;
+use sheaf_wire::{NodeId, RunNumber, SessionId};
+
+fn me() -> Greeting {
+    Greeting {
+        node: NodeId::builder(3),
+        run: RunNumber(12),
+        session: SessionId(900),
+        max_frame_bytes: 1 << 20,
+    }
+}
+
+fn peer() -> Greeting {
+    Greeting { node: NodeId::readout(5), session: SessionId(77), max_frame_bytes: 1 << 16, ..me() }
+}
+
+#[test]
+fn a_greeting_is_heard_as_it_was_said() {
+    assert_eq!(me().hear(&peer().emit(None)), Ok(peer()));
+}
+
+#[test]
+fn the_bytes_are_the_documented_ones() {
+    let bytes = peer().emit(None);
+    let mut expected = b"SHEAFTCP".to_vec();
+    expected.extend([1, 0, 0, 0]); // version 1, no refusal
+    expected.extend([5, 0, 0, 2]); // ru5
+    expected.extend([12, 0, 0, 0]); // run
+    expected.extend([0, 0, 1, 0]); // 64 KiB
+    expected.extend([77, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(bytes.as_slice(), expected);
+}
+
+#[test]
+fn every_wrong_field_is_refused_by_its_name() {
+    let with = |at: usize, value: u8| {
+        let mut bytes = peer().emit(None);
+        bytes[at] = value;
+        me().hear(&bytes).unwrap_err()
+    };
+    assert_eq!(with(0, b's'), Refusal::WrongMagic);
+    assert_eq!(with(8, 2), Refusal::WrongVersion(2));
+    assert_eq!(with(12 + 3, 9), Refusal::UnknownNode(0x0900_0005));
+    assert_eq!(with(16, 13), Refusal::WrongRun(RunNumber(13)));
+    assert_eq!(with(20 + 3, 0x7f), Refusal::Malformed);
+    let nobody = Greeting { session: SessionId(0), ..peer() };
+    assert_eq!(me().hear(&nobody.emit(None)), Err(Refusal::Malformed));
+}
+
+#[test]
+fn a_refusal_reaches_the_refused_with_its_reason() {
+    let tells = |refusal| me().hear(&peer().emit(Some(refusal))).unwrap_err();
+    // What the refusing side says of us is our own; what it says of itself is its own.
+    let stale = Refusal::StaleSession(SessionId(900));
+    assert_eq!(tells(stale), stale);
+    let unknown = Refusal::UnknownNode(NodeId::builder(3).to_code());
+    assert_eq!(tells(unknown), unknown);
+    assert_eq!(tells(Refusal::BothInitiate), Refusal::BothInitiate);
+    assert_eq!(tells(Refusal::Malformed), Refusal::Malformed);
+    assert_eq!(tells(Refusal::WrongVersion(44)), Refusal::WrongVersion(1));
+    let other_run = Greeting { run: RunNumber(13), ..peer() };
+    let told = me().hear(&other_run.emit(Some(Refusal::WrongRun(RunNumber(12)))));
+    assert_eq!(told, Err(Refusal::WrongRun(RunNumber(13))));
+    let mut bytes = peer().emit(None);
+    bytes[10] = 200;
+    assert_eq!(me().hear(&bytes), Err(Refusal::Other(200)));
+}
+
+#[test]
+fn a_greeting_may_come_byte_by_byte_and_rubbish_is_seen_at_once() {
+    let bytes = peer().emit(None);
+    let mut buffer = GreetingBuffer::default();
+    for (at, byte) in bytes.into_iter().enumerate() {
+        assert_eq!(buffer.room().len(), bytes.len() - at);
+        buffer.room()[0] = byte;
+        let whole = buffer.filled(1).copied();
+        assert_eq!(whole, (at + 1 == bytes.len()).then_some(bytes));
+        assert!(!buffer.is_hopeless());
+    }
+    let mut buffer = GreetingBuffer::default();
+    buffer.room()[..3].copy_from_slice(b"GET");
+    assert_eq!(buffer.filled(3), None);
+    assert!(buffer.is_hopeless());
+}
