@@ -264,6 +264,9 @@ impl Config {
         if self.source.kind == SourceKind::Replay && !origins.is_in_file("trigger.mode") {
             self.trigger.mode = TriggerMode::Seen;
         }
+        if self.source.kind == SourceKind::Replay && !origins.is_in_file("run.duration_s") {
+            self.run.duration = None;
+        }
     }
 
     /// Tells `origins` which knobs of `changed` are not as here.

@@ -6,7 +6,7 @@ use crate::origins::Origins;
 use crate::settings::{Node, SourceKind, TriggerMode};
 use crate::suggest::nearest;
 use crate::{Config, Purpose};
-use sheaf_wire::{NodeId, Role, SourceId};
+use sheaf_wire::{NodeId, Role, RunNumber, SourceId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A node of the system, resolved.
@@ -326,6 +326,10 @@ impl Checker<'_> {
     /// What `sheaf node CONFIG NAME` needs.
     fn startable(&mut self, name: &str) {
         let config = self.config;
+        if config.run.number == RunNumber(0) {
+            let found = "`run.number` is 0: each node would choose for itself".to_owned();
+            self.fail(ErrorKind::Nodes, &["run.number"], found, "give the run a number, 1 or more");
+        }
         if config.node.is_empty() {
             let found = "there are no [[node]] tables".to_owned();
             let right = "nodes that are started one by one are listed, each with name, role and address";

@@ -202,7 +202,7 @@ error: `run.number` is text
    |
  4 | number = \"one\"
    |          ^^^^^
-   = help: it should be an integer from 1 to 4294967295
+   = help: it should be an integer from 0 to 4294967295
 
 error: `run.events` is a decimal number
   --> run.toml:5:10
@@ -247,7 +247,7 @@ error: `run.number` is 99999999999999999999999999
    |
  4 | number = 99999999999999999999999999
    |          ^^^^^^^^^^^^^^^^^^^^^^^^^^
-   = help: it should be an integer from 1 to 4294967295
+   = help: it should be an integer from 0 to 4294967295
 
 error: `trigger.mode` is \"fre\"
   --> run.toml:6:8
@@ -532,17 +532,21 @@ error: `readout.count` is 2, but the number of nodes with the role \"readout\" i
 fn a_node_that_cannot_be_started_alone() {
     says(
         Config::parse_for_node("", "run.toml", "ru0"),
-        &[ErrorKind::Conflict, ErrorKind::Nodes],
+        &[ErrorKind::Conflict, ErrorKind::Nodes, ErrorKind::Nodes],
         "
 error: `transport.kind` is \"memory\", which ends at the process
   --> run.toml
    = help: nodes that are started one by one need `kind = \"tcp\"`
 
+error: `run.number` is 0: each node would choose for itself
+  --> run.toml
+   = help: give the run a number, 1 or more
+
 error: there are no [[node]] tables
   --> run.toml
    = help: nodes that are started one by one are listed, each with name, role and address",
     );
-    let nodes = "[transport]\nkind = \"tcp\"\n[[node]]\nname = \"evm\"\nrole = \"manager\"\n\
+    let nodes = "run.number = 7\n[transport]\nkind = \"tcp\"\n[[node]]\nname = \"evm\"\nrole = \"manager\"\n\
                  [[node]]\nname = \"ru0\"\nrole = \"readout\"\naddress = \"a:1\"\n\
                  [[node]]\nname = \"bu0\"\nrole = \"builder\"\naddress = \"a:2\"\n";
     says(
@@ -550,9 +554,9 @@ error: there are no [[node]] tables
         &[ErrorKind::Missing, ErrorKind::Nodes],
         "
 error: node \"evm\" has no address
-  --> run.toml:3:1
+  --> run.toml:4:1
    |
- 3 | [[node]]
+ 4 | [[node]]
    | ^^^^^^^^
    = help: nodes that are started one by one need `address = \"host:port\"`
 
@@ -607,7 +611,7 @@ error: `run.number` is text
    |
  2 |  number = \"{dots}
    |           {}
-   = help: it should be an integer from 1 to 4294967295
+   = help: it should be an integer from 0 to 4294967295
 
 error: `run.overwrite` is an integer
   --> run.toml:3:313

@@ -101,7 +101,8 @@ pub enum ManagerEvent {
         event: EventId,
         /// How.
         outcome: Outcome,
-        /// From its trigger to the news of its end, on the event manager's clock.
+        /// From its trigger, or the news of it where it was announced, to the news of its end, on the event manager's
+        /// clock.
         latency: Nanos,
         /// Its payload.
         bytes: ByteCount,
@@ -174,7 +175,10 @@ enum Phase {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// The event's time, in the time base of whoever triggered it.
     time: Timestamp,
+    /// When it became an event, on the clock of this machine.
+    began: Timestamp,
     trigger_type: TriggerType,
     /// How many builders have had it, the present one included.
     attempt: u16,
@@ -567,8 +571,8 @@ impl<P: Clone> EventManager<P> {
         }
         match self.phase {
             Phase::Running | Phase::Draining { .. } => self.peers.push(node, Body::Command(Command::Start)),
-            Phase::Closing { .. } => self.peers.push(node, Body::Command(Command::Close)),
-            Phase::Waiting { .. } | Phase::Closed => {}
+            Phase::Closing { .. } | Phase::Closed => self.peers.push(node, Body::Command(Command::Close)),
+            Phase::Waiting { .. } => {}
         }
     }
 
@@ -615,7 +619,7 @@ impl<P: Clone> EventManager<P> {
 
     fn handle_body(&mut self, now: Timestamp, from: NodeId, body: Body<P>) {
         match (from.role, body) {
-            (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(&announcements),
+            (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(now, &announcements),
             (Role::Readout, Body::ReadoutStatus(status)) => {
                 self.readouts[usize::from(from.index)].status = Some(status);
             }
@@ -633,7 +637,7 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    fn handle_announcements(&mut self, announcements: &[Announcement]) {
+    fn handle_announcements(&mut self, now: Timestamp, announcements: &[Announcement]) {
         if self.config.triggers != Triggers::Announced || self.phase != Phase::Running {
             return;
         }
@@ -641,7 +645,7 @@ impl<P: Clone> EventManager<P> {
             if self.is_full() || self.table.contains_key(event) || self.ended.contains(*event) {
                 continue;
             }
-            self.accept(*event, *time, self.config.trigger_type);
+            self.accept(*event, *time, now, self.config.trigger_type);
             self.queue.push_back(*event);
         }
     }
@@ -682,13 +686,13 @@ impl<P: Clone> EventManager<P> {
     fn accept_next(&mut self, time: Timestamp, kind: TriggerType) -> EventId {
         let event = self.next_event;
         self.next_event = EventId(event.0 + 1);
-        self.accept(event, time, kind);
+        self.accept(event, time, time, kind);
         event
     }
 
-    fn accept(&mut self, event: EventId, time: Timestamp, trigger_type: TriggerType) {
+    fn accept(&mut self, event: EventId, time: Timestamp, began: Timestamp, trigger_type: TriggerType) {
         self.ledger.received += 1;
-        self.table.insert(event, Entry { time, trigger_type, attempt: 0, builder: None, assigned: false });
+        self.table.insert(event, Entry { time, began, trigger_type, attempt: 0, builder: None, assigned: false });
     }
 
     /// Gives what waits to builders that have credit, in turn, a batch at a time.
@@ -799,7 +803,7 @@ impl<P: Clone> EventManager<P> {
         }
         self.ended.insert_range(event, 1);
         self.releases.add(now + self.config.batch_time, event, outcome, reason);
-        let latency = now.since(entry.time);
+        let latency = now.since(entry.began);
         self.events.push_back(ManagerEvent::Ended { event, outcome, latency, bytes, fragments, incomplete });
     }
 

@@ -10,7 +10,9 @@ section! {
     /// What the run is called, where it is written and when it ends.
     Run "run" {
         /// The number of the run. It is in every message and file, so that leftovers of another run are recognised.
-        number: RunNumber = RunNumber(1), "number", whole(1, u64::from(u32::MAX));
+        /// 0: the first number above those that have a directory in `output`; nodes that are started one by one need a number
+        /// that they agree on.
+        number: RunNumber = RunNumber(0), "number", whole(0, u64::from(u32::MAX));
         /// The directory that gets a sub-directory for this run: `run000001` for run 1. Relative paths start at the
         /// working directory of the process.
         output: PathBuf = PathBuf::from("runs"), "output", path(), flag "--output";
@@ -18,7 +20,8 @@ section! {
         /// directory ends the run before it starts.
         overwrite: bool = false, "overwrite", switch();
         /// How long triggers are taken; then the run ends as soon as the events in flight are done. 0: no limit. Of
-        /// this limit and `events`, the one that is reached first ends the run.
+        /// this limit and `events`, the one that is reached first ends the run. Left out with a replay, there is no limit: a
+        /// replay ends with its data.
         duration: Option<Nanos> = Some(Nanos::from_secs(10)), "duration_s",
             zero_is_none(seconds(Nanos(1), Nanos::from_secs(8_640_000))), flag "--duration";
         /// How many triggers are taken; then the run ends as soon as the events in flight are done. 0: no limit.

@@ -112,6 +112,22 @@ fn announced_events_are_triggered_once() {
 }
 
 #[test]
+fn latency_is_told_by_one_clock_whatever_the_time_base_of_the_sources() {
+    let mut world = World::new(Triggers::Announced, |_| {});
+    world.grant(0, 10);
+    world.now = Timestamp(500);
+    let announcement = Announcement { event: EventId(7), time: Timestamp(123_456_789_000) };
+    world.say(NodeId::readout(0), Body::Announce(vec![announcement]));
+    world.now = Timestamp(800);
+    world.finish(0, 7, 1, Outcome::Stored, None);
+    let latency = world.events().into_iter().find_map(|event| match event {
+        ManagerEvent::Ended { latency, .. } => Some(latency),
+        _ => None,
+    });
+    assert_eq!(latency, Some(Nanos(300)));
+}
+
+#[test]
 fn the_run_ends_when_all_sources_have_and_everything_is_released() {
     let mut world = World::new(Triggers::Announced, |_| {});
     world.grant(0, 10);
@@ -152,6 +168,21 @@ fn a_stop_that_nobody_follows_still_ends_with_balanced_books() {
     world.now = Timestamp(120_000_000_000);
     world.manager.handle_timeout(world.now);
     assert!(world.manager.is_finished());
+}
+
+#[test]
+fn who_comes_after_the_end_is_told_to_close() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
+    world.grant(0, 1);
+    world.finish(0, 1, 1, Outcome::Stored, None);
+    for node in [NodeId::readout(0), NodeId::readout(1), NodeId::builder(0), NodeId::builder(1)] {
+        world.say(node, Body::Report(vec![]));
+    }
+    assert!(world.manager.is_finished());
+    world.sessions.insert(NodeId::builder(1), (2, 0));
+    let _ = world.said_to(NodeId::builder(1));
+    world.grant(1, 1);
+    assert_eq!(world.said_to(NodeId::builder(1)), [Body::Command(Command::Close)]);
 }
 
 #[test]
