@@ -17,7 +17,7 @@
 //!   the look sees what was published.
 //!
 //! The case "only reads" is what keeps a busy receiver's cache line from moving between cores at every ring.
-//! `doorbell/model.rs` has loom try all interleavings of this file.
+//! `doorbell_model.rs` has loom try all interleavings of this file.
 
 use super::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError, fence};
 use std::time::Duration;

@@ -16,6 +16,8 @@
 
 pub mod conformance;
 mod doorbell;
+#[cfg(test)]
+mod doorbell_model;
 pub mod endpoint;
 pub mod memory;
 mod peers;

@@ -1,4 +1,4 @@
-//! The synchronisation that [`crate::doorbell`] is made of. `doorbell/model.rs` compiles the same source with loom's
+//! The synchronisation that [`crate::doorbell`] is made of. `doorbell_model.rs` compiles the same source with loom's
 //! instead, so it is named in one place.
 
 pub(crate) use std::sync::atomic::{AtomicU32, Ordering, fence};
