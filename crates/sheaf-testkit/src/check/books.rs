@@ -1,0 +1,91 @@
+//! Ledgers: each balanced, nothing in flight, and all of them telling the same.
+
+use super::Evidence;
+use sheaf_protocol::ledger::Ledger;
+use sheaf_wire::{NodeId, Outcome};
+
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    triggers(evidence, violations);
+    readouts(evidence, violations);
+    if evidence.watch.faults.readout_crashes == 0 {
+        fragments(evidence, violations);
+    }
+}
+
+/// The event manager: every trigger is in one bin, and the bins are those of the events that it said had ended.
+fn triggers(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let ledger = evidence.manager.ledger();
+    closed("the event manager", &ledger, violations);
+    let endings = &evidence.watch.ended;
+    let count = |outcome| endings.values().filter(|ending| ending.outcome == outcome).count() as u64;
+    let told = [
+        ("stored", ledger.stored, count(Outcome::Stored)),
+        ("rejected", ledger.rejected, count(Outcome::Rejected)),
+        ("dropped", ledger.dropped_total(), count(Outcome::Dropped)),
+        ("received", ledger.received, endings.len() as u64),
+    ];
+    for (name, booked, said) in told {
+        if booked != said {
+            violations.push(format!("the event manager has booked {booked} events {name} and announced {said}"));
+        }
+    }
+    let incomplete = endings.values().filter(|ending| ending.outcome == Outcome::Stored && ending.incomplete);
+    let (incomplete, booked) = (incomplete.count() as u64, evidence.manager.stored().2);
+    if incomplete != booked {
+        violations.push(format!("{booked} incomplete events are booked, {incomplete} were announced"));
+    }
+}
+
+/// Each readout unit: balanced, empty, and as it was reported to the event manager.
+fn readouts(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    for unit in evidence.readouts.iter().flatten() {
+        let node = unit.identity().node;
+        let ledger = unit.books().fragments;
+        closed(&node.to_string(), &ledger, violations);
+        if let Some(reported) = evidence.watch.reported.get(&node)
+            && *reported != ledger
+        {
+            violations.push(format!("{node} has reported {reported:?} and has {ledger:?}"));
+        }
+        if !evidence.watch.reported.contains_key(&node) {
+            violations.push(format!("{node} has finished, and its books are not with the event manager"));
+        }
+    }
+}
+
+fn closed(who: &str, ledger: &Ledger, violations: &mut Vec<String>) {
+    if !ledger.is_balanced() || ledger.in_flight != 0 {
+        violations.push(format!("the books of {who} are not closed: {ledger:?}"));
+    }
+}
+
+/// Where no readout unit forgot anything: fragments are the same number everywhere.
+fn fragments(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let books = evidence.fragment_books();
+    let of = |outcome| {
+        let events = evidence.watch.ended.values().filter(|ending| ending.outcome == outcome);
+        events.map(|ending| u64::from(ending.fragments)).sum::<u64>()
+    };
+    let (stored, _, _) = evidence.manager.stored();
+    let pairs = [
+        ("fragments stored at readout units", books.stored, "in the event manager's stored events", stored),
+        ("fragments in stored events", of(Outcome::Stored), "by the event manager's count", stored),
+        ("fragments stored at readout units", books.stored, "in counting events on disks", on_disks(evidence)),
+        ("fragments rejected at readout units", books.rejected, "in rejected events", of(Outcome::Rejected)),
+        ("fragments received", books.received, "given by sources", evidence.watch.taken),
+    ];
+    for (left, left_value, right, right_value) in pairs {
+        if left_value != right_value {
+            violations.push(format!("{left}: {left_value}; {right}: {right_value}"));
+        }
+    }
+}
+
+fn on_disks(evidence: &Evidence<'_>) -> u64 {
+    let counting = |((node, session), committed): (&(NodeId, _), &u64)| {
+        let output = evidence.disks.output(*node, *session);
+        let committed = usize::try_from(*committed).unwrap_or(usize::MAX).min(output.len());
+        output[..committed].iter().map(|event| event.fragments.len() as u64).sum::<u64>()
+    };
+    evidence.manager.committed().iter().map(counting).sum()
+}

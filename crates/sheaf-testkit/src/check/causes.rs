@@ -1,0 +1,180 @@
+//! Telemetry as oracle: whatever was dropped or missing must have a cause that was injected.
+
+use super::Evidence;
+use crate::options::{Options, TriggerOptions};
+use sheaf_protocol::builder::IncompletePolicy;
+use sheaf_wire::{DropReason, MissingReason, Nanos};
+
+/// What happened in the run that can be a cause.
+struct Causes<'a> {
+    evidence: &'a Evidence<'a>,
+    /// The network or a node did something wrong.
+    disturbed: bool,
+    /// Sources may be slower than the readout units wait for them.
+    slow_sources: bool,
+    /// Triggers and the fragments of their events may not go together.
+    stray_events: bool,
+}
+
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let causes = Causes::new(evidence);
+    for (reason, count) in &evidence.fragment_books().dropped {
+        if !causes.explain_fragment(*reason) {
+            violations.push(format!("{count} fragments were dropped as {reason}, and nothing injected explains it"));
+        }
+    }
+    for (reason, count) in &evidence.manager.ledger().dropped {
+        if !causes.explain_event(*reason) {
+            violations.push(format!("{count} events were dropped as {reason}, and nothing injected explains it"));
+        }
+    }
+    for (reason, count) in &evidence.watch.missing {
+        if !causes.explain_missing(*reason) {
+            violations.push(format!("{count} sources are missing as {reason}, and nothing injected explains it"));
+        }
+    }
+    let strangers = evidence.fragment_books().dropped.get(&DropReason::UnknownSource).copied().unwrap_or(0);
+    if evidence.watch.faults.readout_crashes == 0 && strangers != evidence.watch.strangers {
+        violations.push(format!("{} strangers were sent, {strangers} are booked", evidence.watch.strangers));
+    }
+    if evidence.watch.faults.given_up > 0 && !causes.disturbed && evidence.watch.faults.stops == 0 {
+        violations.push("a builder was given up, and nothing injected explains it".into());
+    }
+    if evidence.options.is_fault_free() && evidence.options.is_patient() {
+        without_faults(evidence, violations);
+    }
+}
+
+impl<'a> Causes<'a> {
+    fn new(evidence: &'a Evidence<'a>) -> Self {
+        let (network, faults, defects) = (evidence.network, evidence.watch.faults, evidence.defects);
+        let noise = network.lost + network.duplicated + network.reordered + network.clogged;
+        let nodes = faults.readout_crashes + faults.builder_crashes + faults.stalls + faults.links;
+        let disturbed = noise + nodes + faults.absent_at_start + faults.failed_starts > 0;
+        let dropped = evidence.manager.ledger().dropped_total() > 0;
+        let slow_sources = disturbed
+            || dropped
+            || defects.out_of_order + defects.pauses + evidence.watch.held_back > 0
+            || !evidence.options.is_patient();
+        let fewer = evidence.manager.ledger().received < evidence.options.events;
+        let stray_events =
+            evidence.options.sources.surplus + defects.unknown_events + faults.stops > 0 || fewer;
+        Self { evidence, disturbed, slow_sources, stray_events }
+    }
+
+    fn explain_fragment(&self, reason: DropReason) -> bool {
+        let (options, defects) = (self.evidence.options, self.evidence.defects);
+        match reason {
+            DropReason::Duplicate => defects.duplicates > 0,
+            DropReason::Late => self.slow_sources || defects.duplicates > 0,
+            DropReason::UnknownEvent => options.times.orphan.is_some(),
+            DropReason::TooLarge => defects.oversize > 0,
+            DropReason::UnknownSource => defects.unknown_sources > 0,
+            DropReason::NeverTriggered => match options.triggers {
+                TriggerOptions::Free | TriggerOptions::Driven { .. } => self.stray_events,
+                TriggerOptions::Announced { reference_only, .. } => {
+                    self.stray_events || self.disturbed || reference_only
+                }
+            },
+            DropReason::EventDropped => self.evidence.manager.ledger().dropped_total() > 0,
+            DropReason::NotBuilt => self.evidence.watch.missing.contains_key(&MissingReason::ReadoutSilent),
+            // Nothing here computes checksums, and the others are reasons of events.
+            _ => false,
+        }
+    }
+
+    fn explain_event(&self, reason: DropReason) -> bool {
+        let (options, faults) = (self.evidence.options, self.evidence.watch.faults);
+        match reason {
+            DropReason::Incomplete => options.policy == IncompletePolicy::Drop && self.has_missing_sources(),
+            DropReason::BuilderOutOfMemory => options.memory_is_tight(),
+            DropReason::BuilderLost => self.disturbed,
+            DropReason::Stopped => faults.stops + faults.failed_starts > 0,
+            DropReason::StorageFailed => options.storage.fail.is_possible(),
+            DropReason::ContentMismatch => options.storage.mismatch.is_possible(),
+            // The others are reasons of fragments.
+            _ => false,
+        }
+    }
+
+    fn explain_missing(&self, reason: MissingReason) -> bool {
+        let (options, defects) = (self.evidence.options, self.evidence.defects);
+        match reason {
+            MissingReason::SourceSilent => self.has_missing_sources(),
+            MissingReason::SourceEnded => {
+                let ends = matches!(options.triggers, TriggerOptions::Announced { .. });
+                ends || options.sources.end || options.sources.early_end.is_some()
+            }
+            MissingReason::FragmentRefused => defects.oversize > 0,
+            MissingReason::ReadoutSilent => self.disturbed || self.slow_sources,
+            MissingReason::ReadoutRestarted => self.evidence.watch.faults.readout_crashes > 0,
+            MissingReason::ReadoutLost => false,
+        }
+    }
+
+    fn has_missing_sources(&self) -> bool {
+        let defects = self.evidence.defects;
+        // An id that one source alone has made is an event where ids are announced.
+        defects.silent + defects.unknown_events + defects.oversize + defects.ended > 0 || self.slow_sources
+    }
+}
+
+/// A run in which nothing went wrong shows nothing.
+fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let (ledger, options) = (evidence.manager.ledger(), evidence.options);
+    if ledger.received != options.events {
+        violations.push(format!("{} triggers of {} were accepted", ledger.received, options.events));
+    }
+    let harmless = |reason: &DropReason| match reason {
+        DropReason::NeverTriggered => options.sources.surplus > 0,
+        DropReason::BuilderOutOfMemory | DropReason::EventDropped => options.memory_is_tight(),
+        _ => false,
+    };
+    let fragments = evidence.fragment_books();
+    let dropped = ledger.dropped.iter().chain(&fragments.dropped).filter(|(reason, _)| !harmless(reason));
+    for (reason, count) in dropped {
+        violations.push(format!("nothing went wrong, and {count} were dropped as {reason}"));
+    }
+    if !evidence.watch.missing.is_empty() {
+        violations.push(format!("nothing went wrong, and sources are missing: {:?}", evidence.watch.missing));
+    }
+    if evidence.watch.faults.given_up + evidence.watch.faults.fences > 0 {
+        violations.push("nothing went wrong, and a builder was given up".into());
+    }
+    if evidence.watch.latency_max >= options.times.merge {
+        violations.push(format!("nothing went wrong, and an event took {}", evidence.watch.latency_max));
+    }
+}
+
+impl Options {
+    /// Whether readout units wait for longer than sources, disks and the network can be apart where nothing goes
+    /// wrong: then nothing may be missing.
+    #[must_use]
+    pub fn is_patient(&self) -> bool {
+        self.times.merge >= self.patience()
+    }
+
+    /// How long readout units must wait at least for [`Self::is_patient`].
+    #[must_use]
+    pub fn patience(&self) -> Nanos {
+        let slots = u64::from(self.bounds.slots) * u64::from(self.system.builders);
+        let period = match self.triggers {
+            TriggerOptions::Driven { period, .. } => period.0 + 4 * self.sources.period.0,
+            _ => self.sources.period.0,
+        };
+        // Sources that go by themselves drift apart like a random walk.
+        let apart = slots + self.bounds.queue_events as u64 + 8 * self.events.isqrt() + 8;
+        let slowness = self.storage.slow_builder.map_or(1, |(_, factor)| factor);
+        let disk = (self.storage.write.0 * slowness + self.storage.report.0) * u64::from(self.bounds.slots);
+        let way = (self.network.delay_min.0 + 20 * self.network.jitter_mean.0) * self.network.spread;
+        let nodes = 20 * self.timer_slack.0 + 8 * self.times.batch.0;
+        Nanos(2 * (period * apart + disk + 8 * way + nodes))
+    }
+
+    /// Whether the memory of a builder is less than its events can need.
+    #[must_use]
+    pub fn memory_is_tight(&self) -> bool {
+        let event = self.sources.largest.0 * u64::from(self.source_count());
+        self.bounds.memory.0 < event * u64::from(self.bounds.slots)
+    }
+}

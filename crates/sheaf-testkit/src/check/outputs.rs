@@ -1,0 +1,103 @@
+//! The disks: of each session's output, the first so many events that the event manager has booked as stored count,
+//! and together they are every stored event exactly once.
+
+use super::Evidence;
+use crate::cluster::decide;
+use crate::options::Options;
+use crate::payload::SimPayload;
+use sheaf_protocol::builder::{Decision, IncompletePolicy};
+use sheaf_wire::{Event, EventId, NodeId, Outcome, SessionId};
+use std::collections::BTreeMap;
+
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let mut found: BTreeMap<EventId, (NodeId, SessionId)> = BTreeMap::new();
+    for ((node, session), committed) in evidence.manager.committed() {
+        let output = evidence.disks.output(node, session);
+        let committed = usize::try_from(committed).unwrap_or(usize::MAX);
+        if committed > output.len() {
+            let have = output.len();
+            violations.push(format!("{committed} events of {node}/{session} count, its disk has {have}"));
+        }
+        for event in output.iter().take(committed) {
+            if let Some((other, of)) = found.insert(event.id, (node, session)) {
+                violations.push(format!("event {} counts in {other}/{of} and in {node}/{session}", event.id));
+            }
+            if let Err(what) = check_event(evidence.options, event) {
+                violations.push(format!("event {} on the disk of {node}/{session}: {what}", event.id));
+            }
+            check_against_ending(evidence, event, violations);
+        }
+    }
+    let stored = evidence.manager.ledger().stored;
+    if found.len() as u64 != stored {
+        violations.push(format!("{} events count on disks, {stored} are booked as stored", found.len()));
+    }
+}
+
+fn check_against_ending(evidence: &Evidence<'_>, event: &Event<SimPayload>, violations: &mut Vec<String>) {
+    let Some(ending) = evidence.watch.ended.get(&event.id) else {
+        violations.push(format!("event {} counts on a disk and has not ended", event.id));
+        return;
+    };
+    let fragments = event.fragments.len();
+    if ending.outcome != Outcome::Stored
+        || ending.fragments as usize != fragments
+        || ending.incomplete != event.incomplete
+    {
+        violations.push(format!(
+            "event {} is booked as {ending:?}; on disk it has {fragments} fragments, incomplete {}",
+            event.id, event.incomplete
+        ));
+    }
+    if decide(evidence.options, event.id) != Decision::Stored {
+        violations.push(format!("event {} was not to be stored", event.id));
+    }
+}
+
+/// Whether an event is right in itself: of every source the right fragment or a reason why not, in order.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_event(options: &Options, event: &Event<SimPayload>) -> Result<(), String> {
+    if !event.fragments.is_sorted_by(|a, b| a.source < b.source) {
+        return Err("its fragments are not in order of their sources, each once".into());
+    }
+    if !event.missing.is_sorted_by(|a, b| a.source < b.source) {
+        return Err("its missing sources are not in order, each once".into());
+    }
+    let (mut fragments, mut missing) = (event.fragments.iter().peekable(), event.missing.iter().peekable());
+    let mut incomplete = false;
+    for number in 0..options.source_count() {
+        let here = fragments.next_if(|fragment| fragment.source.0 == u32::from(number));
+        let gone = missing.next_if(|missing| missing.source.0 == u32::from(number));
+        match (here, gone) {
+            (Some(_), Some(gone)) => {
+                return Err(format!("source {number} is there and missing ({})", gone.reason));
+            }
+            (None, None) => return Err(format!("source {number} is neither there nor missing")),
+            (None, Some(_)) => incomplete |= !options.is_optional(number),
+            (Some(fragment), None) => {
+                let right = options.payload(event.id, fragment.source);
+                if fragment.event != event.id || fragment.payload != right {
+                    return Err(format!("the fragment of source {number} is {fragment:?}, not {right:?}"));
+                }
+                if fragment.checksum != right.checksum() {
+                    return Err(format!("the checksum of source {number} changed"));
+                }
+            }
+        }
+    }
+    if let Some(fragment) = fragments.next() {
+        return Err(format!("it has a fragment of source {}, which does not exist", fragment.source));
+    }
+    if let Some(missing) = missing.next() {
+        return Err(format!("source {} is missing, which does not exist", missing.source));
+    }
+    if event.incomplete != incomplete {
+        return Err(format!("its mark incomplete is {}", event.incomplete));
+    }
+    if incomplete && options.policy == IncompletePolicy::Drop {
+        return Err("it is incomplete, and the policy is to drop it".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! What is looked at while the run goes on.
+
+use crate::check::outputs::check_event;
+use crate::options::Options;
+use crate::payload::SimPayload;
+use crate::source::Planned;
+use sheaf_protocol::Deadline;
+use sheaf_protocol::builder::BuilderUnit;
+use sheaf_protocol::ledger::Ledger;
+use sheaf_protocol::manager::ManagerEvent;
+use sheaf_protocol::readout::ReadoutUnit;
+use sheaf_wire::{Event, EventId, MissingReason, Nanos, NodeId, Outcome, Timestamp};
+use std::collections::BTreeMap;
+
+/// What went wrong at nodes and links, as far as it really happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCounts {
+    /// Readout units that crashed.
+    pub readout_crashes: u64,
+    /// Builders that crashed.
+    pub builder_crashes: u64,
+    /// Nodes that stalled.
+    pub stalls: u64,
+    /// Links that were cut or clogged by plan.
+    pub links: u64,
+    /// Builders that were told that their session is over.
+    pub fences: u64,
+    /// Builder sessions that the event manager gave up.
+    pub given_up: u64,
+    /// The operator's stops.
+    pub stops: u64,
+    /// The run could not begin.
+    pub failed_starts: u64,
+    /// Nodes that were not there when the run began.
+    pub absent_at_start: u64,
+}
+
+/// How an event ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// How.
+    pub outcome: Outcome,
+    /// Its fragments, as its builder counted them.
+    pub fragments: u32,
+    /// Whether a required source is missing in it.
+    pub incomplete: bool,
+}
+
+/// The running record of a run, and the first rule that it broke.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    /// The first rule that was broken.
+    pub violation: Option<String>,
+    /// How each event ended.
+    pub ended: BTreeMap<EventId, Ending>,
+    /// The books that readout units reported at the end.
+    pub reported: BTreeMap<NodeId, Ledger>,
+    /// What went wrong at nodes and links.
+    pub faults: FaultCounts,
+    /// Times that a source was held back.
+    pub held_back: u64,
+    /// Triggers that were vetoed.
+    pub vetoes: u64,
+    /// Builder sessions begun.
+    pub sessions: u64,
+    /// Fragments that readout units took.
+    pub taken: u64,
+    /// Of those, fragments of sources that they do not read.
+    pub strangers: u64,
+    /// Missing sources in built events.
+    pub missing: BTreeMap<MissingReason, u64>,
+    /// The longest time from a trigger to its end.
+    pub latency_max: Nanos,
+}
+
+impl Watch {
+    /// Notes that a rule was broken. The first one counts; the run ends there.
+    pub fn fail(&mut self, text: String) {
+        self.violation.get_or_insert(text);
+    }
+
+    pub(crate) fn see_fragment(&mut self, options: &Options, planned: &Planned) {
+        self.taken += 1;
+        self.strangers += u64::from(planned.source.0 >= u32::from(options.source_count()));
+    }
+
+    pub(crate) fn see_built(&mut self, options: &Options, builder: NodeId, event: &Event<SimPayload>) {
+        if let Err(what) = check_event(options, event) {
+            self.fail(format!("{builder} built event {}: {what}", event.id));
+        }
+        for missing in &event.missing {
+            *self.missing.entry(missing.reason).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn see_manager_event(&mut self, event: &ManagerEvent) {
+        match event {
+            ManagerEvent::Ended { event, outcome, latency, fragments, incomplete, .. } => {
+                let ending = Ending { outcome: *outcome, fragments: *fragments, incomplete: *incomplete };
+                if let Some(before) = self.ended.insert(*event, ending) {
+                    self.fail(format!("event {event} ended twice: {before:?}, then {ending:?}"));
+                }
+                if *outcome == Outcome::GivenBack {
+                    self.fail(format!("event {event} ended as given back"));
+                }
+                self.latency_max = self.latency_max.max(*latency);
+            }
+            ManagerEvent::BuilderLost { .. } => self.faults.given_up += 1,
+            ManagerEvent::StartFailed { .. } => self.faults.failed_starts += 1,
+            ManagerEvent::Started { absent } => self.faults.absent_at_start += absent.len() as u64,
+            ManagerEvent::Reported { node, books } => {
+                self.reported.insert(*node, books.fragments.clone());
+            }
+            ManagerEvent::ReadoutRestarted { .. } | ManagerEvent::Closed => {}
+        }
+    }
+
+    /// The bounds of a readout unit: what [`sheaf_protocol::readout::ReadoutConfig`] promises.
+    pub(crate) fn see_readout(&mut self, options: &Options, node: NodeId, unit: &ReadoutUnit<SimPayload>) {
+        let (bytes, events) = unit.held();
+        let sources = u64::from(options.system.sources_per_readout);
+        let bounds = &options.bounds;
+        let asked = self.sessions * u64::from(bounds.slots);
+        let share = (bounds.buffer.0 / sources).max(bounds.max_fragment.0);
+        let bytes_max = sources * (share + asked * bounds.max_fragment.0);
+        let events_max = sources * bounds.buffer_events as u64 + asked;
+        if bytes.0 > bytes_max || events as u64 > events_max {
+            self.fail(format!(
+                "{node} holds {events} events of {bytes}; its bounds are {events_max} events, {bytes_max} B"
+            ));
+        }
+    }
+
+    /// The bounds of a builder: its slots and its memory.
+    pub(crate) fn see_builder(&mut self, options: &Options, node: NodeId, unit: &BuilderUnit<SimPayload>) {
+        let (building, pending, bytes) = unit.held();
+        let (slots, memory) = (options.bounds.slots as usize, options.bounds.memory);
+        if building + pending > slots || bytes > memory {
+            self.fail(format!(
+                "{node} builds {building} events, {pending} wait for a decision, {bytes}; it has {slots} slots, {memory}"
+            ));
+        }
+    }
+
+    /// The bound of events in flight with driven triggers: the queue, what builders hold, and what builders that died
+    /// have left to others.
+    pub(crate) fn see_queue(&mut self, options: &Options, in_flight: u64) {
+        let slots = u64::from(options.bounds.slots) * u64::from(options.system.builders);
+        let bound = options.bounds.queue_events as u64 + 2 * slots;
+        if in_flight > bound {
+            self.fail(format!("{in_flight} events are in flight, {bound} may be"));
+        }
+    }
+
+    /// A machine that has done what was due wants nothing at the same instant: else its driver spins.
+    pub(crate) fn see_no_spin(&mut self, node: NodeId, now: Timestamp, deadline: Option<Deadline>) {
+        if let Some(deadline) = deadline
+            && deadline.at <= now
+        {
+            self.fail(format!(
+                "{node} spins at {now}: it has done what was due and is still due for {}",
+                deadline.why
+            ));
+        }
+    }
+}

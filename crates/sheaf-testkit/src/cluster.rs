@@ -1,0 +1,395 @@
+//! The cluster: an event manager, readout units and builders as in a real system, with everything around them
+//! simulated.
+//!
+//! Nothing happens but what is on the agenda, in the order of its instants. After each happening the machine that it
+//! concerned is drained, as the contract of the roles demands, and looked at by the checker.
+
+mod builders;
+mod explain;
+mod manager;
+mod post;
+mod readouts;
+
+use crate::check::{self, Failure, Report, Watch};
+use crate::disk::Disks;
+use crate::log::{Line, Note, Turn};
+use crate::options::{FaultKind, Options};
+use crate::payload::SimPayload;
+use crate::source::{DefectCounts, SimSource, plan_sources};
+use builders::BuilderNode;
+pub(crate) use builders::decide;
+use manager::ManagerNode;
+use post::{Happening, Host, Post};
+use readouts::ReadoutNode;
+use sheaf_protocol::ledger::{Ledger, NodeBooks};
+use sheaf_wire::message::Message;
+use sheaf_wire::{NodeId, Role, RunNumber, Timestamp};
+
+pub(crate) const RUN: RunNumber = RunNumber(1);
+
+/// A run that takes more steps than this hangs without the clock going on.
+const STEPS_MAX: u64 = 20_000_000;
+
+/// Something broken on purpose, once, to see that the checker notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// A disk says that it has written an event and has not.
+    ForgetWrite,
+    /// A disk writes an event twice.
+    WriteTwice,
+    /// A disk writes a fragment that is not the one it was given.
+    FlipTag,
+    /// A release reaches its readout unit without its content.
+    ForgetRelease,
+    /// An answer loses a fragment on its way.
+    LoseFragment,
+    /// An answer's super-fragments are taken for each other.
+    SwapEvents,
+    /// A builder says that an event has one more fragment than it has.
+    LieAboutFragments,
+}
+
+/// A running cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    options: Options,
+    post: Post,
+    manager: ManagerNode,
+    readouts: Vec<ReadoutNode>,
+    builders: Vec<BuilderNode>,
+    sources: Vec<SimSource>,
+    defects: DefectCounts,
+    disks: Disks,
+    watch: Watch,
+    steps: u64,
+}
+
+impl Cluster {
+    /// A cluster at the start of its run.
+    ///
+    /// # Panics
+    /// If the options do not [validate](Options::validate).
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        if let Err(rule) = options.validate() {
+            panic!("options break a rule: {rule}\n{options:#?}");
+        }
+        let mut post = Post::new(&options);
+        let (sources, defects) = plan_sources(&options);
+        for (index, fault) in options.faults.iter().enumerate() {
+            post.plan(fault.at, Happening::Fault(index));
+        }
+        post.plan(options.faults_until, Happening::Healed);
+        if let Some(at) = options.stop_at {
+            post.plan(at, Happening::Stop);
+        }
+        let mut cluster = Self {
+            manager: ManagerNode::new(&options),
+            readouts: (0..options.system.readouts).map(|index| ReadoutNode::new(&options, index)).collect(),
+            builders: (0..options.system.builders).map(BuilderNode::new).collect(),
+            sources,
+            defects,
+            disks: Disks::default(),
+            watch: Watch::default(),
+            steps: 0,
+            post,
+            options,
+        };
+        cluster.begin();
+        cluster
+    }
+
+    fn begin(&mut self) {
+        self.settle_manager();
+        for index in 0..self.readouts.len() {
+            self.begin_readout(index, false);
+        }
+        for index in 0..self.builders.len() {
+            self.begin_builder(index);
+        }
+        self.begin_triggers();
+    }
+
+    /// Makes the text of the run log from here on.
+    pub fn keep_log(&mut self) {
+        self.post.log.keep_text();
+    }
+
+    /// The text of the run log so far, if it was kept.
+    pub fn take_log(&mut self) -> String {
+        self.post.log.take_text()
+    }
+
+    /// Breaks something, once.
+    pub fn sabotage(&mut self, sabotage: Sabotage) {
+        self.post.sabotage = Some(sabotage);
+    }
+
+    /// The options of the run.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The present instant.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.post.now
+    }
+
+    /// The event manager's books.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        self.manager.machine.ledger()
+    }
+
+    /// The books of a readout unit, unless it is down.
+    #[must_use]
+    pub fn readout_books(&self, index: u16) -> Option<NodeBooks> {
+        self.readouts[usize::from(index)].unit.as_ref().map(sheaf_protocol::readout::ReadoutUnit::books)
+    }
+
+    /// The books of a builder, unless it is down.
+    #[must_use]
+    pub fn builder_books(&self, index: u16) -> Option<NodeBooks> {
+        self.builders[usize::from(index)].unit.as_ref().map(sheaf_protocol::builder::BuilderUnit::books)
+    }
+
+    /// The disks of the builders.
+    #[must_use]
+    pub fn disks(&self) -> &Disks {
+        &self.disks
+    }
+
+    /// What the checker has noted so far.
+    #[must_use]
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// Makes something go wrong now.
+    pub fn inject(&mut self, kind: FaultKind) {
+        self.happen_fault(kind);
+    }
+
+    /// The operator stops the run now.
+    pub fn stop(&mut self) {
+        self.happen_stop();
+    }
+
+    /// Goes on until `wanted` holds or the run is over; says whether it held.
+    pub fn run_until(&mut self, mut wanted: impl FnMut(&Self) -> bool) -> bool {
+        loop {
+            if wanted(self) {
+                return true;
+            }
+            if !self.step() {
+                return false;
+            }
+        }
+    }
+
+    /// Goes on to the end of the run and checks it.
+    ///
+    /// # Errors
+    /// What did not hold.
+    pub fn run(&mut self) -> Result<Report, Box<Failure>> {
+        while self.step() {}
+        check::at_the_end(&check::Evidence {
+            options: &self.options,
+            watch: &self.watch,
+            manager: &self.manager.machine,
+            readouts: self.readouts.iter().map(|node| node.unit.as_ref()).collect(),
+            builders: self.builders.iter().map(|node| node.unit.as_ref()).collect(),
+            disks: &self.disks,
+            defects: self.defects,
+            network: self.post.network.counts(),
+            now: self.post.now,
+            hash: self.post.log.hash(),
+            lines: self.post.log.lines(),
+            steps: self.steps,
+        })
+    }
+
+    /// As [`Self::run`], at the end of a test.
+    ///
+    /// # Errors
+    /// What did not hold.
+    pub fn finish(mut self) -> Result<Report, Box<Failure>> {
+        self.run()
+    }
+
+    /// Lets the next thing happen. False when the run is over, well or not.
+    pub fn step(&mut self) -> bool {
+        if self.watch.violation.is_some() || self.is_over() {
+            return false;
+        }
+        self.steps += 1;
+        let deadline = self.options.deadline();
+        if self.post.next_at().is_none_or(|at| at > deadline) || self.steps > STEPS_MAX {
+            let text = format!("the run does not end:\n{}", self.explain());
+            self.watch.fail(text);
+            return false;
+        }
+        if let Some(happening) = self.post.advance() {
+            self.happen(happening);
+        }
+        if let Some(text) = self.post.codec_failure.take() {
+            self.watch.fail(text);
+        }
+        true
+    }
+
+    /// Whether every machine has finished or is gone for good.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.manager.machine.is_finished()
+            && self.readouts.iter().all(ReadoutNode::is_over)
+            && self.builders.iter().all(BuilderNode::is_over)
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        if let Some(node) = concerns(&happening, &self.sources)
+            && self.host(node).stalled_until > self.post.now
+        {
+            let until = self.host(node).stalled_until;
+            self.post.plan(until, happening);
+            return;
+        }
+        match happening {
+            Happening::Arrival(to, message) => self.arrive(to, *message),
+            Happening::Wake(node, planned) => self.wake(node, planned),
+            Happening::Source(source) => self.happen_source(source),
+            Happening::Trigger => self.happen_trigger(),
+            Happening::Written(builder, session) => self.happen_written(builder, session),
+            Happening::Decided(builder, session) => self.happen_decided(builder, session),
+            Happening::Fault(index) => self.happen_fault(self.options.faults[index].kind),
+            Happening::Back(node) => match node.role {
+                Role::Readout => self.begin_readout(usize::from(node.index), true),
+                Role::Builder => self.begin_builder(usize::from(node.index)),
+                Role::Manager => {}
+            },
+            Happening::Stop => self.happen_stop(),
+            Happening::Healed => {
+                self.post.network.heal();
+                self.post.note(Line::Healed);
+            }
+        }
+    }
+
+    fn arrive(&mut self, to: NodeId, message: Message<SimPayload>) {
+        let from = message.header.sender;
+        let note = Note::of(&message);
+        let lost = !self.is_up(to);
+        self.post.note(Line::Arrived { from, to, note, lost });
+        match to.role {
+            Role::Manager => {
+                self.manager.machine.handle_input(self.post.now, message);
+                self.settle_manager();
+            }
+            Role::Readout => self.arrive_at_readout(usize::from(to.index), message),
+            Role::Builder => self.arrive_at_builder(usize::from(to.index), message),
+        }
+    }
+
+    fn wake(&mut self, node: NodeId, planned: Timestamp) {
+        if !Post::is_awaited(self.host_mut(node), planned) {
+            return;
+        }
+        match node.role {
+            Role::Manager => self.wake_manager(),
+            Role::Readout => self.wake_readout(usize::from(node.index)),
+            Role::Builder => self.wake_builder(usize::from(node.index)),
+        }
+    }
+
+    fn happen_fault(&mut self, kind: FaultKind) {
+        let now = self.post.now;
+        match kind {
+            FaultKind::Crash { node, back_after } => self.crash(node, back_after.map(|after| now + after)),
+            FaultKind::Stall { node, lasts } => {
+                if self.is_up(node) {
+                    self.watch.faults.stalls += 1;
+                    let host = self.host_mut(node);
+                    host.stalled_until = host.stalled_until.max(now + lasts);
+                    let (session, what) = (host.session, Turn::Stalled(host.stalled_until));
+                    self.post.note(Line::Node { node, session, what });
+                }
+            }
+            FaultKind::Link { from, to, lasts, cut } => {
+                let until = now + lasts;
+                self.watch.faults.links += 1;
+                self.post.note(Line::Link { from, to, cut, until });
+                if cut {
+                    self.post.network.cut(from, to, until);
+                } else {
+                    self.post.network.clog(from, to, until);
+                }
+            }
+        }
+    }
+
+    fn crash(&mut self, node: NodeId, back_at: Option<Timestamp>) {
+        let crashed = match node.role {
+            Role::Readout => self.readouts[usize::from(node.index)].crash(),
+            Role::Builder => self.builders[usize::from(node.index)].crash(),
+            Role::Manager => false,
+        };
+        // A node that is down already, or has finished, has nothing to lose.
+        if !crashed {
+            return;
+        }
+        match node.role {
+            Role::Readout => self.watch.faults.readout_crashes += 1,
+            _ => self.watch.faults.builder_crashes += 1,
+        }
+        let host = self.host_mut(node);
+        host.stalled_until = Timestamp::ZERO;
+        host.is_gone = back_at.is_none();
+        let session = host.session;
+        self.post.note(Line::Node { node, session, what: Turn::Crashed });
+        if let Some(at) = back_at {
+            self.post.plan(at, Happening::Back(node));
+        }
+    }
+
+    fn is_up(&self, node: NodeId) -> bool {
+        match node.role {
+            Role::Manager => true,
+            Role::Readout => self.readouts[usize::from(node.index)].unit.is_some(),
+            Role::Builder => self.builders[usize::from(node.index)].unit.is_some(),
+        }
+    }
+
+    fn host(&self, node: NodeId) -> &Host {
+        match node.role {
+            Role::Manager => &self.manager.host,
+            Role::Readout => &self.readouts[usize::from(node.index)].host,
+            Role::Builder => &self.builders[usize::from(node.index)].host,
+        }
+    }
+
+    fn host_mut(&mut self, node: NodeId) -> &mut Host {
+        match node.role {
+            Role::Manager => &mut self.manager.host,
+            Role::Readout => &mut self.readouts[usize::from(node.index)].host,
+            Role::Builder => &mut self.builders[usize::from(node.index)].host,
+        }
+    }
+}
+
+/// The node whose stall holds a happening up.
+fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
+    let builder = |index: usize| NodeId::builder(index_u16(index));
+    match happening {
+        Happening::Arrival(node, _) | Happening::Wake(node, _) => Some(*node),
+        Happening::Source(source) => Some(NodeId::readout(index_u16(sources[*source].readout))),
+        Happening::Written(index, _) | Happening::Decided(index, _) => Some(builder(*index)),
+        Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),
+        Happening::Fault(_) | Happening::Back(_) | Happening::Healed => None,
+    }
+}
+
+fn index_u16(index: usize) -> u16 {
+    u16::try_from(index).expect("options count nodes in 16 bits")
+}

@@ -1,0 +1,267 @@
+//! Drives builders: the machine, the filter, and the disk that it stores on.
+//!
+//! A built event is written after some time, one at a time, and reported some time after that, in order. A crash in
+//! between leaves an event on disk that the event manager has not heard of.
+
+use super::post::{Happening, Host};
+use super::{Cluster, RUN, Sabotage};
+use crate::dice::{Ratio, mix};
+use crate::log::{Line, Reason, Step, Turn};
+use crate::options::Options;
+use crate::payload::SimPayload;
+use sheaf_protocol::Identity;
+use sheaf_protocol::builder::{BuilderConfig, BuilderEvent, BuilderUnit, Decision, ReadoutSources};
+use sheaf_wire::message::Message;
+use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
+use std::collections::VecDeque;
+
+/// A builder and its driver.
+#[derive(Debug)]
+pub(super) struct BuilderNode {
+    pub(super) host: Host,
+    /// Nothing while it is down.
+    pub(super) unit: Option<BuilderUnit<SimPayload>>,
+    /// Built, on their way through the filter to the disk.
+    writing: VecDeque<Event<SimPayload>>,
+    /// Decided, on their way back.
+    reporting: VecDeque<(Event<SimPayload>, Decision)>,
+    disk_free_at: Timestamp,
+    has_begun: bool,
+}
+
+impl BuilderNode {
+    pub(super) fn new(index: u16) -> Self {
+        Self {
+            host: Host::new(NodeId::builder(index)),
+            unit: None,
+            writing: VecDeque::new(),
+            reporting: VecDeque::new(),
+            disk_free_at: Timestamp::ZERO,
+            has_begun: false,
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.unit.as_ref().map_or(self.host.is_gone, BuilderUnit::is_finished)
+    }
+
+    /// Forgets everything; false if there is nothing to forget.
+    pub(super) fn crash(&mut self) -> bool {
+        self.writing.clear();
+        self.reporting.clear();
+        self.unit.take_if(|unit| !unit.is_finished()).is_some()
+    }
+
+    /// Events between built and reported.
+    pub(super) fn undecided(&self) -> usize {
+        self.writing.len() + self.reporting.len()
+    }
+}
+
+fn config(options: &Options) -> BuilderConfig {
+    let per_readout = options.system.sources_per_readout;
+    let sources = |readout: u16| {
+        (readout * per_readout..(readout + 1) * per_readout).map(|number| SourceId(u32::from(number))).collect()
+    };
+    let optional = (0..options.source_count()).filter(|number| options.is_optional(*number));
+    BuilderConfig {
+        readouts: (0..options.system.readouts)
+            .map(|readout| ReadoutSources { sources: sources(readout) })
+            .collect(),
+        optional: optional.map(|number| SourceId(u32::from(number))).collect(),
+        slots: options.bounds.slots,
+        memory: options.bounds.memory,
+        incomplete: options.policy,
+        event_timeout: options.times.event,
+        request_retry: options.times.retry,
+        batch_events: options.bounds.report_events,
+        batch_time: options.times.batch,
+        heartbeat: options.times.heartbeat,
+        channel: options.channel_times(),
+    }
+}
+
+impl Cluster {
+    pub(super) fn begin_builder(&mut self, index: usize) {
+        let now = self.post.now;
+        let node = &mut self.builders[index];
+        if std::mem::replace(&mut node.has_begun, true) {
+            node.host.session = SessionId(node.host.session.0 + 1);
+        }
+        node.disk_free_at = now;
+        let (id, session) = (node.host.node, node.host.session);
+        node.unit = Some(BuilderUnit::new(Identity { node: id, run: RUN, session }, config(&self.options), now));
+        self.watch.sessions += 1;
+        self.post.note(Line::Node { node: id, session, what: Turn::Began });
+        self.settle_builder(index);
+    }
+
+    pub(super) fn arrive_at_builder(&mut self, index: usize, message: Message<SimPayload>) {
+        if let Some(unit) = &mut self.builders[index].unit {
+            unit.handle_input(self.post.now, message);
+            self.settle_builder(index);
+        }
+    }
+
+    pub(super) fn wake_builder(&mut self, index: usize) {
+        let now = self.post.now;
+        let node = &mut self.builders[index];
+        let Some(unit) = &mut node.unit else {
+            return;
+        };
+        let due = unit.poll_timeout().filter(|deadline| deadline.at <= now);
+        let id = node.host.node;
+        if let Some(deadline) = due {
+            self.post.note(Line::Woken { node: id, why: Reason(deadline.why) });
+            unit.handle_timeout(now);
+        }
+        self.settle_builder(index);
+        if due.is_some()
+            && let Some(unit) = &mut self.builders[index].unit
+        {
+            self.watch.see_no_spin(id, now, unit.poll_timeout());
+        }
+    }
+
+    /// Drains the builder, as its contract demands.
+    fn settle_builder(&mut self, index: usize) {
+        let Self { post, builders, watch, options, .. } = self;
+        let node = &mut builders[index];
+        let Some(unit) = &mut node.unit else {
+            return;
+        };
+        let (id, session) = (node.host.node, node.host.session);
+        while let Some(transmit) = unit.poll_transmit(post.now) {
+            post.carry(transmit);
+        }
+        let mut is_fenced = false;
+        while let Some(event) = unit.poll_event() {
+            let what = match event {
+                BuilderEvent::Built(event) => {
+                    watch.see_built(options, id, &event);
+                    post.note(built_line(id, session, &event, Step::Built));
+                    let slowness = options.storage.slow_builder.filter(|(slow, _)| *slow == id.index);
+                    let factor = slowness.map_or(1, |(_, factor)| factor);
+                    node.disk_free_at =
+                        node.disk_free_at.max(post.now) + Nanos(options.storage.write.0 * factor);
+                    post.plan(node.disk_free_at, Happening::Written(index, session));
+                    node.writing.push_back(event);
+                    continue;
+                }
+                BuilderEvent::Started => Turn::Started,
+                BuilderEvent::Closed => Turn::Closed,
+                BuilderEvent::Fenced => {
+                    is_fenced = true;
+                    Turn::Fenced
+                }
+                BuilderEvent::ManagerRestarted => {
+                    watch.fail(format!("{id} believes that the event manager restarted"));
+                    return;
+                }
+            };
+            post.note(Line::Node { node: id, session, what });
+        }
+        watch.see_builder(options, id, unit);
+        let deadline = unit.poll_timeout();
+        post.arm(&mut node.host, deadline);
+        if is_fenced {
+            // The driver ends the machine and begins a new session.
+            watch.faults.fences += 1;
+            node.unit = None;
+            node.writing.clear();
+            node.reporting.clear();
+            post.plan(post.now + options.times.rejoin, Happening::Back(id));
+        }
+    }
+
+    pub(super) fn happen_written(&mut self, index: usize, session: SessionId) {
+        let node = &mut self.builders[index];
+        if node.host.session != session {
+            return;
+        }
+        let Some(event) = node.writing.pop_front() else {
+            return;
+        };
+        let decision = decide(&self.options, event.id);
+        if decision == Decision::Stored {
+            let id = node.host.node;
+            self.post.note(built_line(id, session, &event, Step::Written));
+            match self.post.sabotage.take_if(|sabotage| sabotage.is_of_disk()) {
+                Some(Sabotage::ForgetWrite) => {}
+                Some(Sabotage::WriteTwice) => {
+                    self.disks.write(id, session, event.clone());
+                    self.disks.write(id, session, event.clone());
+                }
+                Some(_) => {
+                    let mut damaged = event.clone();
+                    if let Some(fragment) = damaged.fragments.first_mut() {
+                        fragment.payload.tag ^= 1;
+                    }
+                    self.disks.write(id, session, damaged);
+                }
+                None => self.disks.write(id, session, event.clone()),
+            }
+        }
+        node.reporting.push_back((event, decision));
+        self.post.plan(self.post.now + self.options.storage.report, Happening::Decided(index, session));
+    }
+
+    pub(super) fn happen_decided(&mut self, index: usize, session: SessionId) {
+        let now = self.post.now;
+        let node = &mut self.builders[index];
+        if node.host.session != session {
+            return;
+        }
+        let Some((event, decision)) = node.reporting.pop_front() else {
+            return;
+        };
+        let step = match decision {
+            Decision::Stored => Step::Stored,
+            Decision::Rejected => Step::Rejected,
+            Decision::Dropped(_) => Step::Failed,
+        };
+        self.post.note(built_line(node.host.node, session, &event, step));
+        if let Some(unit) = &mut node.unit {
+            unit.handle_decision(now, event.id, decision);
+            unit.recycle(event);
+            self.settle_builder(index);
+        }
+    }
+}
+
+impl Sabotage {
+    fn is_of_disk(self) -> bool {
+        matches!(self, Self::ForgetWrite | Self::WriteTwice | Self::FlipTag)
+    }
+}
+
+/// What the filter and the output make of an event: the same wherever it is built.
+pub(crate) fn decide(options: &Options, event: EventId) -> Decision {
+    let draw = mix(mix(options.seed ^ 0xdec1_de00) ^ event.0) % 1_000_000;
+    let mut below = 0;
+    let mut falls_in = |ratio: Ratio| {
+        below += u64::from(ratio.per_million);
+        draw < below
+    };
+    if falls_in(options.storage.reject) {
+        Decision::Rejected
+    } else if falls_in(options.storage.fail) {
+        Decision::Dropped(DropReason::StorageFailed)
+    } else if falls_in(options.storage.mismatch) {
+        Decision::Dropped(DropReason::ContentMismatch)
+    } else {
+        Decision::Stored
+    }
+}
+
+fn built_line(node: NodeId, session: SessionId, event: &Event<SimPayload>, step: Step) -> Line {
+    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    Line::Built {
+        node,
+        session,
+        event: event.id,
+        step,
+        fragments: count(event.fragments.len()),
+        missing: count(event.missing.len()),
+    }
+}

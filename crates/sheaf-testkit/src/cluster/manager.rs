@@ -1,0 +1,148 @@
+//! Drives the event manager, its triggers, and the operator.
+
+use super::post::{Happening, Host};
+use super::{Cluster, RUN};
+use crate::log::{Line, Reason, Turn};
+use crate::options::{Options, TriggerOptions};
+use crate::payload::SimPayload;
+use crate::source::FIRST_EVENT;
+use sheaf_protocol::Identity;
+use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::manager::{EventManager, ManagerConfig, ManagerEvent, Triggers, Veto};
+use sheaf_wire::{NodeId, SessionId, Timestamp, TriggerType};
+
+/// The event manager and its driver.
+#[derive(Debug)]
+pub(super) struct ManagerNode {
+    pub(super) host: Host,
+    pub(super) machine: EventManager<SimPayload>,
+    /// When each driven trigger was accepted, in order of event id.
+    pub(super) accepted: Vec<Timestamp>,
+    has_started: bool,
+}
+
+impl ManagerNode {
+    pub(super) fn new(options: &Options) -> Self {
+        let me = Identity { node: NodeId::MANAGER, run: RUN, session: SessionId(1) };
+        Self {
+            host: Host::new(NodeId::MANAGER),
+            machine: EventManager::new(me, config(options), Timestamp::ZERO),
+            accepted: Vec::new(),
+            has_started: false,
+        }
+    }
+}
+
+fn config(options: &Options) -> ManagerConfig {
+    let (triggers, max_events) = match options.triggers {
+        TriggerOptions::Free => (Triggers::Free, Some(options.events)),
+        TriggerOptions::Driven { .. } => (Triggers::Driven, Some(options.events)),
+        // The sources end, and with them the run.
+        TriggerOptions::Announced { .. } => (Triggers::Announced, None),
+    };
+    ManagerConfig {
+        readouts: options.system.readouts,
+        builders: options.system.builders,
+        triggers,
+        first_event: FIRST_EVENT,
+        max_events,
+        trigger_type: TriggerType(7),
+        queue_events: options.bounds.queue_events,
+        batch_events: options.bounds.batch_events,
+        max_attempts: options.bounds.max_attempts,
+        expected_event: None,
+        start_timeout: options.times.start,
+        stop_timeout: options.times.stop,
+        peer_timeout: options.times.peer,
+        batch_time: options.times.batch,
+        channel: options.channel_times(),
+    }
+}
+
+impl Options {
+    pub(super) fn channel_times(&self) -> ChannelTimes {
+        ChannelTimes { retransmit: self.times.retransmit, acknowledge: self.times.acknowledge }
+    }
+}
+
+impl Cluster {
+    pub(super) fn wake_manager(&mut self) {
+        let now = self.post.now;
+        let due = self.manager.machine.poll_timeout().filter(|deadline| deadline.at <= now);
+        if let Some(deadline) = due {
+            self.post.note(Line::Woken { node: NodeId::MANAGER, why: Reason(deadline.why) });
+            self.manager.machine.handle_timeout(now);
+        }
+        self.settle_manager();
+        if due.is_some() {
+            self.watch.see_no_spin(NodeId::MANAGER, now, self.manager.machine.poll_timeout());
+        }
+    }
+
+    /// Drains the event manager, as its contract demands.
+    pub(super) fn settle_manager(&mut self) {
+        let Self { post, manager, watch, .. } = self;
+        while let Some(transmit) = manager.machine.poll_transmit(post.now) {
+            post.carry(transmit);
+        }
+        while let Some(event) = manager.machine.poll_event() {
+            watch.see_manager_event(&event);
+            match event {
+                ManagerEvent::Started { .. } => manager.has_started = true,
+                ManagerEvent::Ended { event, outcome, .. } => {
+                    post.note(Line::Ended { event, outcome });
+                }
+                ManagerEvent::BuilderLost { builder, session, committed, .. } => {
+                    post.note(Line::Node { node: builder, session, what: Turn::GivenUp(committed) });
+                }
+                ManagerEvent::Closed => {
+                    let session = manager.host.session;
+                    post.note(Line::Node { node: NodeId::MANAGER, session, what: Turn::Closed });
+                }
+                ManagerEvent::StartFailed { .. }
+                | ManagerEvent::ReadoutRestarted { .. }
+                | ManagerEvent::Reported { .. } => {}
+            }
+        }
+        let deadline = manager.machine.poll_timeout();
+        post.arm(&mut manager.host, deadline);
+    }
+
+    pub(super) fn begin_triggers(&mut self) {
+        if let TriggerOptions::Driven { period, .. } = self.options.triggers {
+            self.post.plan(self.post.now + period, Happening::Trigger);
+        }
+    }
+
+    pub(super) fn happen_trigger(&mut self) {
+        let now = self.post.now;
+        let event = match self.manager.machine.handle_trigger(now, now, TriggerType(1)) {
+            Ok(event) => Some(event),
+            // The run is over; before its start, the trigger process goes on.
+            Err(Veto::NotRunning) if self.manager.has_started || self.manager.machine.is_finished() => return,
+            Err(_) => None,
+        };
+        self.post.note(Line::Trigger { event });
+        if event.is_some() {
+            self.manager.accepted.push(now);
+            self.watch.see_queue(&self.options, self.manager.machine.ledger().in_flight);
+            for source in 0..self.sources.len() {
+                self.schedule_source(source);
+            }
+        } else {
+            self.watch.vetoes += 1;
+        }
+        self.settle_manager();
+        if let TriggerOptions::Driven { period, poisson } = self.options.triggers {
+            let wait = if poisson { self.post.dice.exponential(period) } else { period };
+            self.post.plan(now + wait, Happening::Trigger);
+        }
+    }
+
+    pub(super) fn happen_stop(&mut self) {
+        self.post.note(Line::Stop);
+        self.watch.faults.stops += 1;
+        self.manager.machine.handle_stop(self.post.now);
+        self.settle_manager();
+    }
+}

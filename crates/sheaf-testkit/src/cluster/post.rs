@@ -1,0 +1,218 @@
+//! What all drivers of the cluster share: the clock, the agenda, the network and the log.
+
+use super::Sabotage;
+use crate::dice::Dice;
+use crate::log::{Line, Note, RunLog};
+use crate::network::Network;
+use crate::options::Options;
+use crate::payload::{PayloadQueue, SimPayload};
+use sheaf_protocol::{Deadline, Transmit};
+use sheaf_wire::message::{Body, Message};
+use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// What is on the agenda.
+#[derive(Debug)]
+pub(super) enum Happening {
+    Arrival(NodeId, Box<Message<SimPayload>>),
+    /// The node's deadline. Void if the node waits for another instant meanwhile.
+    Wake(NodeId, Timestamp),
+    /// A source's next fragment is ready.
+    Source(usize),
+    Trigger,
+    /// The next event of a builder's queue to its disk is written, or the filter is done with it.
+    Written(usize, SessionId),
+    /// The next event of a builder's queue back from its disk is reported to the builder.
+    Decided(usize, SessionId),
+    Fault(usize),
+    /// A node comes back.
+    Back(NodeId),
+    Stop,
+    Healed,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Timestamp,
+    /// What is to happen at one instant happens in the order in which it was planned.
+    order: u64,
+    happening: Happening,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // The heap gives the greatest first: that is to be the earliest.
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Entry {}
+
+/// A node as its surroundings see it.
+#[derive(Clone, Debug)]
+pub(super) struct Host {
+    pub(super) node: NodeId,
+    /// Its latest session.
+    pub(super) session: SessionId,
+    wake_at: Option<Timestamp>,
+    pub(super) stalled_until: Timestamp,
+    /// It is down and never comes back.
+    pub(super) is_gone: bool,
+}
+
+impl Host {
+    pub(super) fn new(node: NodeId) -> Self {
+        Self { node, session: SessionId(1), wake_at: None, stalled_until: Timestamp::ZERO, is_gone: false }
+    }
+}
+
+/// The clock, the agenda, the network and the log.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub(super) now: Timestamp,
+    agenda: BinaryHeap<Entry>,
+    next_order: u64,
+    pub(super) network: Network,
+    pub(super) log: RunLog,
+    pub(super) dice: Dice,
+    timer_slack: Nanos,
+    through_codec: bool,
+    /// What the codec did wrong.
+    pub(super) codec_failure: Option<String>,
+    pub(super) sabotage: Option<Sabotage>,
+}
+
+impl Post {
+    pub(super) fn new(options: &Options) -> Self {
+        let system = &options.system;
+        let network = Network::new(options.seed, options.network.clone(), system.readouts, system.builders);
+        Self {
+            now: Timestamp::ZERO,
+            agenda: BinaryHeap::new(),
+            next_order: 0,
+            network,
+            log: RunLog::default(),
+            dice: Dice::new(options.seed, 2),
+            timer_slack: options.timer_slack,
+            through_codec: options.through_codec,
+            codec_failure: None,
+            sabotage: None,
+        }
+    }
+
+    pub(super) fn plan(&mut self, at: Timestamp, happening: Happening) {
+        debug_assert!(at >= self.now, "the past is over");
+        self.next_order += 1;
+        self.agenda.push(Entry { at, order: self.next_order, happening });
+    }
+
+    pub(super) fn next_at(&self) -> Option<Timestamp> {
+        self.agenda.peek().map(|entry| entry.at)
+    }
+
+    /// Goes on to what comes next.
+    pub(super) fn advance(&mut self) -> Option<Happening> {
+        let entry = self.agenda.pop()?;
+        self.now = entry.at;
+        Some(entry.happening)
+    }
+
+    pub(super) fn note(&mut self, line: Line) {
+        self.log.write(self.now, line);
+    }
+
+    /// Gives a message to the network.
+    pub(super) fn carry(&mut self, transmit: Transmit<SimPayload>) {
+        let (from, to) = (transmit.message.header.sender, transmit.to);
+        let note = Note::of(&transmit.message);
+        let fate = self.network.send(self.now, from, to);
+        self.note(Line::Sent { from, to, note, fate });
+        let Some(arrives) = fate.arrives else {
+            return;
+        };
+        let mut message = transmit.message;
+        self.damage(&mut message);
+        if self.through_codec {
+            message = self.through_codec(message);
+        }
+        if let Some(again) = fate.again {
+            self.plan(again, Happening::Arrival(to, Box::new(message.clone())));
+        }
+        self.plan(arrives, Happening::Arrival(to, Box::new(message)));
+    }
+
+    fn through_codec(&mut self, message: Message<SimPayload>) -> Message<SimPayload> {
+        let (mut head, mut payload) = (Vec::new(), PayloadQueue::default());
+        message.clone().encode(&mut head, |handle| payload.0.push_back(handle));
+        match Message::decode(&head, &mut payload) {
+            Ok(decoded) if decoded == message => decoded,
+            Ok(decoded) => {
+                self.codec_failure = Some(format!("the codec made {decoded:?} of {message:?}"));
+                message
+            }
+            Err(error) => {
+                self.codec_failure = Some(format!("the codec refuses {message:?}: {error}"));
+                message
+            }
+        }
+    }
+
+    /// Breaks a message where a test of the checker wants it broken.
+    fn damage(&mut self, message: &mut Message<SimPayload>) {
+        match (self.sabotage, &mut message.body) {
+            (Some(Sabotage::ForgetRelease), Body::Release(list)) if !list.is_empty() => list.clear(),
+            (Some(Sabotage::LoseFragment), Body::SuperFragments(parts)) if !parts.fragments.is_empty() => {
+                parts.entries[0].fragments -= 1;
+                parts.fragments.remove(0);
+            }
+            (Some(Sabotage::SwapEvents), Body::SuperFragments(parts)) if parts.entries.len() >= 2 => {
+                let (first, second) = (parts.entries[0].event, parts.entries[1].event);
+                (parts.entries[0].event, parts.entries[1].event) = (second, first);
+            }
+            (Some(Sabotage::LieAboutFragments), Body::Request(request)) if !request.finished.is_empty() => {
+                request.finished[0].fragments += 1;
+            }
+            _ => return,
+        }
+        self.sabotage = None;
+    }
+
+    /// Sees to it that a node is woken at its deadline.
+    pub(super) fn arm(&mut self, host: &mut Host, deadline: Option<Deadline>) {
+        let Some(deadline) = deadline else {
+            return;
+        };
+        let slack = match self.timer_slack {
+            Nanos::ZERO => Nanos::ZERO,
+            slack => self.dice.time_between(Nanos::ZERO, slack),
+        };
+        let at = deadline.at.max(self.now) + slack;
+        // An entry for an earlier instant stays: the node looks at its deadlines then and is armed anew.
+        if host.wake_at.is_none_or(|planned| at < planned) {
+            host.wake_at = Some(at);
+            self.plan(at, Happening::Wake(host.node, at));
+        }
+    }
+
+    /// Whether a wake-up is the one that the node waits for.
+    pub(super) fn is_awaited(host: &mut Host, planned: Timestamp) -> bool {
+        let awaited = host.wake_at == Some(planned);
+        if awaited {
+            host.wake_at = None;
+        }
+        awaited
+    }
+}

@@ -1,0 +1,303 @@
+//! Drives readout units and their sources.
+
+use super::post::{Happening, Host};
+use super::{Cluster, RUN, index_u16};
+use crate::log::{FragmentFate, Line, Reason, Turn};
+use crate::options::{Options, TriggerOptions};
+use crate::payload::SimPayload;
+use crate::source::Planned;
+use sheaf_protocol::Identity;
+use sheaf_protocol::builder::IncompletePolicy;
+use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutEvent, ReadoutUnit, SourceConfig};
+use sheaf_wire::message::Message;
+use sheaf_wire::{Fragment, Nanos, NodeId, SessionId, SourceId};
+
+/// A readout unit and its driver.
+#[derive(Debug)]
+pub(super) struct ReadoutNode {
+    pub(super) host: Host,
+    config: ReadoutConfig,
+    /// Nothing while it is down.
+    pub(super) unit: Option<ReadoutUnit<SimPayload>>,
+    /// Its sources, as indices.
+    sources: std::ops::Range<usize>,
+    /// Sources may send.
+    is_started: bool,
+    is_closed: bool,
+}
+
+impl ReadoutNode {
+    pub(super) fn new(options: &Options, index: u16) -> Self {
+        let per_readout = options.system.sources_per_readout;
+        let numbers = index * per_readout..(index + 1) * per_readout;
+        Self {
+            host: Host::new(NodeId::readout(index)),
+            config: config(options, numbers.clone()),
+            unit: None,
+            sources: usize::from(numbers.start)..usize::from(numbers.end),
+            is_started: false,
+            is_closed: false,
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.unit.as_ref().map_or(self.host.is_gone, ReadoutUnit::is_finished)
+    }
+
+    /// Forgets everything; false if there is nothing to forget.
+    pub(super) fn crash(&mut self) -> bool {
+        (self.is_started, self.is_closed) = (false, false);
+        self.unit.take_if(|unit| !unit.is_finished()).is_some()
+    }
+
+    fn takes_fragments(&self) -> bool {
+        self.unit.is_some() && self.is_started && !self.is_closed
+    }
+}
+
+fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
+    let source = |number: u16| SourceConfig {
+        id: SourceId(u32::from(number)),
+        optional: options.is_optional(number),
+    };
+    let announce = match options.triggers {
+        TriggerOptions::Announced { reference_only: true, .. } => Announce::Source(SourceId(0)),
+        TriggerOptions::Announced { .. } => Announce::All,
+        TriggerOptions::Free | TriggerOptions::Driven { .. } => Announce::Never,
+    };
+    ReadoutConfig {
+        sources: numbers.map(source).collect(),
+        buffer: options.bounds.buffer,
+        buffer_events: options.bounds.buffer_events,
+        max_fragment: options.bounds.max_fragment,
+        announce,
+        merge_timeout: options.times.merge,
+        wait_for_required: options.policy == IncompletePolicy::Wait,
+        orphan_timeout: options.times.orphan,
+        message_bytes: options.bounds.message_bytes,
+        message_events: options.bounds.message_events,
+        request_events: 4_096,
+        heartbeat: options.times.heartbeat,
+        channel: options.channel_times(),
+        restarted: false,
+    }
+}
+
+impl Cluster {
+    pub(super) fn begin_readout(&mut self, index: usize, again: bool) {
+        let now = self.post.now;
+        let node = &mut self.readouts[index];
+        if again {
+            node.host.session = SessionId(node.host.session.0 + 1);
+            node.config.restarted = true;
+        }
+        let (id, session) = (node.host.node, node.host.session);
+        let me = Identity { node: id, run: RUN, session };
+        node.unit = Some(ReadoutUnit::new(me, node.config.clone(), now));
+        self.post.note(Line::Node { node: id, session, what: Turn::Began });
+        self.settle_readout(index);
+    }
+
+    pub(super) fn arrive_at_readout(&mut self, index: usize, message: Message<SimPayload>) {
+        let now = self.post.now;
+        let Some(unit) = &mut self.readouts[index].unit else {
+            return;
+        };
+        unit.handle_input(now, message);
+        self.offer_held_back(index);
+        self.settle_readout(index);
+    }
+
+    pub(super) fn wake_readout(&mut self, index: usize) {
+        let now = self.post.now;
+        let node = &mut self.readouts[index];
+        let Some(unit) = &mut node.unit else {
+            return;
+        };
+        let due = unit.poll_timeout().filter(|deadline| deadline.at <= now);
+        let id = node.host.node;
+        if let Some(deadline) = due {
+            self.post.note(Line::Woken { node: id, why: Reason(deadline.why) });
+            unit.handle_timeout(now);
+            self.offer_held_back(index);
+        }
+        self.settle_readout(index);
+        if due.is_some()
+            && let Some(unit) = &mut self.readouts[index].unit
+        {
+            self.watch.see_no_spin(id, now, unit.poll_timeout());
+        }
+    }
+
+    /// Drains the unit, as its contract demands.
+    fn settle_readout(&mut self, index: usize) {
+        let Self { post, readouts, watch, options, .. } = self;
+        let node = &mut readouts[index];
+        let Some(unit) = &mut node.unit else {
+            return;
+        };
+        let (id, session) = (node.host.node, node.host.session);
+        while let Some(transmit) = unit.poll_transmit(post.now) {
+            post.carry(transmit);
+        }
+        let mut has_begun = false;
+        while let Some(event) = unit.poll_event() {
+            let what = match event {
+                ReadoutEvent::Started => {
+                    has_begun = !std::mem::replace(&mut node.is_started, true);
+                    Turn::Started
+                }
+                ReadoutEvent::Closed => {
+                    node.is_closed = true;
+                    Turn::Closed
+                }
+                ReadoutEvent::ManagerRestarted => {
+                    watch.fail(format!("{id} believes that the event manager restarted"));
+                    return;
+                }
+            };
+            post.note(Line::Node { node: id, session, what });
+        }
+        let deadline = unit.poll_timeout();
+        post.arm(&mut node.host, deadline);
+        watch.see_readout(options, id, unit);
+        if has_begun {
+            self.begin_sources(index);
+        }
+    }
+
+    fn begin_sources(&mut self, index: usize) {
+        for source in self.readouts[index].sources.clone() {
+            if self.readouts[index].config.restarted && self.options.sources.lossy_while_down {
+                self.lose_while_down(source);
+            }
+            self.schedule_source(source);
+        }
+        self.offer_held_back(index);
+    }
+
+    /// Skips what the source sent while nobody listened.
+    fn lose_while_down(&mut self, source: usize) {
+        let now = self.post.now;
+        let triggers = self.manager.accepted.len() as u64;
+        let driven = matches!(self.options.triggers, TriggerOptions::Driven { .. });
+        self.sources[source].held_back = None;
+        while let Some(planned) = self.sources[source].script.front().copied() {
+            let is_past = if driven { planned.trigger < triggers } else { self.sources[source].free_at < now };
+            if !is_past {
+                break;
+            }
+            self.sources[source].script.pop_front();
+            let gap = self.post.dice.exponential(self.options.sources.period);
+            self.sources[source].free_at += gap;
+            self.note_fragment(source, &planned, FragmentFate::Lost);
+        }
+    }
+
+    /// Puts a source's next fragment on the agenda, or ends the source.
+    pub(super) fn schedule_source(&mut self, index: usize) {
+        let source = &self.sources[index];
+        let readout = source.readout;
+        if source.is_scheduled || source.held_back.is_some() || !self.readouts[readout].takes_fragments() {
+            return;
+        }
+        let Some(planned) = source.script.front() else {
+            self.end_source(index);
+            return;
+        };
+        let mut at = source.free_at.max(self.post.now);
+        if matches!(self.options.triggers, TriggerOptions::Driven { .. }) {
+            let trigger = usize::try_from(planned.trigger).unwrap_or(usize::MAX);
+            let Some(triggered) = self.manager.accepted.get(trigger) else {
+                return;
+            };
+            at = at.max(*triggered + self.post.dice.exponential(self.options.sources.period));
+        }
+        self.sources[index].is_scheduled = true;
+        self.post.plan(at, Happening::Source(index));
+    }
+
+    fn end_source(&mut self, index: usize) {
+        let source = &self.sources[index];
+        let ends = self.options.sources.end
+            || matches!(self.options.triggers, TriggerOptions::Announced { .. })
+            || self.options.sources.early_end.is_some_and(|(number, _)| u32::from(number) == source.id.0);
+        let (id, readout) = (source.id, source.readout);
+        if ends && let Some(unit) = &mut self.readouts[readout].unit {
+            unit.handle_source_end(self.post.now, id);
+            self.settle_readout(readout);
+        }
+    }
+
+    pub(super) fn happen_source(&mut self, index: usize) {
+        let source = &mut self.sources[index];
+        source.is_scheduled = false;
+        let readout = source.readout;
+        if !self.readouts[readout].takes_fragments() {
+            return;
+        }
+        let Some(planned) = source.script.pop_front() else {
+            return;
+        };
+        let gap = match self.options.triggers {
+            TriggerOptions::Driven { .. } => Nanos::ZERO,
+            _ => self.post.dice.exponential(self.options.sources.period),
+        };
+        let source = &mut self.sources[index];
+        source.free_at = self.post.now + gap + planned.pause;
+        let payload = SimPayload::new(self.options.seed, planned.event, planned.source, planned.bytes);
+        let fragment = Fragment {
+            event: planned.event,
+            source: planned.source,
+            time: self.post.now,
+            checksum: payload.checksum(),
+            payload,
+        };
+        if !self.offer(index, fragment) {
+            self.note_fragment(index, &planned, FragmentFate::HeldBack);
+            self.watch.held_back += 1;
+        }
+        self.settle_readout(readout);
+    }
+
+    /// Gives a fragment to the readout unit, or keeps it for later.
+    fn offer(&mut self, index: usize, fragment: Fragment<SimPayload>) -> bool {
+        let readout = self.sources[index].readout;
+        let Some(unit) = &mut self.readouts[readout].unit else {
+            return false;
+        };
+        let planned = Planned {
+            event: fragment.event,
+            source: fragment.source,
+            bytes: fragment.payload.length,
+            trigger: 0,
+            pause: Nanos::ZERO,
+        };
+        if let Err(fragment) = unit.handle_fragment(self.post.now, fragment) {
+            self.sources[index].held_back = Some(fragment);
+            return false;
+        }
+        self.watch.see_fragment(&self.options, &planned);
+        self.note_fragment(index, &planned, FragmentFate::Taken);
+        self.schedule_source(index);
+        true
+    }
+
+    /// Offers again what was refused. Whenever room may have been made, this is called.
+    fn offer_held_back(&mut self, index: usize) {
+        if !self.readouts[index].takes_fragments() {
+            return;
+        }
+        for source in self.readouts[index].sources.clone() {
+            if let Some(fragment) = self.sources[source].held_back.take() {
+                self.offer(source, fragment);
+            }
+        }
+    }
+
+    fn note_fragment(&mut self, index: usize, planned: &Planned, fate: FragmentFate) {
+        let node = NodeId::readout(index_u16(self.sources[index].readout));
+        let Planned { event, source, .. } = *planned;
+        self.post.note(Line::Fragment { node, source, event, fate });
+    }
+}

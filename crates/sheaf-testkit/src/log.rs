@@ -1,0 +1,399 @@
+//! The run log: what happened, one line a happening, in order.
+//!
+//! A hash over all lines is always computed, from their fields, without making the text. The text is made on demand;
+//! `docs/concepts/simulation-testing.md` has its legend.
+
+use crate::network::Fate;
+use crate::payload::SimPayload;
+use sheaf_protocol::Why;
+use sheaf_wire::message::layout::Kind;
+use sheaf_wire::message::{Body, Message};
+use sheaf_wire::{EventId, NodeId, Outcome, SessionId, SourceId, Timestamp};
+use std::fmt::{self, Write as _};
+use std::hash::{Hash, Hasher};
+
+/// A line of the run log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Line {
+    /// A message was given to the network.
+    Sent {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        note: Note,
+        /// When it will arrive.
+        fate: Fate,
+    },
+    /// A message arrived.
+    Arrived {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        note: Note,
+        /// The receiver is down: nobody takes it.
+        lost: bool,
+    },
+    /// A node did what was due.
+    Woken {
+        /// Which.
+        node: NodeId,
+        /// What was due first.
+        why: Reason,
+    },
+    /// A source gave a fragment to its readout unit.
+    Fragment {
+        /// The readout unit.
+        node: NodeId,
+        /// The source.
+        source: SourceId,
+        /// The event.
+        event: EventId,
+        /// What became of it.
+        fate: FragmentFate,
+    },
+    /// The trigger process asked for an event.
+    Trigger {
+        /// The event, unless it was vetoed.
+        event: Option<EventId>,
+    },
+    /// Something about an event happened at a builder.
+    Built {
+        /// The builder.
+        node: NodeId,
+        /// Its session.
+        session: SessionId,
+        /// The event.
+        event: EventId,
+        /// What happened.
+        step: Step,
+        /// How many fragments it has.
+        fragments: u32,
+        /// How many sources are missing in it.
+        missing: u32,
+    },
+    /// The event manager booked the end of an event.
+    Ended {
+        /// The event.
+        event: EventId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// Something happened to a node.
+    Node {
+        /// Which.
+        node: NodeId,
+        /// Its session.
+        session: SessionId,
+        /// What.
+        what: Turn,
+    },
+    /// A link was cut or clogged.
+    Link {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// Whether messages are lost.
+        cut: bool,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// The operator stops the run.
+    Stop,
+    /// From here on the network does nothing wrong.
+    Healed,
+}
+
+/// What became of a fragment at its readout unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FragmentFate {
+    /// Taken, if only to be dropped for a reason.
+    Taken,
+    /// Refused for lack of room; it will be offered again.
+    HeldBack,
+    /// Lost, because the readout unit was down.
+    Lost,
+}
+
+/// A step of an event at a builder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// The builder has it whole, or as whole as it gets.
+    Built,
+    /// It is on disk.
+    Written,
+    /// The builder was told that it is stored.
+    Stored,
+    /// The builder was told that the filter rejects it.
+    Rejected,
+    /// The builder was told that it could not be stored.
+    Failed,
+}
+
+/// What happens to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Turn {
+    /// It began a session.
+    Began,
+    /// It was told that the run has begun.
+    Started,
+    /// It forgot everything.
+    Crashed,
+    /// It does nothing until then.
+    Stalled(Timestamp),
+    /// It was told that its session is over.
+    Fenced,
+    /// It was told that the run closes.
+    Closed,
+    /// The event manager gave its session up; so many events count.
+    GivenUp(u64),
+}
+
+/// Why a node was woken, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason(pub Why);
+
+impl Hash for Reason {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (code, about) = match self.0 {
+            Why::Acknowledge(node) => (1_u64, u64::from(node.to_code())),
+            Why::Retransmit(node) => (2, u64::from(node.to_code())),
+            Why::Heartbeat => (3, 0),
+            Why::Batch => (4, 0),
+            Why::SourceSilent(event) => (5, event.0),
+            Why::Orphan(event) => (6, event.0),
+            Why::EventTimeout(event) => (7, event.0),
+            Why::RequestRetry(event) => (8, event.0),
+            Why::PeerSilent(node) => (9, u64::from(node.to_code())),
+            Why::Start => (10, 0),
+            Why::Drain => (11, 0),
+        };
+        state.write_u64(code);
+        state.write_u64(about);
+    }
+}
+
+/// A message in a few numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    kind: Kind,
+    session: SessionId,
+    sequence: u64,
+    acknowledged: u64,
+    entries: u64,
+    first: Option<EventId>,
+    detail: u64,
+}
+
+impl Hash for Note {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let first = self.first.map_or(u64::MAX, |event| event.0);
+        let acknowledged = self.acknowledged;
+        for word in [self.kind as u64, self.session.0, self.sequence, acknowledged, self.entries, first, self.detail] {
+            state.write_u64(word);
+        }
+    }
+}
+
+impl Note {
+    /// A message in a few numbers.
+    #[must_use]
+    pub fn of(message: &Message<SimPayload>) -> Self {
+        let (entries, first, detail) = match &message.body {
+            Body::Announce(list) => (list.len(), list.first().map(|entry| entry.event), 0),
+            Body::Request(request) => {
+                let finished = request.finished.first().map(|entry| entry.event);
+                (request.finished.len(), finished, u64::from(request.slots))
+            }
+            Body::Assign(list) => {
+                let attempt = list.first().map_or(0, |entry| u64::from(entry.attempt));
+                (list.len(), list.first().map(|entry| entry.event), attempt)
+            }
+            Body::Release(list) => {
+                let events = list.iter().map(|range| u64::from(range.count)).sum();
+                (list.len(), list.first().map(|entry| entry.first), events)
+            }
+            Body::FragmentRequest(list) => {
+                let attempt = list.first().map_or(0, |entry| u64::from(entry.attempt));
+                (list.len(), list.first().map(|entry| entry.first), attempt)
+            }
+            Body::SuperFragments(parts) => {
+                (parts.entries.len(), parts.entries.first().map(|entry| entry.event), parts.fragments.len() as u64)
+            }
+            Body::ReadoutStatus(status) => (status.buffered_events as usize, None, u64::from(status.sources_ended)),
+            Body::Command(command) => (0, None, *command as u64),
+            Body::Report(list) => (list.len(), None, 0),
+            Body::Acknowledge => (0, None, 0),
+            Body::Fence(session) => (0, None, session.0),
+        };
+        Self {
+            kind: message.body.kind(),
+            session: message.header.session,
+            sequence: message.header.sequence,
+            acknowledged: message.header.acknowledged,
+            entries: entries as u64,
+            first,
+            detail,
+        }
+    }
+}
+
+/// The log of one run.
+#[derive(Clone, Debug)]
+pub struct RunLog {
+    hash: LineHash,
+    lines: u64,
+    text: Option<String>,
+}
+
+impl Default for RunLog {
+    fn default() -> Self {
+        Self { hash: LineHash(0xcbf2_9ce4_8422_2325), lines: 0, text: None }
+    }
+}
+
+impl RunLog {
+    /// Makes the text of every line from here on.
+    pub fn keep_text(&mut self) {
+        self.text.get_or_insert_default();
+    }
+
+    /// Adds a line.
+    pub fn write(&mut self, now: Timestamp, line: Line) {
+        self.lines += 1;
+        now.hash(&mut self.hash);
+        line.hash(&mut self.hash);
+        if let Some(text) = &mut self.text {
+            writeln!(text, "{now} {line}").expect("a string takes every text");
+        }
+    }
+
+    /// The hash over all lines so far.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        self.hash.0
+    }
+
+    /// How many lines there are.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// The text, if it was kept.
+    pub fn take_text(&mut self) -> String {
+        self.text.take().unwrap_or_default()
+    }
+}
+
+/// FNV-1a, taken a word at a time, and turned so that high bits reach low ones. Every width is widened to 64 bits, so
+/// that the hash is the same on every machine.
+#[derive(Clone, Copy, Debug)]
+struct LineHash(u64);
+
+impl Hasher for LineHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        #[expect(clippy::cast_sign_loss, reason = "the discriminant of an enum is not negative")]
+        self.write_u64(value as u64);
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sent { from, to, note, fate } => {
+                write!(f, "{from} > {to} {note}")?;
+                match (fate.arrives, fate.again) {
+                    (None, _) => write!(f, " LOST"),
+                    (Some(at), None) => write!(f, " at {at}"),
+                    (Some(at), Some(again)) => write!(f, " at {at} TWICE at {again}"),
+                }
+            }
+            Self::Arrived { from, to, note, lost } => {
+                write!(f, "{to} < {from} {note}{}", if *lost { " DOWN" } else { "" })
+            }
+            Self::Woken { node, why } => write!(f, "{node} ! {}", why.0),
+            Self::Fragment { node, source, event, fate } => {
+                let fate = match fate {
+                    FragmentFate::Taken => "",
+                    FragmentFate::HeldBack => " HELD BACK",
+                    FragmentFate::Lost => " LOST",
+                };
+                write!(f, "{node} + source {source} event {event}{fate}")
+            }
+            Self::Trigger { event: Some(event) } => write!(f, "evm + trigger event {event}"),
+            Self::Trigger { event: None } => write!(f, "evm + trigger VETOED"),
+            Self::Built { node, session, event, step, fragments, missing } => {
+                write!(f, "{node}/{session} = event {event} {step:?} ({fragments} fragments, {missing} missing)")
+            }
+            Self::Ended { event, outcome } => write!(f, "evm = event {event} {outcome}"),
+            Self::Node { node, session, what } => match what {
+                Turn::Stalled(until) => write!(f, "{node}/{session} * stalled until {until}"),
+                Turn::GivenUp(committed) => write!(f, "{node}/{session} * given up, {committed} events count"),
+                what => write!(f, "{node}/{session} * {}", format!("{what:?}").to_lowercase()),
+            },
+            Self::Link { from, to, cut, until } => {
+                write!(f, "{from} > {to} * {} until {until}", if *cut { "cut" } else { "clogged" })
+            }
+            Self::Stop => write!(f, "operator * stop"),
+            Self::Healed => write!(f, "network * healed"),
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sequence {
+            0 => write!(f, "/{} ", self.session)?,
+            sequence => write!(f, "/{} #{sequence} ", self.session)?,
+        }
+        let (entries, detail) = (self.entries, self.detail);
+        match self.kind {
+            Kind::Announce => write!(f, "announce {entries} events")?,
+            Kind::Request => write!(f, "request {detail} slots, {entries} finished")?,
+            Kind::Assign => write!(f, "assign {entries} events, attempt {detail}")?,
+            Kind::Release => write!(f, "release {detail} events")?,
+            Kind::FragmentRequest => write!(f, "ask {entries} ranges, attempt {detail}")?,
+            Kind::SuperFragments => write!(f, "answer {entries} events, {detail} fragments")?,
+            Kind::ReadoutStatus => write!(f, "status {entries} events held, {detail} sources ended")?,
+            Kind::Command => write!(f, "{}", if detail == 1 { "start" } else { "close" })?,
+            Kind::Report => write!(f, "report {entries} counts")?,
+            Kind::Acknowledge => write!(f, "acknowledge")?,
+            Kind::Fence => write!(f, "fence session {detail}")?,
+        }
+        if let Some(first) = self.first {
+            write!(f, " from {first}")?;
+        }
+        if self.acknowledged > 0 { write!(f, " (has {})", self.acknowledged) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,190 @@
+//! The simulated network: when, how often and whether a message arrives.
+
+use crate::dice::{Dice, Ratio};
+use crate::options::NetworkOptions;
+use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
+
+/// What the network did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkCounts {
+    /// Messages given to the network.
+    pub sent: u64,
+    /// Messages lost, by chance or on a cut link.
+    pub lost: u64,
+    /// Messages that came twice.
+    pub duplicated: u64,
+    /// Messages that did not keep their place.
+    pub reordered: u64,
+    /// Links clogged by chance or by plan.
+    pub clogged: u64,
+}
+
+/// When a message arrives: never, once or twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Fate {
+    /// When it arrives, unless it is lost.
+    pub arrives: Option<Timestamp>,
+    /// When it arrives again.
+    pub again: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Link {
+    slowness: u64,
+    last_arrival: Timestamp,
+    clogged_until: Timestamp,
+    cut_until: Timestamp,
+}
+
+/// All links between all nodes.
+#[derive(Clone, Debug)]
+pub struct Network {
+    options: NetworkOptions,
+    dice: Dice,
+    readouts: usize,
+    nodes: usize,
+    links: Vec<Link>,
+    counts: NetworkCounts,
+}
+
+impl Network {
+    /// A network that joins an event manager, `readouts` readout units and `builders` builders.
+    #[must_use]
+    pub fn new(seed: u64, options: NetworkOptions, readouts: u16, builders: u16) -> Self {
+        let nodes = 1 + usize::from(readouts) + usize::from(builders);
+        let mut dice = Dice::new(seed, 1);
+        let mut link = || Link { slowness: dice.between(1, options.spread), ..Link::default() };
+        let links = (0..nodes * nodes).map(|_| link()).collect();
+        Self {
+            options,
+            dice,
+            readouts: usize::from(readouts),
+            nodes,
+            links,
+            counts: NetworkCounts::default(),
+        }
+    }
+
+    /// What the network did so far.
+    #[must_use]
+    pub fn counts(&self) -> NetworkCounts {
+        self.counts
+    }
+
+    /// Sends a message.
+    pub fn send(&mut self, now: Timestamp, from: NodeId, to: NodeId) -> Fate {
+        self.counts.sent += 1;
+        let index = self.link_index(from, to);
+        if self.links[index].cut_until > now || self.dice.chance(self.options.loss) {
+            self.counts.lost += 1;
+            return Fate::default();
+        }
+        if self.dice.chance(self.options.clog) {
+            let lasts = self.dice.exponential(self.options.clog_mean);
+            self.clog_link(index, now + lasts);
+        }
+        let arrives = Some(self.arrival(now, index));
+        let again = self.dice.chance(self.options.duplicate).then(|| self.arrival(now, index));
+        self.counts.duplicated += u64::from(again.is_some());
+        Fate { arrives, again }
+    }
+
+    fn arrival(&mut self, now: Timestamp, index: usize) -> Timestamp {
+        let jitter = self.dice.exponential(self.options.jitter_mean);
+        let reordered = self.dice.chance(self.options.reorder);
+        let detour = if reordered {
+            self.counts.reordered += 1;
+            self.dice.time_between(Nanos::ZERO, self.options.reorder_delay)
+        } else {
+            Nanos::ZERO
+        };
+        let link = &mut self.links[index];
+        let way = Nanos((self.options.delay_min.0 + jitter.0) * link.slowness + detour.0);
+        let arrival = now.max(link.clogged_until) + way;
+        if reordered {
+            return arrival;
+        }
+        link.last_arrival = link.last_arrival.max(arrival);
+        link.last_arrival
+    }
+
+    /// Holds back what is sent from `from` to `to` until then.
+    pub fn clog(&mut self, from: NodeId, to: NodeId, until: Timestamp) {
+        let index = self.link_index(from, to);
+        self.clog_link(index, until);
+    }
+
+    fn clog_link(&mut self, index: usize, until: Timestamp) {
+        self.counts.clogged += 1;
+        let link = &mut self.links[index];
+        link.clogged_until = link.clogged_until.max(until);
+    }
+
+    /// Loses what is sent from `from` to `to` until then.
+    pub fn cut(&mut self, from: NodeId, to: NodeId, until: Timestamp) {
+        let index = self.link_index(from, to);
+        let link = &mut self.links[index];
+        link.cut_until = link.cut_until.max(until);
+    }
+
+    /// From here on nothing goes wrong by chance.
+    pub fn heal(&mut self) {
+        let NetworkOptions { loss, duplicate, reorder, clog, .. } = &mut self.options;
+        for ratio in [loss, duplicate, reorder, clog] {
+            *ratio = Ratio::NEVER;
+        }
+    }
+
+    fn link_index(&self, from: NodeId, to: NodeId) -> usize {
+        self.node_index(from) * self.nodes + self.node_index(to)
+    }
+
+    fn node_index(&self, node: NodeId) -> usize {
+        match node.role {
+            Role::Manager => 0,
+            Role::Readout => 1 + usize::from(node.index),
+            Role::Builder => 1 + self.readouts + usize::from(node.index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrivals(adjust: impl FnOnce(&mut NetworkOptions)) -> Vec<Fate> {
+        let mut options = NetworkOptions::default();
+        adjust(&mut options);
+        let mut network = Network::new(1, options, 1, 1);
+        (0..1_000).map(|step| network.send(Timestamp(step * 1_000), NodeId::MANAGER, NodeId::builder(0))).collect()
+    }
+
+    #[test]
+    fn a_link_without_faults_keeps_order_and_loses_nothing() {
+        let fates = arrivals(|_| {});
+        assert!(fates.iter().all(|fate| fate.arrives.is_some() && fate.again.is_none()));
+        assert!(fates.is_sorted_by_key(|fate| fate.arrives));
+    }
+
+    #[test]
+    fn each_fault_shows() {
+        let lost = arrivals(|options| options.loss = Ratio::percent(10));
+        assert!((60..140).contains(&lost.iter().filter(|fate| fate.arrives.is_none()).count()));
+        let twice = arrivals(|options| options.duplicate = Ratio::percent(10));
+        assert!((60..140).contains(&twice.iter().filter(|fate| fate.again.is_some()).count()));
+        let mixed = arrivals(|options| options.reorder = Ratio::percent(10));
+        assert!(!mixed.is_sorted_by_key(|fate| fate.arrives));
+        let clogged = arrivals(|options| options.clog = Ratio::percent(1));
+        let late = |(step, fate): (usize, &Fate)| fate.arrives.is_some_and(|at| at.0 > step as u64 * 1_000 + 1_000_000);
+        assert!(clogged.iter().enumerate().any(late));
+    }
+
+    #[test]
+    fn a_cut_link_loses_until_it_is_whole() {
+        let mut network = Network::new(1, NetworkOptions::default(), 1, 1);
+        network.cut(NodeId::MANAGER, NodeId::builder(0), Timestamp(500));
+        assert_eq!(network.send(Timestamp(499), NodeId::MANAGER, NodeId::builder(0)), Fate::default());
+        assert!(network.send(Timestamp(499), NodeId::builder(0), NodeId::MANAGER).arrives.is_some());
+        assert!(network.send(Timestamp(500), NodeId::MANAGER, NodeId::builder(0)).arrives.is_some());
+    }
+}

@@ -1,0 +1,458 @@
+//! What a simulated run is like. Together with the commit, the options decide a run completely.
+//!
+//! Durations are [`Nanos`], sizes [`ByteCount`], probabilities [`Ratio`]. Instants are counted from the start of the
+//! run.
+
+use crate::dice::Ratio;
+use sheaf_protocol::builder::IncompletePolicy;
+use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
+
+/// A whole run. [`Options::default`] is a small system without any fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Decides every random number of the run.
+    pub seed: u64,
+    /// How many triggers there are.
+    pub events: u64,
+    /// How many nodes and sources.
+    pub system: SystemOptions,
+    /// Where triggers come from.
+    pub triggers: TriggerOptions,
+    /// What sources send, and what is wrong with it.
+    pub sources: SourceOptions,
+    /// The bounds of the roles.
+    pub bounds: BoundOptions,
+    /// The times of the roles.
+    pub times: TimeOptions,
+    /// What becomes of incomplete events.
+    pub policy: IncompletePolicy,
+    /// What the drivers of builders do with built events.
+    pub storage: StorageOptions,
+    /// The network.
+    pub network: NetworkOptions,
+    /// What happens to nodes and links, and when.
+    pub faults: Vec<Fault>,
+    /// When the operator stops the run, if it has not ended before.
+    pub stop_at: Option<Timestamp>,
+    /// From here on the network does nothing wrong any more. Faults of `faults` are not shortened by it.
+    pub faults_until: Timestamp,
+    /// How long after `faults_until`, `stop_at` and the last fault the run may take to end.
+    pub converge_within: Nanos,
+    /// Whether every message is encoded and decoded on its way.
+    pub through_codec: bool,
+    /// Nodes see their deadlines up to so much late.
+    pub timer_slack: Nanos,
+}
+
+/// How many nodes and sources there are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SystemOptions {
+    /// Readout units, at least 1.
+    pub readouts: u16,
+    /// Sources of each readout unit, at least 1.
+    pub sources_per_readout: u16,
+    /// Builder units, at least 1.
+    pub builders: u16,
+    /// So many sources, the last of all, are optional.
+    pub optional_sources: u16,
+}
+
+/// Where triggers come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TriggerOptions {
+    /// As fast as builders take events. Sources send consecutive ids by themselves.
+    Free,
+    /// From a trigger process; sources answer each trigger.
+    Driven {
+        /// Time from trigger to trigger, or its mean.
+        period: Nanos,
+        /// Whether the time between triggers is exponentially distributed.
+        poisson: bool,
+    },
+    /// From the ids that sources send.
+    Announced {
+        /// Source 0 alone announces, not all.
+        reference_only: bool,
+        /// The step from id to id, at least 1.
+        stride: u64,
+    },
+}
+
+/// What sources send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceOptions {
+    /// Mean time between two fragments of a source where sources go by themselves; latency after the trigger where
+    /// triggers are driven.
+    pub period: Nanos,
+    /// The smallest fragment.
+    pub smallest: ByteCount,
+    /// The largest fragment that is sent rightly.
+    pub largest: ByteCount,
+    /// So many more events than triggers, where sources go by themselves.
+    pub surplus: u64,
+    /// Whether sources end when they have sent everything. Always where triggers are announced.
+    pub end: bool,
+    /// A fragment is never sent.
+    pub silent: Ratio,
+    /// A fragment is sent again, after up to 8 others.
+    pub duplicate: Ratio,
+    /// A fragment is sent after up to `disorder` later ones.
+    pub out_of_order: Ratio,
+    /// See `out_of_order`.
+    pub disorder: u64,
+    /// A fragment is larger than [`BoundOptions::max_fragment`].
+    pub oversize: Ratio,
+    /// A fragment with an id that never triggers is sent in between.
+    pub unknown_event: Ratio,
+    /// A fragment of a source that its readout unit does not read is sent in between.
+    pub unknown_source: Ratio,
+    /// After a fragment, the source pauses.
+    pub pause: Ratio,
+    /// How long a pause is on average.
+    pub pause_mean: Nanos,
+    /// This source ends after so many fragments.
+    pub early_end: Option<(u16, u64)>,
+    /// What a source sends while its readout unit is down is lost; otherwise it waits.
+    pub lossy_while_down: bool,
+}
+
+/// Bounds of queues and buffers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoundOptions {
+    /// Events that a builder builds at a time.
+    pub slots: u32,
+    /// Payload of those events.
+    pub memory: ByteCount,
+    /// Payload that a readout unit holds.
+    pub buffer: ByteCount,
+    /// Fragments that a readout unit holds of a source.
+    pub buffer_events: usize,
+    /// The largest fragment that a readout unit takes.
+    pub max_fragment: ByteCount,
+    /// Driven triggers that wait for a builder.
+    pub queue_events: usize,
+    /// Events assigned at a time.
+    pub batch_events: usize,
+    /// Events returned at a time.
+    pub report_events: usize,
+    /// Payload of a message of super-fragments.
+    pub message_bytes: ByteCount,
+    /// Super-fragments of a message.
+    pub message_events: usize,
+    /// How many builders may try an event.
+    pub max_attempts: u16,
+}
+
+/// Times of the roles. They obey the same rules as those of a configuration file; [`Options::validate`] checks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimeOptions {
+    /// See [`sheaf_protocol::readout::ReadoutConfig::merge_timeout`].
+    pub merge: Nanos,
+    /// See [`sheaf_protocol::readout::ReadoutConfig::orphan_timeout`].
+    pub orphan: Option<Nanos>,
+    /// See [`sheaf_protocol::builder::BuilderConfig::event_timeout`].
+    pub event: Nanos,
+    /// See [`sheaf_protocol::builder::BuilderConfig::request_retry`].
+    pub retry: Nanos,
+    /// Batches are closed after this time, at builders and at the event manager.
+    pub batch: Nanos,
+    /// Heartbeat of readout units and builders.
+    pub heartbeat: Nanos,
+    /// See [`sheaf_protocol::channel::ChannelTimes::retransmit`].
+    pub retransmit: Nanos,
+    /// See [`sheaf_protocol::channel::ChannelTimes::acknowledge`].
+    pub acknowledge: Nanos,
+    /// See [`sheaf_protocol::manager::ManagerConfig::peer_timeout`].
+    pub peer: Nanos,
+    /// See [`sheaf_protocol::manager::ManagerConfig::start_timeout`].
+    pub start: Nanos,
+    /// See [`sheaf_protocol::manager::ManagerConfig::stop_timeout`].
+    pub stop: Nanos,
+    /// A fenced builder begins a new session after this time.
+    pub rejoin: Nanos,
+}
+
+/// What the drivers of builders do with built events. Whether an event is rejected or fails is decided by its id, so
+/// that it is the same whichever builder has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StorageOptions {
+    /// Time to filter and write an event. A builder writes one at a time.
+    pub write: Nanos,
+    /// From written to reported: a crash in between leaves an event on disk that does not count.
+    pub report: Nanos,
+    /// This builder is so many times slower than the others.
+    pub slow_builder: Option<(u16, u64)>,
+    /// Events that the filter rejects.
+    pub reject: Ratio,
+    /// Events that the output fails to store.
+    pub fail: Ratio,
+    /// Events that the content check refuses.
+    pub mismatch: Ratio,
+}
+
+/// The network. Without loss, duplication and reordering, each link keeps its messages in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetworkOptions {
+    /// The shortest delay of a message.
+    pub delay_min: Nanos,
+    /// The mean of what comes on top of it, exponentially distributed.
+    pub jitter_mean: Nanos,
+    /// Each link is slower than that by a factor from 1 to this.
+    pub spread: u64,
+    /// A message is lost.
+    pub loss: Ratio,
+    /// A message comes twice.
+    pub duplicate: Ratio,
+    /// A message does not keep its place in the order of its link and may take `reorder_delay` longer.
+    pub reorder: Ratio,
+    /// See `reorder`.
+    pub reorder_delay: Nanos,
+    /// Sending a message clogs its link: nothing arrives on it for a while.
+    pub clog: Ratio,
+    /// How long a link stays clogged on average.
+    pub clog_mean: Nanos,
+}
+
+/// Something that goes wrong at a planned instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A node other than the event manager forgets everything. It comes back with a new session after `back_after`,
+    /// or never.
+    Crash {
+        /// Which.
+        node: NodeId,
+        /// How long it is down.
+        back_after: Option<Nanos>,
+    },
+    /// A node does nothing for a while; what arrives waits.
+    Stall {
+        /// Which.
+        node: NodeId,
+        /// How long.
+        lasts: Nanos,
+    },
+    /// A link loses (`cut`) or holds back everything that is sent on it for a while.
+    Link {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// How long.
+        lasts: Nanos,
+        /// Messages are lost, not held back.
+        cut: bool,
+    },
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            events: 200,
+            system: SystemOptions { readouts: 3, sources_per_readout: 2, builders: 3, optional_sources: 0 },
+            triggers: TriggerOptions::Free,
+            sources: SourceOptions::default(),
+            bounds: BoundOptions::default(),
+            times: TimeOptions::default(),
+            policy: IncompletePolicy::Store,
+            storage: StorageOptions {
+                write: Nanos::from_micros(20),
+                report: Nanos::from_micros(5),
+                slow_builder: None,
+                reject: Ratio::NEVER,
+                fail: Ratio::NEVER,
+                mismatch: Ratio::NEVER,
+            },
+            network: NetworkOptions::default(),
+            faults: Vec::new(),
+            stop_at: None,
+            faults_until: Timestamp(0),
+            converge_within: Nanos::from_secs(60),
+            through_codec: false,
+            timer_slack: Nanos::ZERO,
+        }
+    }
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self {
+            period: Nanos::from_micros(50),
+            smallest: ByteCount(0),
+            largest: ByteCount(4_000),
+            surplus: 0,
+            end: false,
+            silent: Ratio::NEVER,
+            duplicate: Ratio::NEVER,
+            out_of_order: Ratio::NEVER,
+            disorder: 1,
+            oversize: Ratio::NEVER,
+            unknown_event: Ratio::NEVER,
+            unknown_source: Ratio::NEVER,
+            pause: Ratio::NEVER,
+            pause_mean: Nanos::from_millis(10),
+            early_end: None,
+            lossy_while_down: false,
+        }
+    }
+}
+
+impl Default for BoundOptions {
+    fn default() -> Self {
+        Self {
+            slots: 16,
+            memory: ByteCount::mib(4),
+            buffer: ByteCount::mib(4),
+            buffer_events: 256,
+            max_fragment: ByteCount(5_000),
+            queue_events: 32,
+            batch_events: 4,
+            report_events: 4,
+            message_bytes: ByteCount::kib(32),
+            message_events: 16,
+            max_attempts: 4,
+        }
+    }
+}
+
+impl Default for TimeOptions {
+    fn default() -> Self {
+        Self {
+            merge: Nanos::from_millis(20),
+            orphan: Some(Nanos::from_millis(500)),
+            event: Nanos::from_millis(60),
+            retry: Nanos::from_millis(25),
+            batch: Nanos::from_micros(200),
+            heartbeat: Nanos::from_millis(5),
+            retransmit: Nanos::from_millis(8),
+            acknowledge: Nanos::from_millis(1),
+            peer: Nanos::from_millis(50),
+            start: Nanos::from_millis(100),
+            stop: Nanos::from_millis(300),
+            rejoin: Nanos::from_millis(1),
+        }
+    }
+}
+
+impl Default for NetworkOptions {
+    fn default() -> Self {
+        Self {
+            delay_min: Nanos::from_micros(10),
+            jitter_mean: Nanos::from_micros(10),
+            spread: 1,
+            loss: Ratio::NEVER,
+            duplicate: Ratio::NEVER,
+            reorder: Ratio::NEVER,
+            reorder_delay: Nanos::from_millis(1),
+            clog: Ratio::NEVER,
+            clog_mean: Nanos::from_millis(5),
+        }
+    }
+}
+
+impl Fault {
+    /// When the fault is over. A node that never comes back has been lost for good at once.
+    #[must_use]
+    pub fn ends_at(&self) -> Timestamp {
+        match self.kind {
+            FaultKind::Crash { back_after, .. } => self.at + back_after.unwrap_or(Nanos::ZERO),
+            FaultKind::Stall { lasts, .. } | FaultKind::Link { lasts, .. } => self.at + lasts,
+        }
+    }
+}
+
+impl Options {
+    /// All sources.
+    #[must_use]
+    pub fn source_count(&self) -> u16 {
+        self.system.readouts * self.system.sources_per_readout
+    }
+
+    /// Whether a source is optional.
+    #[must_use]
+    pub fn is_optional(&self, source: u16) -> bool {
+        source + self.system.optional_sources >= self.source_count()
+    }
+
+    /// When the run must have ended.
+    #[must_use]
+    pub fn deadline(&self) -> Timestamp {
+        let faults = self.faults.iter().map(Fault::ends_at).max();
+        let last = [Some(self.faults_until), self.stop_at, faults].into_iter().flatten().max();
+        last.unwrap_or_default() + self.converge_within
+    }
+
+    /// What is wrong with the options, if anything: what the configuration of a real system would be refused for.
+    ///
+    /// # Errors
+    /// The rule that is not kept.
+    pub fn validate(&self) -> Result<(), &'static str> {
+        let (times, system, bounds) = (&self.times, &self.system, &self.bounds);
+        let rules = [
+            (system.readouts > 0 && system.sources_per_readout > 0, "there is at least one source"),
+            (system.builders > 0, "there is at least one builder"),
+            (bounds.slots > 0 && bounds.buffer_events > 0, "there is room for at least one event"),
+            (
+                bounds.batch_events <= bounds.slots as usize,
+                "a batch is at most what a builder unit has slots for",
+            ),
+            (
+                self.policy == IncompletePolicy::Wait || times.merge < times.event,
+                "a readout unit gives up a silent source before its builder gives up the event",
+            ),
+            (
+                self.policy == IncompletePolicy::Wait || times.retry < times.event,
+                "a request is repeated before the event is given up",
+            ),
+            (
+                times.orphan.is_none_or(|orphan| times.merge < orphan),
+                "fragments outlive the wait for the others of their event",
+            ),
+            (times.heartbeat < times.peer, "a living node is heard before it is held for dead"),
+            (
+                times.retransmit < times.peer,
+                "a lost message is repeated before its peer is held for dead",
+            ),
+            (times.acknowledge < times.retransmit, "an acknowledgement comes before the repetition"),
+            (times.retry > Nanos::ZERO && times.heartbeat > Nanos::ZERO, "what is repeated takes time"),
+            (self.sources.smallest <= self.sources.largest, "the smallest fragment is not the largest"),
+            (
+                self.sources.largest <= bounds.max_fragment,
+                "fragments sent rightly are taken by readout units",
+            ),
+        ];
+        rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, rule)| Err(rule))
+    }
+
+    /// Whether nothing that the run log would call a fault can happen. Back-pressure is no fault.
+    #[must_use]
+    pub fn is_fault_free(&self) -> bool {
+        let (sources, network) = (&self.sources, &self.network);
+        let ratios = [
+            sources.silent,
+            sources.duplicate,
+            sources.out_of_order,
+            sources.oversize,
+            sources.unknown_event,
+            sources.unknown_source,
+            sources.pause,
+            network.loss,
+            network.duplicate,
+            network.reorder,
+            network.clog,
+            self.storage.fail,
+            self.storage.mismatch,
+        ];
+        let quiet = ratios.into_iter().all(|ratio| !ratio.is_possible());
+        quiet && self.faults.is_empty() && self.stop_at.is_none() && sources.early_end.is_none()
+    }
+}

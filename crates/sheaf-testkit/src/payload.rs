@@ -1,0 +1,55 @@
+//! What stands for the bytes of a fragment.
+
+use crate::dice::mix;
+use sheaf_wire::message::PayloadSource;
+use sheaf_wire::{EventId, Payload, SourceId};
+use std::collections::VecDeque;
+
+/// A payload that says whose it is, and can prove it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimPayload {
+    /// The event that it belongs to.
+    pub event: EventId,
+    /// The source that sent it.
+    pub source: SourceId,
+    /// How many bytes it stands for.
+    pub length: u32,
+    /// A checksum of the three others and the run's seed.
+    pub tag: u64,
+}
+
+impl SimPayload {
+    /// The payload of `source` for `event`.
+    #[must_use]
+    pub fn new(seed: u64, event: EventId, source: SourceId, length: u32) -> Self {
+        let tag = mix(mix(mix(seed) ^ event.0) ^ (u64::from(source.0) << 32 | u64::from(length)));
+        Self { event, source, length, tag }
+    }
+
+    /// The checksum that the source sends along: every other fragment has one.
+    #[must_use]
+    pub fn checksum(&self) -> Option<u32> {
+        self.tag.is_multiple_of(2).then_some(u32::try_from(self.tag >> 32).unwrap_or_default())
+    }
+}
+
+impl Payload for SimPayload {
+    fn len(&self) -> usize {
+        self.length as usize
+    }
+}
+
+/// Payloads on their way through the codec: a decoder finds them in the order in which an encoder handed them out,
+/// and only in the lengths that the head tells.
+#[derive(Debug, Default)]
+pub struct PayloadQueue(pub VecDeque<SimPayload>);
+
+impl PayloadSource<SimPayload> for PayloadQueue {
+    fn total(&self) -> u64 {
+        self.0.iter().map(|payload| u64::from(payload.length)).sum()
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<SimPayload> {
+        self.0.pop_front_if(|payload| payload.len() == bytes)
+    }
+}

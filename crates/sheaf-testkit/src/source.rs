@@ -1,0 +1,202 @@
+//! The simulated sources: what each of them sends, in which order, and what is wrong with it.
+
+use crate::dice::{Dice, mix};
+use crate::options::{Options, TriggerOptions};
+use crate::payload::SimPayload;
+use sheaf_wire::{EventId, Fragment, Nanos, SourceId, Timestamp};
+use std::collections::VecDeque;
+
+/// The first event of a run.
+pub const FIRST_EVENT: EventId = EventId(1);
+
+/// Ids from here on are never triggered by the event manager itself.
+const UNKNOWN_EVENTS: u64 = 1 << 40;
+
+/// Sources from here on are read by no readout unit.
+const UNKNOWN_SOURCES: u32 = 1 << 20;
+
+/// How far a repeated fragment comes behind the first.
+const DUPLICATE_DISTANCE: u64 = 8;
+
+/// The defects that were planned into the sources of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DefectCounts {
+    /// Fragments never sent.
+    pub silent: u64,
+    /// Fragments sent again.
+    pub duplicates: u64,
+    /// Fragments sent after later ones.
+    pub out_of_order: u64,
+    /// Fragments too large.
+    pub oversize: u64,
+    /// Fragments of events that the event manager never triggers by itself.
+    pub unknown_events: u64,
+    /// Fragments of sources that nobody reads.
+    pub unknown_sources: u64,
+    /// Pauses.
+    pub pauses: u64,
+    /// Fragments not sent because their source had ended.
+    pub ended: u64,
+}
+
+/// A fragment to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Its event.
+    pub event: EventId,
+    /// Its source; not the sender's number where the defect is an unknown source.
+    pub source: SourceId,
+    /// Its size in bytes.
+    pub bytes: u32,
+    /// With driven triggers: it is not sent before so many triggers and one.
+    pub trigger: u64,
+    /// The source pauses after it for so long.
+    pub pause: Nanos,
+}
+
+/// One source.
+#[derive(Clone, Debug)]
+pub struct SimSource {
+    /// Its number.
+    pub id: SourceId,
+    /// The readout unit that reads it, as an index.
+    pub readout: usize,
+    /// What is still to be sent, in order.
+    pub script: VecDeque<Planned>,
+    /// The fragment that the readout unit refused for lack of room.
+    pub held_back: Option<Fragment<SimPayload>>,
+    /// Whether its next fragment is on the agenda.
+    pub is_scheduled: bool,
+    /// When it may send again.
+    pub free_at: Timestamp,
+}
+
+impl Options {
+    /// The id of the event with this index.
+    #[must_use]
+    pub fn event_id(&self, index: u64) -> EventId {
+        match self.triggers {
+            TriggerOptions::Free | TriggerOptions::Driven { .. } => EventId(FIRST_EVENT.0 + index),
+            TriggerOptions::Announced { stride, .. } => {
+                EventId(FIRST_EVENT.0 + index * stride + mix(self.seed ^ index) % stride)
+            }
+        }
+    }
+
+    /// What a source that works rightly sends for an event.
+    #[must_use]
+    pub fn payload(&self, event: EventId, source: SourceId) -> SimPayload {
+        let range = self.sources.largest.0 - self.sources.smallest.0 + 1;
+        let length = self.sources.smallest.0 + mix(mix(self.seed ^ event.0) ^ u64::from(source.0)) % range;
+        SimPayload::new(self.seed, event, source, u32::try_from(length).unwrap_or(u32::MAX))
+    }
+}
+
+/// All sources of a run, with what they are going to send.
+#[must_use]
+pub fn plan_sources(options: &Options) -> (Vec<SimSource>, DefectCounts) {
+    let mut counts = DefectCounts::default();
+    let source = |number: u16| SimSource {
+        id: SourceId(u32::from(number)),
+        readout: usize::from(number / options.system.sources_per_readout),
+        script: plan_script(options, number, &mut counts),
+        held_back: None,
+        is_scheduled: false,
+        free_at: Timestamp(0),
+    };
+    ((0..options.source_count()).map(source).collect(), counts)
+}
+
+fn plan_script(options: &Options, number: u16, counts: &mut DefectCounts) -> VecDeque<Planned> {
+    let sources = &options.sources;
+    let id = SourceId(u32::from(number));
+    let mut dice = Dice::new(options.seed, 1_000 + u64::from(number));
+    // Each fragment with the place that it takes among the events of its source.
+    let mut placed: Vec<(u64, Planned)> = Vec::new();
+    let total = options.events + sources.surplus;
+    for index in 0..total {
+        let event = options.event_id(index);
+        let bytes = options.payload(event, id).length;
+        let trigger = index.min(options.events.saturating_sub(1));
+        let mut planned = Planned { event, source: id, bytes, trigger, pause: Nanos::ZERO };
+        let mut place = index;
+        if dice.chance(sources.silent) {
+            counts.silent += 1;
+            continue;
+        }
+        if dice.chance(sources.out_of_order) {
+            counts.out_of_order += 1;
+            place += dice.between(1, sources.disorder);
+        }
+        if dice.chance(sources.oversize) {
+            counts.oversize += 1;
+            planned.bytes = u32::try_from(options.bounds.max_fragment.0 + dice.between(1, 100)).unwrap_or(u32::MAX);
+        }
+        if dice.chance(sources.pause) {
+            counts.pauses += 1;
+            planned.pause = dice.exponential(sources.pause_mean);
+        }
+        if dice.chance(sources.unknown_event) {
+            counts.unknown_events += 1;
+            let event = EventId(UNKNOWN_EVENTS + index * 1_000 + u64::from(number));
+            let bytes = options.payload(event, id).length;
+            placed.push((place, Planned { event, bytes, ..planned }));
+        }
+        if dice.chance(sources.unknown_source) {
+            counts.unknown_sources += 1;
+            placed.push((place, Planned { source: SourceId(UNKNOWN_SOURCES + id.0), ..planned }));
+        }
+        placed.push((place, planned));
+        if dice.chance(sources.duplicate) {
+            counts.duplicates += 1;
+            placed.push((place + dice.below(DUPLICATE_DISTANCE), planned));
+        }
+    }
+    // Stable: what has the same place keeps the order in which it was planned.
+    placed.sort_by_key(|(place, _)| *place);
+    if let Some((ending, after)) = sources.early_end
+        && ending == number
+    {
+        let after = usize::try_from(after).unwrap_or(usize::MAX);
+        counts.ended += placed.len().saturating_sub(after) as u64;
+        placed.truncate(after);
+    }
+    placed.into_iter().map(|(_, planned)| planned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::Ratio;
+
+    #[test]
+    fn a_source_without_defects_sends_every_event_once_in_order() {
+        let (sources, counts) = plan_sources(&Options::default());
+        assert_eq!(counts, DefectCounts::default());
+        assert_eq!(sources.len(), 6);
+        for source in sources {
+            let ids: Vec<_> = source.script.iter().map(|planned| planned.event.0).collect();
+            assert_eq!(ids, (1..=200).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn every_defect_is_planned_and_counted() {
+        let mut options = Options::default();
+        let ratio = Ratio::percent(10);
+        let sources = &mut options.sources;
+        (sources.silent, sources.duplicate, sources.out_of_order) = (ratio, ratio, ratio);
+        (sources.oversize, sources.unknown_event, sources.unknown_source) = (ratio, ratio, ratio);
+        (sources.pause, sources.early_end) = (ratio, Some((1, 50)));
+        let (planned, counts) = plan_sources(&options);
+        let scripts: Vec<&Planned> = planned.iter().flat_map(|source| &source.script).collect();
+        let count = |wanted: &dyn Fn(&&&Planned) -> bool| scripts.iter().filter(wanted).count();
+        assert!(count(&|planned| planned.event.0 >= UNKNOWN_EVENTS) > 60);
+        assert!(count(&|planned| planned.source.0 >= UNKNOWN_SOURCES) > 60);
+        assert!(count(&|planned| u64::from(planned.bytes) > options.bounds.max_fragment.0) > 60);
+        assert!(count(&|planned| planned.pause > Nanos::ZERO) > 60);
+        assert_eq!(planned[1].script.len(), 50);
+        let all = [counts.silent, counts.duplicates, counts.out_of_order, counts.oversize, counts.pauses, counts.ended];
+        assert!(all.into_iter().all(|count| count > 60), "{counts:?}");
+    }
+}

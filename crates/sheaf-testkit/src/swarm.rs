@@ -1,0 +1,320 @@
+//! Random options: each kind of fault is off, mild or wild, independently, so that runs with few kinds of fault, in
+//! which one can go far, are as common as runs with many.
+
+use crate::dice::{Dice, Ratio};
+use crate::options::{Fault, FaultKind, Options, TriggerOptions};
+use sheaf_protocol::builder::IncompletePolicy;
+use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
+
+/// How wild a kind of fault is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Off,
+    Mild,
+    Wild,
+}
+
+/// Draws options.
+struct Swarm {
+    dice: Dice,
+    /// Nothing goes wrong in this run.
+    is_calm: bool,
+    options: Options,
+}
+
+impl Options {
+    /// The options of the random run with this seed.
+    #[must_use]
+    pub fn random(seed: u64) -> Self {
+        let mut dice = Dice::new(seed, 3);
+        let is_calm = dice.below(10) == 0;
+        let mut swarm = Swarm { dice, is_calm, options: Self { seed, ..Self::default() } };
+        swarm.draw();
+        swarm.options
+    }
+}
+
+impl Swarm {
+    fn draw(&mut self) {
+        self.system();
+        self.triggers();
+        self.bounds();
+        self.times();
+        self.network();
+        self.sources();
+        self.storage();
+        self.node_faults();
+        self.course();
+    }
+
+    fn level(&mut self) -> Level {
+        if self.is_calm {
+            return Level::Off;
+        }
+        self.dice.pick(&[Level::Off, Level::Off, Level::Off, Level::Off, Level::Mild, Level::Mild, Level::Wild])
+    }
+
+    /// A ratio that is never, rarely or often more than 0, in parts per million.
+    fn ratio(&mut self, mild: u32, wild: u32) -> Ratio {
+        let end = match self.level() {
+            Level::Off => return Ratio::NEVER,
+            Level::Mild => mild,
+            Level::Wild => wild,
+        };
+        let parts = self.dice.between(1, u64::from(end));
+        Ratio::per_million(u32::try_from(parts).unwrap_or(end))
+    }
+
+    fn system(&mut self) {
+        let dice = &mut self.dice;
+        let count = |dice: &mut Dice, end| u16::try_from(dice.between(1, end)).unwrap_or(1);
+        let system = &mut self.options.system;
+        system.readouts = count(dice, 5);
+        system.sources_per_readout = count(dice, 4);
+        system.builders = count(dice, 5);
+        let sources = system.readouts * system.sources_per_readout;
+        if dice.below(4) == 0 {
+            system.optional_sources = count(dice, u64::from(sources)) - 1;
+        }
+        self.options.events = dice.between(1, 250);
+        self.options.through_codec = dice.below(8) == 0;
+        self.options.policy = dice.pick(&[
+            IncompletePolicy::Store,
+            IncompletePolicy::Store,
+            IncompletePolicy::Drop,
+            IncompletePolicy::Wait,
+        ]);
+    }
+
+    fn triggers(&mut self) {
+        let dice = &mut self.dice;
+        self.options.sources.period = dice.time_between(Nanos::from_micros(5), Nanos::from_micros(150));
+        self.options.triggers = match dice.below(3) {
+            0 => TriggerOptions::Free,
+            1 => TriggerOptions::Driven {
+                period: dice.time_between(Nanos::from_micros(10), Nanos::from_micros(200)),
+                poisson: dice.below(2) == 0,
+            },
+            _ => TriggerOptions::Announced {
+                reference_only: dice.below(3) == 0,
+                stride: dice.pick(&[1, 1, 1, 2, 1_000]),
+            },
+        };
+        if matches!(self.options.triggers, TriggerOptions::Free) && dice.below(3) == 0 {
+            self.options.sources.surplus = dice.between(1, 100);
+        }
+    }
+
+    fn bounds(&mut self) {
+        let dice = &mut self.dice;
+        let sources = u64::from(self.options.source_count());
+        let per_readout = u64::from(self.options.system.sources_per_readout);
+        let bounds = &mut self.options.bounds;
+        let largest = dice.pick(&[100, 1_000, 4_000]);
+        self.options.sources.largest = ByteCount(largest);
+        self.options.sources.smallest = ByteCount(dice.below(largest + 1));
+        bounds.max_fragment = ByteCount(largest + dice.below(1_000));
+        bounds.slots = u32::try_from(dice.pick(&[1, 2, 4, 8, 16, 32])).unwrap_or(1);
+        bounds.batch_events = usize::try_from(dice.between(1, u64::from(bounds.slots))).unwrap_or(1);
+        bounds.report_events = usize::try_from(dice.between(1, 16)).unwrap_or(1);
+        bounds.queue_events = usize::try_from(dice.pick(&[8, 16, 64])).unwrap_or(8);
+        bounds.message_events = usize::try_from(dice.pick(&[1, 4, 64])).unwrap_or(1);
+        bounds.message_bytes = ByteCount(dice.pick(&[1_000, 16_000, 64_000]));
+        bounds.max_attempts = u16::try_from(dice.between(1, 6)).unwrap_or(1);
+        // Room for what is out of order, or sources could stand in their own way for ever.
+        bounds.buffer_events = usize::try_from(dice.pick(&[16, 64, 512])).unwrap_or(16);
+        let share = bounds.max_fragment.0 * dice.pick(&[16, 100, 1_000]);
+        bounds.buffer = ByteCount(share * per_readout);
+        let event = (largest * sources).max(1);
+        let roomy = event * u64::from(bounds.slots);
+        let tight = event + dice.below(roomy);
+        bounds.memory = ByteCount(if dice.below(4) == 0 { tight } else { roomy });
+    }
+
+    fn times(&mut self) {
+        let level = self.level();
+        let dice = &mut self.dice;
+        let times = &mut self.options.times;
+        times.batch = dice.time_between(Nanos::ZERO, Nanos::from_micros(500));
+        times.heartbeat = dice.time_between(Nanos::from_micros(500), Nanos::from_millis(10));
+        times.acknowledge = dice.time_between(Nanos::from_micros(100), Nanos::from_millis(2));
+        times.retransmit = dice.time_between(Nanos::from_millis(3), Nanos::from_millis(10));
+        times.rejoin = dice.time_between(Nanos::ZERO, Nanos::from_millis(5));
+        times.orphan = (dice.below(3) > 0).then(|| dice.time_between(Nanos::from_millis(100), Nanos::from_secs(1)));
+        if dice.below(4) == 0 {
+            self.options.timer_slack = dice.time_between(Nanos::ZERO, Nanos::from_micros(300));
+        }
+        // Hasty timeouts: shorter than sources and network need even where nothing goes wrong.
+        let (merge, retry, event) = match level {
+            Level::Off => (20_000, 25_000, 60_000),
+            Level::Mild => (2_000, 1_000, 6_000),
+            Level::Wild => (200, 100, 1_000),
+        };
+        times.merge = Nanos::from_micros(merge + dice.below(merge));
+        times.retry = Nanos::from_micros(retry + dice.below(retry));
+        times.event = times.merge.max(times.retry) + Nanos::from_micros(1 + dice.below(event));
+        if dice.below(8) == 0 {
+            times.peer = times.retransmit + Nanos::from_millis(dice.between(8, 100));
+        }
+    }
+
+    fn network(&mut self) {
+        let dice = &mut self.dice;
+        let network = &mut self.options.network;
+        network.delay_min = dice.time_between(Nanos::from_micros(1), Nanos::from_micros(50));
+        network.jitter_mean = dice.time_between(Nanos::ZERO, Nanos::from_micros(100));
+        network.spread = dice.pick(&[1, 1, 4]);
+        network.reorder_delay = dice.time_between(Nanos::ZERO, Nanos::from_millis(5));
+        network.clog_mean = dice.time_between(Nanos::from_millis(1), Nanos::from_millis(30));
+        self.options.network.loss = self.ratio(10_000, 200_000);
+        self.options.network.duplicate = self.ratio(10_000, 200_000);
+        self.options.network.reorder = self.ratio(10_000, 300_000);
+        self.options.network.clog = self.ratio(500, 10_000);
+    }
+
+    fn sources(&mut self) {
+        let waits = self.options.policy == IncompletePolicy::Wait;
+        if !waits {
+            self.options.sources.silent = self.ratio(5_000, 200_000);
+        }
+        self.options.sources.duplicate = self.ratio(5_000, 200_000);
+        self.options.sources.out_of_order = self.ratio(5_000, 200_000);
+        self.options.sources.disorder = self.dice.between(1, 6);
+        self.options.sources.oversize = self.ratio(5_000, 100_000);
+        self.options.sources.unknown_event = self.ratio(5_000, 100_000);
+        self.options.sources.unknown_source = self.ratio(5_000, 100_000);
+        self.options.sources.pause = self.ratio(1_000, 20_000);
+        self.options.sources.pause_mean = self.dice.time_between(Nanos::from_millis(1), Nanos::from_millis(40));
+        if self.level() != Level::Off {
+            let number = self.dice.below(u64::from(self.options.source_count()));
+            let after = self.dice.below(self.options.events + 1);
+            self.options.sources.early_end = Some((u16::try_from(number).unwrap_or(0), after));
+        }
+        self.options.sources.lossy_while_down = self.dice.below(2) == 0;
+    }
+
+    fn storage(&mut self) {
+        let dice = &mut self.dice;
+        let builders = u64::from(self.options.system.builders);
+        let storage = &mut self.options.storage;
+        storage.write = dice.time_between(Nanos::ZERO, Nanos::from_micros(100));
+        storage.report = dice.time_between(Nanos::ZERO, Nanos::from_millis(1));
+        if dice.below(3) == 0 {
+            storage.reject = Ratio::percent(u32::try_from(dice.below(60)).unwrap_or(0));
+        }
+        if dice.below(6) == 0 {
+            let slow = u16::try_from(dice.below(builders)).unwrap_or(0);
+            storage.slow_builder = Some((slow, dice.between(2, 30)));
+        }
+        self.options.storage.fail = self.ratio(5_000, 100_000);
+        self.options.storage.mismatch = self.ratio(5_000, 100_000);
+    }
+
+    /// Crashes, stalls and broken links. Builder 0 and readout unit 0 are the core: they come back.
+    fn node_faults(&mut self) {
+        let (readouts, builders) = (self.options.system.readouts, self.options.system.builders);
+        for _ in 0..self.times_at(2, 8) {
+            let index = u16::try_from(self.dice.below(u64::from(builders))).unwrap_or(0);
+            let back_after = self.back_after(index == 0);
+            self.fault(FaultKind::Crash { node: NodeId::builder(index), back_after });
+        }
+        for _ in 0..self.times_at(1, 4) {
+            let index = u16::try_from(self.dice.below(u64::from(readouts))).unwrap_or(0);
+            let waits = self.options.policy == IncompletePolicy::Wait;
+            let back_after = self.back_after(index == 0 || waits);
+            self.fault(FaultKind::Crash { node: NodeId::readout(index), back_after });
+        }
+        for _ in 0..self.times_at(2, 8) {
+            let node = self.any_node();
+            let lasts = self.lasting();
+            self.fault(FaultKind::Stall { node, lasts });
+        }
+        for _ in 0..self.times_at(3, 20) {
+            let (from, to) = (self.any_node(), self.any_node());
+            let (lasts, cut) = (self.lasting(), self.dice.below(2) == 0);
+            if from != to {
+                self.fault(FaultKind::Link { from, to, lasts, cut });
+                if self.dice.below(2) == 0 {
+                    self.fault(FaultKind::Link { from: to, to: from, lasts, cut });
+                }
+            }
+        }
+    }
+
+    fn times_at(&mut self, mild: u64, wild: u64) -> u64 {
+        match self.level() {
+            Level::Off => 0,
+            Level::Mild => self.dice.between(1, mild),
+            Level::Wild => self.dice.between(1, wild),
+        }
+    }
+
+    fn back_after(&mut self, must: bool) -> Option<Nanos> {
+        (must || self.dice.below(3) > 0).then(|| self.lasting())
+    }
+
+    /// Short, or longer than the peer timeout.
+    fn lasting(&mut self) -> Nanos {
+        let end = self.dice.pick(&[2, 20, 150]);
+        self.dice.time_between(Nanos::ZERO, Nanos::from_millis(end))
+    }
+
+    fn any_node(&mut self) -> NodeId {
+        let (readouts, builders) = (self.options.system.readouts, self.options.system.builders);
+        let index = self.dice.below(1 + u64::from(readouts) + u64::from(builders));
+        let index = u16::try_from(index).unwrap_or(0);
+        match index {
+            0 => NodeId::MANAGER,
+            index if index <= readouts => NodeId::readout(index - 1),
+            index => NodeId::builder(index - 1 - readouts),
+        }
+    }
+
+    fn fault(&mut self, kind: FaultKind) {
+        let at = Timestamp(self.dice.below(self.busy_time().0));
+        self.options.faults.push(Fault { at, kind });
+    }
+
+    /// About how long the run takes where nothing goes wrong, and somewhat more.
+    fn busy_time(&self) -> Nanos {
+        let period = match self.options.triggers {
+            TriggerOptions::Driven { period, .. } => period,
+            _ => self.options.sources.period,
+        };
+        Nanos(period.0 * self.options.events * 3 / 2 + 2_000_000)
+    }
+
+    fn course(&mut self) {
+        let busy = self.busy_time();
+        self.options.faults_until = Timestamp(busy.0 + self.dice.below(100_000_000));
+        let asked_for = !self.is_calm && self.dice.below(10) == 0;
+        if asked_for || self.may_wait_for_ever() {
+            let extra = if self.may_wait_for_ever() { 200_000_000 } else { 0 };
+            self.options.stop_at = Some(Timestamp(extra + self.dice.below(2 * busy.0)));
+        }
+        if self.is_calm {
+            let patience = self.options.patience();
+            let times = &mut self.options.times;
+            times.merge = times.merge.max(patience);
+            times.retry = times.retry.max(times.merge);
+            times.event = Nanos(2 * times.retry.0 + 1);
+            times.orphan = times.orphan.map(|orphan| orphan.max(Nanos(2 * times.merge.0 + 1)));
+        }
+        // Each event may wait for its time in each attempt, a few at a time.
+        let each = (self.options.times.event.0 + self.options.times.peer.0).min(200_000_000);
+        let all = each * (self.options.events + 20) * u64::from(self.options.bounds.max_attempts);
+        self.options.converge_within = Nanos(all) + Nanos::from_secs(30);
+    }
+
+    /// Whether a run that waits without limit has something to wait for that never comes.
+    fn may_wait_for_ever(&self) -> bool {
+        let sources = &self.options.sources;
+        let never_asked = sources.unknown_event.is_possible()
+            || matches!(self.options.triggers, TriggerOptions::Announced { reference_only: true, .. });
+        let stuck = never_asked && self.options.times.orphan.is_none();
+        // An id that one source alone has made becomes an event that misses all others.
+        let alone = sources.unknown_event.is_possible()
+            && matches!(self.options.triggers, TriggerOptions::Announced { .. });
+        self.options.policy == IncompletePolicy::Wait && (stuck || alone)
+    }
+}
