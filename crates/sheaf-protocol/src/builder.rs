@@ -99,7 +99,7 @@ pub enum BuilderEvent<P> {
 }
 
 /// A built event that waits for its decision.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Pending {
     event: EventId,
     attempt: u16,
@@ -108,6 +108,9 @@ struct Pending {
     fragments: u32,
     missing: u32,
     incomplete: bool,
+    /// The readout units that had no part in it. They are named in the same message as the event's end, not before:
+    /// the event manager tells them when it hears of the end.
+    absent: Vec<u16>,
 }
 
 /// See the [module](self) and the contract in the [crate documentation](crate).
@@ -346,6 +349,8 @@ impl<P: Payload> BuilderUnit<P> {
         self.held -= event.bytes;
         self.request.slots += 1;
         self.request.bytes += ByteCount(u64::from(event.charged));
+        let absent = event.absent.iter().map(|readout| AbsentReadout { event: event.event, readout: *readout });
+        self.request.absent.extend(absent);
         self.request.finished.push(Finished {
             event: event.event,
             attempt: event.attempt,
@@ -411,10 +416,8 @@ impl<P: Payload> BuilderUnit<P> {
         assembly.sort();
         let optional = &self.config.optional;
         let incomplete = assembly.missing.iter().any(|missing| !optional.contains(&missing.source));
-        let pending = Pending { incomplete, ..assembly.to_pending() };
-        for readout in assembly.awaited_readouts() {
-            self.request.absent.push(AbsentReadout { event: assembly.event, readout });
-        }
+        let absent = assembly.awaited_readouts().collect();
+        let pending = Pending { incomplete, absent, ..assembly.to_pending() };
         if incomplete && self.config.incomplete == IncompletePolicy::Drop {
             self.finish(now, pending, Outcome::Dropped, Some(DropReason::Incomplete));
             return;
@@ -492,6 +495,7 @@ impl<P: Payload> Assembly<P> {
             fragments: count(self.fragments.len()),
             missing: count(self.missing.len()),
             incomplete: false,
+            absent: Vec::new(),
         }
     }
 }

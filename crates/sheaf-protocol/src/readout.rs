@@ -70,7 +70,8 @@ pub struct ReadoutConfig {
     pub max_fragment: ByteCount,
     /// Which ids it announces.
     pub announce: Announce,
-    /// How long after the request of an event it waits for silent sources.
+    /// How long after the request of an event it waits for silent sources. A source that is still on its way to the event,
+    /// sending lower ids, is not silent; the builder's time for the event bounds the wait for it.
     pub merge_timeout: Nanos,
     /// Whether it waits for required sources without limit instead.
     pub wait_for_required: bool,
@@ -135,6 +136,8 @@ struct Input {
     held_events: usize,
     held: ByteCount,
     highest: Option<EventId>,
+    /// When it last gave a fragment.
+    gave_at: Timestamp,
 }
 
 impl<P: Payload> ReadoutUnit<P> {
@@ -150,6 +153,7 @@ impl<P: Payload> ReadoutUnit<P> {
             held_events: 0,
             held: ByteCount::ZERO,
             highest: None,
+            gave_at: now,
         };
         Self {
             me,
@@ -225,6 +229,7 @@ impl<P: Payload> ReadoutUnit<P> {
             return Err(fragment);
         }
         self.books.receive(fragment.payload.len());
+        self.inputs[index].gave_at = now;
         self.note_order(index, event);
         if known.is_none() && self.released.contains(event) {
             self.books.drop_one(DropReason::Late);
@@ -278,7 +283,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         while let Some(key) = self.merge_deadlines.pop_due(now, |key| self.slots.is_merging(key)) {
-            self.give_up_waiting(key);
+            self.give_up_waiting(now, key);
         }
         while let Some(key) = self.orphan_deadlines.pop_due(now, |key| self.slots.is_orphan(key)) {
             let slot = self.slots.remove(key);
@@ -449,17 +454,32 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    fn give_up_waiting(&mut self, key: SlotKey) {
+    /// The time for silent sources is over: those that are on their way to the event get it once more.
+    fn give_up_waiting(&mut self, now: Timestamp, key: SlotKey) {
         let wait = self.config.wait_for_required && !self.config.restarted;
         let reason =
             if self.config.restarted { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
+        let mut some_on_their_way = false;
         for index in 0..self.inputs.len() {
-            if self.inputs[index].optional {
+            if self.is_on_its_way(now, index, key.event) {
+                some_on_their_way = true;
+            } else if self.inputs[index].optional {
                 self.settle(key, index, MissingReason::SourceSilent);
             } else if !wait {
                 self.settle(key, index, reason);
             }
         }
+        if some_on_their_way && self.slots.is_merging(key) {
+            let at = now + self.config.merge_timeout;
+            self.merge_deadlines.push(at, key, |key| self.slots.is_merging(key));
+        }
+    }
+
+    /// Whether a source sends, and has not come as far as the event: late by its own load or this node's, not silent.
+    fn is_on_its_way(&self, now: Timestamp, index: usize, event: EventId) -> bool {
+        let input = &self.inputs[index];
+        let sends = !input.ended && now.since(input.gave_at) < self.config.merge_timeout;
+        sends && input.highest.is_some_and(|highest| highest < event)
     }
 
     fn queue_if_ready(&mut self, key: SlotKey) {

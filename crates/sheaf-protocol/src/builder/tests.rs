@@ -75,6 +75,24 @@ fn a_silent_readout_unit_is_missing_by_policy() {
 }
 
 #[test]
+fn an_absent_readout_unit_is_named_with_the_end_of_its_event_not_before() {
+    let mut builder = builder(|_| {});
+    let _ = requests(&mut builder, START);
+    assign(&mut builder, 5, 2, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    builder.handle_timeout(LATER);
+    assert_eq!(built(&mut builder).map(|event| event.missing.len()), Some(2));
+    // While the events are being stored, a heartbeat goes out.
+    let heartbeat = Timestamp(20_000_000_000);
+    let request = requests(&mut builder, heartbeat).remove(0);
+    assert_eq!((request.finished, request.absent), (vec![], vec![]));
+    builder.handle_decision(heartbeat, EventId(5), Decision::Stored);
+    let request = requests(&mut builder, Timestamp(40_000_000_000)).remove(0);
+    assert_eq!(request.finished.len(), 1);
+    assert_eq!(request.absent, [AbsentReadout { event: EventId(5), readout: 1 }]);
+}
+
+#[test]
 fn the_policy_to_wait_waits_and_asks_again() {
     let mut builder = builder(|config| config.incomplete = IncompletePolicy::Wait);
     assign(&mut builder, 5, 2, 1);

@@ -51,6 +51,22 @@ fn a_silent_source_is_missing_after_its_time() {
 }
 
 #[test]
+fn a_source_that_is_on_its_way_to_the_event_is_not_silent() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    let almost = Timestamp(99_000_000);
+    unit.handle_fragment(almost, fragment(7, 1, 10)).unwrap();
+    unit.handle_timeout(LATER);
+    assert_eq!(answers(&mut unit, LATER), [], "source 1 sends and has not come to event 9");
+    // It skips the event: from then on it is silent about it.
+    unit.handle_fragment(LATER, fragment(10, 1, 10)).unwrap();
+    let end = LATER + TIMEOUT;
+    unit.handle_timeout(end);
+    assert_eq!(answers(&mut unit, end)[0].1.missing[0].reason, MissingReason::SourceSilent);
+}
+
+#[test]
 fn the_policy_to_wait_waits_for_required_sources_only() {
     let mut unit = unit(|config| {
         config.wait_for_required = true;
