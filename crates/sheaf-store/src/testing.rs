@@ -84,6 +84,7 @@ pub(crate) struct Disk(Arc<Mutex<State>>);
 struct State {
     capacity: u64,
     truncate_fails: bool,
+    sync_fails: bool,
     syncs: u64,
     files: BTreeMap<String, Vec<u8>>,
     /// Where the slices that were written started in memory.
@@ -95,6 +96,7 @@ impl Disk {
         Self(Arc::new(Mutex::new(State {
             capacity,
             truncate_fails: false,
+            sync_fails: false,
             syncs: 0,
             files: BTreeMap::new(),
             addresses: BTreeSet::new(),
@@ -115,6 +117,10 @@ impl Disk {
 
     pub(crate) fn fail_truncate(&self, fails: bool) {
         self.state().truncate_fails = fails;
+    }
+
+    pub(crate) fn fail_sync(&self, fails: bool) {
+        self.state().sync_fails = fails;
     }
 
     pub(crate) fn syncs(&self) -> u64 {
@@ -195,7 +201,11 @@ impl PartFile for DiskFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.state().syncs += 1;
+        let mut state = self.disk.state();
+        if state.sync_fails {
+            return Err(ErrorKind::Other.into());
+        }
+        state.syncs += 1;
         Ok(())
     }
 }

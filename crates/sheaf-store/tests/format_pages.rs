@@ -1,6 +1,8 @@
 //! The pages in `docs/reference` tell the truth: their tables have the fields of the layouts, their examples are what
 //! the writers write, and their Python readers read it.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it cannot go on")]
+
 use bytes::Bytes;
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};

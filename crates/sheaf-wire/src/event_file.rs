@@ -548,3 +548,6 @@ pub fn is_index_start(bytes: &[u8], remaining: u64) -> bool {
         .saturating_add((INDEX_HEADER_BYTES + FOOTER_BYTES) as u64);
     header.marker.get() == INDEX_MARKER && whole >= remaining
 }
+
+#[cfg(test)]
+mod tests;

@@ -244,3 +244,6 @@ impl RecordHeader {
 fn record_checksum(record: &RecordBytes) -> u32 {
     crc32c(&record.as_bytes()[..offset_of!(RecordBytes, header_checksum)])
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,10 @@ use bytes::Bytes;
 use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
 
-/// A payload up to this size is copied behind its head: one more slice of a vectored write costs as much as the copy
-/// of about this many bytes (benches/event_file.rs).
+/// A payload up to this size is copied behind its head, because a slice more in a vectored write costs more than that
+/// copy. Measured on a 2-core virtual machine with Linux 6.18, events of 4 fragments, to shared memory: with 250-byte
+/// fragments copying is a third faster, with 500 bytes some percent, with 1000 bytes the two are equal, and with 2000
+/// bytes handing out slices is a fifth faster.
 const COPY_BYTES: usize = 1024;
 
 /// How many slices one vectored write takes at most: Linux's `IOV_MAX`.

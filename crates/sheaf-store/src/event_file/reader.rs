@@ -176,7 +176,7 @@ impl<R: Read + Seek> EventFileReader<R> {
     /// # Errors
     /// An [`EventOpenError`] where it cannot be read or its header is not right.
     pub fn new(input: R, path: impl Into<PathBuf>) -> Result<Self, EventOpenError> {
-        match Self::new_damaged(input, path)? {
+        match Self::start(input, path.into())? {
             (reader, None) => Ok(reader),
             (reader, Some(error)) => Err(EventOpenError::Format { path: reader.path, error }),
         }
@@ -190,7 +190,20 @@ impl<R: Read + Seek> EventFileReader<R> {
         input: R,
         path: impl Into<PathBuf>,
     ) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
-        let path = path.into();
+        let (mut reader, wrong) = Self::start(input, path.into())?;
+        if wrong.is_some() {
+            // What the header was is unknown; the first good event header is where events start.
+            reader
+                .seek_good_header()
+                .map_err(|error| EventOpenError::Io { path: reader.path.clone(), error })?;
+            reader.first_event = reader.blocks.offset();
+            reader.event_offset = reader.first_event;
+        }
+        Ok((reader, wrong))
+    }
+
+    /// Reads header and footer; with a bad header, stays at the start of the file.
+    fn start(input: R, path: PathBuf) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
         let opened = BlockReader::new(input).and_then(|mut blocks| {
             let footer = read_footer(&mut blocks)?;
             let header = read_header(&mut blocks)?;
@@ -200,7 +213,6 @@ impl<R: Read + Seek> EventFileReader<R> {
             Ok(opened) => opened,
             Err(error) => return Err(EventOpenError::Io { path, error }),
         };
-        // Without a good file header the first event is looked for from the start of the file, as after any damage.
         let (header, metadata, error) = match header {
             Ok((header, metadata)) => (Some(header), metadata, None),
             Err(error) => (None, String::new(), Some(error)),

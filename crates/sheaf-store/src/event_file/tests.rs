@@ -139,6 +139,25 @@ proptest! {
     }
 
     #[test]
+    fn mutated_files_are_read_to_the_end(
+        events in events(6),
+        finish in any::<bool>(),
+        mutations in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..6),
+    ) {
+        let mut bytes = write(&events, finish);
+        for (at, byte, kind) in mutations {
+            let at = at.index(bytes.len());
+            match kind {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                2 => drop(bytes.drain(at..(at + usize::from(byte)).min(bytes.len() - 1))),
+                _ => bytes.extend_from_within(at..),
+            }
+        }
+        crate::fuzz::fuzz_event_file(&bytes);
+    }
+
+    #[test]
     fn a_disk_that_fills_up_and_is_cleared_loses_and_doubles_nothing(
         events in events(12),
         capacity in 0..3000_u64,
@@ -292,6 +311,28 @@ fn a_disk_that_stays_full_gives_the_pending_events_back() {
     let stored = [events[0].clone(), events[1].clone(), events[4].clone()];
     assert_eq!(read_all(&disk), with_checksums(&stored));
     assert!(matches!(writer.write(&events[0]), Err(EventWriteError::Finished { .. })));
+}
+
+#[test]
+fn a_file_that_did_not_become_durable_is_tried_again_and_not_closed_twice() {
+    let disk = Disk::new(u64::MAX);
+    let flush = FlushPolicy::SyncEvery(Nanos(1));
+    let options = WriterOptions { flush, rotate_events: 1, ..options() };
+    let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
+    let events = with_checksums(&[event(1, &[5]), event(2, &[6])]);
+    writer.write(&events[0]).unwrap();
+    disk.fail_sync(true);
+    assert!(matches!(writer.write(&events[1]), Err(EventWriteError::Sync { .. })));
+    assert!(matches!(writer.end_batch(Timestamp(1000)), Err(EventWriteError::Sync { .. })));
+    assert_eq!((writer.counts().accepted_events, writer.counts().stored_events), (1, 1));
+    disk.fail_sync(false);
+    writer.write(&events[1]).unwrap();
+    disk.fail_sync(true);
+    assert!(matches!(writer.finish(), Err(EventWriteError::Sync { .. })));
+    disk.fail_sync(false);
+    assert_eq!(writer.finish().unwrap().parts, 2);
+    assert_eq!(writer.finish().unwrap().file_bytes, disk.bytes());
+    assert_eq!(read_all(&disk), events);
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl<R: Read + Seek> StreamReader<R> {
     /// # Errors
     /// A [`StreamOpenError`] where it cannot be read or its header is not right.
     pub fn new(input: R, path: impl Into<PathBuf>) -> Result<Self, StreamOpenError> {
-        match Self::new_damaged(input, path, SourceId(0))? {
+        match Self::start(input, path.into(), SourceId(0))? {
             (reader, None) => Ok(reader),
             (reader, Some(error)) => Err(StreamOpenError::Format { path: reader.path, error }),
         }
@@ -202,7 +202,23 @@ impl<R: Read + Seek> StreamReader<R> {
         path: impl Into<PathBuf>,
         source: SourceId,
     ) -> Result<(Self, Option<FileFormatError>), StreamOpenError> {
-        let path = path.into();
+        let (mut reader, wrong) = Self::start(input, path.into(), source)?;
+        if wrong.is_some() {
+            // What the header was is unknown; the first good record header is where records start.
+            reader
+                .seek_good_header()
+                .map_err(|error| StreamOpenError::Io { path: reader.path.clone(), error })?;
+            reader.first_record = reader.blocks.offset();
+        }
+        Ok((reader, wrong))
+    }
+
+    /// Reads the header; with a bad one, stays at the start of the file.
+    fn start(
+        input: R,
+        path: PathBuf,
+        source: SourceId,
+    ) -> Result<(Self, Option<FileFormatError>), StreamOpenError> {
         let opened = BlockReader::new(input).and_then(|mut blocks| {
             let header = read_header(&mut blocks)?;
             Ok((blocks, header))
@@ -211,7 +227,6 @@ impl<R: Read + Seek> StreamReader<R> {
             Ok(opened) => opened,
             Err(error) => return Err(StreamOpenError::Io { path, error }),
         };
-        // Without a good file header the first record is looked for from the start of the file, as after any damage.
         let unknown = StreamHeader { source, run: RunNumber(0), has_events: true, has_times: true };
         let (header, metadata, error) = match header {
             Ok((header, metadata)) => (header, metadata, None),

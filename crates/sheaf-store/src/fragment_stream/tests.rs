@@ -97,6 +97,24 @@ proptest! {
     }
 
     #[test]
+    fn mutated_streams_are_read_to_the_end(
+        records in records(),
+        mutations in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..6),
+    ) {
+        let mut bytes = write(&records, true);
+        for (at, byte, kind) in mutations {
+            let at = at.index(bytes.len());
+            match kind {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                2 => drop(bytes.drain(at..(at + usize::from(byte)).min(bytes.len() - 1))),
+                _ => bytes.extend_from_within(at..),
+            }
+        }
+        crate::fuzz::fuzz_stream(&bytes);
+    }
+
+    #[test]
     fn overwritten_bytes_cost_only_the_records_they_are_in(
         records in records(),
         from in any::<prop::sample::Index>(),
