@@ -3,6 +3,7 @@
 //! The format is described in `docs/reference/event-file.md`.
 
 mod name;
+mod outcome;
 mod pending;
 mod reader;
 mod storage;
@@ -10,7 +11,8 @@ mod writer;
 
 pub use name::FileName;
 pub(crate) use name::parse_node;
-pub use reader::{EventCounts, EventDamage, EventEnding, EventFileReader, EventOpenError, EventReadError};
+pub use outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
+pub use reader::EventFileReader;
 pub use sheaf_wire::event_file::{EXTENSION, FileFormatError, FileHeader};
 pub use storage::{Directory, PartFile, Storage};
 pub use writer::{EventFileWriter, EventWriteError, FlushPolicy, WriterCounts, WriterOptions};

@@ -1,0 +1,117 @@
+//! What can come of reading an event file.
+
+use sheaf_wire::event_file::FileFormatError;
+use sheaf_wire::{EventId, SourceId};
+use std::io;
+use std::path::PathBuf;
+
+/// Why an event file cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum EventOpenError {
+    /// The operating system refused.
+    #[error("cannot open event file {path}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// The file does not start as an event file of this version.
+    #[error("{path} is not a readable event file: {error}")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        error: FileFormatError,
+    },
+}
+
+/// What is wrong at one place of an event file. Reading goes on behind it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EventDamage {
+    /// An event's header is damaged; the file goes on, if it does, at the next good header.
+    #[error("{error}; {skipped} bytes skipped to the next event")]
+    Header {
+        /// What is wrong with the header.
+        #[source]
+        error: FileFormatError,
+        /// Bytes without a good header.
+        skipped: u64,
+    },
+    /// The entries of an event are damaged; the event is skipped.
+    #[error("event {event}: {error}")]
+    Entries {
+        /// The event.
+        event: EventId,
+        /// What is wrong with its entries.
+        #[source]
+        error: FileFormatError,
+    },
+    /// The payload of a fragment is damaged; the event is skipped.
+    #[error("event {event}, source {source_id}: {error}")]
+    Payload {
+        /// The event.
+        event: EventId,
+        /// The first of its sources whose payload is damaged.
+        source_id: SourceId,
+        /// What is wrong with the payload.
+        #[source]
+        error: FileFormatError,
+    },
+}
+
+/// An error while reading an event file.
+#[derive(Debug, thiserror::Error)]
+pub enum EventReadError {
+    /// The operating system refused; nothing more is read.
+    #[error("cannot read event file {path} at byte {offset}: {error}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// Something is damaged; reading goes on behind it.
+    #[error("event file {path} is damaged at byte {offset}: {damage}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What.
+        #[source]
+        damage: EventDamage,
+    },
+}
+
+/// What was read since the start or the last [`rewind`](super::EventFileReader::rewind).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventCounts {
+    /// Good events, which were handed out.
+    pub events: u64,
+    /// Places where an event's header was damaged.
+    pub corrupt_headers: u64,
+    /// Events that were skipped because their entries or payload were damaged.
+    pub corrupt_events: u64,
+    /// Bytes that belong to no event.
+    pub bytes_skipped: u64,
+}
+
+/// How an event file ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventEnding {
+    /// With index and footer: the writer closed it.
+    Closed,
+    /// Without footer: the writer did not close it, or the end is cut off or damaged. Everything read before is good.
+    Unfinished {
+        /// Where the last whole event ends.
+        offset: u64,
+        /// Bytes behind that: a part of an event or of an index.
+        partial_bytes: u64,
+    },
+}
