@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// are repeated, and messages of channels too.
 const BACKLOG_FRAMES: usize = 4096;
 
-/// A head of a message of usual size needs no second allocation.
-const HEAD_BYTES: usize = 1024;
+/// Bytes of a message head beside its fragments, and for each of these, so that a head is mostly allocated once.
+const HEAD_BYTES: usize = 512;
+const HEAD_BYTES_A_FRAGMENT: usize = 48;
 
 /// What was not sent, or not understood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,8 +54,9 @@ impl Outbox {
 
     /// Sends a message, or keeps it for later.
     pub fn send(&mut self, transmit: Transmit<Bytes>) {
-        let mut head = Vec::with_capacity(HEAD_BYTES);
-        let mut payload = VecDeque::new();
+        let pieces = transmit.message.body.payload_pieces();
+        let mut head = Vec::with_capacity(HEAD_BYTES + pieces * HEAD_BYTES_A_FRAGMENT);
+        let mut payload = VecDeque::with_capacity(pieces);
         transmit.message.encode(&mut head, |piece| payload.push_back(piece));
         let frame = Frame { head: head.into(), payload };
         match self.backlog.get_mut(&transmit.to) {

@@ -7,12 +7,13 @@
 //! |---|---|
 //! | is the first of its source for an event that is not released | held |
 //! | finds its source's share of the buffer full | refused with no loss: the driver offers it again (back-pressure) |
+//! | ... and is for an event that a builder has asked for | held, up to twice the share |
 //! | has an id lower than the one before it | held; counted as `out_of_order` |
 //! | repeats an id that is held | dropped, `duplicate` |
 //! | is for an event that was released, or answered without it | dropped, `late` |
 //! | is larger than allowed | dropped, `too_large`; its source is missing in the event at once |
 //! | is of a source that this unit does not read | dropped, `unknown_source` |
-//! | is for an event that nothing asks for within the orphan time | dropped, `unknown_event` |
+//! | is for an event that nothing asks for within the orphan time | dropped, `unknown_event`; if the event is asked for later, nobody waits for it without limit |
 //! | is still held when the run closes | dropped, `never_triggered` |
 
 mod books;
@@ -23,6 +24,7 @@ use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
 use books::Books;
+use rustc_hash::FxHashMap;
 use sheaf_wire::message::{
     Announcement, Body, Command, EventRange, Message, ReadoutStatus, Release, SuperFragments,
 };
@@ -35,6 +37,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
 const RELEASED_RANGES: usize = 4096;
+
+/// How many separate ranges of expired events a readout unit remembers. For older gaps, too, it does not wait without
+/// limit.
+const EXPIRED_RANGES: usize = 4096;
 
 /// One source of a readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,15 +62,15 @@ pub enum Announce {
     All,
 }
 
-/// How a readout unit works. Memory: payload up to `buffer` plus, for events already asked for, one fragment of each
-/// source; bookkeeping of some 100 bytes a held fragment.
+/// How a readout unit works. Memory: payload up to `buffer`, and up to as much again for events that builders have asked
+/// for (a source may hold one fragment in any case); bookkeeping of some 100 bytes a held fragment.
 #[derive(Clone, Debug)]
 pub struct ReadoutConfig {
     /// The sources that it reads.
     pub sources: Vec<SourceConfig>,
-    /// Payload that it holds at most, shared out evenly to the sources.
+    /// Payload that it holds at most, shared out evenly to the sources; twice that with events that are asked for.
     pub buffer: ByteCount,
-    /// Fragments that it holds at most of one source.
+    /// Fragments that it holds at most of one source; twice that with events that are asked for.
     pub buffer_events: usize,
     /// The largest fragment that it takes.
     pub max_fragment: ByteCount,
@@ -111,7 +117,9 @@ pub struct ReadoutUnit<P> {
     channel: Channel<P>,
     slots: Slots<P>,
     released: EventSet,
-    sources: BTreeMap<SourceId, usize>,
+    /// Events of which fragments were dropped because nothing asked for them in time.
+    expired: EventSet,
+    sources: FxHashMap<SourceId, usize>,
     inputs: Vec<Input>,
     /// Super-fragments ready to go, by builder.
     ready: BTreeMap<u16, VecDeque<SlotKey>>,
@@ -160,6 +168,7 @@ impl<P: Payload> ReadoutUnit<P> {
             channel: Channel::new(NodeId::MANAGER, config.channel),
             slots: Slots::new(config.sources.len(), config.buffer_events),
             released: EventSet::new(RELEASED_RANGES),
+            expired: EventSet::new(EXPIRED_RANGES),
             sources,
             inputs: config.sources.iter().map(input).collect(),
             ready: BTreeMap::new(),
@@ -215,6 +224,9 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Gives the fragment back while the source's share of the buffer is full, or after the run has closed: the
     /// driver keeps it and offers it again. That is the back-pressure; nothing is lost by it.
     pub fn handle_fragment(&mut self, now: Timestamp, fragment: Fragment<P>) -> Result<(), Fragment<P>> {
+        if self.closed {
+            return Err(fragment);
+        }
         let Some(&index) = self.sources.get(&fragment.source) else {
             self.books.receive(fragment.payload.len());
             self.books.drop_one(DropReason::UnknownSource);
@@ -222,9 +234,8 @@ impl<P: Payload> ReadoutUnit<P> {
         };
         let event = fragment.event;
         let known = self.slots.find(event);
-        if self.closed
-            || (!self.has_room(index, &fragment) && !known.is_some_and(|key| self.slots[key].is_asked()))
-        {
+        let is_asked = known.is_some_and(|key| self.slots[key].is_asked());
+        if !self.has_room(index, &fragment, is_asked) {
             self.refused_since_status = true;
             return Err(fragment);
         }
@@ -287,6 +298,7 @@ impl<P: Payload> ReadoutUnit<P> {
         }
         while let Some(key) = self.orphan_deadlines.pop_due(now, |key| self.slots.is_orphan(key)) {
             let slot = self.slots.remove(key);
+            self.expired.insert_range(slot.event, 1);
             self.book_slot(slot, Outcome::Dropped, Some(DropReason::UnknownEvent));
         }
     }
@@ -319,19 +331,24 @@ impl<P: Payload> ReadoutUnit<P> {
         let merge = merge.map(|(at, key)| Deadline { at, why: Why::SourceSilent(key.event) });
         let orphan = self.orphan_deadlines.peek(|key| self.slots.is_orphan(key));
         let orphan = orphan.map(|(at, key)| Deadline { at, why: Why::Orphan(key.event) });
-        let heartbeat = (!self.closed).then_some(Deadline { at: self.status_at, why: Why::Heartbeat });
+        // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
+        let may_speak = !self.closed && self.channel.is_open() && self.announcements.is_empty();
+        let heartbeat = may_speak.then_some(Deadline { at: self.status_at, why: Why::Heartbeat });
         [merge, orphan, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
     }
 
     // Fragments in.
 
-    fn has_room(&self, index: usize, fragment: &Fragment<P>) -> bool {
+    fn has_room(&self, index: usize, fragment: &Fragment<P>, is_asked: bool) -> bool {
         let input = &self.inputs[index];
+        // A builder that waits must not wait for room that fragments take up which nobody asks for. Still there is a
+        // bound: events that are answered stay until they are released, and that news may be slow.
+        let shares = if is_asked { 2 } else { 1 };
         let share = self.config.buffer.0 / self.inputs.len() as u64;
         // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.
         input.held_events == 0
-            || (input.held.0 + fragment.payload.len() as u64 <= share
-                && input.held_events < self.config.buffer_events)
+            || (input.held.0 + fragment.payload.len() as u64 <= share.saturating_mul(shares)
+                && (input.held_events as u64) < (self.config.buffer_events as u64).saturating_mul(shares))
     }
 
     fn note_order(&mut self, index: usize, event: EventId) {
@@ -456,7 +473,8 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// The time for silent sources is over: those that are on their way to the event get it once more.
     fn give_up_waiting(&mut self, now: Timestamp, key: SlotKey) {
-        let wait = self.config.wait_for_required && !self.config.restarted;
+        let is_gone = self.config.restarted || self.expired.contains(key.event);
+        let wait = self.config.wait_for_required && !is_gone;
         let reason =
             if self.config.restarted { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
         let mut some_on_their_way = false;
@@ -501,9 +519,14 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     fn compose(&mut self, builder: u16) -> Option<SuperFragments<P>> {
-        let mut parts = SuperFragments::default();
-        let mut bytes = 0_u64;
         let queue = self.ready.get_mut(&builder)?;
+        let events = queue.len().min(self.config.message_events);
+        let mut parts = SuperFragments {
+            entries: Vec::with_capacity(events),
+            fragments: Vec::with_capacity(events * self.inputs.len()),
+            missing: Vec::new(),
+        };
+        let mut bytes = 0_u64;
         while let Some(&key) = queue.front() {
             if !self.slots.is_ready_for(key, builder) {
                 queue.pop_front();

@@ -21,11 +21,12 @@ section! {
         /// The largest fragment that a readout unit takes; larger ones are dropped and counted. 0: as large as
         /// `buffer_bytes` and 15/16 of `transport.max_frame_bytes` allow.
         max_fragment: Option<ByteCount> = None, "max_fragment_bytes", zero_is_none(bytes(1, GIB));
-        /// How long a readout unit waits for a silent source, from when the event was requested or, if later, first
-        /// seen. Then it answers with that source marked missing. Not used with the policy `wait`.
-        merge_timeout: Nanos = Nanos::from_millis(200), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// How long fragments of an event that no builder unit asks for are kept. Then they are dropped and
-        /// counted as orphans. 0: for ever.
+        /// How long a readout unit waits for a silent source, from when the event was requested. Then it answers with that
+        /// source marked missing. A source that sends lower ids is on its way and not silent. With the policy `wait` it holds
+        /// for optional sources only.
+        merge_timeout: Nanos = Nanos::from_millis(500), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// How long fragments of an event that no builder unit asks for are kept, with the trigger modes `source` and
+        /// `seen`. Then they are dropped and counted as `unknown_event`. 0: for ever.
         orphan_timeout: Option<Nanos> = Some(Nanos::from_secs(30)), "orphan_timeout_ms",
             zero_is_none(milliseconds(SHORTEST, HOUR));
     }
@@ -42,7 +43,7 @@ section! {
         memory: ByteCount = ByteCount(256 * MIB), "memory_bytes", bytes(MIB, TIB);
         /// How long a builder unit waits for the fragments of an event, from its assignment. Then the event ends
         /// incomplete. Not used with the policy `wait`.
-        event_timeout: Nanos = Nanos::from_secs(2), "event_timeout_ms", milliseconds(SHORTEST, HOUR);
+        event_timeout: Nanos = Nanos::from_secs(5), "event_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// How long a builder unit waits for the answer of a readout unit before it asks again.
         request_retry: Nanos = Nanos::from_millis(500), "request_retry_ms", milliseconds(SHORTEST, HOUR);
         /// Finished events are reported to the event manager when there are so many, or after `report_delay_us`, or

@@ -205,6 +205,15 @@ impl<P: Payload> Message<P> {
 }
 
 impl<P> Body<P> {
+    /// How many payload handles encoding gives out.
+    #[must_use]
+    pub fn payload_pieces(&self) -> usize {
+        match self {
+            Self::SuperFragments(parts) => parts.fragments.len(),
+            _ => 0,
+        }
+    }
+
     /// The kind's code.
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -306,7 +315,16 @@ fn emit_all<E: Entry>(head: &mut Vec<u8>, entries: &[E]) {
 fn parse_all<E: Entry>(bytes: &[u8]) -> Result<Vec<E>, DecodeError> {
     let extra = bytes.len() % size_of::<E::Bytes>();
     let entries = <[E::Bytes]>::ref_from_bytes(bytes).map_err(|_| DecodeError::TrailingBytes(extra))?;
-    entries.iter().map(E::parse).collect()
+    parse_each(entries)
+}
+
+/// Collecting into a `Result` cannot know the number of entries beforehand, and would allocate again and again.
+fn parse_each<E: Entry>(entries: &[E::Bytes]) -> Result<Vec<E>, DecodeError> {
+    let mut parsed = Vec::with_capacity(entries.len());
+    for entry in entries {
+        parsed.push(E::parse(entry)?);
+    }
+    Ok(parsed)
 }
 
 fn parse_one<E: Entry>(bytes: &[u8]) -> Result<E, DecodeError> {
@@ -319,7 +337,7 @@ fn parse_one<E: Entry>(bytes: &[u8]) -> Result<E, DecodeError> {
 
 fn parse_list<E: Entry>(bytes: &[u8], count: u32) -> Result<(Vec<E>, &[u8]), DecodeError> {
     let (entries, rest) = split_list::<E::Bytes>(bytes, count)?;
-    Ok((entries.iter().map(E::parse).collect::<Result<_, _>>()?, rest))
+    Ok((parse_each(entries)?, rest))
 }
 
 fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
@@ -379,7 +397,7 @@ fn parse_super_fragments<P: Payload>(
     if described != payload_bytes {
         return Err(DecodeError::WrongPayloadLength { declared: described, have: payload_bytes });
     }
-    let entries = entries.iter().map(SuperFragment::parse).collect::<Result<Vec<_>, _>>()?;
+    let entries: Vec<SuperFragment> = parse_each(entries)?;
     let fragment_total: u64 = entries.iter().map(|entry| u64::from(entry.fragments)).sum();
     if fragment_total != fragments.len() as u64 {
         return Err(DecodeError::BadValue { field: "fragments", value: fragment_total });
@@ -388,7 +406,7 @@ fn parse_super_fragments<P: Payload>(
     if missing_total != missing.len() as u64 {
         return Err(DecodeError::BadValue { field: "missing", value: missing_total });
     }
-    let missing = missing.iter().map(MissingSource::parse).collect::<Result<Vec<_>, _>>()?;
+    let missing: Vec<MissingSource> = parse_each(missing)?;
     let mut parsed = Vec::with_capacity(fragments.len());
     let mut descriptors = fragments.iter();
     for entry in &entries {
