@@ -120,7 +120,7 @@ section! {
         rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
         /// The number of events at which an event file is closed and the next part begun. It bounds the memory of the
         /// file's index, 16 bytes for an event.
-        rotate_events: u64 = 1 << 20, "rotate_events", whole(1, 1 << 32);
+        rotate_events: u64 = 1 << 17, "rotate_events", whole(1, 1 << 32);
         /// Events wait for each other up to about this size, to be written in one call.
         buffer: ByteCount = ByteCount(256 * KIB), "buffer_bytes", bytes(4 * KIB, GIB);
         /// How far events are written before they are reported as stored and the readout units release them.
