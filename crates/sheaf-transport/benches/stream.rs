@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 2000;
 const RUNS: usize = 5;
 
 /// How often an idle driver polls before it sleeps.
-const SPINS: usize = 200;
+const SPINS: usize = 20;
 
 fn main() {
     // `cargo test --all-targets` runs benchmarks, too: then only that it works is of interest.

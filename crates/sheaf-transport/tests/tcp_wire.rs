@@ -1,5 +1,7 @@
 //! TCP endpoints against peers that do not behave: raw sockets that say what no endpoint would.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where its arrangement fails")]
+
 use bytes::Bytes;
 use sheaf_transport::tcp::framing::{GOODBYE, GreetingBytes, MAGIC, VERSION};
 use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpError, TcpOptions, TcpSettings};

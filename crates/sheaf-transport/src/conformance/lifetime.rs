@@ -120,28 +120,31 @@ pub fn an_orderly_close_delivers_what_was_accepted<L: Lab>() {
     assert_eq!(sender.endpoint.stats().frames_lost, 0);
 }
 
-/// Both nodes of a link close it at the same time, each with frames for the other.
+/// Both nodes of a link close it at the same time, each with a full queue for the other.
 pub fn closing_both_ends_at_once_delivers_both_ways<L: Lab>() {
     let (_lab, first, second) = World::<L>::pair(Limits::default()).two();
     let nodes = [first.node(), second.node()];
     let close = |mut actor: Actor<L::Endpoint>, to: NodeId| {
         let from = actor.node();
-        for number in 0..100 {
-            actor.send_patiently(to, frame(Place { from, to, number }, 20, &[2000]));
+        let mut number = 0;
+        while actor.endpoint.send(to, frame(Place { from, to, number }, 20, &[30_000])).is_ok() {
+            number += 1;
         }
-        thread::spawn(move || {
+        let closer = thread::spawn(move || {
             actor.endpoint.close(LINGER);
             actor.step();
             actor
-        })
+        });
+        (closer, number)
     };
-    let closers = [close(first, nodes[1]), close(second, nodes[0])];
-    let mut actors = closers.map(|closer| closer.join().expect("closing does not panic"));
-    for actor in &mut actors {
+    let [(first, from_first), (second, from_second)] = [close(first, nodes[1]), close(second, nodes[0])];
+    for (closer, sent) in [(first, from_second), (second, from_first)] {
+        let mut actor = closer.join().expect("closing does not panic");
         let to = actor.node();
-        actor.until("all frames", |actor| actor.received.len() == 100);
+        actor.until("all frames", |actor| actor.received.len() as u64 == sent);
+        assert_eq!(actor.endpoint.stats().frames_lost, 0);
         for (number, (from, got)) in (0..).zip(actor.received.drain(..)) {
-            check(got, Place { from, to, number }, 20, &[2000]);
+            check(got, Place { from, to, number }, 20, &[30_000]);
         }
     }
 }

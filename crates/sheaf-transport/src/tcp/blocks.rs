@@ -3,8 +3,9 @@
 use bytes::BytesMut;
 use sheaf_buffer::Pool;
 
-/// A read asks for at least this much where blocks are large enough. On loopback, reads of 64 KiB reach
-/// three quarters of the rate of reads of 256 KiB, and 1 MiB is no better: the block falls out of the core's cache.
+/// A read asks for at most this much, and for at least this much where blocks are large enough. Between 64 KiB and 1 MiB the
+/// size made no difference that could be told from the machine's noise (`benches/stream.rs`); smaller turns are
+/// fairer to the other peers, larger ones save system calls.
 pub(super) const READ_BYTES: usize = 256 << 10;
 
 /// The receive memory of an endpoint: a bounded pool of blocks, and the block that is being filled.

@@ -117,6 +117,8 @@ pub(super) struct Link {
     /// Whether the peer said goodbye; whether we did, and it is written.
     pub(super) peer_is_done: bool,
     pub(super) we_are_done: bool,
+    /// Whether writing has failed.
+    pub(super) broken: bool,
 }
 
 /// How other threads end a wait.

@@ -279,6 +279,7 @@ impl TcpEndpoint {
             refused: false,
             peer_is_done: false,
             we_are_done: false,
+            broken: false,
         }));
         connection.writable = true;
         let peer = &mut self.peers[place];

@@ -10,7 +10,8 @@ use zerocopy::IntoBytes;
 /// How many pieces one write may have: `IOV_MAX` of Linux, the BSDs and macOS.
 const PIECES_PER_WRITE: usize = 1024;
 
-/// How many bytes one write is offered.
+/// How many bytes one write is offered. In `benches/stream.rs`, 128 KiB took a quarter more processor time a frame, 2 MiB no
+/// less; what is offered beyond the kernel's free room is gathered for nothing.
 const BYTES_PER_WRITE: usize = 512 << 10;
 
 /// A bounded queue of frames, and how much of the first is written.

@@ -18,6 +18,14 @@ impl Connection {
     }
 }
 
+impl Link {
+    /// Whether the peer's end of the stream must not end the link: both sides are closing, the peer is done first, and
+    /// still reads what we have for it.
+    fn half_closed(&self, closing: bool) -> bool {
+        closing && self.peer_is_done && !self.we_are_done && !self.broken
+    }
+}
+
 impl TcpEndpoint {
     /// One read; its frames are handed out next.
     pub(super) fn read_frames(&mut self, slot: usize) {
@@ -41,6 +49,7 @@ impl TcpEndpoint {
         self.stats.system_calls += 1;
         self.stats.reads += 1;
         match read {
+            Ok(0) if link.half_closed(self.closing) => (*readable, *end_in_sight) = (false, false),
             Ok(0) => self.stream_ended(slot),
             Ok(bytes) => {
                 // Less than was asked for: the kernel has no more, and will say when it has.
@@ -124,6 +133,7 @@ impl TcpEndpoint {
                     *writable = false;
                     if error.kind() != ErrorKind::WouldBlock {
                         // What had arrived before the connection broke is read first; then reading finds the end.
+                        link.broken = true;
                         connection.readable = true;
                         connection.end_in_sight = true;
                         return;
