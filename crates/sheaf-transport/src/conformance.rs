@@ -5,7 +5,7 @@
 //! lab, a device) can run them one by one.
 //!
 //! The tests wait for conditions, under a watchdog, and never assert how long something took. They panic where the
-//! transport does not keep the contract of [`Endpoint`](crate::Endpoint).
+//! transport does not keep the contract of [`Endpoint`].
 
 mod flow;
 mod lifetime;
