@@ -292,8 +292,11 @@ impl<P: Payload> BuilderUnit<P> {
         let event = event.map(|(at, key)| Deadline { at, why: Why::EventTimeout(key.event) });
         let retry = self.retry_deadlines.peek(|key| self.assemblies.is_open(key));
         let retry = retry.map(|(at, key)| Deadline { at, why: Why::RequestRetry(key.event) });
-        let batch = self.request_at.map(|at| Deadline { at, why: Why::Batch });
-        let heartbeat = (!self.closed).then_some(Deadline { at: self.heartbeat_at, why: Why::Heartbeat });
+        // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
+        let may_speak = self.channel.is_open();
+        let batch = self.request_at.filter(|_| may_speak).map(|at| Deadline { at, why: Why::Batch });
+        let heartbeat = Deadline { at: self.heartbeat_at, why: Why::Heartbeat };
+        let heartbeat = (may_speak && !self.closed).then_some(heartbeat);
         [event, retry, batch, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
     }
 
@@ -349,7 +352,8 @@ impl<P: Payload> BuilderUnit<P> {
         self.held -= event.bytes;
         self.request.slots += 1;
         self.request.bytes += ByteCount(u64::from(event.charged));
-        let absent = event.absent.iter().map(|readout| AbsentReadout { event: event.event, readout: *readout });
+        let absent =
+            event.absent.iter().map(|readout| AbsentReadout { event: event.event, readout: *readout });
         self.request.absent.extend(absent);
         self.request.finished.push(Finished {
             event: event.event,

@@ -62,7 +62,7 @@ pub struct ManagerConfig {
     pub max_events: Option<u64>,
     /// The type given to triggers that come without one.
     pub trigger_type: TriggerType,
-    /// Triggers that wait for a builder, at most ([`Triggers::Driven`]).
+    /// Events that wait for a builder, at most; where triggers are announced, the readout units' buffers are the bound.
     pub queue_events: usize,
     /// Consecutive events given to one builder at a time.
     pub batch_events: usize,
@@ -203,6 +203,8 @@ struct BuilderState {
 #[derive(Debug, Default)]
 struct ReadoutState {
     status: Option<ReadoutStatus>,
+    /// It was told to close, after everything that it was to release.
+    told_to_close: bool,
     reported: bool,
 }
 
@@ -352,7 +354,7 @@ impl<P: Clone> EventManager<P> {
         if self.phase != Phase::Running || self.is_full() {
             return Err(Veto::NotRunning);
         }
-        if self.queue.len() >= self.config.queue_events {
+        if self.waiting() >= self.config.queue_events {
             let cause = self.busy_cause();
             self.dead_time.veto(now, cause);
             return Err(Veto::Busy(cause));
@@ -394,12 +396,13 @@ impl<P: Clone> EventManager<P> {
             self.counters.count(Counter::UnexpectedMessages, 1);
             return;
         };
-        let first_word = channel.peer_session().is_none();
-        match channel.handle(now, &self.me, &header, message.body) {
-            Received::Stale => self.counters.count(Counter::StaleMessages, 1),
-            Received::PeerRestarted { .. } => self.meet(now, sender, header.session),
-            Received::Taken if first_word => self.meet(now, sender, header.session),
-            Received::Taken | Received::Duplicate | Received::BeyondWindow => {}
+        let before = channel.peer_session();
+        if channel.handle(now, &self.me, &header, message.body) == Received::Stale {
+            self.counters.count(Counter::StaleMessages, 1);
+        }
+        // Whatever became of the message: a session that speaks for the first time is met.
+        if channel.peer_session() != before {
+            self.meet(now, sender, header.session);
         }
         while let Some(body) = self.peers.poll_deliver(sender) {
             self.handle_body(now, sender, body);
@@ -467,8 +470,7 @@ impl<P: Clone> EventManager<P> {
                     self.phase = Phase::Closing { until: now + self.config.peer_timeout };
                     self.dead_time.end(now);
                     self.releases.flush();
-                    self.release(now);
-                    self.command_all(now, Command::Close);
+                    self.close_builders();
                 }
             }
             Phase::Closing { until } => {
@@ -492,15 +494,19 @@ impl<P: Clone> EventManager<P> {
             return;
         }
         self.phase = Phase::Running;
-        self.command_all(now, Command::Start);
+        for node in self.peers.present() {
+            self.peers.push(node, Body::Command(Command::Start));
+        }
         self.events.push_back(ManagerEvent::Started { absent });
     }
 
-    fn command_all(&mut self, now: Timestamp, command: Command) {
+    /// Builders have nothing more to do. Readout units are told to close by [`Self::release`], last of all.
+    fn close_builders(&mut self) {
         for node in self.peers.present() {
-            self.peers.push(node, Body::Command(command));
+            if node.role == Role::Builder {
+                self.peers.push(node, Body::Command(Command::Close));
+            }
         }
-        self.peers.wake(now);
     }
 
     fn is_full(&self) -> bool {
@@ -571,15 +577,19 @@ impl<P: Clone> EventManager<P> {
         }
         match self.phase {
             Phase::Running | Phase::Draining { .. } => self.peers.push(node, Body::Command(Command::Start)),
-            Phase::Closing { .. } | Phase::Closed => self.peers.push(node, Body::Command(Command::Close)),
-            Phase::Waiting { .. } => {}
+            Phase::Closing { .. } | Phase::Closed if node.role == Role::Builder => {
+                self.peers.push(node, Body::Command(Command::Close));
+            }
+            Phase::Closing { .. } | Phase::Closed | Phase::Waiting { .. } => {}
         }
     }
 
     fn give_up_silent_builders(&mut self, now: Timestamp) {
         for index in 0..self.builders.len() {
             let node = builder_node(index);
+            // A builder that has reported is silent because it has nothing more to say.
             if self.builders[index].session.is_some()
+                && !self.builders[index].reported
                 && self.peers.is_silent(node, now, self.config.peer_timeout)
             {
                 self.lose_builder(now, node);
@@ -653,7 +663,10 @@ impl<P: Clone> EventManager<P> {
     fn handle_request(&mut self, now: Timestamp, builder: u16, request: Request) {
         self.builders[usize::from(builder)].credit.grant(request.slots, request.bytes);
         for absent in &request.absent {
-            self.releases.note_absent(absent.event, absent.readout);
+            let entry = self.table.get(&absent.event);
+            if entry.is_some_and(|entry| entry.assigned && entry.builder == Some(builder)) {
+                self.releases.note_absent(absent.event, absent.readout);
+            }
         }
         for finished in &request.finished {
             self.handle_finished(now, builder, finished);
@@ -692,7 +705,8 @@ impl<P: Clone> EventManager<P> {
 
     fn accept(&mut self, event: EventId, time: Timestamp, began: Timestamp, trigger_type: TriggerType) {
         self.ledger.received += 1;
-        self.table.insert(event, Entry { time, began, trigger_type, attempt: 0, builder: None, assigned: false });
+        self.table
+            .insert(event, Entry { time, began, trigger_type, attempt: 0, builder: None, assigned: false });
     }
 
     /// Gives what waits to builders that have credit, in turn, a batch at a time.
@@ -712,7 +726,7 @@ impl<P: Clone> EventManager<P> {
                 self.peers.push(NodeId::builder(builder), Body::Assign(batch));
             }
         }
-        if self.queue.len() < self.config.queue_events {
+        if self.waiting() < self.config.queue_events {
             self.dead_time.end(now);
         }
     }
@@ -748,10 +762,16 @@ impl<P: Clone> EventManager<P> {
 
     fn next_waiting(&mut self, now: Timestamp, builder: u16) -> Option<EventId> {
         if !self.again.is_empty() {
-            // Another builder than the one that failed, where there is one.
-            let alone = self.builders.iter().filter(|state| state.session.is_some()).count() < 2;
+            // Rather another builder than the one that failed, but only if it could take an event now: its credit may
+            // depend on this very event, whose fragments stand in the way of others.
+            let others_have_credit = self.builders.iter().enumerate().any(|(index, state)| {
+                index != usize::from(builder)
+                    && state.session.is_some()
+                    && state.credit.offer(self.mean_event, state.outstanding).is_some()
+            });
             let fits = |event: &EventId| {
-                alone || self.table.get(event).is_none_or(|entry| entry.builder != Some(builder))
+                let failed_here = self.table.get(event).is_some_and(|entry| entry.builder == Some(builder));
+                !(failed_here && others_have_credit)
             };
             if let Some(at) = self.again.iter().position(fits) {
                 return self.again.remove(at);
@@ -760,8 +780,17 @@ impl<P: Clone> EventManager<P> {
         if let Some(event) = self.queue.pop_front() {
             return Some(event);
         }
-        let free = self.config.triggers == Triggers::Free && self.phase == Phase::Running && !self.is_full();
+        // No new ones while those that builders gave back pile up.
+        let free = self.config.triggers == Triggers::Free
+            && self.phase == Phase::Running
+            && !self.is_full()
+            && (self.again.is_empty() || self.again.len() < self.config.queue_events);
         free.then(|| self.accept_next(now, self.config.trigger_type))
+    }
+
+    /// Events that wait for a builder.
+    fn waiting(&self) -> usize {
+        self.queue.len() + self.again.len()
     }
 
     /// An event comes back unbuilt: it goes to another builder, or it had its chances.
@@ -812,11 +841,18 @@ impl<P: Clone> EventManager<P> {
             self.releases.flush();
         }
         self.releases.close_batch(now);
+        let closes = matches!(self.phase, Phase::Closing { .. } | Phase::Closed);
         for index in 0..self.readouts.len() {
             let node = readout_node(index);
             while self.releases.has_pending(index) && self.peers.is_open(node) {
                 let releases = self.releases.take(index, &self.ended);
                 self.peers.push(node, Body::Release(releases));
+            }
+            let state = &mut self.readouts[index];
+            if closes && !state.told_to_close && !self.releases.has_pending(index) && self.peers.is_open(node)
+            {
+                state.told_to_close = true;
+                self.peers.push(node, Body::Command(Command::Close));
             }
         }
     }

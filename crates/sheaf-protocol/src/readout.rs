@@ -13,7 +13,7 @@
 //! | is for an event that was released, or answered without it | dropped, `late` |
 //! | is larger than allowed | dropped, `too_large`; its source is missing in the event at once |
 //! | is of a source that this unit does not read | dropped, `unknown_source` |
-//! | is for an event that nothing asks for within the orphan time | dropped, `unknown_event`; if the event is asked for later, nobody waits for it without limit |
+//! | is passed over: later ones are asked for, and its event is not within the orphan time | dropped, `unknown_event`; if the event is asked for later, nobody waits for it without limit |
 //! | is still held when the run closes | dropped, `never_triggered` |
 
 mod books;
@@ -81,7 +81,8 @@ pub struct ReadoutConfig {
     pub merge_timeout: Nanos,
     /// Whether it waits for required sources without limit instead.
     pub wait_for_required: bool,
-    /// How long a fragment is held without a request for its event; no limit if `None`.
+    /// How long a fragment is held that was passed over: events whose fragments came later are asked for, its own is
+    /// not. No limit if `None`. The time does not run where nothing is asked for: back-pressure loses nothing.
     pub orphan_timeout: Option<Nanos>,
     /// It answers with messages of at most this much payload (one super-fragment may be larger).
     pub message_bytes: ByteCount,
@@ -127,6 +128,12 @@ pub struct ReadoutUnit<P> {
     next_builder: u16,
     announcements: VecDeque<Announcement>,
     merge_deadlines: DeadlineQueue<SlotKey>,
+    /// Events that a fragment opened and nobody has asked for, in the order of their age.
+    unasked: VecDeque<SlotKey>,
+    next_age: u64,
+    /// Events younger than this have been asked for: older ones that were not are passed over.
+    passed: u64,
+    /// Events passed over.
     orphan_deadlines: DeadlineQueue<SlotKey>,
     status_at: Timestamp,
     refused_since_status: bool,
@@ -175,6 +182,9 @@ impl<P: Payload> ReadoutUnit<P> {
             next_builder: 0,
             announcements: VecDeque::new(),
             merge_deadlines: DeadlineQueue::new(),
+            unasked: VecDeque::new(),
+            next_age: 0,
+            passed: 0,
             orphan_deadlines: DeadlineQueue::new(),
             status_at: now,
             refused_since_status: false,
@@ -235,6 +245,10 @@ impl<P: Payload> ReadoutUnit<P> {
         let event = fragment.event;
         let known = self.slots.find(event);
         let is_asked = known.is_some_and(|key| self.slots[key].is_asked());
+        if is_asked && !self.has_room(index, &fragment, false) {
+            // What fills the source's share came earlier, and the builders are further on.
+            self.pass_over(now, self.next_age);
+        }
         if !self.has_room(index, &fragment, is_asked) {
             self.refused_since_status = true;
             return Err(fragment);
@@ -246,7 +260,7 @@ impl<P: Payload> ReadoutUnit<P> {
             self.books.drop_one(DropReason::Late);
             return Ok(());
         }
-        let key = known.unwrap_or_else(|| self.open_slot(now, event));
+        let key = known.unwrap_or_else(|| self.open_slot(event));
         self.announce(index, key, &fragment);
         self.fill(index, key, fragment);
         Ok(())
@@ -359,12 +373,33 @@ impl<P: Payload> ReadoutUnit<P> {
         *highest = (*highest).max(Some(event));
     }
 
-    fn open_slot(&mut self, now: Timestamp, event: EventId) -> SlotKey {
-        let key = self.slots.insert(event);
-        if let Some(timeout) = self.config.orphan_timeout {
-            self.orphan_deadlines.push(now + timeout, key, |key| self.slots.is_orphan(key));
+    fn open_slot(&mut self, event: EventId) -> SlotKey {
+        let key = self.slots.insert(event, self.next_age);
+        self.next_age += 1;
+        if self.config.orphan_timeout.is_some() {
+            self.unasked.push_back(key);
+            if self.unasked.len() > 64 + 2 * self.slots.len() {
+                self.unasked.retain(|key| self.slots.is_orphan(*key));
+            }
         }
         key
+    }
+
+    /// Notes that an event was asked for that is `age` old: the time of older ones that were not begins to run.
+    fn pass_over(&mut self, now: Timestamp, age: u64) {
+        let Some(timeout) = self.config.orphan_timeout else {
+            return;
+        };
+        self.passed = self.passed.max(age);
+        while let Some(key) = self.unasked.front().copied() {
+            if self.slots.is_orphan(key) {
+                if self.slots[key].age >= self.passed {
+                    break;
+                }
+                self.orphan_deadlines.push(now + timeout, key, |key| self.slots.is_orphan(key));
+            }
+            self.unasked.pop_front();
+        }
     }
 
     fn announce(&mut self, index: usize, key: SlotKey, fragment: &Fragment<P>) {
@@ -425,7 +460,7 @@ impl<P: Payload> ReadoutUnit<P> {
                 self.books.count(Counter::StaleRequests);
                 return;
             }
-            None => self.slots.insert(event),
+            None => self.slots.insert(event, 0),
         };
         let slot = &mut self.slots[key];
         if slot.asked.is_some_and(|before| before.attempt > asked.attempt) {
@@ -433,6 +468,7 @@ impl<P: Payload> ReadoutUnit<P> {
             return;
         }
         let first = slot.asked.replace(asked).is_none();
+        let age = slot.age;
         match slot.state {
             // Being sent already: if to another builder, the message is composed for the new one.
             SlotState::Ready(builder) if builder == asked.builder => {}
@@ -446,6 +482,9 @@ impl<P: Payload> ReadoutUnit<P> {
                 self.books.count(Counter::Resent);
                 self.queue_if_ready(key);
             }
+        }
+        if first {
+            self.pass_over(now, age);
         }
         if first && self.slots.is_merging(key) {
             let at = now + self.config.merge_timeout;
@@ -565,9 +604,15 @@ impl<P: Payload> ReadoutUnit<P> {
     fn status(&self) -> ReadoutStatus {
         let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let (held, events) = self.held();
+        // Where one source makes the triggers, the end of the others says nothing: they may be held back for ever by
+        // fragments that nothing will ask for.
+        let makes_events = |input: &&Input| match self.config.announce {
+            Announce::Never | Announce::All => true,
+            Announce::Source(reference) => input.id == reference,
+        };
         ReadoutStatus {
-            sources: count(self.inputs.len()),
-            sources_ended: count(self.inputs.iter().filter(|input| input.ended).count()),
+            sources: count(self.inputs.iter().filter(makes_events).count()),
+            sources_ended: count(self.inputs.iter().filter(makes_events).filter(|input| input.ended).count()),
             buffered_events: count(events),
             buffered: held,
             busy: self.refused_since_status,

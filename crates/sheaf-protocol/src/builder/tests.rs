@@ -146,6 +146,20 @@ fn an_event_beyond_the_memory_is_given_back() {
 }
 
 #[test]
+fn a_full_channel_leaves_no_deadline_in_the_past() {
+    let mut builder = builder(|config| config.heartbeat = Nanos::from_millis(1));
+    let mut now = START;
+    for _ in 0..300 {
+        while builder.poll_transmit(now).is_some() {}
+        let deadline = builder.poll_timeout().expect("something is always due some time");
+        now = now.max(deadline.at);
+        builder.handle_timeout(now);
+    }
+    while builder.poll_transmit(now).is_some() {}
+    assert!(builder.poll_timeout().is_some_and(|deadline| deadline.at > now), "nothing was acknowledged");
+}
+
+#[test]
 fn a_fenced_builder_is_silent() {
     let mut builder = builder(|_| {});
     assign(&mut builder, 5, 1, 1);

@@ -68,8 +68,11 @@ impl<P: Clone> Peers<P> {
         }
     }
 
+    /// Whether a node takes another message. One that has not been heard of takes none: a message for no session in
+    /// particular could reach a later session than it was meant for.
     pub(super) fn is_open(&self, node: NodeId) -> bool {
-        self.peers.get(&node).is_some_and(|peer| peer.channel.is_open())
+        let channel = self.peers.get(&node).map(|peer| &peer.channel);
+        channel.is_some_and(|channel| channel.is_open() && channel.peer_session().is_some())
     }
 
     /// Nodes that have been heard of.

@@ -96,7 +96,12 @@ impl Releases {
                 pending.clear();
             }
         }
-        self.absent.clear();
+        for events in self.absent.values_mut() {
+            for ended in &self.batch {
+                events.remove(&ended.event);
+            }
+        }
+        self.absent.retain(|_, events| !events.is_empty());
         self.batch.clear();
     }
 
@@ -189,6 +194,22 @@ mod tests {
         let (three, five) = (release(3, 1, Outcome::Stored, None), release(5, 1, Outcome::Stored, None));
         assert_eq!(releases.take(1, &ended), [three, not_built, five, six, nine]);
         assert!(!releases.has_pending(0) && !releases.has_pending(1));
+    }
+
+    #[test]
+    fn a_batch_that_is_closed_in_between_forgets_no_absence() {
+        let ended = EventSet::new(8);
+        let mut releases = Releases::new(1);
+        let last = BATCH_EVENTS as u64 + 1;
+        releases.note_absent(EventId(last), 0);
+        for event in 1..=last {
+            releases.add(Timestamp(0), EventId(event), Outcome::Stored, None);
+        }
+        releases.flush();
+        let stored = release(1, BATCH_EVENTS as u32, Outcome::Stored, None);
+        let not_built = release(last, 1, Outcome::Dropped, Some(DropReason::NotBuilt));
+        assert_eq!(releases.take(0, &ended), [stored, not_built]);
+        assert!(releases.absent.is_empty(), "nothing is left behind");
     }
 
     #[test]

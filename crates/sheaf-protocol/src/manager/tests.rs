@@ -171,6 +171,87 @@ fn a_stop_that_nobody_follows_still_ends_with_balanced_books() {
 }
 
 #[test]
+fn a_builder_that_comes_back_gets_its_events_again_where_no_other_has_credit() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(4));
+    world.grant(0, 2);
+    world.grant(1, 2);
+    assert_eq!((world.assigned(0), world.assigned(1)), (vec![1, 2], vec![3, 4]));
+    world.sessions.insert(NodeId::builder(0), (2, 0));
+    world.grant(0, 2);
+    assert_eq!(world.assigned(0), [1, 2], "builder 1 may wait for what builder 0 is to build");
+}
+
+#[test]
+fn events_that_builders_give_back_take_the_place_of_new_triggers() {
+    let mut world = World::new(Triggers::Driven, |config| config.queue_events = 2);
+    let trigger = |world: &mut World| world.manager.handle_trigger(world.now, world.now, TriggerType(0));
+    world.grant(0, 2);
+    assert!(trigger(&mut world).is_ok() && trigger(&mut world).is_ok());
+    world.drain();
+    assert_eq!(world.assigned(0), [1, 2]);
+    let memory = Some(DropReason::BuilderOutOfMemory);
+    world.finish(0, 1, 1, Outcome::GivenBack, memory);
+    world.finish(0, 2, 1, Outcome::GivenBack, memory);
+    assert_eq!(trigger(&mut world), Err(Veto::Busy(DeadTimeCause::BuilderCredit)));
+    world.grant(1, 1);
+    assert!(trigger(&mut world).is_ok());
+}
+
+#[test]
+fn a_readout_unit_is_told_to_close_last_of_all() {
+    let mut world = World::new(Triggers::Free, |config| {
+        (config.max_events, config.batch_time) = (Some(300), Nanos::ZERO);
+    });
+    let unit = NodeId::readout(0);
+    world.acknowledged = u64::MAX;
+    for event in 1..=300 {
+        world.grant(0, 1);
+        world.finish(0, event, 1, Outcome::Stored, None);
+    }
+    // Only the builder has said and acknowledged anything: the channel to the readout unit is full.
+    let said = world.said_to(unit);
+    assert!(!said.contains(&Body::Command(Command::Close)));
+    let released = |said: &[Body<()>]| said.iter().filter(|body| matches!(body, Body::Release(_))).count();
+    assert_eq!(released(&said), crate::channel::WINDOW - 1, "and one message to start");
+    world.acknowledged = crate::channel::WINDOW as u64;
+    world.say(unit, Body::ReadoutStatus(ReadoutStatus::default()));
+    let said = world.said_to(unit);
+    assert!(released(&said) > 0, "{said:?}");
+    assert_eq!(said.last(), Some(&Body::Command(Command::Close)));
+}
+
+#[test]
+fn a_node_that_was_never_heard_of_is_told_nothing() {
+    let mut world = World::empty(Triggers::Free, |config| config.max_events = Some(1));
+    world.say(NodeId::readout(0), Body::ReadoutStatus(ReadoutStatus::default()));
+    world.now = Timestamp(10_000_000_000);
+    world.grant(0, 1);
+    world.finish(0, 1, 1, Outcome::Stored, None);
+    assert!(world.said_to(NodeId::readout(0)).iter().any(|body| matches!(body, Body::Release(_))));
+    assert_eq!(world.said_to(NodeId::readout(1)), []);
+    // When it appears at last, it learns all of it, and then that it is over.
+    world.say(NodeId::readout(1), Body::ReadoutStatus(ReadoutStatus::default()));
+    let said = world.said_to(NodeId::readout(1));
+    assert!(matches!(said[..], [Body::Release(_), Body::Command(Command::Close)]), "{said:?}");
+}
+
+#[test]
+fn a_builder_that_has_reported_is_not_lost_while_others_are_awaited() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
+    world.grant(0, 1);
+    world.finish(0, 1, 1, Outcome::Stored, None);
+    for node in [NodeId::readout(0), NodeId::builder(0), NodeId::builder(1)] {
+        world.say(node, Body::Report(vec![]));
+    }
+    world.now = Timestamp(1_000_000_000);
+    world.manager.handle_timeout(world.now);
+    world.drain();
+    let events = world.events();
+    assert!(events.contains(&ManagerEvent::Closed));
+    assert!(!events.iter().any(|event| matches!(event, ManagerEvent::BuilderLost { .. })), "{events:?}");
+}
+
+#[test]
 fn who_comes_after_the_end_is_told_to_close() {
     let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
     world.grant(0, 1);
@@ -204,6 +285,8 @@ struct World {
     events: Vec<ManagerEvent>,
     /// Session and last sequence number of each peer.
     sessions: BTreeMap<NodeId, (u64, u64)>,
+    /// What all peers acknowledge.
+    acknowledged: u64,
 }
 
 impl World {
@@ -240,7 +323,8 @@ impl World {
         adjust(&mut config);
         let me = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
         let manager = EventManager::new(me, config, START);
-        Self { manager, now: START, said: vec![], events: vec![], sessions: BTreeMap::new() }
+        let sessions = BTreeMap::new();
+        Self { manager, now: START, said: vec![], events: vec![], sessions, acknowledged: 0 }
     }
 
     fn say(&mut self, from: NodeId, body: Body<()>) {
@@ -251,7 +335,7 @@ impl World {
             sender: from,
             session: SessionId(*session),
             sequence: *sequence,
-            acknowledged: 0,
+            acknowledged: self.acknowledged,
             acknowledged_session: SessionId(1),
         };
         self.manager.handle_input(self.now, Message { header, body });

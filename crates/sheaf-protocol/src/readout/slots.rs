@@ -39,6 +39,8 @@ pub(super) enum Cell<P> {
 #[derive(Clone, Debug)]
 pub(super) struct Slot<P> {
     pub(super) event: EventId,
+    /// Its place in the order in which first fragments came; 0 where a request came first.
+    pub(super) age: u64,
     /// One cell a source, in the order of the configuration.
     pub(super) cells: Vec<Cell<P>>,
     /// How many cells wait.
@@ -95,11 +97,12 @@ impl<P: Payload> Slots<P> {
     }
 
     /// Opens a slot for an event that has none.
-    pub(super) fn insert(&mut self, event: EventId) -> SlotKey {
+    pub(super) fn insert(&mut self, event: EventId, age: u64) -> SlotKey {
         let mut cells = self.spare_cells.pop().unwrap_or_default();
         cells.resize_with(self.sources, || Cell::Waiting);
         let slot = Slot {
             event,
+            age,
             cells,
             unsettled: self.sources,
             asked: None,

@@ -141,6 +141,89 @@ fn what_nobody_asks_for_is_unknown_after_the_orphan_time() {
 }
 
 #[test]
+fn back_pressure_makes_no_orphans() {
+    let mut unit = unit(|config| config.orphan_timeout = Some(TIMEOUT));
+    for event in 1..=3 {
+        give(&mut unit, event, 0, 1);
+    }
+    ask(&mut unit, 0, 1, 1, 1);
+    unit.handle_timeout(LATER);
+    unit.handle_timeout(Timestamp(LATER.0 * 1_000));
+    assert_eq!(ledger(&unit).in_flight, 3, "the builders have not come as far yet");
+}
+
+#[test]
+fn what_fills_the_buffer_while_builders_go_on_is_unknown() {
+    let mut unit = unit(|config| {
+        (config.orphan_timeout, config.buffer_events) = (Some(TIMEOUT), 2);
+    });
+    give(&mut unit, 900, 0, 1);
+    give(&mut unit, 901, 0, 1);
+    ask(&mut unit, 0, 1, 1, 1);
+    give(&mut unit, 1, 0, 1);
+    unit.handle_timeout(LATER);
+    assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::UnknownEvent, 2)]));
+}
+
+#[test]
+fn nobody_waits_without_limit_for_what_was_dropped_as_unknown() {
+    let mut unit = unit(|config| {
+        (config.orphan_timeout, config.wait_for_required) = (Some(TIMEOUT), true);
+    });
+    give(&mut unit, 1, 0, 1);
+    give(&mut unit, 2, 0, 1);
+    ask(&mut unit, 0, 2, 1, 1);
+    unit.handle_timeout(LATER);
+    assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::UnknownEvent, 1)]));
+    ask(&mut unit, 0, 1, 1, 1);
+    unit.handle_timeout(Timestamp(10 * LATER.0));
+    let answer = &answers(&mut unit, Timestamp(10 * LATER.0))[0].1;
+    assert_eq!((answer.entries[0].event, answer.missing.len()), (EventId(1), 2));
+}
+
+#[test]
+fn events_that_were_answered_and_not_released_do_not_fill_the_memory() {
+    let mut unit = unit(|config| config.buffer = ByteCount(200));
+    ask(&mut unit, 0, 1, 100, 1);
+    let mut fits = |event| unit.handle_fragment(Timestamp(0), fragment(event, 0, 10)).is_ok();
+    assert_eq!((1..=100).take_while(|event| fits(*event)).count(), 20, "two shares of 100 bytes");
+}
+
+#[test]
+fn a_full_channel_leaves_no_deadline_in_the_past() {
+    let mut unit = unit(|_| {});
+    let mut now = Timestamp(0);
+    for _ in 0..300 {
+        while unit.poll_transmit(now).is_some() {}
+        let deadline = unit.poll_timeout().expect("something is always due some time");
+        now = now.max(deadline.at);
+        unit.handle_timeout(now);
+    }
+    while unit.poll_transmit(now).is_some() {}
+    assert!(unit.poll_timeout().is_some_and(|deadline| deadline.at > now), "nothing was acknowledged");
+}
+
+#[test]
+fn where_one_source_makes_the_triggers_its_end_is_the_end() {
+    let ended = |announce, source: Option<u32>| {
+        let mut unit = unit(|config| config.announce = announce);
+        if let Some(source) = source {
+            unit.handle_source_end(Timestamp(0), SourceId(source));
+        }
+        let statuses = std::iter::from_fn(|| unit.poll_transmit(Timestamp(0)));
+        let status = statuses.filter_map(|transmit| match transmit.message.body {
+            Body::ReadoutStatus(status) => Some(status),
+            _ => None,
+        });
+        status.last().is_some_and(|status| status.sources_ended >= status.sources)
+    };
+    assert!(ended(Announce::Source(SourceId(1)), Some(1)));
+    assert!(!ended(Announce::Source(SourceId(1)), Some(0)));
+    assert!(ended(Announce::Source(SourceId(77)), None), "it is another unit's");
+    assert!(!ended(Announce::All, Some(1)));
+}
+
+#[test]
 fn an_ended_source_makes_nobody_wait() {
     let mut unit = unit(|_| {});
     give(&mut unit, 1, 0, 1);
