@@ -344,7 +344,7 @@ impl Cluster {
             _ => self.watch.faults.builder_crashes += 1,
         }
         let host = self.host_mut(node);
-        host.stalled_until = Timestamp::ZERO;
+        host.go_down();
         host.is_gone = back_at.is_none();
         let session = host.session;
         self.post.note(Line::Node { node, session, what: Turn::Crashed });

@@ -300,6 +300,10 @@ impl Swarm {
             times.event = Nanos(2 * times.retry.0 + 1);
             times.orphan = times.orphan.map(|orphan| orphan.max(Nanos(2 * times.merge.0 + 1)));
         }
+        // Fragments of events that never trigger would fill the buffers for ever.
+        if self.has_events_never_asked_for() {
+            self.options.times.orphan.get_or_insert(Nanos::from_millis(300));
+        }
         // Each event may wait for its time in each attempt, a few at a time.
         let each = (self.options.times.event.0 + self.options.times.peer.0).min(200_000_000);
         let all = each * (self.options.events + 20) * u64::from(self.options.bounds.max_attempts);
@@ -308,13 +312,14 @@ impl Swarm {
 
     /// Whether a run that waits without limit has something to wait for that never comes.
     fn may_wait_for_ever(&self) -> bool {
-        let sources = &self.options.sources;
-        let never_asked = sources.unknown_event.is_possible()
-            || matches!(self.options.triggers, TriggerOptions::Announced { reference_only: true, .. });
-        let stuck = never_asked && self.options.times.orphan.is_none();
         // An id that one source alone has made becomes an event that misses all others.
-        let alone = sources.unknown_event.is_possible()
+        let alone = self.options.sources.unknown_event.is_possible()
             && matches!(self.options.triggers, TriggerOptions::Announced { .. });
-        self.options.policy == IncompletePolicy::Wait && (stuck || alone)
+        self.options.policy == IncompletePolicy::Wait && alone
+    }
+
+    fn has_events_never_asked_for(&self) -> bool {
+        self.options.sources.unknown_event.is_possible()
+            || matches!(self.options.triggers, TriggerOptions::Announced { reference_only: true, .. })
     }
 }

@@ -120,14 +120,10 @@ impl Watch {
         let (bytes, events) = unit.held();
         let sources = u64::from(options.system.sources_per_readout);
         let bounds = &options.bounds;
-        let asked = self.sessions * u64::from(bounds.slots);
-        let share = (bounds.buffer.0 / sources).max(bounds.max_fragment.0);
-        let bytes_max = sources * (share + asked * bounds.max_fragment.0);
-        let events_max = sources * bounds.buffer_events as u64 + asked;
-        if bytes.0 > bytes_max || events as u64 > events_max {
-            self.fail(format!(
-                "{node} holds {events} events of {bytes}; its bounds are {events_max} events, {bytes_max} B"
-            ));
+        let share = (2 * bounds.buffer.0 / sources).max(bounds.max_fragment.0);
+        let bytes_max = sources * share;
+        if bytes.0 > bytes_max {
+            self.fail(format!("{node} holds {events} events of {bytes}; its bound is {bytes_max} B"));
         }
     }
 
@@ -142,11 +138,11 @@ impl Watch {
         }
     }
 
-    /// The bound of events in flight with driven triggers: the queue, what builders hold, and what builders that died
-    /// have left to others.
+    /// The bound of events in flight with driven triggers: the queue, and what builder sessions, living or dead, have
+    /// been given.
     pub(crate) fn see_queue(&mut self, options: &Options, in_flight: u64) {
-        let slots = u64::from(options.bounds.slots) * u64::from(options.system.builders);
-        let bound = options.bounds.queue_events as u64 + 2 * slots;
+        let slots = u64::from(options.bounds.slots) * self.sessions;
+        let bound = options.bounds.queue_events as u64 + slots;
         if in_flight > bound {
             self.fail(format!("{in_flight} events are in flight, {bound} may be"));
         }

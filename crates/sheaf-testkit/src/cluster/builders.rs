@@ -168,6 +168,7 @@ impl Cluster {
             // The driver ends the machine and begins a new session.
             watch.faults.fences += 1;
             node.unit = None;
+            node.host.go_down();
             node.writing.clear();
             node.reporting.clear();
             post.plan(post.now + options.times.rejoin, Happening::Back(id));

@@ -19,6 +19,8 @@ pub(super) struct ManagerNode {
     /// When each driven trigger was accepted, in order of event id.
     pub(super) accepted: Vec<Timestamp>,
     has_started: bool,
+    /// The trigger process has ended.
+    pub(super) triggers_end: bool,
 }
 
 impl ManagerNode {
@@ -29,6 +31,7 @@ impl ManagerNode {
             machine: EventManager::new(me, config(options), Timestamp::ZERO),
             accepted: Vec::new(),
             has_started: false,
+            triggers_end: false,
         }
     }
 }
@@ -118,17 +121,19 @@ impl Cluster {
         let now = self.post.now;
         let event = match self.manager.machine.handle_trigger(now, now, TriggerType(1)) {
             Ok(event) => Some(event),
-            // The run is over; before its start, the trigger process goes on.
-            Err(Veto::NotRunning) if self.manager.has_started || self.manager.machine.is_finished() => return,
+            // The run takes no more; before its start, the trigger process goes on.
+            Err(Veto::NotRunning) if self.manager.has_started || self.manager.machine.is_finished() => {
+                self.manager.triggers_end = true;
+                self.schedule_sources();
+                return;
+            }
             Err(_) => None,
         };
         self.post.note(Line::Trigger { event });
         if event.is_some() {
             self.manager.accepted.push(now);
             self.watch.see_queue(&self.options, self.manager.machine.ledger().in_flight);
-            for source in 0..self.sources.len() {
-                self.schedule_source(source);
-            }
+            self.schedule_sources();
         } else {
             self.watch.vetoes += 1;
         }
@@ -136,6 +141,12 @@ impl Cluster {
         if let TriggerOptions::Driven { period, poisson } = self.options.triggers {
             let wait = if poisson { self.post.dice.exponential(period) } else { period };
             self.post.plan(now + wait, Happening::Trigger);
+        }
+    }
+
+    fn schedule_sources(&mut self) {
+        for source in 0..self.sources.len() {
+            self.schedule_source(source);
         }
     }
 

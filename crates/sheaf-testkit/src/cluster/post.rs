@@ -77,6 +77,11 @@ impl Host {
     pub(super) fn new(node: NodeId) -> Self {
         Self { node, session: SessionId(1), wake_at: None, stalled_until: Timestamp::ZERO, is_gone: false }
     }
+
+    /// The node's next life begins with no timer set and no stall to sit out.
+    pub(super) fn go_down(&mut self) {
+        (self.wake_at, self.stalled_until) = (None, Timestamp::ZERO);
+    }
 }
 
 /// The clock, the agenda, the network and the log.

@@ -209,12 +209,22 @@ impl Cluster {
         if matches!(self.options.triggers, TriggerOptions::Driven { .. }) {
             let trigger = usize::try_from(planned.trigger).unwrap_or(usize::MAX);
             let Some(triggered) = self.manager.accepted.get(trigger) else {
+                self.skip_to_triggered(index);
                 return;
             };
             at = at.max(*triggered + self.post.dice.exponential(self.options.sources.period));
         }
         self.sources[index].is_scheduled = true;
         self.post.plan(at, Happening::Source(index));
+    }
+
+    /// When there are no more triggers, a source has nothing to send for those that did not come.
+    fn skip_to_triggered(&mut self, index: usize) {
+        if self.manager.triggers_end {
+            let triggers = self.manager.accepted.len() as u64;
+            self.sources[index].script.retain(|planned| planned.trigger < triggers);
+            self.schedule_source(index);
+        }
     }
 
     fn end_source(&mut self, index: usize) {
@@ -237,6 +247,8 @@ impl Cluster {
             return;
         }
         let Some(planned) = source.script.pop_front() else {
+            // The rest was lost meanwhile, while the readout unit was down.
+            self.schedule_source(index);
             return;
         };
         let gap = match self.options.triggers {
