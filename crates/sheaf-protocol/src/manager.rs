@@ -514,9 +514,11 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn all_sources_ended(&self, now: Timestamp) -> bool {
+        // Sources that know how many events there are to be run ahead of the triggers, and end before the last of them.
+        let is_ahead = self.config.triggers != Triggers::Announced && self.config.max_events.is_some();
         let ended = |(index, readout): (usize, &ReadoutState)| {
             let ended = readout.status.is_some_and(|status| status.sources_ended >= status.sources);
-            ended || self.peers.is_silent(readout_node(index), now, self.config.peer_timeout)
+            (ended && !is_ahead) || self.peers.is_silent(readout_node(index), now, self.config.peer_timeout)
         };
         !self.readouts.is_empty() && self.readouts.iter().enumerate().all(ended)
     }
@@ -535,6 +537,10 @@ impl<P: Clone> EventManager<P> {
     fn drop_everything(&mut self, now: Timestamp) {
         for index in 0..self.builders.len() {
             if self.builders[index].outstanding > 0 {
+                // It is told, because it may never speak again: it waits, and so would its driver.
+                if let Some(session) = self.builders[index].session {
+                    self.peers.say(builder_node(index), self.me.plain(Body::Fence(session)));
+                }
                 self.lose_builder(now, builder_node(index));
                 self.peers.reset(builder_node(index));
             }

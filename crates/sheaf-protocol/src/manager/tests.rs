@@ -83,6 +83,31 @@ fn a_builder_that_falls_silent_loses_its_events_and_its_later_words() {
 }
 
 #[test]
+fn a_builder_that_has_events_when_the_time_to_finish_is_over_is_told_that_it_is_given_up() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(2));
+    world.grant(0, 2);
+    assert_eq!(world.assigned(0), [1, 2]);
+    world.manager.handle_stop(world.now);
+    world.manager.handle_stop(world.now);
+    world.drain();
+    assert!(world.said_to(NodeId::builder(0)).contains(&Body::Fence(SessionId(1))));
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+}
+
+#[test]
+fn sources_that_ran_ahead_of_the_triggers_do_not_end_the_run() {
+    for triggers in [Triggers::Free, Triggers::Driven] {
+        let mut world = World::new(triggers, |config| config.max_events = Some(4));
+        world.grant(0, 2);
+        for readout in 0..2 {
+            let status = ReadoutStatus { sources: 2, sources_ended: 2, ..ReadoutStatus::default() };
+            world.say(NodeId::readout(readout), Body::ReadoutStatus(status));
+        }
+        assert!(world.manager.is_running(), "{triggers:?}");
+    }
+}
+
+#[test]
 fn driven_triggers_are_vetoed_when_the_queue_is_full_and_dead_time_runs() {
     let mut world = World::new(Triggers::Driven, |config| config.queue_events = 2);
     let trigger = |world: &mut World| world.manager.handle_trigger(world.now, world.now, TriggerType(0));
