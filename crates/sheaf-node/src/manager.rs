@@ -3,7 +3,7 @@
 use crate::outbox::Outbox;
 use crate::report::{Gauges, RunReport};
 use crate::trigger::{TriggerClock, TriggerRate};
-use crate::worker::{Agent, NodeError, Progress};
+use crate::worker::{Agent, NodeError, Progress, list};
 use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
 use sheaf_transport::Endpoint;
@@ -81,7 +81,7 @@ impl ManagerNode {
                     self.triggers = self.course.triggers.as_ref().map(clock);
                 }
                 ManagerEvent::StartFailed { absent } => {
-                    self.failed = Some(NodeError::StartFailed(format!("{} did not appear", list(&absent))));
+                    self.failed = Some(NodeError::StartFailed(absent));
                 }
                 ManagerEvent::BuilderLost { builder, session, committed, reassigned } => {
                     log::warn!(
@@ -129,7 +129,7 @@ impl ManagerNode {
         Some(self.started_at? + self.course.duration?)
     }
 
-    fn show(&self, now: Timestamp) {
+    fn show(&self) {
         let phase = if self.started_at.is_none() {
             "waiting for nodes"
         } else if self.role.is_running() {
@@ -137,12 +137,8 @@ impl ManagerNode {
         } else {
             "closing"
         };
-        self.gauges.show(phase, &self.role, &self.report, now);
+        self.gauges.show(phase, &self.role, &self.report);
     }
-}
-
-fn list(nodes: &[NodeId]) -> String {
-    nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl Agent for ManagerNode {
@@ -164,7 +160,7 @@ impl Agent for ManagerNode {
         }
         self.take_events(now);
         self.outbox.flush();
-        self.show(now);
+        self.show();
         if self.role.is_finished() {
             return Progress::Finished;
         }

@@ -134,8 +134,9 @@ impl RunReport {
 
     /// What does not add up; empty where the books balance.
     ///
-    /// The two ledgers must balance each for itself, nothing may be in flight, every readout unit must have reported,
-    /// and the readout units must have seen as many fragments stored as the event manager was told of.
+    /// The two ledgers must balance each for itself, nothing may be in flight, every readout unit must have reported
+    /// (of a run that has begun), and the readout units must have seen as many fragments stored as the event manager was
+    /// told of.
     #[must_use]
     pub fn imbalances(&self, readouts: u16) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -151,7 +152,8 @@ impl RunReport {
                 wrong.push(format!("{node}: fragments received are not the sum of their bins"));
             }
         }
-        let missing: Vec<_> = (0..readouts)
+        let expected = if self.started_at.is_some() { readouts } else { 0 };
+        let missing: Vec<_> = (0..expected)
             .map(NodeId::readout)
             .filter(|node| !self.nodes.contains_key(node) && !self.absent.contains(node))
             .map(|node| node.to_string())
@@ -212,14 +214,7 @@ impl Gauges {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
     }
 
-    pub(crate) fn show(
-        &self,
-        phase: &'static str,
-        role: &EventManager<Bytes>,
-        report: &RunReport,
-        now: Timestamp,
-    ) {
-        let _ = now;
+    pub(crate) fn show(&self, phase: &'static str, role: &EventManager<Bytes>, report: &RunReport) {
         self.set_phase(phase);
         let ledger = role.tallies();
         let values = [

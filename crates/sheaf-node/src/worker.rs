@@ -69,9 +69,14 @@ pub enum NodeError {
         /// What is wrong.
         error: String,
     },
-    /// The run never began.
-    #[error("the run could not start: {0}")]
-    StartFailed(String),
+    /// The run never began: there is no builder unit, or no readout unit.
+    #[error("the run could not start: {} did not appear", list(.0))]
+    StartFailed(Vec<NodeId>),
+}
+
+/// Nodes with commas between them.
+pub(crate) fn list(nodes: &[NodeId]) -> String {
+    nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Runs agents until all have finished. Returns what went wrong, node by node.

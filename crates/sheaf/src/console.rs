@@ -65,13 +65,15 @@ impl Console {
         let period = if console.is_terminal { TERMINAL_PERIOD } else { PLAIN_PERIOD };
         let watch = move || {
             let (mut before, mut at) = (gauges.snapshot(), Instant::now());
+            let mut last = String::new();
             while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
                 let (now, seconds) = (gauges.snapshot(), at.elapsed().as_secs_f64());
                 let text = describe(&before, &now, seconds);
                 if console.is_terminal {
-                    console.line.set_message(text)
-                } else {
-                    console.print(&text)
+                    console.line.set_message(text);
+                } else if text != last {
+                    console.print(&text);
+                    last = text;
                 }
                 (before, at) = (now, Instant::now());
             }
@@ -123,11 +125,13 @@ fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
         now.buffered.0 as f64 / 1e6,
         count(now.incomplete),
     );
-    for (value, name) in
-        [(now.dropped, "dropped"), (now.vetoed, "vetoed"), (now.lost_builders, "builders lost")]
-    {
+    for (value, name) in [
+        (now.dropped, "dropped"),
+        (now.vetoed, "triggers vetoed"),
+        (now.lost_builders, "builder sessions lost"),
+    ] {
         if value > 0 {
-            text.push_str(&format!(", {} {name}", count(value)));
+            text.push_str(&format!(", {name}: {}", count(value)));
         }
     }
     text

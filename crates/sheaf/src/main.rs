@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `cli` | the command line |
 //! | `assemble` | from the configuration to roles, sources, outputs |
+//! | `names` | nodes as the configuration calls them |
 //! | `network` | endpoints for one process, and for a node of many |
 //! | `run` | `sheaf run`, all roles in this process |
 //! | `processes` | `sheaf run --processes`, each role in its own |
 //! | `node` | `sheaf node`, one role |
-//! | `summary` | what is printed at the end, as table and as JSON |
+//! | `leaving` | nodes that end before the event manager tells them to |
+//! | `summary`, `table` | what is printed at the end, as JSON and as a table |
 //! | `run_directory` | where a run is written, its manifest, and its last tidying |
 //! | `console` | progress line and log on standard error |
 //! | `signals` | Ctrl-C and termination |
@@ -18,6 +20,8 @@ mod assemble;
 mod cli;
 mod console;
 mod files;
+mod leaving;
+mod names;
 mod network;
 mod node;
 mod processes;
@@ -25,6 +29,7 @@ mod run;
 mod run_directory;
 mod signals;
 mod summary;
+mod table;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -60,10 +65,22 @@ fn main() -> ExitCode {
         Ok(Verdict::NotGood) => ExitCode::from(EXIT_NOT_GOOD),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            console.error(&format!("{error:#}"));
+            console.error(&describe(&error));
             ExitCode::from(EXIT_FAILED)
         }
     }
+}
+
+/// An error with its causes, each said once: many texts hold that of their cause.
+fn describe(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(cause.trim_end());
+        }
+    }
+    text
 }
 
 /// Whether the reader of standard output went away, as `head` does: no error of this command.

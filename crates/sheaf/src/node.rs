@@ -3,15 +3,17 @@
 use crate::assemble::Plan;
 use crate::cli::NodeArguments;
 use crate::console::Console;
+use crate::leaving::Leaving;
 use crate::run::{AgentMaker, Reports, pin};
+use crate::run_directory::{self, SharedManifest};
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
-use crate::{Verdict, files, network, run_directory, signals};
+use crate::{Verdict, files, network, signals};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_node::report::{Gauges, RunReport};
-use sheaf_node::{Agent, Clock, NodeError, worker};
-use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
+use sheaf_node::{Clock, NodeError, worker};
+use sheaf_wire::{NodeId, Role};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,21 +21,47 @@ use std::sync::{Arc, PoisonError};
 
 /// Runs one node until the run ends.
 pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::Result<Verdict> {
-    if arguments.supervised {
-        // Without its parent nobody would take the node's report, and nobody would end it.
-        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
-            .context("cannot watch the parent")?;
-    }
     let plan = Plan::new(Config::load_for_node(&arguments.config, &arguments.name)?)?;
     let node = plan.nodes.iter().find(|node| node.name == arguments.name).cloned();
     let node = node.with_context(|| format!("no node has the name {}", arguments.name))?;
+    if arguments.supervised {
+        end_with_parent(node.id.role)?;
+    }
     let listener = listener(arguments, &node)?;
+    if !arguments.supervised {
+        introduce(&plan, &node, listener.as_ref());
+    }
     pin(&node.cpu);
     let stop = signals::stop_flag()?;
     match node.id.role {
         Role::Manager => manager(&plan, &node, listener, stop, arguments, console),
         Role::Readout | Role::Builder => other(&plan, &node, listener, &stop, arguments),
     }
+}
+
+/// Without its parent nobody would take the node's report, and nobody would end it. A builder closes its files; the
+/// event manager has nothing to close, and would wait for the others.
+fn end_with_parent(role: Role) -> anyhow::Result<()> {
+    let signal = if role == Role::Manager { Signal::KILL } else { Signal::TERM };
+    rustix::process::set_parent_process_death_signal(Some(signal)).context("cannot watch the parent")
+}
+
+/// One line for whoever starts nodes by hand: who this is, and whom it expects where.
+fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
+    let listens = listener.and_then(|socket| socket.local_addr().ok());
+    let listens = listens.map_or_else(String::new, |address| format!(", listens on {address}"));
+    let manager = plan.node(NodeId::MANAGER).and_then(|manager| manager.address.as_deref()).unwrap_or("?");
+    let calls = if node.id == NodeId::MANAGER {
+        format!(
+            "waits for {} readout and {} builder units",
+            plan.count(Role::Readout),
+            plan.count(Role::Builder)
+        )
+    } else {
+        format!("calls the event manager at {manager}")
+    };
+    let (name, run) = (plan.full_name(node.id), plan.config.run.number);
+    log::info!("{name} of run {run}{listens}, {calls}");
 }
 
 fn listener(arguments: &NodeArguments, node: &NodeConfig) -> anyhow::Result<Option<TcpListener>> {
@@ -60,6 +88,7 @@ fn maker<'a>(plan: &'a Plan, clock: Clock, stop: Arc<AtomicBool>) -> AgentMaker<
         stop,
         gauges: Arc::new(Gauges::default()),
         reports: Reports::default(),
+        over: Arc::default(),
     }
 }
 
@@ -75,6 +104,9 @@ fn manager(
     let clock = Clock::new();
     let created = clock.now();
     let maker = maker(plan, clock, stop);
+    // Of a supervised run the parent writes the manifest: it knows when all files are closed.
+    let directory = maker.directory.as_ref().filter(|_| !arguments.supervised);
+    let manifest = directory.map(|path| SharedManifest::begin(path, &plan.config, created)).transpose()?;
     let me = plan.identity(node.id, created);
     let endpoint = network::tcp(plan, &me, listener, &plan.nodes)?;
     let agent = maker.make(me, endpoint)?;
@@ -84,33 +116,34 @@ fn manager(
     };
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
-    let summary =
-        Summary::new(&report, &maker.reports.extras(), plan.count(Role::Readout), maker.directory.clone());
-    let good = summary.is_good();
+    let summary = Summary::new(&report, &maker.reports.extras(), plan, maker.directory.clone());
+    let errors: Vec<_> = errors.iter().map(|error| plan.explain(error)).collect();
     if arguments.supervised {
-        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         files::print_json(&ManagerSummary::new(summary, &report, errors))?;
         return Ok(Verdict::Good);
     }
-    if maker.directory.is_some() {
-        run_directory::write_manifest(&plan.config, &report, summary.ledger_json(), created, clock.now())?;
-    }
+    let written =
+        manifest.map_or(Ok(()), |manifest| manifest.close(&report, summary.ledger_json(), clock.now()));
     print_run(&summary, &report, arguments)?;
     if let Some(error) = errors.first() {
         bail!("{error}");
     }
-    Ok(if good { Verdict::Good } else { Verdict::NotGood })
+    written?;
+    Ok(if summary.is_good() { Verdict::Good } else { Verdict::NotGood })
 }
 
 fn print_run(summary: &Summary, report: &RunReport, arguments: &NodeArguments) -> anyhow::Result<()> {
     if arguments.json {
         return files::print_json(summary);
     }
+    if report.started_at.is_none() {
+        return Ok(());
+    }
     files::print(&summary.to_string())?;
     if report.lost_builders > 0 {
-        let text =
-            "events of lost builder sessions beyond the committed ones are void; `sheaf verify` knows\n";
-        files::print(text)?;
+        log::info!(
+            "files of lost builder sessions may hold events that do not count; readers of the run know"
+        );
     }
     Ok(())
 }
@@ -129,59 +162,28 @@ fn other(
     loop {
         let me = plan.identity(node.id, clock.now());
         let endpoint = network::tcp(plan, &me, listener.take(), &plan.nodes)?;
-        let agent = Leaving { agent: maker.make(me, endpoint)?, leave: leave.clone(), left: false };
+        let agent = Leaving::new(maker.make(me, endpoint)?, leave.clone());
         let ended = worker::run(vec![Box::new(agent)], clock);
         match ended.into_iter().next() {
-            Some(error @ NodeError::Fenced(_)) if !leave.load(Ordering::Relaxed) => {
-                log::warn!("{error}; it begins a new session");
-            }
+            // What it had is built elsewhere or dropped, and booked: no failure of this process.
+            Some(NodeError::Fenced(_)) if leave.load(Ordering::Relaxed) => break,
+            Some(error @ NodeError::Fenced(_)) => log::warn!("{error}; it begins a new session"),
             Some(error) => {
-                errors.push(error.to_string());
+                errors.push(plan.explain(&error));
                 break;
             }
             None => break,
         }
     }
+    if leave.load(Ordering::Relaxed) && !arguments.supervised {
+        log::warn!("{} left the run", plan.full_name(node.id));
+    }
     let summary = NodeSummary { node: node.name.clone(), extras: maker.reports.extras(), errors };
     if arguments.json {
         files::print_json(&summary)?;
-        return Ok(Verdict::Good);
     }
     match summary.errors.first() {
-        Some(error) => bail!("{error}"),
-        None => Ok(Verdict::Good),
-    }
-}
-
-/// An agent that ends when it is told to leave, whatever the run does: the others see it go.
-struct Leaving {
-    agent: Box<dyn Agent>,
-    leave: Arc<AtomicBool>,
-    left: bool,
-}
-
-impl Agent for Leaving {
-    fn node(&self) -> NodeId {
-        self.agent.node()
-    }
-
-    fn work(&mut self, now: Timestamp) -> worker::Progress {
-        if self.leave.load(Ordering::Relaxed) {
-            self.left = true;
-            return worker::Progress::Finished;
-        }
-        self.agent.work(now)
-    }
-
-    fn wait(&mut self, timeout: Nanos) {
-        self.agent.wait(timeout);
-    }
-
-    fn finish(&mut self) -> Result<(), NodeError> {
-        let finished = self.agent.finish();
-        if self.left {
-            log::warn!("{}: left the run", self.agent.node());
-        }
-        finished
+        Some(error) if !arguments.supervised => bail!("{error}"),
+        _ => Ok(Verdict::Good),
     }
 }

@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::RunDirectory;
 use crate::summary::{Extras, ManagerSummary, NodeSummary};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
 use sheaf_wire::{NodeId, Role};
@@ -20,13 +20,20 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often the parent looks after its children.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// How long the others may take to end after the event manager has.
-const LINGER: Duration = Duration::from_secs(10);
+/// How long after the event manager's end the others are asked to end: longer than they wait for its last words.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// How long after the event manager's end the others are killed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a process ends with that has panicked.
+const EXIT_PANICKED: i32 = 101;
 
 /// How often a builder's process is started again after it died.
 const RESTARTS: u32 = 100;
@@ -34,6 +41,8 @@ const RESTARTS: u32 = 100;
 struct Process {
     node: NodeConfig,
     child: Child,
+    /// Reads all that it says on standard output, so that it never waits for a reader.
+    said: Option<JoinHandle<std::io::Result<String>>>,
     /// Kept to start the process again with the same address.
     listener: Option<TcpListener>,
     restarts: u32,
@@ -81,14 +90,17 @@ struct Family {
 
 impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
-        let child = spawn(&self.config, &node, listener.as_ref())?;
-        self.processes.push(Process { node, child, listener, restarts: 0, ended: None });
+        let (child, said) = spawn(&self.config, &node, listener.as_ref())?;
+        self.processes.push(Process { node, child, said: Some(said), listener, restarts: 0, ended: None });
         Ok(())
     }
 
-    /// Until the event manager ends: passes on signals, starts dead builders again. Then waits for the others.
+    /// Until the event manager ends: passes on signals, starts dead builders again. Then waits for the others, which end
+    /// by themselves when it has told them to close. Without it, or where its word did not reach them, they are told by
+    /// a signal.
     fn look_after(&mut self, stop: &AtomicBool) -> anyhow::Result<()> {
         let mut manager_ended: Option<Instant> = None;
+        let mut asked = false;
         loop {
             if stop.swap(false, Ordering::Relaxed) {
                 self.ask_to_stop();
@@ -100,10 +112,19 @@ impl Family {
             if all_ended {
                 return Ok(());
             }
-            if manager_ended.is_none() && self.manager().is_some_and(|process| process.ended.is_some()) {
+            let manager = self.manager().and_then(|process| process.ended);
+            if let (Some(status), None) = (manager, manager_ended) {
                 manager_ended = Some(Instant::now());
+                asked = !status.success();
+                if asked {
+                    self.signal_all(Signal::TERM);
+                }
             }
-            if manager_ended.is_some_and(|at| at.elapsed() > LINGER) {
+            if !asked && manager_ended.is_some_and(|at| at.elapsed() > GRACE) {
+                asked = true;
+                self.signal_all(Signal::TERM);
+            }
+            if manager_ended.is_some_and(|at| at.elapsed() > PATIENCE) {
                 self.kill_all();
             }
             std::thread::sleep(PERIOD);
@@ -115,12 +136,13 @@ impl Family {
     }
 
     fn ask_to_stop(&self) {
-        let pid = self.manager().and_then(|process| Pid::from_raw(process.child.id().try_into().ok()?));
-        if let Some(pid) = pid
-            && let Err(error) = kill_process(pid, Signal::INT)
-        {
-            log::warn!("cannot tell the event manager to stop: {error}");
+        if let Some(process) = self.manager() {
+            process.signal(Signal::INT);
         }
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        self.processes.iter().for_each(|process| process.signal(signal));
     }
 
     fn check(&mut self, index: usize, closing: bool) -> anyhow::Result<()> {
@@ -132,11 +154,14 @@ impl Family {
             return Ok(());
         };
         let name = &process.node.name;
-        let again = process.node.id.role == Role::Builder && !closing && !status.success();
+        // One that ended with a message of its own would end the same way again.
+        let died = matches!(status.code(), None | Some(EXIT_PANICKED));
+        let again = process.node.id.role == Role::Builder && !closing && died;
         if again && process.restarts < RESTARTS {
             log::warn!("{name} died ({status}); it is started again");
             process.restarts += 1;
-            process.child = spawn(&self.config, &process.node, process.listener.as_ref())?;
+            let (child, said) = spawn(&self.config, &process.node, process.listener.as_ref())?;
+            (process.child, process.said) = (child, Some(said));
             return Ok(());
         }
         if !status.success() {
@@ -159,14 +184,10 @@ impl Family {
         let mut others = Extras::default();
         let mut errors = Vec::new();
         for process in &mut self.processes {
-            let mut text = String::new();
-            if let Some(mut pipe) = process.child.stdout.take() {
-                pipe.read_to_string(&mut text).context("cannot read what a process said")?;
-            }
+            let text = process.said()?;
             let name = &process.node.name;
             if process.node.id == NodeId::MANAGER {
-                let said = serde_json::from_str::<ManagerSummary>(&text);
-                manager = Some(said.with_context(|| format!("{name} ended without a report"))?);
+                manager = serde_json::from_str::<ManagerSummary>(&text).ok();
             } else if let Ok(said) = serde_json::from_str::<NodeSummary>(&text) {
                 others.join(&said.extras);
                 errors.extend(said.errors);
@@ -174,13 +195,43 @@ impl Family {
                 errors.push(format!("{name} ended without a report"));
             }
         }
-        let Some(mut manager) = manager else { bail!("there was no event manager") };
+        let Some(mut manager) = manager else { return Err(no_books(output.as_deref())) };
         errors.append(&mut manager.errors);
         let committed = manager.committed();
         let mut summary = manager.summary;
         summary.join(&others);
         summary.output = output;
         Ok(Outcome { summary, committed, errors })
+    }
+}
+
+/// The event manager has the books of the run, and died with them.
+fn no_books(output: Option<&Path>) -> anyhow::Error {
+    let error = anyhow!("the event manager ended without a report: the run has no books");
+    match output {
+        Some(path) => error.context(format!(
+            "what was written is in {path}; `sheaf verify {path}` tells what is there, and which of it counts nobody knows",
+            path = path.display()
+        )),
+        None => error,
+    }
+}
+
+impl Process {
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).filter(|_| self.ended.is_none());
+        if let Some(pid) = pid
+            && let Err(error) = kill_process(pid, signal)
+        {
+            log::warn!("cannot signal {}: {error}", self.node.name);
+        }
+    }
+
+    /// Everything that it said on standard output; to be called after its end.
+    fn said(&mut self) -> anyhow::Result<String> {
+        let Some(said) = self.said.take() else { return Ok(String::new()) };
+        let text = said.join().map_err(|_| anyhow!("a thread panicked: this is a bug in sheaf"))?;
+        text.with_context(|| format!("cannot read what {} said", self.node.name))
     }
 }
 
@@ -196,7 +247,11 @@ impl Drop for Family {
     }
 }
 
-fn spawn(config: &Path, node: &NodeConfig, listener: Option<&TcpListener>) -> anyhow::Result<Child> {
+fn spawn(
+    config: &Path,
+    node: &NodeConfig,
+    listener: Option<&TcpListener>,
+) -> anyhow::Result<(Child, JoinHandle<std::io::Result<String>>)> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let stdin = match listener {
         Some(listener) => Stdio::from(OwnedFd::from(listener.try_clone().context("cannot share a socket")?)),
@@ -211,7 +266,14 @@ fn spawn(config: &Path, node: &NodeConfig, listener: Option<&TcpListener>) -> an
         log::LevelFilter::Trace => command.arg("-vv"),
         _ => &mut command,
     };
-    command.spawn().with_context(|| format!("cannot start {}", node.name))
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", node.name))?;
+    let mut pipe = child.stdout.take().context("standard output is a pipe")?;
+    let read = move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).map(|_| text)
+    };
+    let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
+    Ok((child, said.context("cannot start a thread")?))
 }
 
 /// Where the processes find their configuration: the run's directory, or a temporary one that is removed.

@@ -3,6 +3,7 @@
 use crate::assemble::Plan;
 use crate::cli::RunArguments;
 use crate::console::Console;
+use crate::leaving::Leaving;
 use crate::run_directory::RunDirectory;
 use crate::summary::{Extras, Summary};
 use crate::{Verdict, network, processes, signals};
@@ -20,11 +21,14 @@ use sheaf_transport::Endpoint;
 use sheaf_wire::{NodeId, Role};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs a system and prints what came of it.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
+    if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
+        bail!("--processes needs --transport tcp: processes do not share memory");
+    }
     let mut config = match &arguments.config {
         Some(path) => Config::load_with(path, |config| arguments.apply(config))?,
         None => {
@@ -47,19 +51,21 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
         in_process(&plan, directory.as_ref().map(|directory| directory.path.clone()), stop, console, clock)?
     };
     let summary = outcome.summary;
-    if let Some(directory) = directory {
-        directory.close(&outcome.committed, summary.ledger_json(), clock.now())?;
-    }
+    let close =
+        |directory: RunDirectory| directory.close(&outcome.committed, summary.ledger_json(), clock.now());
+    // The books come first: they are printed also where the disk takes nothing more.
+    let closed = directory.map_or(Ok(()), close);
     if arguments.json {
         crate::files::print_json(&summary)?;
-    } else {
+    } else if summary.has_begun() {
         crate::files::print(&summary.to_string())?;
     }
     for error in &outcome.errors {
         console.error(error);
     }
+    closed.context("the run could not be closed")?;
     if !outcome.errors.is_empty() {
-        bail!("{} of the nodes failed", outcome.errors.len());
+        bail!("{} of {} nodes failed", outcome.errors.len(), plan.nodes.len());
     }
     Ok(if summary.is_good() { Verdict::Good } else { Verdict::NotGood })
 }
@@ -96,9 +102,25 @@ pub(crate) struct AgentMaker<'a> {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) gauges: Arc<Gauges>,
     pub(crate) reports: Reports,
+    /// Set when the event manager has ended.
+    pub(crate) over: Arc<AtomicBool>,
 }
 
 impl AgentMaker<'_> {
+    /// Makes the agent of a node that shares its process with the event manager. It does not outlive it: its end may come
+    /// before they have met, or without that its last words have arrived.
+    fn make_beside_manager(
+        &self,
+        me: sheaf_protocol::Identity,
+        endpoint: Box<dyn Endpoint>,
+    ) -> anyhow::Result<Box<dyn Agent>> {
+        let agent = self.make(me, endpoint)?;
+        Ok(match me.node.role {
+            Role::Manager => agent,
+            Role::Readout | Role::Builder => Box::new(Leaving::new(agent, self.over.clone())),
+        })
+    }
+
     pub(crate) fn make(
         &self,
         me: sheaf_protocol::Identity,
@@ -109,8 +131,11 @@ impl AgentMaker<'_> {
         match me.node.role {
             Role::Manager => {
                 let role = EventManager::new(me, plan.manager(), now);
-                let run = self.reports.run.clone();
-                let done = move |report| *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+                let (run, over) = (self.reports.run.clone(), self.over.clone());
+                let done = move |report| {
+                    *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+                    over.store(true, Ordering::Relaxed);
+                };
                 let course = plan.course(self.stop.clone());
                 Ok(Box::new(ManagerNode::new(role, endpoint, course, self.gauges.clone(), done)))
             }
@@ -149,6 +174,7 @@ fn in_process(
         stop,
         gauges: Arc::new(Gauges::default()),
         reports: Reports::default(),
+        over: Arc::default(),
     };
     let threads = match plan.config.transport.kind {
         TransportKind::Memory => memory_threads(&maker)?,
@@ -161,8 +187,10 @@ fn in_process(
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
     let committed = report.committed.clone();
-    let summary = Summary::new(&report, &maker.reports.extras(), plan.count(Role::Readout), output);
-    Ok(Outcome { summary, committed, errors: errors.iter().map(ToString::to_string).collect() })
+    let summary = Summary::new(&report, &maker.reports.extras(), plan, output);
+    // What a builder had that was given up is built elsewhere or dropped, and booked.
+    let failed = errors.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
+    Ok(Outcome { summary, committed, errors: failed.map(|error| plan.explain(error)).collect() })
 }
 
 /// The agents of one thread, and the processors that it may use.
@@ -180,7 +208,7 @@ fn memory_threads(maker: &AgentMaker<'_>) -> anyhow::Result<Vec<Thread>> {
     let mut threads = Vec::new();
     for ((cpu, group), endpoints) in groups.into_iter().zip(endpoints) {
         let agent = |(node, endpoint): (&NodeConfig, _)| {
-            maker.make(maker.plan.identity(node.id, maker.clock.now()), endpoint)
+            maker.make_beside_manager(maker.plan.identity(node.id, maker.clock.now()), endpoint)
         };
         let agents = group.into_iter().zip(endpoints).map(agent).collect::<anyhow::Result<Vec<_>>>()?;
         threads.push(Thread { agents, cpu });
@@ -198,7 +226,8 @@ fn tcp_threads(maker: &AgentMaker<'_>) -> anyhow::Result<Vec<Thread>> {
         let listener =
             listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
         let endpoint = network::tcp(maker.plan, &me, listener, &nodes)?;
-        threads.push(Thread { agents: vec![maker.make(me, endpoint)?], cpu: node.cpu.clone() });
+        let agent = maker.make_beside_manager(me, endpoint)?;
+        threads.push(Thread { agents: vec![agent], cpu: node.cpu.clone() });
     }
     Ok(threads)
 }

@@ -1,22 +1,29 @@
 //! Where a run is written: its directory, its manifest, and the last tidying.
 
 use anyhow::{Context, bail};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
-use sheaf_store::run::{Manifest, SessionRecord, seal_session};
+use sheaf_store::event_file::FileName;
+use sheaf_store::run::{MANIFEST_NAME, Manifest, SessionRecord, seal_session};
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The software's name and version, as files give it.
 pub(crate) const SOFTWARE: &str = concat!("sheaf ", env!("CARGO_PKG_VERSION"));
 
+type Committed = BTreeMap<(NodeId, SessionId), u64>;
+
 /// The directory of a run, made and empty.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct RunDirectory {
     pub(crate) path: PathBuf,
     manifest: Manifest,
+    reserve: Reserve,
 }
 
 impl RunDirectory {
@@ -39,38 +46,23 @@ impl RunDirectory {
             fs::remove_dir_all(&path).with_context(|| format!("cannot empty {}", path.display()))?;
         }
         fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Some(Self::begin(path, config, now)?))
-    }
-
-    fn begin(path: PathBuf, config: &Config, now: Timestamp) -> anyhow::Result<Self> {
+        let reserve = Reserve::create(&path)?;
         let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
         manifest.write(&path)?;
-        Ok(Self { path, manifest })
+        Ok(Some(Self { path, manifest, reserve }))
     }
 
     /// Closes the run: cuts off what builders that died had written and not reported, and writes the manifest.
     /// All builders must have ended.
     pub(crate) fn close(
         mut self,
-        committed: &BTreeMap<(NodeId, SessionId), u64>,
+        committed: &Committed,
         ledger: serde_json::Value,
         now: Timestamp,
     ) -> anyhow::Result<()> {
-        let run = self.manifest.run;
-        for ((node, session), committed) in committed {
-            let sealed = seal_session(&self.path, run, *node, *session, *committed)?;
-            if sealed.void > 0 {
-                log::info!("{node}: {} events that were built again elsewhere are cut off", sealed.void);
-            }
-            if sealed.missing > 0 {
-                log::error!(
-                    "{node}: {} events that it reported as stored are not in its files",
-                    sealed.missing
-                );
-            }
-            let record =
-                SessionRecord { node: *node, session: *session, committed: *committed, sealed: true };
-            self.manifest.sessions.push(record);
+        drop(self.reserve);
+        for (key, committed) in &with_unknown_sessions(&self.path, committed)? {
+            self.manifest.sessions.push(seal(&self.path, self.manifest.run, *key, *committed)?);
         }
         self.manifest.ended = Some(now);
         self.manifest.ledger = ledger;
@@ -79,28 +71,114 @@ impl RunDirectory {
     }
 }
 
-/// Writes the manifest of a run whose builders write elsewhere, or are still closing: nothing is cut.
-pub(crate) fn write_manifest(
-    config: &Config,
-    report: &RunReport,
-    ledger: serde_json::Value,
-    created: Timestamp,
-    now: Timestamp,
-) -> anyhow::Result<()> {
-    let path = path_of(config);
-    fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    let mut manifest = Manifest::new(config.run.number, SOFTWARE, created, &config.to_toml());
-    let record = |((node, session), committed): (&(NodeId, SessionId), &u64)| SessionRecord {
-        node: *node,
-        session: *session,
-        committed: *committed,
-        sealed: false,
+/// The sessions of the run, and those of builders that died before the event manager had heard of them: nothing that
+/// they wrote counts.
+fn with_unknown_sessions(directory: &Path, committed: &Committed) -> anyhow::Result<Committed> {
+    let mut all = committed.clone();
+    let list = || -> std::io::Result<BTreeSet<_>> {
+        let entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+        let name = |entry: fs::DirEntry| FileName::parse(entry.file_name().to_str()?);
+        Ok(entries.into_iter().filter_map(name).map(|name| (name.node, name.session)).collect())
     };
-    manifest.sessions = report.committed.iter().map(record).collect();
-    manifest.ledger = ledger;
-    manifest.ended = Some(now);
-    manifest.write(&path)?;
-    Ok(())
+    for key in list().with_context(|| format!("cannot look into {}", directory.display()))? {
+        all.entry(key).or_insert(0);
+    }
+    Ok(all)
+}
+
+/// Cuts the files of a session behind what counts.
+fn seal(
+    directory: &Path,
+    run: RunNumber,
+    (node, session): (NodeId, SessionId),
+    committed: u64,
+) -> anyhow::Result<SessionRecord> {
+    let sealed = seal_session(directory, run, node, session, committed)?;
+    if sealed.void > 0 {
+        log::info!("{node}: {} events that were built again elsewhere are cut off", sealed.void);
+    }
+    if sealed.missing > 0 {
+        log::error!("{node}: {} events that it reported as stored are not in its files", sealed.missing);
+    }
+    Ok(SessionRecord { node, session, committed, sealed: true })
+}
+
+/// Room that is kept in the directory of a run while it lasts, so that the run can be closed when the disk has become
+/// full: the index of every file, and the manifest. Given back when dropped.
+#[derive(Debug)]
+struct Reserve {
+    path: PathBuf,
+}
+
+/// Enough for the index of 250,000 events in files that are not closed yet.
+const RESERVE_BYTES: u64 = 4 << 20;
+
+impl Reserve {
+    fn create(directory: &Path) -> anyhow::Result<Self> {
+        let reserve = Self { path: directory.join("reserve") };
+        let file = fs::File::create(&reserve.path)
+            .with_context(|| format!("cannot write into {}", directory.display()))?;
+        match fallocate(&file, FallocateFlags::empty(), 0, RESERVE_BYTES) {
+            // A file system that cannot reserve is used as it is.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(reserve),
+            Err(error) => Err(error).with_context(|| {
+                format!("cannot reserve {} MiB in {}", RESERVE_BYTES >> 20, directory.display())
+            }),
+        }
+    }
+}
+
+impl Drop for Reserve {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            log::warn!("cannot remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+/// The manifest of a run whose builders write elsewhere, or are still closing their files when it is written: nothing
+/// is cut, and readers leave out what does not count.
+pub(crate) struct SharedManifest {
+    path: PathBuf,
+    manifest: Manifest,
+}
+
+impl SharedManifest {
+    /// Begins the run's manifest. Builders may have begun their files already.
+    pub(crate) fn begin(path: &Path, config: &Config, now: Timestamp) -> anyhow::Result<Self> {
+        if path.join(MANIFEST_NAME).exists() {
+            bail!("{} already has a run; choose another run.number or run.output", path.display());
+        }
+        fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
+        manifest.write(path)?;
+        Ok(Self { path: path.to_owned(), manifest })
+    }
+
+    /// Writes the manifest's last word; takes the manifest back where the run did not begin, so that it can be started
+    /// again.
+    pub(crate) fn close(
+        mut self,
+        report: &RunReport,
+        ledger: serde_json::Value,
+        now: Timestamp,
+    ) -> anyhow::Result<()> {
+        if report.started_at.is_none() {
+            let path = self.path.join(MANIFEST_NAME);
+            return fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()));
+        }
+        let record = |((node, session), committed): (&(NodeId, SessionId), &u64)| SessionRecord {
+            node: *node,
+            session: *session,
+            committed: *committed,
+            sealed: false,
+        };
+        self.manifest.sessions = report.committed.iter().map(record).collect();
+        self.manifest.ledger = ledger;
+        self.manifest.ended = Some(now);
+        self.manifest.write(&self.path)?;
+        Ok(())
+    }
 }
 
 /// The directory of a run.
@@ -111,7 +189,7 @@ pub(crate) fn path_of(config: &Config) -> PathBuf {
 fn is_empty(path: &Path) -> anyhow::Result<bool> {
     match fs::read_dir(path) {
         Ok(mut entries) => Ok(entries.next().is_none()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error).with_context(|| format!("cannot look into {}", path.display())),
     }
 }
@@ -120,7 +198,7 @@ fn is_empty(path: &Path) -> anyhow::Result<bool> {
 fn next_number(output: &Path) -> anyhow::Result<RunNumber> {
     let entries = match fs::read_dir(output) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(RunNumber(1)),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(RunNumber(1)),
         Err(error) => return Err(error).with_context(|| format!("cannot look into {}", output.display())),
     };
     let number = |entry: std::io::Result<fs::DirEntry>| {

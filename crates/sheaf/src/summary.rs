@@ -1,6 +1,6 @@
 //! What a run amounts to, as a table and as JSON.
 
-use crate::console::{count, count_f64};
+use crate::assemble::Plan;
 use serde::{Deserialize, Serialize};
 use sheaf_node::builder::BuilderReport;
 use sheaf_node::readout::ReadoutReport;
@@ -8,7 +8,6 @@ use sheaf_node::report::RunReport;
 use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_wire::{NodeId, Role};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
 /// A run, as `--json` prints it. Names carry their units.
@@ -140,7 +139,7 @@ impl Extras {
 
 impl Summary {
     #[expect(clippy::cast_precision_loss, reason = "rates are quoted to a few digits")]
-    pub(crate) fn new(report: &RunReport, extras: &Extras, readouts: u16, output: Option<PathBuf>) -> Self {
+    pub(crate) fn new(report: &RunReport, extras: &Extras, plan: &Plan, output: Option<PathBuf>) -> Self {
         let seconds = report.duration().as_secs_f64();
         let rate = |value: u64| if seconds > 0.0 { value as f64 / seconds } else { 0.0 };
         let quantile = |at| if report.latency.is_empty() { 0 } else { report.latency.value_at_quantile(at) };
@@ -157,11 +156,11 @@ impl Summary {
             peak_rss_bytes: 0,
             output,
             interrupted: report.interrupted,
-            ledger: LedgerSummary::new(report, readouts),
+            ledger: LedgerSummary::new(report, plan.count(Role::Readout)),
             dead_time: dead_time(report),
             counters: counters(report),
             trouble: Trouble {
-                absent_nodes: report.absent.iter().map(NodeId::to_string).collect(),
+                absent_nodes: report.absent.iter().map(|node| plan.name(*node)).collect(),
                 lost_builder_sessions: report.lost_builders,
                 restarted_readouts: report.restarted_readouts,
                 content_mismatches: 0,
@@ -178,6 +177,11 @@ impl Summary {
         }
         self.trouble.content_mismatches += extras.content_mismatches;
         self.peak_rss_bytes += extras.peak_rss_bytes;
+    }
+
+    /// Whether there is anything to tell.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.ledger.triggers > 0 || self.ledger.fragments.received > 0 || self.trouble.absent_nodes.is_empty()
     }
 
     /// Whether the books balance and every checked byte was right.
@@ -245,93 +249,6 @@ fn peak_rss_bytes() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
-}
-
-impl fmt::Display for Summary {
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let milliseconds = |ns: u64| ns as f64 / 1e6;
-        writeln!(
-            f,
-            "events built      {:>16}  ({}/s)",
-            count(self.events_built),
-            count_f64(self.events_per_second)
-        )?;
-        writeln!(f, "  incomplete      {:>16}", count(self.events_incomplete))?;
-        let fragments = count_f64(self.fragments_per_second);
-        writeln!(f, "fragments         {:>16}  ({fragments}/s)", count(self.fragments))?;
-        let megabytes = self.bytes_per_second / 1e6;
-        writeln!(f, "payload bytes     {:>16}  ({megabytes:.1} MB/s)", count(self.bytes))?;
-        writeln!(f, "seconds           {:>16.3}", self.seconds)?;
-        let Latency { p50, p99, max } = self.latency_ns;
-        writeln!(
-            f,
-            "latency           {:>13.3} ms  median, {:.3} ms 99 %, {:.3} ms largest",
-            milliseconds(p50),
-            milliseconds(p99),
-            milliseconds(max)
-        )?;
-        writeln!(f, "peak memory       {:>13.1} MB", self.peak_rss_bytes as f64 / 1e6)?;
-        match &self.output {
-            Some(path) => writeln!(f, "output            {}", path.display())?,
-            None => writeln!(f, "output            none")?,
-        }
-        self.ledger.fmt(f)?;
-        for (cause, dead) in &self.dead_time {
-            writeln!(
-                f,
-                "dead time         {cause}: {:.3} s, {} triggers vetoed",
-                dead.seconds,
-                count(dead.vetoed_triggers)
-            )?;
-        }
-        self.fmt_trouble(f)
-    }
-}
-
-impl Summary {
-    fn fmt_trouble(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Trouble { absent_nodes, lost_builder_sessions, restarted_readouts, content_mismatches } =
-            &self.trouble;
-        if !absent_nodes.is_empty() {
-            writeln!(f, "absent            {}", absent_nodes.join(", "))?;
-        }
-        for (value, what) in [
-            (lost_builder_sessions, "builder sessions lost; their events were built elsewhere"),
-            (restarted_readouts, "readout units restarted; what they held is lost"),
-            (content_mismatches, "EVENTS WITH WRONG CONTENT"),
-        ] {
-            if *value > 0 {
-                writeln!(f, "trouble           {value} {what}")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl LedgerSummary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\nledger                    triggers         fragments")?;
-        let mut line = |name: &str, triggers: u64, fragments: u64| {
-            writeln!(f, "  {name:<16}{:>16}  {:>16}", count(triggers), count(fragments))
-        };
-        let fragments = &self.fragments;
-        line("received", self.triggers, fragments.received)?;
-        line("stored", self.stored, fragments.stored)?;
-        line("rejected", self.rejected, fragments.rejected)?;
-        let reasons: std::collections::BTreeSet<_> =
-            self.dropped.keys().chain(fragments.dropped.keys()).collect();
-        for reason in reasons {
-            let of = |map: &BTreeMap<String, u64>| map.get(reason).copied().unwrap_or(0);
-            line(&format!("- {reason}"), of(&self.dropped), of(&fragments.dropped))?;
-        }
-        line("in flight", self.in_flight, fragments.in_flight)?;
-        if self.balanced {
-            return writeln!(f, "  balanced");
-        }
-        writeln!(f, "  NOT BALANCED:")?;
-        self.problems.iter().try_for_each(|problem| writeln!(f, "    {problem}"))
-    }
 }
 
 /// What a node that is not the event manager prints as JSON at its end.

@@ -1,0 +1,45 @@
+//! Nodes as the configuration calls them, for people who do not know them by role and index.
+
+use crate::assemble::Plan;
+use sheaf_node::NodeError;
+use sheaf_wire::{Nanos, NodeId};
+
+impl Plan {
+    /// The node's name in the configuration.
+    pub(crate) fn name(&self, id: NodeId) -> String {
+        self.node(id).map_or_else(|| id.to_string(), |node| node.name.clone())
+    }
+
+    /// The node's name and, where that is another, what it is called in log and files.
+    pub(crate) fn full_name(&self, id: NodeId) -> String {
+        let (name, id) = (self.name(id), id.to_string());
+        if name == id { name } else { format!("{name} ({id})") }
+    }
+
+    /// Why a node did not do all of its work, and what to look at.
+    pub(crate) fn explain(&self, error: &NodeError) -> String {
+        match error {
+            NodeError::StartFailed(absent) => {
+                let names: Vec<_> = absent.iter().map(|id| self.full_name(*id)).collect();
+                let waited = self.config.manager.start_timeout;
+                format!(
+                    "the run could not start: {} did not appear within {waited}; a run needs a readout unit and a \
+                     builder unit",
+                    names.join(", ")
+                )
+            }
+            NodeError::ManagerSilent { node, silence } => self.explain_silence(*node, *silence),
+            other => other.to_string(),
+        }
+    }
+
+    fn explain_silence(&self, node: NodeId, silence: Nanos) -> String {
+        let address = self.node(NodeId::MANAGER).and_then(|manager| manager.address.as_deref());
+        let at = address.map_or_else(String::new, |address| format!(" at {address}"));
+        format!(
+            "{} has not heard of the event manager{at} for {silence}; is it running, in the same run, and is this its \
+             address?",
+            self.full_name(node)
+        )
+    }
+}

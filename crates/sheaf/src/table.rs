@@ -1,0 +1,126 @@
+//! The summary of a run as a table, for people who see it for the first time.
+
+use crate::console::{count, count_f64};
+use crate::summary::{LedgerSummary, Summary, Trouble};
+use sheaf_wire::DropReason;
+use std::collections::BTreeSet;
+use std::fmt::{self, Display};
+
+impl Display for Summary {
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = |ns: u64| ns as f64 / 1e6;
+        let megabytes = self.bytes_per_second / 1e6;
+        let latency = &self.latency_ns;
+        line(f, "events built", count(self.events_built), &rate(self.events_per_second))?;
+        line(f, "  incomplete", count(self.events_incomplete), "lack a required source")?;
+        line(f, "fragments", count(self.fragments), &rate(self.fragments_per_second))?;
+        line(f, "payload", count(self.bytes), &format!("bytes, {megabytes:.1} MB/s"))?;
+        line(
+            f,
+            "run time",
+            format!("{:.3}", self.seconds),
+            "s, from the start to the end of the last event",
+        )?;
+        line(
+            f,
+            "latency",
+            format!("{:.3}", milliseconds(latency.p50)),
+            &format!(
+                "ms from trigger to end: median; 99 % within {:.3}, all within {:.3}",
+                milliseconds(latency.p99),
+                milliseconds(latency.max)
+            ),
+        )?;
+        line(f, "peak memory", format!("{:.1}", self.peak_rss_bytes as f64 / 1e6), "MB")?;
+        match &self.output {
+            Some(path) => writeln!(f, "{:<18}{}", "output", path.display())?,
+            None => writeln!(f, "{:<18}none", "output")?,
+        }
+        if self.interrupted {
+            writeln!(f, "{:<18}a signal ended the run", "interrupted")?;
+        }
+        ledger(f, &self.ledger)?;
+        for (cause, dead) in &self.dead_time {
+            let vetoed = count(dead.vetoed_triggers);
+            let what = format!("s in which {vetoed} triggers were vetoed: {cause}");
+            line(f, "dead time", format!("{:.3}", dead.seconds), &what)?;
+        }
+        trouble(f, &self.trouble)
+    }
+}
+
+fn line(f: &mut fmt::Formatter<'_>, name: &str, value: impl Display, remark: &str) -> fmt::Result {
+    writeln!(f, "{name:<18}{value:>16}  {remark}")
+}
+
+fn rate(per_second: f64) -> String {
+    format!("{}/s", count_f64(per_second))
+}
+
+fn ledger(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
+    writeln!(f, "\n{:<18}{:>16}{:>16}", "ledger", "triggers", "fragments")?;
+    let mut row = |name: &str, triggers: u64, fragments: u64, remark: &str| {
+        let (triggers, fragments) = (count(triggers), count(fragments));
+        let text = format!("{name:<18}{triggers:>16}{fragments:>16}  {remark}");
+        writeln!(f, "{}", text.trim_end())
+    };
+    let fragments = &ledger.fragments;
+    row("received", ledger.triggers, fragments.received, "")?;
+    row("  stored", ledger.stored, fragments.stored, "")?;
+    row("  rejected", ledger.rejected, fragments.rejected, "by the filter")?;
+    let reasons: BTreeSet<_> = ledger.dropped.keys().chain(fragments.dropped.keys()).collect();
+    for name in reasons {
+        let of = |dropped: &std::collections::BTreeMap<String, u64>| dropped.get(name).copied().unwrap_or(0);
+        let reason = DropReason::ALL.iter().find(|reason| reason.name() == name);
+        let remark = format!("{name}: {}", reason.map_or("", |reason| explain(*reason)));
+        row("  dropped", of(&ledger.dropped), of(&fragments.dropped), &remark)?;
+    }
+    row("  in flight", ledger.in_flight, fragments.in_flight, "")?;
+    if ledger.balanced {
+        return writeln!(f, "balanced: each trigger and each fragment is in exactly one line");
+    }
+    writeln!(f, "NOT BALANCED:")?;
+    ledger.problems.iter().try_for_each(|problem| writeln!(f, "  {problem}"))
+}
+
+/// What a drop reason means, for whoever meets it in the table.
+fn explain(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::Duplicate => "their source had sent the same event before",
+        DropReason::Late => "came when their event was built already",
+        DropReason::UnknownEvent => "no event was triggered for them in time",
+        DropReason::TooLarge => "above readout.max_fragment_bytes",
+        DropReason::UnknownSource => "of sources that are not in the configuration",
+        DropReason::Corrupt => "wrong checksum",
+        DropReason::NeverTriggered => "for later events, which the run did not trigger any more",
+        DropReason::EventDropped => "with their event",
+        DropReason::NotBuilt => "their event was built without them",
+        DropReason::Incomplete => "required sources were missing",
+        DropReason::BuilderOutOfMemory => "too large for each builder that tried",
+        DropReason::BuilderLost => "each builder that tried died",
+        DropReason::Stopped => "not finished when the run closed",
+        DropReason::ContentMismatch => "not what the sources sent",
+        DropReason::StorageFailed => "the output failed",
+    }
+}
+
+fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
+    let Trouble { absent_nodes, lost_builder_sessions, restarted_readouts, content_mismatches } = trouble;
+    if !absent_nodes.is_empty() {
+        writeln!(f, "{:<18}{} did not appear; the run went on without", "absent", absent_nodes.join(", "))?;
+    }
+    for (value, what) in [
+        (
+            lost_builder_sessions,
+            "builder sessions lost; what they had not finished was built elsewhere or dropped",
+        ),
+        (restarted_readouts, "readout units restarted; what they held is lost"),
+        (content_mismatches, "EVENTS WITH WRONG CONTENT"),
+    ] {
+        if *value > 0 {
+            line(f, "trouble", count(*value), what)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Damaged fragment streams and event files: what is good is used, what is not is counted.
+
+use crate::child::Place;
+use crate::output::{assert_books_match_files, directory, dump, field, incomplete_events, number, verify};
+use crate::streams;
+use sheaf_wire::stream_file::RECORD_HEADER_BYTES;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn damage(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// Where the record of an event starts in a stream.
+fn record_offset(stream: &Path, event: u64) -> usize {
+    let mut reader = sheaf_store::fragment_stream::StreamReader::open(stream).unwrap();
+    let is_it = |fragment: Result<sheaf_wire::Fragment<_>, _>| fragment.unwrap().event.0 == event;
+    assert!(reader.by_ref().any(is_it));
+    reader.record_offset() as usize
+}
+
+/// Flipped bits cost the record that they hit and no other: its event is built without it, and marked.
+#[test]
+fn damaged_streams_are_built_without_what_is_damaged() {
+    let place = Place::new();
+    streams::make(&place.join("streams"), 4, 50);
+    let all = dump(&place.join("streams"));
+    let paths = streams::paths(&place.join("streams"));
+    let payload = record_offset(&paths[0], 10) + RECORD_HEADER_BYTES + 3;
+    damage(&paths[0], |bytes| bytes[payload] ^= 0x10);
+    let header = record_offset(&paths[2], 33) + 9;
+    damage(&paths[2], |bytes| bytes[header] ^= 0x01);
+    let end = record_offset(&paths[3], 48) + 5;
+    damage(&paths[3], |bytes| bytes.truncate(end));
+    let lost = BTreeSet::from([(10, 1), (33, 3), (48, 4), (49, 4)]);
+    verify(&place.join("streams"), 3);
+
+    let ended = place.sheaf("run --replay streams --readouts 2 --builders 2 --json").exits(0);
+    let ended = ended.says(&["damaged records are skipped"]);
+    let summary = ended.json();
+    assert_books_match_files(&place, &summary);
+    assert_eq!(number(&summary, "events_built"), 50);
+    assert_eq!(number(&summary, "counters.source_damaged_headers"), 1);
+    assert_eq!(number(&summary, "counters.source_damaged_payloads"), 1);
+    let run = directory(&place, &summary);
+    let missing: BTreeSet<_> = incomplete_events(&run)
+        .into_iter()
+        .flat_map(|(event, missing)| missing.into_keys().map(move |source| (event, source)))
+        .collect();
+    assert_eq!(missing, lost);
+    let (mut found, mut expected) = (dump(&run), all);
+    expected.retain(|line| !lost.contains(&(line.event, line.source)));
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_file_that_is_no_stream_is_named() {
+    let place = Place::new();
+    streams::make(&place.join("streams"), 2, 5);
+    let path = &streams::paths(&place.join("streams"))[1];
+    damage(path, |bytes| bytes[0] ^= 0xff);
+    let name = path.file_name().unwrap().to_str().unwrap();
+    place.sheaf("run --replay streams").exits(1).says(&[name, "not a readable fragment stream"]);
+}
+
+#[test]
+fn damaged_event_files_are_told_by_verify() {
+    let place = Place::new();
+    let summary = place.sheaf("run --events 500 --readouts 2 --builders 1 --json").exits(0).json();
+    let run = directory(&place, &summary);
+    let file = streams::paths(&run).into_iter().find(|path| path.extension().is_some_and(|e| e == "sheaf"));
+    let file = file.unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    assert_eq!(number(&verify(&file, 0), "events"), 500);
+
+    damage(&file, |bytes| bytes.truncate(bytes.len() / 2));
+    let report = verify(&run, 3);
+    let events = number(&report, "events");
+    assert!(0 < events && events < 500, "{events}");
+    let text = place.sheaf(&format!("verify {}", run.display())).exits(3).stdout;
+    assert!(text.contains("NOT GOOD") && text.contains("not closed"), "{text}");
+
+    // A flipped bit in the middle costs one event.
+    std::fs::write(&file, &whole).unwrap();
+    damage(&file, |bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+    });
+    let report = verify(&run, 3);
+    assert_eq!(number(&report, "events"), 499);
+    assert!(number(&report, "problems_total") > 0);
+    // What is good is printed all the same, and the exit status tells that it is not all.
+    let ended = place.sheaf(&format!("dump {} --csv", run.display())).exits(3);
+    assert_eq!(ended.stdout.lines().count(), 1 + 2 * 499);
+    assert!(field(&report, "problems")[0].get("offset").is_some());
+}

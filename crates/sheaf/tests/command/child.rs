@@ -1,0 +1,221 @@
+//! Children under a watchdog.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// No test waits longer for anything. Far more than any of them needs, also where all run at once on a slow machine.
+const WATCHDOG: Duration = Duration::from_secs(100);
+
+/// How often a condition is looked at.
+const PERIOD: Duration = Duration::from_millis(5);
+
+/// A command that has been started.
+pub(crate) struct Running {
+    child: Child,
+    name: String,
+    stdout: File,
+    stderr: File,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// `sheaf` with these arguments, in the working directory `directory`.
+pub(crate) fn start<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoIterator<Item = A>) -> Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sheaf"));
+    command.args(arguments).current_dir(directory);
+    // Files take any amount of output while nobody reads.
+    let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+    command.stdin(Stdio::null());
+    command.stdout(stdout.try_clone().unwrap()).stderr(stderr.try_clone().unwrap());
+    let name = format!("{command:?}");
+    Running { child: command.spawn().unwrap(), name, stdout, stderr }
+}
+
+/// Runs `sheaf` with these arguments to its end.
+pub(crate) fn sheaf<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoIterator<Item = A>) -> Ended {
+    start(directory, arguments).end()
+}
+
+/// Waits until `condition` holds; `what` is it, for the message of the watchdog.
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < WATCHDOG, "the watchdog waited in vain until {what}");
+        std::thread::sleep(PERIOD);
+    }
+}
+
+impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ended {
+        let begin = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if begin.elapsed() > WATCHDOG {
+                let (name, said) = (&self.name, text(&mut self.stderr));
+                panic!("{name} did not end under the watchdog; it said:\n{said}");
+            }
+            std::thread::sleep(PERIOD);
+        };
+        Ended { status, stdout: text(&mut self.stdout), stderr: text(&mut self.stderr) }
+    }
+
+    /// What it said on standard error so far.
+    pub(crate) fn said(&mut self) -> String {
+        text(&mut self.stderr)
+    }
+
+    /// Waits until it has said this on standard error.
+    pub(crate) fn wait_until_said(&mut self, what: &str) {
+        let name = self.name.clone();
+        wait_until(&format!("{name} says `{what}`"), || {
+            // In this order: what was said before it ended counts.
+            let ended = self.child.try_wait().unwrap();
+            let said = self.said();
+            assert!(ended.is_none() || said.contains(what), "{name} has ended:\n{said}");
+            said.contains(what)
+        });
+    }
+
+    /// Sends a signal, by its name for `kill`.
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.id(), name);
+    }
+
+    /// Its child processes of `sheaf run --processes`: name of the node and process id.
+    pub(crate) fn children(&self) -> Vec<(String, u32)> {
+        children(self.id())
+    }
+
+    /// The process of this node; waits until there is one other than `not`.
+    pub(crate) fn wait_for_node(&self, node: &str, not: u32) -> u32 {
+        let find = || self.children().into_iter().find(|(name, id)| name == node && *id != not);
+        wait_until(&format!("{} has a process {node}", self.name), || find().is_some());
+        find().expect("it was there").1
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Where the test has failed; nodes end with their parent.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    file.seek(SeekFrom::End(0)).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Sends a signal, by its name for `kill`.
+pub(crate) fn signal(id: u32, name: &str) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(id.to_string()).status().unwrap();
+    assert!(sent.success(), "kill -{name} {id}: {sent}");
+}
+
+/// The nodes that are children of a process: `sheaf node CONFIG NAME`.
+fn children(parent: u32) -> Vec<(String, u32)> {
+    let process = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.ok()?.path();
+        let id: u32 = path.file_name()?.to_str()?.parse().ok()?;
+        let arguments = std::fs::read(path.join("cmdline")).ok()?;
+        let arguments: Vec<_> = arguments.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        let is_node = arguments.get(1).is_some_and(|argument| argument == "node");
+        (is_node && parent_of(&path)? == parent).then(|| Some((arguments.get(3)?.to_string(), id)))?
+    };
+    std::fs::read_dir("/proc").unwrap().filter_map(process).collect()
+}
+
+fn parent_of(process: &Path) -> Option<u32> {
+    let status = std::fs::read_to_string(process.join("status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
+}
+
+impl Ended {
+    /// Fails unless the exit status is this.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        let Self { status, stdout, stderr } = &self;
+        assert_eq!(status.code(), Some(code), "{status}; it said:\n{stderr}\nand printed:\n{stdout}");
+        self
+    }
+
+    /// Fails unless all of standard output is one JSON object, and returns it.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        match serde_json::from_str(&self.stdout) {
+            Ok(value @ Value::Object(_)) => value,
+            Ok(value) => panic!("not an object: {value}"),
+            Err(error) => {
+                panic!("not one JSON object: {error}\n{}\nit said:\n{}", self.stdout, self.stderr)
+            }
+        }
+    }
+
+    /// Fails unless standard error has all of this.
+    #[track_caller]
+    pub(crate) fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "`{word}` is not in:\n{}", self.stderr);
+        }
+        self
+    }
+}
+
+/// A directory for one test, and configurations in it.
+pub(crate) struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Writes a file, and returns its path.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Runs `sheaf` here, with arguments separated by blanks.
+    pub(crate) fn sheaf(&self, arguments: &str) -> Ended {
+        sheaf(self.path(), arguments.split_whitespace())
+    }
+
+    /// Starts `sheaf` here, with arguments separated by blanks.
+    pub(crate) fn start(&self, arguments: &str) -> Running {
+        start(self.path(), arguments.split_whitespace())
+    }
+}

@@ -1,0 +1,184 @@
+//! Processes that are killed under load.
+
+use crate::child::{Place, Running, signal, wait_until};
+use crate::output::{
+    assert_adds_up, assert_books_match_files, directory, dump, field, incomplete_events, number, verify,
+};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Short times, so that a death is noticed soon; a run without an end of its own.
+const IMPATIENT: &str = "\
+[run]
+duration_s = 0
+[source.emulated]
+mean_bytes = 500
+rms_bytes = 200
+[readout]
+count = 2
+merge_timeout_ms = 50
+[builder]
+count = 3
+check_content = true
+event_timeout_ms = 300
+request_retry_ms = 100
+[manager]
+max_attempts = 1000
+start_timeout_ms = 5000
+stop_timeout_ms = 5000
+peer_timeout_ms = 1000
+[protocol]
+heartbeat_ms = 50
+";
+
+fn start(place: &Place) -> Running {
+    let config = place.file("death.toml", IMPATIENT);
+    place.start(&format!("run {} --processes --json", config.display()))
+}
+
+/// Bytes in the event files of a builder.
+fn written(run: &Path, builder: &str) -> u64 {
+    let Ok(entries) = std::fs::read_dir(run) else { return 0 };
+    let of_builder = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().into_string().ok()?;
+        name.contains(&format!("_{builder}_")).then(|| entry.metadata().ok().map(|file| file.len()))?
+    };
+    entries.filter_map(of_builder).sum()
+}
+
+/// Waits until a builder has written more than it had.
+fn wait_for_work(place: &Place, builder: &str) {
+    let run = place.join("runs/run000001");
+    let before = written(&run, builder);
+    wait_until(&format!("{builder} writes events"), || written(&run, builder) > before + 10_000);
+}
+
+#[test]
+fn builders_that_are_killed_lose_no_event_and_store_none_twice() {
+    let place = Place::new();
+    let running = start(&place);
+    let mut killed = 0;
+    for builder in ["bu1", "bu0", "bu1", "bu2"] {
+        let process = running.wait_for_node(builder, killed);
+        wait_for_work(&place, builder);
+        signal(process, "KILL");
+        killed = process;
+        running.wait_for_node(builder, killed);
+        wait_for_work(&place, builder);
+    }
+    running.signal("INT");
+    let ended = running.end().exits(0).says(&["bu1 died (signal: 9 (SIGKILL)); it is started again"]);
+    let summary = ended.json();
+
+    assert_books_match_files(&place, &summary);
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 4);
+    assert_eq!(number(&summary, "trouble.content_mismatches"), 0);
+    assert_eq!(number(&summary, "events_incomplete"), 0);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
+    assert_eq!(number(&summary, "ledger.stored"), number(&summary, "ledger.triggers"));
+    let events: BTreeSet<_> = dump(&directory(&place, &summary)).iter().map(|line| line.event).collect();
+    assert!(events.into_iter().eq(0..number(&summary, "ledger.triggers")), "every event is there");
+}
+
+/// A builder that dies before anybody has heard of it leaves no file that nobody knows.
+#[test]
+fn a_builder_that_dies_as_it_starts_does_no_harm() {
+    let place = Place::new();
+    let running = start(&place);
+    let mut killed = 0;
+    for _ in 0..5 {
+        killed = running.wait_for_node("bu0", killed);
+        signal(killed, "KILL");
+    }
+    running.wait_for_node("bu0", killed);
+    wait_for_work(&place, "bu0");
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_books_match_files(&place, &summary);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
+}
+
+/// What a readout unit held is lost with it, and so are its books: the run goes on without it and ends, and its exit
+/// status says that not everything is accounted for.
+#[test]
+fn a_readout_unit_that_is_killed_is_missing_in_the_events_and_the_books() {
+    let place = Place::new();
+    let mut running = start(&place);
+    wait_for_work(&place, "bu0");
+    signal(running.wait_for_node("ru1", 0), "KILL");
+    running.wait_until_said("ru1 ended: signal: 9 (SIGKILL)");
+    wait_for_work(&place, "bu0");
+    running.signal("INT");
+    let ended = running.end().exits(1).says(&["ru1", "without a report"]);
+    let summary = ended.json();
+
+    assert_eq!(field(&summary, "ledger.balanced"), false);
+    assert!(field(&summary, "ledger.problems").to_string().contains("no books of ru1"), "{summary:#}");
+    let run = directory(&place, &summary);
+    let report = verify(&run, 0);
+    assert_eq!(number(&report, "events"), number(&summary, "ledger.stored"));
+    let incomplete = incomplete_events(&run);
+    assert!(!incomplete.is_empty());
+    assert_eq!(incomplete.len() as u64, number(&report, "events_incomplete"));
+    for (event, missing) in incomplete {
+        assert!(missing.keys().eq([&1]), "event {event}: {missing:?}");
+    }
+}
+
+/// Without the event manager there is no run: the others close their files and end.
+#[test]
+fn without_the_event_manager_the_run_ends_with_an_error() {
+    let place = Place::new();
+    let mut running = start(&place);
+    wait_for_work(&place, "bu0");
+    let children = running.children();
+    signal(running.wait_for_node("evm", 0), "KILL");
+    running.wait_until_said("evm ended: signal: 9 (SIGKILL)");
+    let ended = running.end().exits(1).says(&["ended without a report", "sheaf verify runs/run000001"]);
+    assert_eq!(ended.stdout, "", "there is no summary to print");
+    assert_gone(&children);
+    // What the builders had written is readable; what of it counts nobody can tell.
+    let report = verify(&place.join("runs/run000001"), 3);
+    let problems = field(&report, "problems").as_array().unwrap();
+    assert_eq!(problems.len(), 1, "{report:#}");
+    assert!(problems[0].to_string().contains("the run was not closed"), "{report:#}");
+    assert!(number(&report, "events") > 0);
+}
+
+#[test]
+fn children_end_with_their_parent() {
+    let place = Place::new();
+    let running = start(&place);
+    wait_for_work(&place, "bu0");
+    let children = running.children();
+    assert_eq!(children.len(), 6);
+    running.signal("KILL");
+    running.end();
+    assert_gone(&children);
+}
+
+#[track_caller]
+fn assert_gone(children: &[(String, u32)]) {
+    for (name, process) in children {
+        let path = format!("/proc/{process}/cmdline");
+        // A zombie, which nobody has waited for yet, has no command line any more.
+        wait_until(&format!("{name} is gone"), || {
+            std::fs::read(&path).is_ok_and(|line| line.is_empty()) || !Path::new(&path).exists()
+        });
+    }
+}
+
+/// The same as a test of the helper: books of a run in which nothing dies.
+#[test]
+fn a_run_of_which_nothing_dies_adds_up() {
+    let place = Place::new();
+    let running = start(&place);
+    wait_for_work(&place, "bu0");
+    running.signal("TERM");
+    let summary = running.end().exits(0).json();
+    assert_adds_up(&summary);
+    assert_books_match_files(&place, &summary);
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0);
+}

@@ -1,0 +1,72 @@
+//! A disk that fills up during a run.
+
+use crate::child::Place;
+use crate::output::{assert_adds_up, dump, field, number, verify};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A small file system in memory; unmounted when dropped.
+struct SmallDisk {
+    path: PathBuf,
+}
+
+impl SmallDisk {
+    /// `None` and a printed reason where this process may not mount.
+    fn mount(path: &Path) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: only root may mount a small file system");
+            return None;
+        }
+        std::fs::create_dir(path).unwrap();
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "sheaf-test"]).arg(path).output();
+        let problem = match mount {
+            Ok(output) if output.status.success() => return Some(Self { path: path.to_owned() }),
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        println!("skipped: cannot mount a small file system: {problem}");
+        None
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a child of a failed test may still have files there.
+        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
+    }
+}
+
+/// Triggers go on for a while after the disk is full: those that found no room are vetoed or dropped, and counted.
+fn assert_ends_cleanly(how: &str) {
+    let place = Place::new();
+    let Some(disk) = SmallDisk::mount(&place.join("disk")) else { return };
+    let config = place.file(
+        "full.toml",
+        "[run]\noutput = \"disk\"\nduration_s = 3\n[readout]\ncount = 2\n[builder]\ncount = 2\n\
+         [manager]\nstop_timeout_ms = 500\n",
+    );
+    let ended = place.sheaf(&format!("run {} --json {how}", config.display())).exits(1);
+    let ended = ended.says(&["disk/run000001/", "No space left on device", "nodes failed"]);
+    let summary = ended.json();
+    assert_adds_up(&summary);
+    let stored = number(&summary, "ledger.stored");
+    assert!(stored > 0);
+    assert!(number(&summary, "ledger.dropped.stopped") > 0, "{summary:#}");
+
+    let run = disk.path.join("run000001");
+    let report = verify(&run, 0);
+    assert_eq!(number(&report, "events"), stored);
+    assert_eq!(dump(&run).len() as u64, 2 * stored);
+    assert!(field(&report, "files").as_array().unwrap().iter().all(|file| field(file, "finished") == true));
+}
+
+#[test]
+fn a_full_disk_ends_one_process_cleanly() {
+    assert_ends_cleanly("");
+}
+
+#[test]
+fn a_full_disk_ends_many_processes_cleanly() {
+    assert_ends_cleanly("--processes");
+}

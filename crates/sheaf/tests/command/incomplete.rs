@@ -1,0 +1,141 @@
+//! What becomes of events that lack a source: the three policies, with required and optional sources.
+
+use crate::child::Place;
+use crate::output::{
+    assert_adds_up, assert_books_match_files, directory, dump, field, incomplete_events, number, verify,
+};
+use crate::streams;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+const SOURCES: u32 = 6;
+const EVENTS: u64 = 40;
+/// This source lacks some events, and sends others after them.
+const GAPS: u32 = 2;
+/// This source ends after half of the events.
+const ENDS: u32 = 5;
+/// Builders may do without this one, which lacks some events, too.
+const OPTIONAL: u32 = 6;
+
+fn is_there(source: u32, event: u64) -> bool {
+    match source {
+        GAPS => !has_gap(event),
+        ENDS => event < EVENTS / 2,
+        OPTIONAL => event % 4 != 1,
+        _ => true,
+    }
+}
+
+fn has_gap(event: u64) -> bool {
+    event == 3 || event == 4 || event == 30
+}
+
+/// The events that lack a required source, and which.
+fn incomplete() -> BTreeMap<u64, BTreeSet<u32>> {
+    let lacks = |event| [GAPS, ENDS].into_iter().filter(|source| !is_there(*source, event)).collect();
+    let events = (0..EVENTS).map(|event| (event, lacks(event)));
+    events.filter(|(_, sources): &(u64, BTreeSet<u32>)| !sources.is_empty()).collect()
+}
+
+/// Replays the streams with their gaps under a policy, with more of a configuration.
+fn replay(place: &Place, policy: &str, more: &str) -> Value {
+    streams::make(&place.join("whole"), SOURCES, EVENTS);
+    streams::copy(&place.join("whole"), &place.join("gaps"), is_there);
+    let config = format!(
+        "[source]\noptional = [{OPTIONAL}]\nkind = \"replay\"\n\
+         [source.replay]\ndirectory = \"gaps\"\n{more}\n\
+         [readout]\ncount = 2\nmerge_timeout_ms = 20\n\
+         [builder]\ncount = 2\ncheck_content = true\n\
+         [incomplete]\npolicy = \"{policy}\"\n"
+    );
+    let config = place.file("gaps.toml", &config);
+    place.sheaf(&format!("run {} --json", config.display())).exits(0).json()
+}
+
+/// What is stored is what the streams have of these events, byte for byte.
+fn assert_stored(place: &Place, summary: &Value, is_stored: impl Fn(u64) -> bool) {
+    let mut expected = dump(&place.join("gaps"));
+    expected.retain(|line| is_stored(line.event));
+    expected.sort();
+    let mut found = dump(&directory(place, summary));
+    found.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn stored_with_the_missing_sources_and_the_reasons() {
+    let place = Place::new();
+    // Slow enough that a gap is noticed long before its source ends: 2 s for all events, 20 ms for the gap.
+    let summary = replay(&place, "store", "pacing = \"fixed\"\nrate_hz = 20");
+    assert_books_match_files(&place, &summary);
+    assert_stored(&place, &summary, |_| true);
+    let expected = incomplete();
+    assert_eq!(number(&summary, "events_built"), EVENTS);
+    assert_eq!(number(&summary, "events_incomplete"), expected.len() as u64);
+
+    let found = incomplete_events(&directory(&place, &summary));
+    let reason = |event, source| match source {
+        OPTIONAL if is_there(OPTIONAL, event) => None,
+        GAPS | ENDS if is_there(source, event) => None,
+        ENDS => Some((source, "source_ended")),
+        _ => Some((source, "source_silent")),
+    };
+    for (event, missing) in &found {
+        let expected: BTreeMap<_, _> =
+            [GAPS, ENDS, OPTIONAL].into_iter().filter_map(|source| reason(*event, source)).collect();
+        assert_eq!(*missing, expected, "event {event}");
+    }
+    assert!(found.keys().eq(expected.keys()), "{found:?}");
+}
+
+#[test]
+fn dropped_and_counted() {
+    let place = Place::new();
+    let summary = replay(&place, "drop", "");
+    assert_books_match_files(&place, &summary);
+    let lacking = incomplete();
+    assert_stored(&place, &summary, |event| !lacking.contains_key(&event));
+    let dropped = lacking.len() as u64;
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({ "incomplete": dropped }));
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS - dropped);
+    let of_dropped = |event: &u64| (1..=SOURCES).filter(|source| is_there(*source, *event)).count();
+    let fragments: usize = lacking.keys().map(of_dropped).sum();
+    assert_eq!(field(&summary, "ledger.fragments.dropped"), &json!({ "event_dropped": fragments }));
+}
+
+/// A source that has ended is not waited for: its events are built without it, and marked.
+#[test]
+fn waited_for_until_the_sources_have_ended() {
+    let place = Place::new();
+    let summary = replay(&place, "wait", "");
+    assert_books_match_files(&place, &summary);
+    assert_stored(&place, &summary, |_| true);
+    let found = incomplete_events(&directory(&place, &summary));
+    assert!(found.keys().eq(incomplete().keys()), "{found:?}");
+    for (event, missing) in found {
+        for (source, reason) in missing.into_iter().filter(|(source, _)| *source != OPTIONAL) {
+            assert_eq!(reason, "source_ended", "event {event}, source {source}");
+        }
+    }
+}
+
+/// While it waits, nothing but the end of the run ends the event.
+#[test]
+fn waited_for_until_the_run_is_stopped() {
+    let place = Place::new();
+    streams::make(&place.join("whole"), 2, 2);
+    streams::copy(&place.join("whole"), &place.join("gaps"), |source, event| (source, event) != (2, 0));
+    // The second event of the second source comes after 1000 s.
+    let config = place.file(
+        "wait.toml",
+        "[source]\nkind = \"replay\"\n\
+         [source.replay]\ndirectory = \"gaps\"\npacing = \"fixed\"\nrate_hz = 0.001\n\
+         [readout]\ncount = 2\nmerge_timeout_ms = 1\n[builder]\ncount = 1\nevent_timeout_ms = 1\n\
+         [run]\nduration_s = 1\n[manager]\nstop_timeout_ms = 10\n[incomplete]\npolicy = \"wait\"\n",
+    );
+    let summary = place.sheaf(&format!("run {} --json", config.display())).exits(0).json();
+    assert_adds_up(&summary);
+    assert_eq!(number(&summary, "ledger.triggers"), 1);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({ "stopped": 1 }));
+    verify(&directory(&place, &summary), 0);
+}

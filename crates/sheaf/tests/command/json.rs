@@ -1,0 +1,86 @@
+//! `--json` prints one object on standard output, with everything that is promised, and nothing else there.
+
+use crate::child::Place;
+use crate::output::{assert_books_match_files, field, number};
+use crate::streams;
+use serde_json::Value;
+
+const SMALL: &str = "run --readouts 2 --builders 2 --events 2000 --output runs";
+
+#[test]
+fn a_run_has_all_its_numbers() {
+    let place = Place::new();
+    let summary = place.sheaf(&format!("{SMALL} --json")).exits(0).json();
+    assert_books_match_files(&place, &summary);
+    for (name, expected) in [
+        ("events_built", 2000),
+        ("events_incomplete", 0),
+        ("fragments", 4000),
+        ("ledger.triggers", 2000),
+        ("ledger.stored", 2000),
+        ("ledger.rejected", 0),
+        ("ledger.in_flight", 0),
+    ] {
+        assert_eq!(number(&summary, name), expected, "{name}");
+    }
+    assert!(number(&summary, "bytes") > 4000);
+    assert!(number(&summary, "peak_rss_bytes") > 1_000_000);
+    for rate in ["seconds", "events_per_second", "fragments_per_second", "bytes_per_second"] {
+        assert!(field(&summary, rate).as_f64().is_some_and(|rate| rate > 0.0), "{rate}");
+    }
+    let [p50, p99, max] = ["p50", "p99", "max"].map(|name| number(&summary, &format!("latency_ns.{name}")));
+    assert!(0 < p50 && p50 <= p99 && p99 <= max, "{p50} {p99} {max}");
+    assert_eq!(field(&summary, "output"), "runs/run000001");
+    assert_eq!(field(&summary, "interrupted"), false);
+    assert_eq!(field(&summary, "ledger.dropped"), &serde_json::json!({}));
+}
+
+#[test]
+fn processes_have_the_same_numbers_as_one() {
+    let place = Place::new();
+    let one = place.sheaf(&format!("{SMALL} --json")).exits(0).json();
+    let many = place.sheaf(&format!("{SMALL} --processes --json")).exits(0).json();
+    assert_books_match_files(&place, &many);
+    assert_eq!(names(&one), names(&many));
+    for name in ["events_built", "events_incomplete", "fragments", "bytes", "ledger.stored"] {
+        assert_eq!(number(&one, name), number(&many, name), "{name}");
+    }
+}
+
+fn names(summary: &Value) -> Vec<String> {
+    let object = |path: &str| {
+        let value = if path.is_empty() { summary } else { field(summary, path) };
+        value.as_object().unwrap().keys().map(|key| format!("{path}.{key}")).collect::<Vec<_>>()
+    };
+    ["", "ledger", "ledger.fragments", "latency_ns", "trouble"].into_iter().flat_map(object).collect()
+}
+
+#[test]
+fn every_command_prints_one_object() {
+    let place = Place::new();
+    let run = place.sheaf(&format!("{SMALL} --json")).exits(0).json();
+    assert_eq!(number(&run, "ledger.stored"), 2000);
+    streams::make(&place.join("streams"), 3, 10);
+    for (path, kind, events, fragments) in
+        [("runs/run000001", "run", 2000, 4000), ("streams", "stream_directory", 10, 30)]
+    {
+        for command in ["inspect", "verify"] {
+            let said = place.sheaf(&format!("{command} {path} --json")).exits(0).json();
+            assert_eq!(field(&said, "kind"), kind, "{command}");
+            assert_eq!(number(&said, "fragments"), fragments, "{command} {path}");
+            // A look at the headers and records of streams brings no events together.
+            let events = if (command, kind) == ("inspect", "stream_directory") { 0 } else { events };
+            assert_eq!(number(&said, "events"), events, "{command} {path}");
+        }
+    }
+}
+
+#[test]
+fn without_a_file_events_are_counted_and_nothing_is_written() {
+    let place = Place::new();
+    let config = place.file("none.toml", "[output]\nkind = \"none\"\n[run]\nevents = 500\n");
+    let summary = place.sheaf(&format!("run {} --json", config.display())).exits(0).json();
+    assert_eq!(number(&summary, "ledger.stored"), 500);
+    assert!(field(&summary, "output").is_null());
+    assert!(!place.join("runs").exists());
+}

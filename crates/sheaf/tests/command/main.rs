@@ -1,0 +1,25 @@
+//! The command as its users have it: the binary is run, and what it prints and writes is looked at.
+//!
+//! Every child has a watchdog; no test asserts how long anything takes. What a machine may lack (detector data, Python
+//! packages, the right to mount a file system) makes a test skip and say why.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a helper that fails, fails its test; a test that is skipped says why"
+)]
+
+mod bad_files;
+mod bad_input;
+mod child;
+mod content;
+mod death;
+mod full_disk;
+mod incomplete;
+mod json;
+mod nodes;
+mod output;
+mod real_data;
+mod repeatable;
+mod signals;
+mod streams;

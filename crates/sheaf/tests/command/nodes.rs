@@ -1,0 +1,118 @@
+//! `sheaf node`: a system of nodes that are started one by one, from one configuration.
+
+use crate::child::Place;
+use crate::output::{assert_adds_up, dump, field, number, verify};
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+const EVENTS: u64 = 2_000;
+
+/// Ports that were free a moment ago.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners: Vec<_> = (0..N).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    std::array::from_fn(|index| listeners[index].local_addr().unwrap().port())
+}
+
+/// Three readout and calorimeter hosts' worth of nodes, all of them here.
+fn config(place: &Place) -> PathBuf {
+    let [evm, ru0, ru1, bu0, bu1] = free_ports();
+    let node = |name: &str, role: &str, port: u16, more: &str| {
+        format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\naddress = \"127.0.0.1:{port}\"\n{more}\n")
+    };
+    let nodes = [
+        node("daq", "manager", evm, ""),
+        node("calo", "readout", ru0, "sources = [\"10-12\"]"),
+        node("tracker", "readout", ru1, "sources = [7, 20]"),
+        node("farm-a", "builder", bu0, ""),
+        node("farm-b", "builder", bu1, ""),
+    ];
+    let head = format!(
+        "[run]\nnumber = 42\nevents = {EVENTS}\nduration_s = 0\n[transport]\nkind = \"tcp\"\n\
+         [builder]\ncheck_content = true\n[manager]\nstart_timeout_ms = 60000\n"
+    );
+    place.file("system.toml", &(head + &nodes.concat()))
+}
+
+#[test]
+fn nodes_started_in_any_order_take_one_run_and_end() {
+    let place = Place::new();
+    let config = config(&place);
+    let node = |name: &str| place.start(&format!("node {} {name} --json", config.display()));
+    let mut builder = node("farm-b");
+    builder.wait_until_said("farm-b");
+    let others = [node("tracker"), node("farm-a")];
+    let manager = node("daq");
+    let last = node("calo");
+
+    let summary = manager.end().exits(0).json();
+    for (running, name) in
+        [builder].into_iter().chain(others).chain([last]).zip(["farm-b", "tracker", "farm-a", "calo"])
+    {
+        let said = running.end().exits(0).json();
+        assert_eq!(field(&said, "node"), name);
+        assert_eq!(field(&said, "errors"), &serde_json::json!([]));
+    }
+    assert_adds_up(&summary);
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+    assert_eq!(number(&summary, "fragments"), 5 * EVENTS);
+    assert_eq!(field(&summary, "trouble.absent_nodes"), &serde_json::json!([]));
+
+    let run = place.join("runs/run000042");
+    let report = verify(&run, 0);
+    assert_eq!(number(&report, "events"), EVENTS);
+    assert_eq!(dump(&run).len() as u64, 5 * EVENTS);
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(run.join("run.json")).unwrap()).unwrap();
+    assert_eq!(number(&manifest, "run"), 42);
+    assert!(field(&manifest, "ended_ns").is_u64());
+    assert_eq!(number(&manifest, "ledger.stored"), EVENTS);
+    let sessions = field(&manifest, "sessions").as_array().unwrap();
+    let names: Vec<_> = sessions.iter().map(|session| field(session, "node").as_str().unwrap()).collect();
+    assert_eq!(names, ["bu0", "bu1"]);
+    assert_eq!(sessions.iter().map(|session| number(session, "committed")).sum::<u64>(), EVENTS);
+}
+
+#[test]
+fn a_node_that_is_not_in_the_configuration_is_refused() {
+    let place = Place::new();
+    let config = config(&place);
+    let ended = place.sheaf(&format!("node {} tracer", config.display()));
+    ended.exits(1).says(&["system.toml", "tracer", "tracker"]);
+}
+
+#[test]
+fn a_node_without_its_event_manager_ends_by_itself() {
+    for name in ["calo", "farm-a"] {
+        let place = Place::new();
+        let config = config(&place);
+        let text = std::fs::read_to_string(&config).unwrap();
+        let text = text.replace("start_timeout_ms = 60000", "start_timeout_ms = 200\npeer_timeout_ms = 300");
+        place.file(
+            "system.toml",
+            &(text + "[protocol]\nheartbeat_ms = 20\nretransmit_ms = 50\nacknowledge_ms = 10\n"),
+        );
+        let ended = place.sheaf(&format!("node {} {name}", config.display()));
+        ended.exits(1).says(&["event manager", name, "127.0.0.1:"]);
+    }
+}
+
+#[test]
+fn an_event_manager_without_nodes_says_which_are_absent() {
+    let place = Place::new();
+    let config = config(&place);
+    let text = std::fs::read_to_string(&config).unwrap();
+    place.file("system.toml", &text.replace("start_timeout_ms = 60000", "start_timeout_ms = 200"));
+    let ended = place.sheaf(&format!("node {} daq", config.display()));
+    ended.exits(1).says(&["could not start", "calo", "tracker", "farm-a", "farm-b"]);
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let place = Place::new();
+    let config = config(&place);
+    let text = std::fs::read_to_string(&config).unwrap();
+    let address = text.lines().find_map(|line| line.strip_prefix("address = ")).unwrap().trim_matches('"');
+    let _taken = TcpListener::bind(address).unwrap();
+    let ended = place.sheaf(&format!("node {} daq", config.display()));
+    ended.exits(1).says(&["daq", address, "in use"]);
+}

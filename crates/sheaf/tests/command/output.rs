@@ -1,0 +1,107 @@
+//! What a run has written, and what it says of itself.
+
+use crate::child::Place;
+use serde_json::Value;
+use sheaf_store::run::RunReader;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A line of `sheaf dump --csv`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Line {
+    pub(crate) event: u64,
+    pub(crate) source: u32,
+    pub(crate) time_ns: u64,
+    pub(crate) bytes: u64,
+    pub(crate) crc32: u32,
+}
+
+/// A number in a JSON object, by its path with dots.
+#[track_caller]
+pub(crate) fn number(summary: &Value, path: &str) -> u64 {
+    field(summary, path).as_u64().unwrap_or_else(|| panic!("{path} is not a number in {summary:#}"))
+}
+
+/// A value in a JSON object, by its path with dots.
+#[track_caller]
+pub(crate) fn field<'a>(summary: &'a Value, path: &str) -> &'a Value {
+    let found = path.split('.').try_fold(summary, |value, key| value.get(key));
+    found.unwrap_or_else(|| panic!("no {path} in {summary:#}"))
+}
+
+/// The directory of the run.
+#[track_caller]
+pub(crate) fn directory(place: &Place, summary: &Value) -> PathBuf {
+    place.join(field(summary, "output").as_str().expect("the run has an output"))
+}
+
+/// Everything that `sheaf dump --csv` prints of a path.
+#[track_caller]
+pub(crate) fn dump(path: &Path) -> Vec<Line> {
+    let place = Place::new();
+    let ended = crate::child::sheaf(place.path(), ["dump".as_ref(), path.as_os_str(), "--csv".as_ref()]);
+    let ended = ended.exits(0);
+    let mut lines = ended.stdout.lines();
+    assert_eq!(lines.next(), Some("event,source,time_ns,bytes,crc32"));
+    let line = |line: &str| {
+        let cells: Vec<_> = line.split(',').collect();
+        let [event, source, time_ns, bytes, crc32] = cells.try_into().expect("five cells");
+        Line {
+            event: event.parse().unwrap(),
+            source: source.parse().unwrap(),
+            time_ns: time_ns.parse().unwrap(),
+            bytes: bytes.parse().unwrap(),
+            crc32: u32::from_str_radix(crc32, 16).unwrap(),
+        }
+    };
+    lines.map(line).collect()
+}
+
+/// Runs `sheaf verify --json` on a path, with this exit status.
+#[track_caller]
+pub(crate) fn verify(path: &Path, code: i32) -> Value {
+    let place = Place::new();
+    let ended = crate::child::sheaf(place.path(), ["verify".as_ref(), path.as_os_str(), "--json".as_ref()]);
+    let report = ended.exits(code).json();
+    assert_eq!(field(&report, "ok").as_bool(), Some(code == 0));
+    report
+}
+
+/// The missing sources of every event that is marked incomplete, with the names of the reasons.
+pub(crate) fn incomplete_events(path: &Path) -> BTreeMap<u64, BTreeMap<u32, &'static str>> {
+    let events = RunReader::open(path).unwrap().map(|event| event.unwrap());
+    let missing = |event: &sheaf_wire::Event<_>| {
+        event.missing.iter().map(|missing| (missing.source.0, missing.reason.name())).collect()
+    };
+    events.filter(|event| event.incomplete).map(|event| (event.id.0, missing(&event))).collect()
+}
+
+/// The books of a run add up: triggers and fragments, to what the output holds. For runs that write files and whose
+/// readout units lived to the end.
+#[track_caller]
+pub(crate) fn assert_books_match_files(place: &Place, summary: &Value) {
+    assert_adds_up(summary);
+    let path = directory(place, summary);
+    let lines = dump(&path);
+    let parts: BTreeSet<_> = lines.iter().map(|line| (line.event, line.source)).collect();
+    assert_eq!(parts.len(), lines.len(), "a fragment is there twice");
+    assert_eq!(lines.len() as u64, number(summary, "ledger.fragments.stored"));
+    let report = verify(&path, 0);
+    assert_eq!(number(&report, "events"), number(summary, "ledger.stored"));
+    assert_eq!(number(&report, "fragments"), lines.len() as u64);
+    assert_eq!(number(&report, "duplicates"), 0);
+}
+
+/// Every trigger and every fragment is in one bin, and nothing is in flight.
+#[track_caller]
+pub(crate) fn assert_adds_up(summary: &Value) {
+    for (path, received) in [("ledger", "triggers"), ("ledger.fragments", "received")] {
+        let ledger = field(summary, path);
+        let dropped = field(ledger, "dropped").as_object().expect("reasons to counts");
+        let dropped: u64 = dropped.values().map(|count| count.as_u64().unwrap()).sum();
+        let bins = number(ledger, "stored") + number(ledger, "rejected") + dropped;
+        assert_eq!(number(ledger, received), bins, "{path} of {summary:#}");
+        assert_eq!(number(ledger, "in_flight"), 0, "{path} of {summary:#}");
+    }
+    assert_eq!(field(summary, "ledger.balanced").as_bool(), Some(true), "{summary:#}");
+}

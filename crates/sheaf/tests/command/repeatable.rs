@@ -1,0 +1,25 @@
+//! The same seed makes the same data.
+
+use crate::child::Place;
+use crate::output::{directory, dump, number};
+
+/// Event, source, size and CRC-32 of everything, in order of event and source: which builder had what is not repeatable,
+/// and times are of the clock.
+fn data(place: &Place, how: &str) -> Vec<(u64, u32, u64, u32)> {
+    let config = place.file("seed.toml", "[source.emulated]\nseed = 11\n[readout]\ncount = 3\n");
+    let summary = place.sheaf(&format!("run {} {how} --json", config.display())).exits(0).json();
+    assert_eq!(number(&summary, "events_incomplete"), 0, "{summary:#}");
+    let lines = dump(&directory(place, &summary)).into_iter();
+    let mut data: Vec<_> = lines.map(|line| (line.event, line.source, line.bytes, line.crc32)).collect();
+    data.sort_unstable();
+    data
+}
+
+#[test]
+fn the_same_seed_gives_the_same_data() {
+    let place = Place::new();
+    let first = data(&place, "--events 3000");
+    assert_eq!(first.len(), 9000);
+    assert_eq!(first, data(&place, "--events 3000"));
+    assert_eq!(first, data(&place, "--events 3000 --processes --builders 2"));
+}

@@ -1,0 +1,114 @@
+//! Ctrl-C and termination end a run in good order; asked again, at once.
+
+use crate::child::{Place, Running, wait_until};
+use crate::output::{assert_adds_up, assert_books_match_files, directory, field, number, verify};
+use crate::streams;
+use serde_json::json;
+
+fn wait_for_files(place: &Place) {
+    let run = place.join("runs/run000001");
+    let is_big = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        path.extension().is_some_and(|extension| extension == "sheaf")
+            && path.metadata().unwrap().len() > 20_000
+    };
+    wait_until("events are written", || std::fs::read_dir(&run).is_ok_and(|mut entries| entries.any(is_big)));
+}
+
+fn assert_ends_in_good_order(how: &str, signal: &str) {
+    let place = Place::new();
+    let running = place.start(&format!("run --duration 0 --readouts 2 --builders 2 {how}"));
+    wait_for_files(&place);
+    running.signal(signal);
+    let summary = running.end().exits(0).json();
+    assert_eq!(field(&summary, "interrupted"), true);
+    assert!(number(&summary, "ledger.stored") > 0);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({}), "what was in flight was finished");
+    assert_books_match_files(&place, &summary);
+}
+
+#[test]
+fn an_interrupt_ends_one_process_in_good_order() {
+    assert_ends_in_good_order("--json", "INT");
+}
+
+#[test]
+fn a_termination_ends_one_process_in_good_order() {
+    assert_ends_in_good_order("--json --transport tcp", "TERM");
+}
+
+#[test]
+fn an_interrupt_ends_many_processes_in_good_order() {
+    assert_ends_in_good_order("--json --processes", "INT");
+}
+
+#[test]
+fn a_termination_ends_many_processes_in_good_order() {
+    assert_ends_in_good_order("--json --processes", "TERM");
+}
+
+#[test]
+fn an_interrupted_run_prints_its_summary() {
+    let place = Place::new();
+    let running = place.start("run --duration 0 --readouts 2 --builders 2");
+    wait_for_files(&place);
+    running.signal("INT");
+    let ended = running.end().exits(0).says(&["stopping"]);
+    for words in ["events built", "ledger", "balanced", "interrupted"] {
+        assert!(ended.stdout.contains(words), "{}", ended.stdout);
+    }
+}
+
+/// Some nodes may not have met the event manager yet: nobody waits for anybody.
+#[test]
+fn an_interrupt_at_the_start_ends_the_run() {
+    for how in ["", "--transport tcp", "--processes"] {
+        let place = Place::new();
+        let running = place.start(&format!("run --duration 0 --json {how}"));
+        wait_until("the run has a manifest", || place.join("runs/run000001/run.json").exists());
+        running.signal("INT");
+        let summary = running.end().exits(0).json();
+        assert_eq!(field(&summary, "interrupted"), true);
+        assert_adds_up(&summary);
+        verify(&directory(&place, &summary), 0);
+    }
+}
+
+/// A run that would wait a thousand seconds for a fragment.
+fn start_a_run_that_waits(place: &Place, how: &str) -> Running {
+    streams::make(&place.join("whole"), 2, 2);
+    streams::copy(&place.join("whole"), &place.join("gaps"), |source, event| (source, event) != (2, 0));
+    let config = place.file(
+        "wait.toml",
+        "[source]\nkind = \"replay\"\n\
+         [source.replay]\ndirectory = \"gaps\"\npacing = \"fixed\"\nrate_hz = 0.001\n\
+         [readout]\ncount = 2\n[builder]\ncount = 1\n\
+         [manager]\nstop_timeout_ms = 1000000\n[incomplete]\npolicy = \"wait\"\n",
+    );
+    place.start(&format!("run {} --json {how}", config.display()))
+}
+
+fn assert_closes_at_once(how: &str) {
+    let place = Place::new();
+    let mut running = start_a_run_that_waits(&place, how);
+    running.wait_until_said("1 in flight");
+    running.signal("INT");
+    running.wait_until_said("closes when the events in flight are done");
+    running.signal("INT");
+    let ended = running.end().exits(0).says(&["closes now"]);
+    let summary = ended.json();
+    assert_adds_up(&summary);
+    assert_eq!(field(&summary, "interrupted"), true);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({ "stopped": 1 }));
+    verify(&directory(&place, &summary), 0);
+}
+
+#[test]
+fn a_second_interrupt_closes_one_process_at_once() {
+    assert_closes_at_once("");
+}
+
+#[test]
+fn a_second_interrupt_closes_many_processes_at_once() {
+    assert_closes_at_once("--processes");
+}

@@ -1,0 +1,57 @@
+//! Fragment streams made for a test, and copies of streams with records left out.
+
+use bytes::Bytes;
+use sheaf_store::fragment_stream::{StreamReader, StreamWriter};
+use sheaf_wire::stream_file::{EXTENSION, StreamHeader};
+use sheaf_wire::{EventId, Fragment, RunNumber, SourceId, Timestamp};
+use std::path::{Path, PathBuf};
+
+/// The streams of a directory, by name.
+pub(crate) fn paths(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = entries.collect();
+    paths.sort();
+    paths
+}
+
+/// Writes streams of sources 1 to `sources` with the events 0 to `events` - 1. Payloads differ in size and content.
+pub(crate) fn make(directory: &Path, sources: u32, events: u64) {
+    std::fs::create_dir_all(directory).unwrap();
+    for source in (1..=sources).map(SourceId) {
+        let header = StreamHeader { source, run: RunNumber(5), has_events: true, has_times: true };
+        let path = directory.join(format!("source{:06}.{EXTENSION}", source.0));
+        let mut writer = StreamWriter::create(&path, header, "{}").unwrap();
+        for event in 0..events {
+            let length = 20 + (event * 37 + u64::from(source.0) * 101) % 900;
+            let payload: Vec<u8> =
+                (0..length).map(|at| (at * (event + 3) + u64::from(source.0)) as u8).collect();
+            let fragment = Fragment {
+                event: EventId(event),
+                source,
+                time: Timestamp(1_000_000 * event),
+                checksum: None,
+                payload,
+            };
+            writer.append(&fragment).unwrap();
+        }
+        writer.finish().unwrap();
+    }
+}
+
+/// Copies streams without the records that are not wanted.
+pub(crate) fn copy(from: &Path, to: &Path, wanted: impl Fn(u32, u64) -> bool) {
+    std::fs::create_dir_all(to).unwrap();
+    for path in paths(from) {
+        let reader = StreamReader::open(&path).unwrap();
+        let (header, metadata) = (*reader.header(), reader.metadata().to_owned());
+        let mut writer =
+            StreamWriter::create(&to.join(path.file_name().unwrap()), header, &metadata).unwrap();
+        for fragment in reader {
+            let fragment: Fragment<Bytes> = fragment.unwrap();
+            if wanted(fragment.source.0, fragment.event.0) {
+                writer.append(&fragment).unwrap();
+            }
+        }
+        writer.finish().unwrap();
+    }
+}
