@@ -141,7 +141,9 @@ impl Evidence<'_> {
         total
     }
 
-    fn counters(&self) -> BTreeMap<Counter, u64> {
+    /// The counters of all nodes that are alive.
+    #[must_use]
+    pub fn counters(&self) -> BTreeMap<Counter, u64> {
         let mut total = BTreeMap::new();
         let readouts = self.readouts.iter().flatten().map(|unit| unit.books());
         let builders = self.builders.iter().flatten().map(|unit| unit.books());

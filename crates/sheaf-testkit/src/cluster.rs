@@ -23,14 +23,14 @@ use post::{Happening, Host, Post};
 use readouts::ReadoutNode;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
 use sheaf_wire::message::Message;
-use sheaf_wire::{NodeId, Role, RunNumber, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Role, RunNumber, Timestamp};
 
 pub(crate) const RUN: RunNumber = RunNumber(1);
 
 /// A run that takes more steps than this hangs without the clock going on.
 const STEPS_MAX: u64 = 20_000_000;
 
-/// Something broken on purpose, once, to see that the checker notices.
+/// Something broken on purpose, to see that the checker notices: once, where nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
     /// A disk says that it has written an event and has not.
@@ -47,6 +47,8 @@ pub enum Sabotage {
     SwapEvents,
     /// A builder says that an event has one more fragment than it has.
     LieAboutFragments,
+    /// No builder is ever told that its session is over.
+    NeverFence,
 }
 
 /// A running cluster.
@@ -253,7 +255,9 @@ impl Cluster {
             && self.host(node).stalled_until > self.post.now
         {
             let until = self.host(node).stalled_until;
-            self.post.plan(until, happening);
+            // A driver takes what has arrived before it looks at its timers.
+            let after = if matches!(happening, Happening::Wake(..)) { Nanos(1) } else { Nanos::ZERO };
+            self.post.plan(until + after, happening);
             return;
         }
         match happening {

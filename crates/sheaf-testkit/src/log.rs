@@ -193,7 +193,9 @@ impl Hash for Note {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let first = self.first.map_or(u64::MAX, |event| event.0);
         let acknowledged = self.acknowledged;
-        for word in [self.kind as u64, self.session.0, self.sequence, acknowledged, self.entries, first, self.detail] {
+        for word in
+            [self.kind as u64, self.session.0, self.sequence, acknowledged, self.entries, first, self.detail]
+        {
             state.write_u64(word);
         }
     }
@@ -221,10 +223,14 @@ impl Note {
                 let attempt = list.first().map_or(0, |entry| u64::from(entry.attempt));
                 (list.len(), list.first().map(|entry| entry.first), attempt)
             }
-            Body::SuperFragments(parts) => {
-                (parts.entries.len(), parts.entries.first().map(|entry| entry.event), parts.fragments.len() as u64)
+            Body::SuperFragments(parts) => (
+                parts.entries.len(),
+                parts.entries.first().map(|entry| entry.event),
+                parts.fragments.len() as u64,
+            ),
+            Body::ReadoutStatus(status) => {
+                (status.buffered_events as usize, None, u64::from(status.sources_ended))
             }
-            Body::ReadoutStatus(status) => (status.buffered_events as usize, None, u64::from(status.sources_ended)),
             Body::Command(command) => (0, None, *command as u64),
             Body::Report(list) => (list.len(), None, 0),
             Body::Acknowledge => (0, None, 0),
@@ -354,12 +360,17 @@ impl fmt::Display for Line {
             Self::Trigger { event: Some(event) } => write!(f, "evm + trigger event {event}"),
             Self::Trigger { event: None } => write!(f, "evm + trigger VETOED"),
             Self::Built { node, session, event, step, fragments, missing } => {
-                write!(f, "{node}/{session} = event {event} {step:?} ({fragments} fragments, {missing} missing)")
+                write!(
+                    f,
+                    "{node}/{session} = event {event} {step:?} ({fragments} fragments, {missing} missing)"
+                )
             }
             Self::Ended { event, outcome } => write!(f, "evm = event {event} {outcome}"),
             Self::Node { node, session, what } => match what {
                 Turn::Stalled(until) => write!(f, "{node}/{session} * stalled until {until}"),
-                Turn::GivenUp(committed) => write!(f, "{node}/{session} * given up, {committed} events count"),
+                Turn::GivenUp(committed) => {
+                    write!(f, "{node}/{session} * given up, {committed} events count")
+                }
                 what => write!(f, "{node}/{session} * {}", format!("{what:?}").to_lowercase()),
             },
             Self::Link { from, to, cut, until } => {

@@ -105,8 +105,12 @@ fn failure_text(failure: &Failure) -> String {
 }
 
 fn report_json(seed: u64, report: &Report) -> serde_json::Value {
-    let dropped: serde_json::Map<String, serde_json::Value> =
-        report.ledger.dropped.iter().map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();
+    let dropped: serde_json::Map<String, serde_json::Value> = report
+        .ledger
+        .dropped
+        .iter()
+        .map(|(reason, count)| (reason.name().to_owned(), json!(count)))
+        .collect();
     json!({
         "seed": seed,
         "good": true,
@@ -150,7 +154,7 @@ struct Totals {
     steps: u64,
     /// Of the hashes of all runs: equal if and only if all runs were.
     hash: u64,
-    failures: Vec<Box<Failure>>,
+    failures: Vec<Failure>,
 }
 
 impl Totals {
@@ -167,7 +171,7 @@ impl Totals {
                 self.steps += report.steps;
                 self.hash = self.hash.wrapping_add(sheaf_testkit::dice::mix(seed ^ report.hash));
             }
-            Err(failure) => self.failures.push(failure),
+            Err(failure) => self.failures.push(*failure),
         }
     }
 }
@@ -179,6 +183,7 @@ fn run_many(arguments: &Arguments) -> bool {
     let next = AtomicU64::new(arguments.start);
     let totals = Mutex::new(Totals::default());
     let is_done = AtomicBool::new(false);
+    #[expect(clippy::disallowed_methods, reason = "it is told how long it took; no run sees a clock")]
     let began = Instant::now();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| work(&next, end, &totals))).collect();
@@ -245,7 +250,7 @@ fn show_progress(runs: u64, totals: &Mutex<Totals>, is_done: &AtomicBool) {
 fn report_many(arguments: &Arguments, totals: &Totals, took: Duration, good: bool) {
     let Totals { runs, events, stored, incomplete, dropped, crashes, given_up, steps, .. } = totals;
     if arguments.json {
-        let failures: Vec<_> = totals.failures.iter().map(|failure| failure_json(failure)).collect();
+        let failures: Vec<_> = totals.failures.iter().map(failure_json).collect();
         let object = json!({
             "good": good, "runs": runs, "start": arguments.start, "events": events, "stored": stored,
             "incomplete": incomplete, "dropped": dropped, "crashes": crashes, "sessions_given_up": given_up,

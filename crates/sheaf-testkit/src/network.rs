@@ -156,7 +156,9 @@ mod tests {
         let mut options = NetworkOptions::default();
         adjust(&mut options);
         let mut network = Network::new(1, options, 1, 1);
-        (0..1_000).map(|step| network.send(Timestamp(step * 1_000), NodeId::MANAGER, NodeId::builder(0))).collect()
+        (0..1_000)
+            .map(|step| network.send(Timestamp(step * 1_000), NodeId::MANAGER, NodeId::builder(0)))
+            .collect()
     }
 
     #[test]
@@ -175,7 +177,9 @@ mod tests {
         let mixed = arrivals(|options| options.reorder = Ratio::percent(10));
         assert!(!mixed.is_sorted_by_key(|fate| fate.arrives));
         let clogged = arrivals(|options| options.clog = Ratio::percent(1));
-        let late = |(step, fate): (usize, &Fate)| fate.arrives.is_some_and(|at| at.0 > step as u64 * 1_000 + 1_000_000);
+        let late = |(step, fate): (usize, &Fate)| {
+            fate.arrives.is_some_and(|at| at.0 > step as u64 * 1_000 + 1_000_000)
+        };
         assert!(clogged.iter().enumerate().any(late));
     }
 

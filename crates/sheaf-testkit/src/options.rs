@@ -418,10 +418,7 @@ impl Options {
                 "fragments outlive the wait for the others of their event",
             ),
             (times.heartbeat < times.peer, "a living node is heard before it is held for dead"),
-            (
-                times.retransmit < times.peer,
-                "a lost message is repeated before its peer is held for dead",
-            ),
+            (times.retransmit < times.peer, "a lost message is repeated before its peer is held for dead"),
             (times.acknowledge < times.retransmit, "an acknowledgement comes before the repetition"),
             (times.retry > Nanos::ZERO && times.heartbeat > Nanos::ZERO, "what is repeated takes time"),
             (self.sources.smallest <= self.sources.largest, "the smallest fragment is not the largest"),

@@ -130,7 +130,8 @@ fn plan_script(options: &Options, number: u16, counts: &mut DefectCounts) -> Vec
         }
         if dice.chance(sources.oversize) {
             counts.oversize += 1;
-            planned.bytes = u32::try_from(options.bounds.max_fragment.0 + dice.between(1, 100)).unwrap_or(u32::MAX);
+            planned.bytes =
+                u32::try_from(options.bounds.max_fragment.0 + dice.between(1, 100)).unwrap_or(u32::MAX);
         }
         if dice.chance(sources.pause) {
             counts.pauses += 1;
@@ -196,7 +197,14 @@ mod tests {
         assert!(count(&|planned| u64::from(planned.bytes) > options.bounds.max_fragment.0) > 60);
         assert!(count(&|planned| planned.pause > Nanos::ZERO) > 60);
         assert_eq!(planned[1].script.len(), 50);
-        let all = [counts.silent, counts.duplicates, counts.out_of_order, counts.oversize, counts.pauses, counts.ended];
+        let all = [
+            counts.silent,
+            counts.duplicates,
+            counts.out_of_order,
+            counts.oversize,
+            counts.pauses,
+            counts.ended,
+        ];
         assert!(all.into_iter().all(|count| count > 60), "{counts:?}");
     }
 }

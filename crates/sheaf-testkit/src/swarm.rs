@@ -51,7 +51,15 @@ impl Swarm {
         if self.is_calm {
             return Level::Off;
         }
-        self.dice.pick(&[Level::Off, Level::Off, Level::Off, Level::Off, Level::Mild, Level::Mild, Level::Wild])
+        self.dice.pick(&[
+            Level::Off,
+            Level::Off,
+            Level::Off,
+            Level::Off,
+            Level::Mild,
+            Level::Mild,
+            Level::Wild,
+        ])
     }
 
     /// A ratio that is never, rarely or often more than 0, in parts per million.
@@ -123,7 +131,13 @@ impl Swarm {
         bounds.max_attempts = u16::try_from(dice.between(1, 6)).unwrap_or(1);
         // Room for what is out of order, or sources could stand in their own way for ever.
         bounds.buffer_events = usize::try_from(dice.pick(&[16, 64, 512])).unwrap_or(16);
-        let share = bounds.max_fragment.0 * dice.pick(&[16, 100, 1_000]);
+        let mut share = bounds.max_fragment.0 * dice.pick(&[16, 100, 1_000]);
+        if self.options.policy == IncompletePolicy::Wait {
+            // Who waits without limit needs buffers that hold all events in flight: else the events that builders wait
+            // for can be behind others that wait for builders.
+            bounds.buffer_events = 512;
+            share = bounds.max_fragment.0 * 512;
+        }
         bounds.buffer = ByteCount(share * per_readout);
         let event = (largest * sources).max(1);
         let roomy = event * u64::from(bounds.slots);
@@ -140,7 +154,8 @@ impl Swarm {
         times.acknowledge = dice.time_between(Nanos::from_micros(100), Nanos::from_millis(2));
         times.retransmit = dice.time_between(Nanos::from_millis(3), Nanos::from_millis(10));
         times.rejoin = dice.time_between(Nanos::ZERO, Nanos::from_millis(5));
-        times.orphan = (dice.below(3) > 0).then(|| dice.time_between(Nanos::from_millis(100), Nanos::from_secs(1)));
+        times.orphan =
+            (dice.below(3) > 0).then(|| dice.time_between(Nanos::from_millis(100), Nanos::from_secs(1)));
         if dice.below(4) == 0 {
             self.options.timer_slack = dice.time_between(Nanos::ZERO, Nanos::from_micros(300));
         }
@@ -184,13 +199,15 @@ impl Swarm {
         self.options.sources.unknown_event = self.ratio(5_000, 100_000);
         self.options.sources.unknown_source = self.ratio(5_000, 100_000);
         self.options.sources.pause = self.ratio(1_000, 20_000);
-        self.options.sources.pause_mean = self.dice.time_between(Nanos::from_millis(1), Nanos::from_millis(40));
+        self.options.sources.pause_mean =
+            self.dice.time_between(Nanos::from_millis(1), Nanos::from_millis(40));
         if self.level() != Level::Off {
             let number = self.dice.below(u64::from(self.options.source_count()));
             let after = self.dice.below(self.options.events + 1);
             self.options.sources.early_end = Some((u16::try_from(number).unwrap_or(0), after));
         }
-        self.options.sources.lossy_while_down = self.dice.below(2) == 0;
+        // Sources that are further apart than buffers are large stop each other where nobody gives up waiting.
+        self.options.sources.lossy_while_down = self.dice.below(2) == 0 && !waits;
     }
 
     fn storage(&mut self) {

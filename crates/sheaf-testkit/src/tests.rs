@@ -1,6 +1,9 @@
 //! Of the whole: random runs end well, and the same seed gives the same run.
 
 use crate::{Options, run, run_with_log};
+use sheaf_protocol::ledger::{Counter, Ledger};
+use sheaf_wire::{DropReason, MissingReason};
+use std::collections::BTreeSet;
 
 #[test]
 fn a_run_without_faults_stores_everything_complete() {
@@ -11,12 +14,27 @@ fn a_run_without_faults_stores_everything_complete() {
 }
 
 #[test]
-fn random_runs_end_with_balanced_books() {
-    for seed in 0..300 {
-        if let Err(failure) = run(&Options::random(seed)) {
-            panic!("{failure}");
-        }
+fn random_runs_end_with_balanced_books_and_reach_everything() {
+    let (mut fragments, mut events) = (Ledger::default(), Ledger::default());
+    let (mut missing, mut counters) = (BTreeSet::new(), BTreeSet::new());
+    for seed in 0..600 {
+        let report = run(&Options::random(seed)).unwrap_or_else(|failure| panic!("{failure}"));
+        fragments.add(&report.fragments);
+        events.add(&report.ledger);
+        missing.extend(report.missing.into_keys());
+        counters.extend(report.counters.into_keys());
     }
+    // A fault that the simulation never makes is a path that it never tests.
+    let dropped: BTreeSet<_> = fragments.dropped.keys().chain(events.dropped.keys()).copied().collect();
+    let unreached = |reason: &&DropReason| !dropped.contains(reason);
+    let unreached: Vec<_> = DropReason::ALL.iter().filter(unreached).collect();
+    assert_eq!(unreached, [&DropReason::Corrupt], "readout units leave checksums to their drivers");
+    let unreached: Vec<_> = MissingReason::ALL.iter().filter(|reason| !missing.contains(reason)).collect();
+    assert_eq!(unreached, [&MissingReason::ReadoutLost], "no role gives this reason yet");
+    let in_ledger = Counter::Received..=Counter::InFlight;
+    let unreached = Counter::ALL.iter().filter(|counter| !counters.contains(counter));
+    let unreached: Vec<_> = unreached.filter(|counter| !in_ledger.contains(counter)).collect();
+    assert_eq!(unreached, [&Counter::UnexpectedMessages], "which would be a failure");
 }
 
 #[test]

@@ -26,7 +26,8 @@ fn triggers(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     ];
     for (name, booked, said) in told {
         if booked != said {
-            violations.push(format!("the event manager has booked {booked} events {name} and announced {said}"));
+            violations
+                .push(format!("the event manager has booked {booked} events {name} and announced {said}"));
         }
     }
     let incomplete = endings.values().filter(|ending| ending.outcome == Outcome::Stored && ending.incomplete);
@@ -70,7 +71,12 @@ fn fragments(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let pairs = [
         ("fragments stored at readout units", books.stored, "in the event manager's stored events", stored),
         ("fragments in stored events", of(Outcome::Stored), "by the event manager's count", stored),
-        ("fragments stored at readout units", books.stored, "in counting events on disks", on_disks(evidence)),
+        (
+            "fragments stored at readout units",
+            books.stored,
+            "in counting events on disks",
+            on_disks(evidence),
+        ),
         ("fragments rejected at readout units", books.rejected, "in rejected events", of(Outcome::Rejected)),
         ("fragments received", books.received, "given by sources", evidence.watch.taken),
     ];

@@ -3,6 +3,7 @@
 use super::Evidence;
 use crate::options::{Options, TriggerOptions};
 use sheaf_protocol::builder::IncompletePolicy;
+use sheaf_protocol::ledger::Counter;
 use sheaf_wire::{DropReason, MissingReason, Nanos};
 
 /// What happened in the run that can be a cause.
@@ -20,17 +21,21 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let causes = Causes::new(evidence);
     for (reason, count) in &evidence.fragment_books().dropped {
         if !causes.explain_fragment(*reason) {
-            violations.push(format!("{count} fragments were dropped as {reason}, and nothing injected explains it"));
+            violations.push(format!(
+                "{count} fragments were dropped as {reason}, and nothing injected explains it"
+            ));
         }
     }
     for (reason, count) in &evidence.manager.ledger().dropped {
         if !causes.explain_event(*reason) {
-            violations.push(format!("{count} events were dropped as {reason}, and nothing injected explains it"));
+            violations
+                .push(format!("{count} events were dropped as {reason}, and nothing injected explains it"));
         }
     }
     for (reason, count) in &evidence.watch.missing {
         if !causes.explain_missing(*reason) {
-            violations.push(format!("{count} sources are missing as {reason}, and nothing injected explains it"));
+            violations
+                .push(format!("{count} sources are missing as {reason}, and nothing injected explains it"));
         }
     }
     let strangers = evidence.fragment_books().dropped.get(&DropReason::UnknownSource).copied().unwrap_or(0);
@@ -39,6 +44,9 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
     if evidence.watch.faults.given_up > 0 && !causes.disturbed && evidence.watch.faults.stops == 0 {
         violations.push("a builder was given up, and nothing injected explains it".into());
+    }
+    if let Some(count) = evidence.counters().get(&Counter::UnexpectedMessages) {
+        violations.push(format!("{count} messages had no use for their receivers"));
     }
     if evidence.options.is_fault_free() && evidence.options.is_patient() {
         without_faults(evidence, violations);
@@ -128,7 +136,9 @@ fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let harmless = |reason: &DropReason| match reason {
         DropReason::NeverTriggered => options.sources.surplus > 0,
         // What an event that did not fit had not got yet comes too late.
-        DropReason::BuilderOutOfMemory | DropReason::EventDropped | DropReason::Late => options.memory_is_tight(),
+        DropReason::BuilderOutOfMemory | DropReason::EventDropped | DropReason::Late => {
+            options.memory_is_tight()
+        }
         _ => false,
     };
     let fragments = evidence.fragment_books();

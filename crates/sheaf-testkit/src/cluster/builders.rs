@@ -61,7 +61,9 @@ impl BuilderNode {
 fn config(options: &Options) -> BuilderConfig {
     let per_readout = options.system.sources_per_readout;
     let sources = |readout: u16| {
-        (readout * per_readout..(readout + 1) * per_readout).map(|number| SourceId(u32::from(number))).collect()
+        (readout * per_readout..(readout + 1) * per_readout)
+            .map(|number| SourceId(u32::from(number)))
+            .collect()
     };
     let optional = (0..options.source_count()).filter(|number| options.is_optional(*number));
     BuilderConfig {
@@ -90,7 +92,8 @@ impl Cluster {
         }
         node.disk_free_at = now;
         let (id, session) = (node.host.node, node.host.session);
-        node.unit = Some(BuilderUnit::new(Identity { node: id, run: RUN, session }, config(&self.options), now));
+        node.unit =
+            Some(BuilderUnit::new(Identity { node: id, run: RUN, session }, config(&self.options), now));
         self.watch.sessions += 1;
         self.post.note(Line::Node { node: id, session, what: Turn::Began });
         self.settle_builder(index);

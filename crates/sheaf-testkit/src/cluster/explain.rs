@@ -19,9 +19,9 @@ impl Cluster {
             };
             let (bytes, events) = unit.held();
             let finished = unit.is_finished();
-            let deadline = unit.poll_timeout().map_or_else(|| "nothing".into(), |deadline| {
-                format!("{} at {}", deadline.why, deadline.at)
-            });
+            let deadline = unit
+                .poll_timeout()
+                .map_or_else(|| "nothing".into(), |deadline| format!("{} at {}", deadline.why, deadline.at));
             let ledger = unit.books().fragments;
             writeln!(
                 text,
@@ -39,9 +39,9 @@ impl Cluster {
             };
             let (building, pending, bytes) = unit.held();
             let finished = unit.is_finished();
-            let deadline = unit.poll_timeout().map_or_else(|| "nothing".into(), |deadline| {
-                format!("{} at {}", deadline.why, deadline.at)
-            });
+            let deadline = unit
+                .poll_timeout()
+                .map_or_else(|| "nothing".into(), |deadline| format!("{} at {}", deadline.why, deadline.at));
             writeln!(
                 text,
                 "  {id}/{}: finished {finished}, builds {building} events, {pending} wait for a decision \

@@ -149,6 +149,9 @@ impl Post {
             return;
         };
         let mut message = transmit.message;
+        if self.sabotage == Some(Sabotage::NeverFence) && matches!(message.body, Body::Fence(_)) {
+            return;
+        }
         self.damage(&mut message);
         if self.through_codec {
             message = self.through_codec(message);

@@ -56,10 +56,8 @@ impl ReadoutNode {
 }
 
 fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
-    let source = |number: u16| SourceConfig {
-        id: SourceId(u32::from(number)),
-        optional: options.is_optional(number),
-    };
+    let source =
+        |number: u16| SourceConfig { id: SourceId(u32::from(number)), optional: options.is_optional(number) };
     let announce = match options.triggers {
         TriggerOptions::Announced { reference_only: true, .. } => Announce::Source(SourceId(0)),
         TriggerOptions::Announced { .. } => Announce::All,
@@ -183,7 +181,8 @@ impl Cluster {
         let driven = matches!(self.options.triggers, TriggerOptions::Driven { .. });
         self.sources[source].held_back = None;
         while let Some(planned) = self.sources[source].script.front().copied() {
-            let is_past = if driven { planned.trigger < triggers } else { self.sources[source].free_at < now };
+            let is_past =
+                if driven { planned.trigger < triggers } else { self.sources[source].free_at < now };
             if !is_past {
                 break;
             }
