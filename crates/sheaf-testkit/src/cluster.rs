@@ -63,11 +63,12 @@ pub struct Cluster {
     defects: DefectCounts,
     disks: Disks,
     watch: Watch,
+    has_begun: bool,
     steps: u64,
 }
 
 impl Cluster {
-    /// A cluster at the start of its run.
+    /// A cluster before the start of its run: nothing has happened yet.
     ///
     /// # Panics
     /// If the options do not [validate](Options::validate).
@@ -85,7 +86,7 @@ impl Cluster {
         if let Some(at) = options.stop_at {
             post.plan(at, Happening::Stop);
         }
-        let mut cluster = Self {
+        Self {
             manager: ManagerNode::new(&options),
             readouts: (0..options.system.readouts).map(|index| ReadoutNode::new(&options, index)).collect(),
             builders: (0..options.system.builders).map(BuilderNode::new).collect(),
@@ -93,15 +94,18 @@ impl Cluster {
             defects,
             disks: Disks::default(),
             watch: Watch::default(),
+            has_begun: false,
             steps: 0,
             post,
             options,
-        };
-        cluster.begin();
-        cluster
+        }
     }
 
+    /// Switches all nodes on, once.
     fn begin(&mut self) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
         self.settle_manager();
         for index in 0..self.readouts.len() {
             self.begin_readout(index, false);
@@ -171,11 +175,13 @@ impl Cluster {
 
     /// Makes something go wrong now.
     pub fn inject(&mut self, kind: FaultKind) {
+        self.begin();
         self.happen_fault(kind);
     }
 
     /// The operator stops the run now.
     pub fn stop(&mut self) {
+        self.begin();
         self.happen_stop();
     }
 
@@ -223,6 +229,7 @@ impl Cluster {
 
     /// Lets the next thing happen. False when the run is over, well or not.
     pub fn step(&mut self) -> bool {
+        self.begin();
         if self.watch.violation.is_some() || self.is_over() {
             return false;
         }
