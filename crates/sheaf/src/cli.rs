@@ -10,17 +10,28 @@ use std::str::FromStr;
 ///
 /// Without a command, `sheaf` runs an emulated detector for ten seconds and writes its events under `runs/`.
 #[derive(Debug, Parser)]
-#[command(name = "sheaf", version, propagate_version = true)]
+#[command(name = "sheaf", version, propagate_version = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     /// Say more on standard error (twice: everything).
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, display_order = 900)]
     verbose: u8,
     /// Say nothing on standard error but errors.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, conflicts_with = "verbose", display_order = 901)]
     quiet: bool,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  sheaf run --readouts 2 --builders 2 --duration 5      an emulated detector, in this process
+  sheaf run --processes --events 100000                 the same, each role in its own process
+  sheaf import sdhcal RAW.slcio streams                 detector data to one file a source
+  sheaf run --replay streams                            events from them
+  sheaf verify runs/run000001                           every checksum of a run
+  sheaf dump runs/run000001 --csv                       one line a fragment
+
+Exit status: 0 done; 1 failed; 2 wrong arguments; 3 done, but the books do not balance or problems were found.";
 
 impl Cli {
     pub(crate) fn verbosity(&self) -> log::LevelFilter {
@@ -49,7 +60,7 @@ pub(crate) enum Command {
     Inspect(PathArguments),
     /// Check every checksum, duplicate, gap and missing source; the exit status tells (0: good, 3: problems).
     Verify(PathArguments),
-    /// Print one line a fragment.
+    /// Print every fragment as a line of comma-separated values.
     Dump(DumpArguments),
 }
 
@@ -57,31 +68,31 @@ pub(crate) enum Command {
 pub(crate) struct RunArguments {
     /// The configuration, a TOML file; without it, the embedded default: an emulated detector for ten seconds.
     pub(crate) config: Option<PathBuf>,
-    /// Readout units.
+    /// Readout units [default: 4].
     #[arg(long, value_name = "N")]
     pub(crate) readouts: Option<u16>,
-    /// Builder units.
+    /// Builder units [default: 4].
     #[arg(long, value_name = "M")]
     pub(crate) builders: Option<u16>,
-    /// Mean size of an emulated fragment.
+    /// Mean size of an emulated fragment [default: 2048].
     #[arg(long, value_name = "BYTES")]
     pub(crate) fragment_size: Option<u64>,
     /// Standard deviation of that size (log-normal); 0 for a fixed size. As large as the mean where not given.
     #[arg(long, value_name = "BYTES")]
     pub(crate) fragment_rms: Option<u64>,
-    /// End after so many triggers.
+    /// End after so many triggers; 0: no limit.
     #[arg(long, value_name = "K")]
     pub(crate) events: Option<u64>,
-    /// End after so many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    /// End after so many seconds; 0: no limit [default: 10, where nothing else ends the run].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
     pub(crate) duration: Option<Nanos>,
-    /// How messages travel.
+    /// How messages travel [default: memory].
     #[arg(long, value_name = "memory|tcp", value_parser = TransportKind::from_str)]
     pub(crate) transport: Option<TransportKind>,
     /// Each role in a process of its own, over TCP on loopback.
     #[arg(long)]
     pub(crate) processes: bool,
-    /// Where the run's directory is made.
+    /// Where the run's directory is made [default: runs].
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Build events from the fragment streams in this directory.
@@ -202,11 +213,12 @@ pub(crate) struct NodeArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "sheaf import [OPTIONS] <FORMAT> <FILE>... <DIR>")]
 pub(crate) struct ImportArguments {
     /// km3net, lst1 or sdhcal.
     pub(crate) format: String,
     /// The files of one run, then the directory for the streams.
-    #[arg(required = true, num_args = 2.., value_name = "FILE... DIR")]
+    #[arg(required = true, num_args = 1.., value_name = "FILE... DIR")]
     pub(crate) paths: Vec<PathBuf>,
     /// Store under this run number instead of the one in the files.
     #[arg(long)]
@@ -247,6 +259,6 @@ pub(crate) struct DumpArguments {
 }
 
 fn parse_seconds(text: &str) -> Result<Nanos, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
-    std::time::Duration::try_from_secs_f64(seconds).map(Nanos::from).map_err(|error| error.to_string())
+    let seconds = text.parse().ok().and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
+    seconds.map(Nanos::from).ok_or_else(|| "not a number of seconds from 0 on".to_owned())
 }

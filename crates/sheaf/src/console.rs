@@ -112,18 +112,19 @@ impl Drop for Show {
     }
 }
 
+/// The progress line: what matters most comes first, because a terminal may be narrow.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
     let events = (now.ended - before.ended) as f64 / seconds;
     let megabytes = (now.bytes.0 - before.bytes.0) as f64 / seconds / 1e6;
     let mut text = format!(
-        "{}: {} events ended, {}/s, {megabytes:.0} MB/s, {} in flight, {:.1} MB buffered, {} incomplete",
+        "{}: {} events, {}/s, {megabytes:.0} MB/s, {:.1} MB buffered, {} incomplete, {} in flight",
         now.phase,
         count(now.ended),
         count_f64(events),
-        count(now.in_flight),
         now.buffered.0 as f64 / 1e6,
         count(now.incomplete),
+        count(now.in_flight),
     );
     for (value, name) in [
         (now.dropped, "dropped"),

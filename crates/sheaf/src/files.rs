@@ -8,6 +8,7 @@ use serde::Serialize;
 use sheaf_import::{Format, ImportOptions, ImportReport};
 use sheaf_store::dump::dump as dump_fragments;
 use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
+use sheaf_store::kind::Kind;
 use sheaf_store::verify::{VerifyReport, verify as verify_path};
 use sheaf_wire::RunNumber;
 use std::fmt::Write as _;
@@ -64,8 +65,8 @@ pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
 
 pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Verdict> {
     let format: Format = arguments.format.parse()?;
-    let Some((directory, files)) = arguments.paths.split_last() else {
-        anyhow::bail!("give the files to import, then a directory");
+    let Some((directory, files)) = arguments.paths.split_last().filter(|(_, files)| !files.is_empty()) else {
+        anyhow::bail!("import needs the files of a run, and then the directory for the streams");
     };
     let options = ImportOptions {
         run: arguments.run.map(RunNumber),
@@ -116,8 +117,11 @@ fn describe(inspection: &Inspection) -> String {
         let _ = writeln!(text, "  {}: {header}, {} bytes{finished}", file.path.display(), count(file.bytes));
     }
     more(&mut text, inspection.files.len(), "files");
-    let _ = writeln!(text, "events           {:>16}", count(inspection.events));
-    let _ = writeln!(text, "  incomplete     {:>16}", count(inspection.events_incomplete));
+    let has_events = matches!(inspection.kind, Kind::EventFile | Kind::Run);
+    if has_events {
+        let _ = writeln!(text, "events           {:>16}", count(inspection.events));
+        let _ = writeln!(text, "  incomplete     {:>16}", count(inspection.events_incomplete));
+    }
     let _ = writeln!(text, "fragments        {:>16}", count(inspection.fragments));
     let _ = writeln!(text, "payload bytes    {:>16}", count(inspection.payload_bytes));
     for (name, sizes) in
@@ -136,13 +140,11 @@ fn describe(inspection: &Inspection) -> String {
     }
     let _ = writeln!(text, "sources          {:>16}", inspection.sources.len());
     for source in inspection.sources.iter().take(ROWS) {
-        let (fragments, bytes, missing) =
-            (count(source.fragments), count(source.bytes), count(source.missing));
-        let id = source.source;
-        let _ = writeln!(
-            text,
-            "  {id:<12} {fragments:>12} fragments {bytes:>16} bytes, missing in {missing} events"
-        );
+        let (fragments, bytes, id) = (count(source.fragments), count(source.bytes), source.source);
+        let _ = write!(text, "  {id:<12} {fragments:>12} fragments {bytes:>16} bytes");
+        let missing = format!(", missing in {} events", count(source.missing));
+        text.push_str(if has_events { &missing } else { "" });
+        text.push('\n');
     }
     more(&mut text, inspection.sources.len(), "sources");
     if inspection.defects > 0 {

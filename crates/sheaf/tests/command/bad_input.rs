@@ -23,6 +23,9 @@ fn values_that_cannot_go_together_are_refused_from_flags_too() {
     place.sheaf("run --readouts 0").exits(1).says(&["readout.count"]);
     place.sheaf("run --fragment-size 2000000000").exits(1).says(&["source.emulated.mean_bytes"]);
     place.sheaf("run --duration minus").exits(2).says(&["--duration", "seconds"]);
+    for duration in ["-1", "nan", "1e300"] {
+        place.sheaf(&format!("run --duration {duration}")).exits(2).says(&[duration, "seconds from 0 on"]);
+    }
     place.sheaf("run --transport pigeon").exits(2).says(&["pigeon", "memory", "tcp"]);
     place.sheaf("run --transport memory --processes").exits(1).says(&["--processes", "tcp"]);
     assert!(!place.join("runs").exists());
@@ -34,6 +37,7 @@ fn unknown_commands_and_flags_are_refused() {
     place.sheaf("rum").exits(2).says(&["rum", "run"]);
     place.sheaf("run --fragments 3").exits(2).says(&["--fragments"]);
     place.sheaf("run --loops 3").exits(2).says(&["--replay"]);
+    place.sheaf("import sdhcal file").exits(1).says(&["directory for the streams"]);
     place.sheaf("import root file dir").exits(1).says(&["root", "km3net", "lst1", "sdhcal"]);
 }
 
