@@ -1,2 +1,96 @@
-//! The command.
-fn main() {}
+//! The verbs of this repository, the same for a developer and for CI. `cargo xtask` lists them.
+//!
+//! | module | verbs |
+//! |---|---|
+//! | `layers` | `check-layers`: who may depend on whom |
+//! | `tidy` | `tidy`: what neither the compiler nor clippy looks at |
+//! | `verify` | `check`, `test`, `docs`, `sim`, `ci`, `nightly`: other tools, in order |
+//! | `smoke` | a short run of the released command, its output verified |
+//! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
+//! | `bench` | `bench` |
+//!
+//! The others are their tools: `shell` runs programs, `workspace` knows the packages and the files, `rust_source`
+//! takes comments and strings out of Rust text, `problem` is what a check finds.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
+
+mod bench;
+mod fuzz;
+mod layers;
+mod problem;
+mod rust_source;
+mod shell;
+mod smoke;
+mod tidy;
+mod verify;
+mod workspace;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The verbs of the Sheaf repository. Each prints what it runs, so that it can be repeated by hand.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Format, clippy and rustdoc with warnings as errors, `check-layers`, `tidy`. Changes nothing.
+    Check,
+    /// Who depends on whom, against the table in `xtask/src/layers/table.rs`.
+    CheckLayers,
+    /// Sizes of files and functions, left-overs, module documentation, links, machine-specific paths, white space.
+    Tidy,
+    /// All tests: `cargo test --workspace`, as the README says.
+    Test,
+    /// Simulated clusters under random faults, each decided by its seed.
+    Sim(verify::SimArguments),
+    /// Fuzzes one target, or all in turn, with cargo-fuzz; what it finds goes to `fuzz/corpus` or `fuzz/artifacts`.
+    Fuzz(fuzz::FuzzArguments),
+    /// Gives every committed fuzz input to its parser. Needs neither cargo-fuzz nor a nightly compiler.
+    FuzzReplay,
+    /// Makes the seed inputs under `fuzz/corpus` again, after a change of a format.
+    FuzzSeeds,
+    /// Keeps of each corpus the inputs that reach code which no other reaches, small ones first.
+    FuzzShrink(fuzz::ShrinkArguments),
+    /// Measures the figures of `benches/README.md`: machine, commit, every run, median.
+    Bench(bench::BenchArguments),
+    /// Makes the generated pages under `docs/` again.
+    Docs,
+    /// What a change must pass; `.ci/run` calls this.
+    Ci,
+    /// What takes longer: a million simulated runs, and fuzzing of every target.
+    Nightly(verify::NightlyArguments),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<()> {
+    match verb {
+        Verb::Check => verify::check(),
+        Verb::CheckLayers => layers::command(),
+        Verb::Tidy => tidy::command(),
+        Verb::Test => verify::test(),
+        Verb::Sim(arguments) => verify::sim(&arguments),
+        Verb::Fuzz(arguments) => fuzz::command(&arguments),
+        Verb::FuzzReplay => fuzz::replay(),
+        Verb::FuzzSeeds => fuzz::seeds(),
+        Verb::FuzzShrink(arguments) => fuzz::shrink(&arguments),
+        Verb::Bench(arguments) => bench::command(&arguments),
+        Verb::Docs => verify::docs(),
+        Verb::Ci => verify::ci(),
+        Verb::Nightly(arguments) => verify::nightly(&arguments),
+    }
+}

@@ -22,6 +22,8 @@ pub mod checksum;
 pub mod event_file;
 pub mod file;
 pub mod fragment;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod ids;
 pub mod message;
 pub mod reason;

@@ -1,0 +1,193 @@
+//! Bodies and helpers of the fuzz targets for byte layouts.
+//!
+//! A fuzzer does not guess checksums. The `seal_` functions make them right in any bytes, wherever a layout would be
+//! read, so that what lies behind the checksums is tried as well.
+
+use crate::checksum::{crc32c, crc32c_append};
+use crate::message::layout::{self, FragmentBytes, HeaderBytes, MissingBytes};
+use crate::message::{DecodeError, Message};
+use crate::{event_file, stream_file};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::mem::{offset_of, size_of};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// A payload checksum of this value is left wrong, so that damaged payloads are tried too.
+const LEFT_WRONG: u32 = u32::MAX;
+
+/// Decodes `bytes` as a message: as many as its header says are the head, the others are the payload. A message that
+/// is understood must be the same after encoding, also with its payload in pieces.
+///
+/// # Panics
+/// Where the codec does not keep its promises.
+pub fn fuzz_message(bytes: &[u8]) {
+    let declared = HeaderBytes::ref_from_prefix(bytes).map_or(0, |(header, _)| header.head_bytes.get() as usize);
+    let (head, payload) = bytes.split_at(declared.min(bytes.len()));
+    let payload = Bytes::copy_from_slice(payload);
+    let decoded: Result<Message<Bytes>, DecodeError> = Message::decode(head, &mut payload.clone());
+    let message = match decoded {
+        Ok(message) => message,
+        Err(error) => {
+            assert!(!error.to_string().is_empty(), "an error says what is wrong");
+            return;
+        }
+    };
+    let (mut encoded, mut pieces) = (Vec::new(), VecDeque::new());
+    message.clone().encode(&mut encoded, |piece| pieces.push_back(piece));
+    assert_eq!(encoded.len(), head.len(), "encoding adds and loses no entry");
+    let joined: Vec<u8> = pieces.iter().flatten().copied().collect();
+    assert_eq!(joined, payload, "every payload byte is in one fragment");
+    assert_eq!(Message::decode(&encoded, &mut payload.clone()).as_ref(), Ok(&message));
+    assert_eq!(Message::decode(&encoded, &mut pieces), Ok(message), "payload in pieces is the same payload");
+}
+
+/// As [`fuzz_message`], after [`seal_message`].
+///
+/// # Panics
+/// Where the codec does not keep its promises.
+pub fn fuzz_sealed_message(bytes: &[u8]) {
+    let mut bytes = bytes.to_vec();
+    seal_message(&mut bytes);
+    fuzz_message(&bytes);
+}
+
+/// Makes `bytes` a message with a good header: magic, version, lengths and checksum. Fewer than a header's bytes are
+/// filled up.
+pub fn seal_message(bytes: &mut Vec<u8>) {
+    let header_bytes = size_of::<HeaderBytes>();
+    if bytes.len() < header_bytes {
+        bytes.resize(header_bytes, 0);
+    }
+    let total = bytes.len();
+    let Ok((header, _)) = HeaderBytes::mut_from_prefix(bytes.as_mut_slice()) else {
+        return;
+    };
+    let head_bytes = (header.head_bytes.get() as usize).clamp(header_bytes, total);
+    header.magic = layout::MAGIC;
+    header.version = layout::VERSION;
+    header.head_bytes = u32_of(head_bytes);
+    header.payload_bytes = u32_of(total - head_bytes);
+    header.checksum = U32::ZERO;
+    let checksum = crc32c(&bytes[..head_bytes]);
+    let at = offset_of!(HeaderBytes, checksum);
+    bytes[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Makes `bytes` a fragment stream whose header and records have good checksums, whatever else is wrong with them.
+pub fn seal_stream(bytes: &mut [u8]) {
+    use stream_file::{FileHeaderBytes, MAGIC, RECORD_MARKER, RecordBytes, TRAILER_MARKER, VERSION};
+    let Ok((header, rest)) = FileHeaderBytes::mut_from_prefix(bytes) else {
+        return;
+    };
+    header.magic = MAGIC;
+    header.version = VERSION.into();
+    let metadata_bytes = (header.metadata_bytes.get() as usize).min(rest.len());
+    header.metadata_bytes = u32_of(metadata_bytes);
+    let (metadata, mut rest) = rest.split_at_mut(metadata_bytes);
+    header.checksum = U32::ZERO;
+    header.checksum = U32::new(crc32c_append(crc32c(header.as_bytes()), metadata));
+    let markers = [RECORD_MARKER.to_le_bytes(), TRAILER_MARKER.to_le_bytes()];
+    while let Some(at) = find(rest, &markers) {
+        let Ok((record, payload)) = RecordBytes::mut_from_prefix(&mut rest[at..]) else {
+            return;
+        };
+        let length = (record.length.get() as usize).min(payload.len());
+        let (payload, after) = payload.split_at_mut(length);
+        if record.marker.get() == RECORD_MARKER && record.payload_checksum.get() != LEFT_WRONG {
+            record.payload_checksum = U32::new(crc32c(payload));
+        }
+        let covered = offset_of!(RecordBytes, header_checksum);
+        record.header_checksum = U32::new(crc32c(&record.as_bytes()[..covered]));
+        rest = after;
+    }
+}
+
+/// Makes `bytes` an event file whose header, events, index and footer have good checksums, whatever else is wrong.
+pub fn seal_event_file(bytes: &mut [u8]) {
+    use event_file::{EVENT_MARKER, FileHeaderBytes, MAGIC, VERSION};
+    seal_footer(bytes);
+    let Ok((header, rest)) = FileHeaderBytes::mut_from_prefix(bytes) else {
+        return;
+    };
+    header.magic = MAGIC;
+    header.version = VERSION.into();
+    header.flags = 0.into();
+    let metadata_bytes = (header.metadata_bytes.get() as usize).min(rest.len());
+    header.metadata_bytes = u32_of(metadata_bytes);
+    let (metadata, mut rest) = rest.split_at_mut(metadata_bytes);
+    header.checksum = U32::ZERO;
+    header.checksum = U32::new(crc32c_append(crc32c(header.as_bytes()), metadata));
+    while let Some(at) = find(rest, &[EVENT_MARKER.to_le_bytes()]) {
+        let event = &mut rest[at..];
+        let sealed = seal_event(event);
+        rest = &mut event[sealed..];
+    }
+}
+
+/// Seals the event at the start of `bytes` and returns where to look for the next.
+fn seal_event(bytes: &mut [u8]) -> usize {
+    use event_file::EventHeaderBytes;
+    let Ok((header, body)) = EventHeaderBytes::mut_from_prefix(bytes) else {
+        return bytes.len();
+    };
+    let fragment_bytes = (header.fragments.get() as usize).saturating_mul(size_of::<FragmentBytes>());
+    let missing_bytes = (header.missing.get() as usize).saturating_mul(size_of::<MissingBytes>());
+    let entries_bytes = fragment_bytes.saturating_add(missing_bytes);
+    let mut sealed = size_of::<EventHeaderBytes>();
+    if entries_bytes <= body.len() {
+        let (entries, payload) = body.split_at_mut(entries_bytes);
+        let payload_bytes = seal_payload(&mut entries[..fragment_bytes], payload);
+        header.body_checksum = U32::new(crc32c(entries));
+        sealed += entries_bytes + payload_bytes;
+    }
+    let covered = offset_of!(EventHeaderBytes, header_checksum);
+    header.header_checksum = U32::new(crc32c(&header.as_bytes()[..covered]));
+    sealed
+}
+
+/// Seals the fragment entries whose payload is there, and returns how many bytes of it they describe.
+fn seal_payload(entries: &mut [u8], payload: &[u8]) -> usize {
+    let mut rest = payload;
+    for entry in entries.chunks_exact_mut(size_of::<FragmentBytes>()) {
+        let Ok(entry) = FragmentBytes::mut_from_bytes(entry) else {
+            break;
+        };
+        let Some((bytes, after)) = rest.split_at_checked(entry.length.get() as usize) else {
+            break;
+        };
+        if entry.checksum.get() != LEFT_WRONG {
+            entry.checksum = U32::new(crc32c(bytes));
+        }
+        rest = after;
+    }
+    payload.len() - rest.len()
+}
+
+/// Seals the footer at the end of `bytes`, if one is there, and the index that it points to.
+fn seal_footer(bytes: &mut [u8]) {
+    use event_file::{FOOTER_BYTES, FOOTER_MAGIC, FooterBytes};
+    let Some(at) = bytes.len().checked_sub(FOOTER_BYTES) else {
+        return;
+    };
+    let (before, footer) = bytes.split_at_mut(at);
+    let Ok(footer) = FooterBytes::mut_from_bytes(footer) else {
+        return;
+    };
+    if footer.magic != FOOTER_MAGIC {
+        return;
+    }
+    let index = usize::try_from(footer.index_offset.get()).ok().and_then(|offset| before.get(offset..));
+    footer.index_checksum = U32::new(crc32c(index.unwrap_or_default()));
+    let covered = offset_of!(FooterBytes, footer_checksum);
+    footer.footer_checksum = U32::new(crc32c(&footer.as_bytes()[..covered]));
+}
+
+/// Where the first of the markers is.
+fn find(bytes: &[u8], markers: &[[u8; 4]]) -> Option<usize> {
+    bytes.windows(4).position(|window| markers.iter().any(|marker| window == marker))
+}
+
+fn u32_of(length: usize) -> U32 {
+    U32::new(u32::try_from(length).unwrap_or(u32::MAX))
+}

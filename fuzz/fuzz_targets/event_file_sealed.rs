@@ -1,0 +1,4 @@
+//! See `sheaf_fuzz::event_file_sealed`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sheaf_fuzz::event_file_sealed(bytes));

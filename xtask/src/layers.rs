@@ -1,0 +1,164 @@
+//! The direction of dependencies: every package of the workspace against the [`table`], the pure packages against a
+//! list of everything they may link, and their sources against names that would be a way around both.
+
+mod table;
+
+use crate::problem::{Problem, report};
+use crate::rust_source::{code_only, find_word, line_of, without_tests};
+use crate::workspace::{self, Packages};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeSet;
+use table::{LAYERS, Layer, PURE, PURE_MAY_LINK, PURE_NEVER_NAMES};
+
+/// `cargo xtask check-layers`.
+pub(crate) fn command() -> Result<()> {
+    report("check-layers", problems()?)
+}
+
+/// All problems of this workspace.
+fn problems() -> Result<Vec<Problem>> {
+    let packages = Packages::read()?;
+    let mut problems = check_direction(&packages);
+    problems.extend(check_purity(&packages));
+    for path in workspace::files()? {
+        if is_source_of_pure(&path) {
+            let source = std::fs::read_to_string(workspace::root().join(&path)).context(path.clone())?;
+            problems.extend(check_names(&path, &source));
+        }
+    }
+    Ok(problems)
+}
+
+fn layer_of(package: &str) -> Option<&'static Layer> {
+    LAYERS.iter().find(|layer| layer.package == package)
+}
+
+/// Whether every package knows only what the table says, and the table nothing that is not there.
+fn check_direction(packages: &Packages) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for member in &packages.members {
+        let Some(layer) = layer_of(member) else {
+            let text =
+                "has no line in xtask/src/layers/table.rs; decide what it may know, and write it there";
+            problems.push(Problem::new(member, text));
+            continue;
+        };
+        let knows = packages.normal.get(member).cloned().unwrap_or_default();
+        for needed in &knows {
+            if !layer.may_know.contains(&needed.as_str()) && !layer.may_use.contains(&needed.as_str()) {
+                let list = if packages.members.contains(needed) { layer.may_know } else { layer.may_use };
+                let text =
+                    format!("depends on {needed}; the table allows {} ({})", list.join(", "), layer.reason);
+                problems.push(Problem::new(member, text));
+            }
+        }
+        for allowed in layer.may_know.iter().chain(layer.may_use) {
+            if !knows.contains(*allowed) {
+                let text = format!("does not depend on {allowed}; take that out of the table");
+                problems.push(Problem::new(member, text));
+            }
+        }
+        let dev = packages.dev.get(member).into_iter().flatten();
+        for needed in dev.filter(|needed| packages.members.contains(*needed)) {
+            if !may_test_with(layer, needed) {
+                let text = format!("its tests depend on {needed}, which is not below it");
+                problems.push(Problem::new(member, text));
+            }
+        }
+    }
+    let missing = LAYERS.iter().filter(|layer| !packages.members.contains(layer.package));
+    problems
+        .extend(missing.map(|layer| Problem::new(layer.package, "is in the table and not in the workspace")));
+    problems
+}
+
+/// Tests may use what stands earlier in the table, and the packages that nothing depends on may use anything.
+fn may_test_with(layer: &Layer, needed: &str) -> bool {
+    let place = |package: &str| LAYERS.iter().position(|layer| layer.package == package);
+    place(needed) < place(layer.package)
+}
+
+/// Whether the pure packages link only what is known to do no I/O.
+fn check_purity(packages: &Packages) -> Vec<Problem> {
+    let allowed: BTreeSet<&str> = PURE_MAY_LINK.iter().chain(PURE).copied().collect();
+    let mut problems = Vec::new();
+    for package in PURE {
+        for linked in packages.linked(package) {
+            if !allowed.contains(linked.as_str()) {
+                let text = format!(
+                    "links {linked}, which is not known to be free of I/O, threads, clocks and randomness; if it is, \
+                     add it to PURE_MAY_LINK in xtask/src/layers/table.rs"
+                );
+                problems.push(Problem::new(*package, text));
+            }
+        }
+    }
+    problems
+}
+
+fn is_source_of_pure(path: &str) -> bool {
+    let inside = |package: &&str| path.starts_with(&format!("crates/{package}/src/"));
+    path.ends_with(".rs")
+        && PURE.iter().any(inside)
+        && !path.ends_with("/tests.rs")
+        && !path.contains("/tests/")
+}
+
+/// Whether a source of a pure package names something that reads the world.
+fn check_names(path: &str, source: &str) -> Vec<Problem> {
+    let code = without_tests(&code_only(source));
+    // Grouped imports hide names from a plain search; `use` trees are spelt out first.
+    let (spelt_out, lines) = spell_out_imports(&code);
+    let mut problems = Vec::new();
+    for (name, why) in PURE_NEVER_NAMES {
+        let in_code = find_word(&code, name).into_iter().map(|at| line_of(&code, at));
+        let in_imports = find_word(&spelt_out, name).into_iter().map(|at| lines[line_of(&spelt_out, at) - 1]);
+        let at: BTreeSet<usize> = in_code.chain(in_imports).collect();
+        problems.extend(
+            at.into_iter().map(|line| Problem::at_line(path, line, format!("names `{name}`: {why}"))),
+        );
+    }
+    problems
+}
+
+/// Every `use` as one full path a line, and the line on which each `use` begins.
+fn spell_out_imports(code: &str) -> (String, Vec<usize>) {
+    let (mut paths, mut lines) = (String::new(), Vec::new());
+    for begin in find_word(code, "use") {
+        let tree = &code[begin + "use".len()..];
+        let tree: String = tree[..tree.find(';').unwrap_or(0)].split_whitespace().collect();
+        let mut found = Vec::new();
+        spell_out("", &tree, &mut found);
+        for path in found {
+            paths.push_str(&path);
+            paths.push('\n');
+            lines.push(line_of(code, begin));
+        }
+    }
+    (paths, lines)
+}
+
+fn spell_out(prefix: &str, tree: &str, found: &mut Vec<String>) {
+    let Some(open) = tree.find('{') else {
+        found.push(format!("{prefix}{tree}"));
+        return;
+    };
+    let prefix = format!("{prefix}{}", &tree[..open]);
+    let inner = &tree[open + 1..tree.rfind('}').unwrap_or(tree.len())];
+    let (mut depth, mut begin) = (0_usize, 0);
+    for (at, byte) in inner.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                spell_out(&prefix, &inner[begin..at], found);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    spell_out(&prefix, &inner[begin..], found);
+}
+
+#[cfg(test)]
+mod tests;

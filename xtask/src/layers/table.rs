@@ -1,0 +1,124 @@
+//! Who may know whom. ARCHITECTURE.md tells the same in words.
+
+/// What one package may depend on.
+#[derive(Debug)]
+pub(super) struct Layer {
+    /// The package.
+    pub(super) package: &'static str,
+    /// Packages of this workspace that it may know.
+    pub(super) may_know: &'static [&'static str],
+    /// Packages from outside that it may use, each justified under `docs/decisions/`.
+    pub(super) may_use: &'static [&'static str],
+    /// Why no more.
+    pub(super) reason: &'static str,
+}
+
+/// All packages, from the vocabulary upwards: a package knows only packages above it in this table, so that there is
+/// no circle. Tests may use any package above, too.
+pub(super) const LAYERS: &[Layer] = &[
+    Layer {
+        package: "sheaf-wire",
+        may_know: &[],
+        may_use: &["bytes", "crc32c", "thiserror", "zerocopy"],
+        reason: "the vocabulary is known by all and knows nobody",
+    },
+    Layer {
+        package: "sheaf-buffer",
+        may_know: &[],
+        may_use: &["bytes"],
+        reason: "a pool of memory knows nothing of what is in it",
+    },
+    Layer {
+        package: "sheaf-protocol",
+        may_know: &["sheaf-wire"],
+        may_use: &["rustc-hash", "thiserror"],
+        reason: "the roles are sans-IO machines that must run in any world",
+    },
+    Layer {
+        package: "sheaf-transport",
+        may_know: &["sheaf-buffer", "sheaf-wire"],
+        may_use: &["bytes", "mio", "rtrb", "rustix", "socket2", "thiserror", "zerocopy"],
+        reason: "a transport carries opaque messages and does not know the protocol",
+    },
+    Layer {
+        package: "sheaf-store",
+        may_know: &["sheaf-wire"],
+        may_use: &["bytes", "crc32fast", "serde", "serde_json", "thiserror", "zerocopy"],
+        reason: "files are read without anything that runs",
+    },
+    Layer {
+        package: "sheaf-source",
+        may_know: &["sheaf-buffer", "sheaf-store", "sheaf-wire"],
+        may_use: &["bytes", "libm", "thiserror"],
+        reason: "a source makes or replays fragments and does not know where they go",
+    },
+    Layer {
+        package: "sheaf-config",
+        may_know: &["sheaf-wire"],
+        may_use: &["thiserror", "toml"],
+        reason: "only this package knows the file format, and others need not know this package",
+    },
+    Layer {
+        package: "sheaf-import",
+        may_know: &["sheaf-store", "sheaf-wire"],
+        may_use: &["flate2", "serde", "serde_json", "tempfile", "thiserror", "zerocopy"],
+        reason: "an importer writes fragment streams and needs nothing that runs",
+    },
+    Layer {
+        package: "sheaf-node",
+        may_know: &["sheaf-protocol", "sheaf-source", "sheaf-store", "sheaf-transport", "sheaf-wire"],
+        may_use: &["bytes", "hdrhistogram", "log", "rand", "rand_pcg", "thiserror"],
+        reason: "nodes drive roles over traits; the command chooses what stands behind them",
+    },
+    Layer {
+        package: "sheaf-testkit",
+        may_know: &["sheaf-protocol", "sheaf-wire"],
+        may_use: &["clap", "rand_pcg", "serde_json"],
+        reason: "the simulated cluster is the roles and nothing of the real world",
+    },
+    Layer {
+        package: "sheaf",
+        may_know: &[
+            "sheaf-config",
+            "sheaf-import",
+            "sheaf-node",
+            "sheaf-protocol",
+            "sheaf-source",
+            "sheaf-store",
+            "sheaf-transport",
+            "sheaf-wire",
+        ],
+        may_use: &["anyhow", "clap", "indicatif", "log", "rustix", "serde", "serde_json", "signal-hook"],
+        reason: "the command may know all, but not the test cluster",
+    },
+    Layer {
+        package: "xtask",
+        may_know: &[],
+        may_use: &["anyhow", "clap", "serde_json"],
+        reason: "the verbs must build in seconds, and also where a crate does not compile",
+    },
+];
+
+/// The packages that do no I/O, read no clock, start no thread and draw no random number of the system's.
+pub(super) const PURE: &[&str] = &["sheaf-wire", "sheaf-protocol"];
+
+/// What they may link, through however many others. Procedural macros run in the compiler and do not count.
+pub(super) const PURE_MAY_LINK: &[&str] = &["bytes", "crc32c", "rustc-hash", "thiserror", "zerocopy"];
+
+/// What their sources never name outside their tests, and why.
+pub(super) const PURE_NEVER_NAMES: &[(&str, &str)] = &[
+    ("std::net", "sockets belong into sheaf-transport"),
+    ("std::fs", "files belong into sheaf-store"),
+    ("std::io", "input and output belong to those who drive a role"),
+    ("std::os", "the operating system belongs to those who drive a role"),
+    ("std::process", "a role is not a process"),
+    ("std::env", "settings are given to a role by its driver"),
+    ("std::thread", "a role has no thread of its own"),
+    ("thread_local", "a role has no thread of its own"),
+    ("Instant", "time is given to a role, as `Timestamp`"),
+    ("SystemTime", "time is given to a role, as `Timestamp`"),
+    ("RandomState", "same seed, same log: use `FxHashMap` and never iterate it, or a `BTreeMap`"),
+    ("HashMap", "its hasher is seeded by the system: `FxHashMap`, or `BTreeMap`"),
+    ("HashSet", "its hasher is seeded by the system: `FxHashSet`, or `BTreeSet`"),
+    ("DefaultHasher", "its result may change with the compiler"),
+];

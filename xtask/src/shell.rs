@@ -1,0 +1,77 @@
+//! Runs programs, and says which and how long it took.
+
+use crate::workspace;
+use anyhow::{Context as _, Result, bail};
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Instant;
+
+/// The cargo that runs this.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(cargo);
+    command.args(arguments).current_dir(workspace::root());
+    command
+}
+
+/// The command as it would be typed at the root of the repository.
+fn typed(command: &Command) -> String {
+    let root = format!("{}/", workspace::root().display());
+    let mut words: Vec<String> = command
+        .get_envs()
+        .filter_map(|(name, value)| Some(format!("{}={}", name.display(), value?.display())))
+        .collect();
+    let program = command.get_program().to_string_lossy();
+    words.push(program.rsplit('/').next().unwrap_or(&program).to_owned());
+    words.extend(command.get_args().map(|argument| argument.to_string_lossy().replace(&root, "")));
+    words.join(" ")
+}
+
+/// Prints the command, runs it with its output shown as it comes, and makes a failure an error.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    println!("$ {}", typed(command));
+    let status = command.status().with_context(|| format!("cannot start `{}`", typed(command)))?;
+    if !status.success() {
+        bail!("`{}` ended with {status}", typed(command));
+    }
+    Ok(())
+}
+
+/// Runs the command and returns what it prints on standard output.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot start `{}`", typed(command)))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` ended with {}: {}", typed(command), output.status, said.trim_end());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", typed(command)))
+}
+
+/// Steps of a longer verb, each under a line that names it.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    done: Vec<(&'static str, f64)>,
+}
+
+impl Steps {
+    /// Runs one step.
+    pub(crate) fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        println!("\n== {name}");
+        let began = Instant::now();
+        let result = work();
+        let seconds = began.elapsed().as_secs_f64();
+        let verdict = if result.is_ok() { "done" } else { "FAILED" };
+        println!("== {name}: {verdict} in {seconds:.1} s");
+        self.done.push((name, seconds));
+        result.with_context(|| format!("step \"{name}\""))
+    }
+
+    /// Prints how long each step took.
+    pub(crate) fn finish(&self) {
+        println!("\nall {} steps passed", self.done.len());
+        for (name, seconds) in &self.done {
+            println!("{seconds:>8.1} s  {name}");
+        }
+        println!("{:>8.1} s  in all", self.done.iter().map(|(_, seconds)| seconds).sum::<f64>());
+    }
+}

@@ -1,0 +1,62 @@
+//! A short run of the released command with its output on disk, and that output verified.
+
+use crate::{shell, workspace};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The released command, built if need be.
+pub(crate) fn released_sheaf() -> Result<PathBuf> {
+    // Standard output may be kept for figures; what cargo says goes to standard error.
+    shell::output(shell::cargo(&["build", "--release", "--package", "sheaf"]).stderr(Stdio::inherit()))?;
+    let command = workspace::target_directory()?.join("release/sheaf");
+    ensure!(command.is_file(), "cargo built no {}", command.display());
+    Ok(command)
+}
+
+/// Runs for two seconds with the embedded default, then so many events with every role in a process of its own.
+pub(crate) fn command() -> Result<()> {
+    let sheaf = released_sheaf()?;
+    let directory = workspace::target_directory()?.join("smoke");
+    for more in [&["--duration", "2"][..], &["--processes", "--events", "20000"]] {
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
+        }
+        run_and_verify(&sheaf, &directory, more)?;
+    }
+    std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())
+}
+
+fn run_and_verify(sheaf: &Path, directory: &Path, more: &[&str]) -> Result<()> {
+    let mut run = Command::new(sheaf);
+    run.args(["run", "--quiet", "--json", "--output"]).arg(directory).args(more);
+    let run: Value = json(&mut run)?;
+    let stored = run["ledger"]["stored"].as_u64().context("the summary says how many events are stored")?;
+    ensure!(run["ledger"]["balanced"] == true, "the ledger does not balance: {}", run["ledger"]);
+    ensure!(stored > 0, "no event was stored");
+    let output = run["output"].as_str().context("the summary names the run's directory")?;
+
+    let mut verify = Command::new(sheaf);
+    verify.args(["verify", "--json", output]);
+    json(&mut verify)?;
+    let mut dump = Command::new(sheaf);
+    dump.args(["dump", "--csv", output]);
+    let dumped = shell::output(&mut dump)?;
+    let header = dumped.lines().next().unwrap_or_default();
+    ensure!(header == "event,source,time_ns,bytes,crc32", "the dump begins with {header:?}");
+    let ids = dumped.lines().skip(1).filter_map(|line| line.split(',').next());
+    let events: HashSet<&str> = ids.collect();
+    ensure!(events.len() as u64 == stored, "{stored} events are stored, {} are in the files", events.len());
+    println!("sheaf run {}: {stored} events stored and verified, and as many in the dump", more.join(" "));
+    Ok(())
+}
+
+/// Runs the command, which must succeed and print one JSON object.
+fn json(command: &mut Command) -> Result<Value> {
+    let printed = shell::output(command)?;
+    let value: Value = serde_json::from_str(&printed).context("standard output is not one JSON value")?;
+    ensure!(value.is_object(), "standard output is not a JSON object");
+    Ok(value)
+}

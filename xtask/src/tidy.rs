@@ -1,0 +1,68 @@
+//! What neither the compiler nor clippy looks at. Each rule is a function from a file's path and text to problems.
+//!
+//! | module | looks at |
+//! |---|---|
+//! | `rust` | sizes of Rust files and functions, module documentation, left-overs |
+//! | `links` | links between pages |
+//! | `machine` | what belongs to one machine: absolute paths, package registries |
+
+mod links;
+mod machine;
+mod rust;
+
+use crate::problem::{Problem, report};
+use crate::workspace;
+use anyhow::{Context as _, Result};
+
+/// `cargo xtask tidy`.
+pub(crate) fn command() -> Result<()> {
+    let machine = machine::Traces::of_this_machine();
+    let mut problems = Vec::new();
+    for path in workspace::files()? {
+        let bytes = std::fs::read(workspace::root().join(&path)).context(path.clone())?;
+        // Fuzz inputs and other data are no text to keep tidy.
+        let Ok(text) = String::from_utf8(bytes) else {
+            continue;
+        };
+        if is_data(&path) {
+            continue;
+        }
+        problems.extend(white_space(&path, &text));
+        problems.extend(machine.check(&path, &text));
+        if path.ends_with(".rs") {
+            problems.extend(rust::check(&path, &text));
+        }
+        if path.ends_with(".md") {
+            problems.extend(links::check(workspace::root(), &path, &text));
+        }
+    }
+    problems.extend(rust::idle_exceptions());
+    report("tidy", problems)
+}
+
+/// Files whose bytes mean something: inputs of tests, and what proptest remembers.
+fn is_data(path: &str) -> bool {
+    path.starts_with("fuzz/corpus/") || path.contains("/proptest-regressions/")
+}
+
+/// Tabs, blanks at the end of a line, line ends of other systems, and a missing last line end.
+fn white_space(path: &str, text: &str) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let may_have_tabs = path.ends_with("Makefile") || path.ends_with(".mk") || path.starts_with("LICENSE");
+    for (index, line) in text.split('\n').enumerate() {
+        let found = match line {
+            line if line.ends_with('\r') => "ends with a carriage return",
+            line if line.ends_with([' ', '\t']) => "ends with white space",
+            line if line.contains('\t') && !may_have_tabs => "has a tab",
+            _ => continue,
+        };
+        problems.push(Problem::at_line(path, index + 1, found));
+    }
+    if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
+        problems.push(Problem::new(path, "does not end with one line end"));
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests;

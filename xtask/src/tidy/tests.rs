@@ -1,0 +1,113 @@
+use super::*;
+use std::path::PathBuf;
+
+fn texts(problems: &[Problem]) -> String {
+    problems.iter().map(|problem| format!("{problem}\n")).collect()
+}
+
+#[test]
+fn white_space_is_found_at_its_line() {
+    let found = texts(&white_space("a.md", "good\nblank \nta\tb\r\n"));
+    assert_eq!(found, "a.md:2: ends with white space\na.md:3: ends with a carriage return\n");
+    assert_eq!(white_space("a.md", "x\n"), []);
+    assert_eq!(texts(&white_space("a.md", "x")), "a.md: does not end with one line end\n");
+    assert_eq!(texts(&white_space("a.md", "x\n\n")), "a.md: does not end with one line end\n");
+    assert_eq!(texts(&white_space("a.rs", "x\ty\n")), "a.rs:1: has a tab\n");
+    assert_eq!(white_space("Makefile", "x\ty\n"), []);
+}
+
+/// A function of so many lines.
+fn function(name: &str, lines: usize) -> String {
+    format!("fn {name}() {{\n{}}}\n", "    x();\n".repeat(lines - 2))
+}
+
+#[test]
+fn long_functions_are_found_and_long_tests_are_not() {
+    let source = format!("//! A.\n{}{}", function("short", 100), function("long", 101));
+    let found = texts(&rust::check("crates/a/src/a.rs", &source));
+    assert_eq!(found, "crates/a/src/a.rs:102: function long has 101 lines, more than 100: divide it\n");
+    let test = format!("//! A.\n#[cfg(test)]\nmod tests {{\n{}}}\n", function("long", 200));
+    assert_eq!(rust::check("crates/a/src/a.rs", &test), []);
+    assert_eq!(rust::check("crates/a/tests/a.rs", &source), []);
+}
+
+#[test]
+fn long_files_are_found() {
+    let source = format!("//! A.\n{}", "const A: u8 = 1;\n".repeat(900));
+    let found = texts(&rust::check("crates/a/tests/a.rs", &source));
+    assert_eq!(found, "crates/a/tests/a.rs: has 901 lines, more than 900: divide it\n");
+}
+
+#[test]
+fn exceptions_only_get_tighter() {
+    let long = |_: &str| function("long", 120);
+    assert_eq!(rust::idle_exception("a.rs#long", 120, long), None);
+    let tighter = rust::idle_exception("a.rs#long", 130, long).expect("it is shorter now");
+    assert!(tighter.text.contains("has 120 lines now"), "{tighter}");
+    let idle = rust::idle_exception("a.rs#long", 120, |_| function("long", 90)).expect("it is short now");
+    assert!(idle.text.contains("needs no exception"), "{idle}");
+    assert!(rust::idle_exception("a.rs", 1000, |_| String::new()).is_some());
+}
+
+#[test]
+fn functions_are_measured_from_signature_to_brace() {
+    let source = "trait T {\n    fn without(&self);\n    fn with(&self) {\n        a();\n    }\n}\n\
+                  type F = fn(u8) -> u8;\nfn one() {}\n";
+    let found = rust::functions(source);
+    assert_eq!(found, [("with".to_owned(), 3, 3), ("one".to_owned(), 8, 1)]);
+}
+
+#[test]
+fn left_overs_and_missing_documentation_are_found() {
+    let word = concat!("TO", "DO");
+    let source = format!("fn a() {{\n    // {word}: more\n    dbg{}(1);\n}}\n", "!");
+    let found = texts(&rust::check("crates/a/src/a.rs", &source));
+    for expected in ["a.rs: does not begin with", "a.rs:2: ", "a.rs:3: dbg! is left over"] {
+        assert!(found.contains(expected), "{expected} not in {found}");
+    }
+    assert_eq!(rust::check("crates/a/src/a.rs", "#![allow(x)]\n\n//! Documented.\nfn a() {}\n"), []);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let root = workspace::root();
+    let page = "[good](STYLE.md) [anchor](STYLE.md#names) [web](https://example.org/x) `[code](no.md)`\n\
+                ```\n[fenced](no.md)\n```\n[bad](no.md)\n[bad heading](STYLE.md#no-such)\n[ref]: also-no.md\n";
+    let found = texts(&links::check(root, "PAGE.md", page));
+    assert_eq!(
+        found,
+        "PAGE.md:5: links to no.md, which is not there\n\
+         PAGE.md:6: links to STYLE.md#no-such, and no heading there is called so\n\
+         PAGE.md:7: links to also-no.md, which is not there\n"
+    );
+    let below = "[up](../STYLE.md)\n[not from here](STYLE.md)\n";
+    assert_eq!(links::check(root, "docs/PAGE.md", below).len(), 1);
+}
+
+#[test]
+fn paths_of_the_machine_are_found() {
+    let traces = machine::Traces::of(
+        std::path::Path::new("/place/sheaf"),
+        vec![PathBuf::from("/users/somebody"), PathBuf::from("/"), PathBuf::from("relative")],
+    );
+    for line in ["see /place/sheaf/README.md", "\"/place/other\"", "PATH=/users/somebody/bin"] {
+        assert!(!traces.check("a.md", line).is_empty(), "{line}");
+    }
+    for line in
+        ["see https://example.org/place/sheaf/x", "${ROOT}/users/somebody/x", "../users/", "relative/x"]
+    {
+        assert_eq!(traces.check("a.md", line), [], "{line}");
+    }
+}
+
+#[test]
+fn registries_are_found() {
+    let traces = machine::Traces::of(std::path::Path::new("/place/sheaf"), Vec::new());
+    let locked = |registry: &str| format!("source = \"{registry}\"\n");
+    assert_eq!(
+        traces.check("Cargo.lock", &locked("registry+https://github.com/rust-lang/crates.io-index")),
+        []
+    );
+    assert_eq!(traces.check("Cargo.lock", &locked("registry+https://example.org/index")).len(), 1);
+    assert_eq!(traces.check("requirements.txt", concat!("--index", "-url https://example.org")).len(), 1);
+}

@@ -1,0 +1,159 @@
+//! Verbs that call other tools, and the two lists of steps: for every change, and for every night.
+
+use crate::shell::{self, Steps, cargo};
+use crate::{fuzz, layers, smoke, tidy, workspace};
+use anyhow::Result;
+use std::process::{Command, Stdio};
+
+/// Simulated runs for every change: as many as pass in a minute or two on two cores.
+const SIMULATED_RUNS: u64 = 10_000;
+
+/// The environment variable that names the Python interpreter for importers and their tests.
+const PYTHON_VARIABLE: &str = "SHEAF_PYTHON";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SimArguments {
+    /// How many seeds to run.
+    #[arg(long, value_name = "N", default_value_t = SIMULATED_RUNS)]
+    runs: u64,
+    /// The first of them.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    start: u64,
+    /// Run this seed alone and print its log: what a failed run asks for.
+    #[arg(long, value_name = "S", conflicts_with_all = ["runs", "start"])]
+    seed: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct NightlyArguments {
+    /// How many seeds to run.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    runs: u64,
+    /// The first of them; another one every night covers more.
+    #[arg(long, value_name = "SEED", default_value_t = SIMULATED_RUNS)]
+    start: u64,
+    /// How long each target is fuzzed.
+    #[arg(long, value_name = "N", default_value_t = 600)]
+    seconds: u64,
+}
+
+/// `cargo xtask check`.
+pub(crate) fn check() -> Result<()> {
+    let mut steps = Steps::default();
+    check_steps(&mut steps)?;
+    steps.finish();
+    Ok(())
+}
+
+fn check_steps(steps: &mut Steps) -> Result<()> {
+    steps.step("format", || {
+        shell::run(&mut cargo(&["fmt", "--all", "--check"]))?;
+        shell::run(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+    })?;
+    steps.step("clippy", || {
+        shell::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    })?;
+    steps.step("documentation of the code", || {
+        let mut rustdoc = cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
+        shell::run(rustdoc.env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    steps.step("direction of dependencies", layers::command)?;
+    steps.step("tidy", tidy::command)
+}
+
+/// `cargo xtask test`.
+pub(crate) fn test() -> Result<()> {
+    shell::run(&mut cargo(&["test", "--workspace"]))
+}
+
+/// `cargo xtask docs`. Every generated page has a test that compares it with what the code says, and that writes it
+/// where this variable is set.
+pub(crate) fn docs() -> Result<()> {
+    for package in ["sheaf-config", "sheaf-store", "sheaf-wire"] {
+        shell::run(cargo(&["test", "--quiet", "--package", package]).env("UPDATE_DOCS", "1"))?;
+    }
+    println!("what changed, if anything:");
+    let mut git = Command::new("git");
+    shell::run(git.args(["status", "--short", "docs"]).current_dir(workspace::root()))
+}
+
+/// `cargo xtask sim`.
+pub(crate) fn sim(arguments: &SimArguments) -> Result<()> {
+    match arguments.seed {
+        Some(seed) => testkit(&["--seed", &seed.to_string(), "--log"]),
+        None => simulate(arguments.runs, arguments.start),
+    }
+}
+
+fn simulate(runs: u64, start: u64) -> Result<()> {
+    testkit(&["--runs", &runs.to_string(), "--start", &start.to_string()])
+}
+
+fn testkit(arguments: &[&str]) -> Result<()> {
+    let mut command = cargo(&["run", "--quiet", "--release", "--package", "sheaf-testkit", "--"]);
+    command.args(arguments);
+    if let Some(commit) = workspace::commit() {
+        command.env("SHEAF_COMMIT", commit);
+    }
+    shell::run(&mut command)
+}
+
+/// `cargo xtask ci`.
+pub(crate) fn ci() -> Result<()> {
+    let mut steps = Steps::default();
+    check_steps(&mut steps)?;
+    steps.step("tests", test)?;
+    steps.step("tests of the Python importers", python_tests)?;
+    steps.step("fuzz inputs", fuzz::replay)?;
+    steps.step("simulation", || simulate(SIMULATED_RUNS, 0))?;
+    steps.step("smoke", smoke::command)?;
+    steps.finish();
+    Ok(())
+}
+
+fn python_tests() -> Result<()> {
+    let python = std::env::var_os(PYTHON_VARIABLE).unwrap_or_else(|| "python3".into());
+    let mut probe = Command::new(&python);
+    probe.args(["-c", "import pytest"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        println!("skipped: {} has no pytest; name another with {PYTHON_VARIABLE}", python.display());
+        return Ok(());
+    }
+    let mut pytest = Command::new(&python);
+    pytest.args(["-m", "pytest", "-q"]).current_dir(workspace::root().join("tools/sheaf-import"));
+    shell::run(&mut pytest)
+}
+
+/// `cargo xtask nightly`.
+pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
+    let mut steps = Steps::default();
+    steps.step("simulation", || simulate(arguments.runs, arguments.start))?;
+    steps.step("fuzzing", || fuzz::fuzz_all(arguments.seconds))?;
+    steps.finish();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a stranger is told to run is what is run here.
+    #[test]
+    fn the_readme_has_the_command_that_ci_runs() {
+        let readme =
+            std::fs::read_to_string(workspace::root().join("README.md")).expect("there is a README.md");
+        let command = "cargo test --workspace";
+        let is_there =
+            |line: &str| line.trim_start_matches("$ ").split('#').next().map(str::trim_end) == Some(command);
+        assert!(readme.lines().map(str::trim).any(is_there), "README.md has no line `{command}`");
+    }
+
+    #[test]
+    fn ci_calls_the_verb_that_has_all_steps() {
+        let script = std::fs::read_to_string(workspace::root().join(".ci/run")).expect("there is .ci/run");
+        assert!(
+            script.lines().any(|line| line.trim() == "cargo xtask ci"),
+            ".ci/run does not call cargo xtask ci"
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! Configurations: some of every kind of value, and what is special in TOML. Larger ones are beside the seeds.
+
+const SPECIAL: &[(&str, &str)] = &[
+    ("tables", "[readout]\ncount = 2\n[builder]\ncount = 3\n[incomplete]\npolicy = \"drop\"\n"),
+    (
+        "inline",
+        "readout = { count = 2, buffer_bytes = 1_048_576 }\nfilter.kind = \"prescale\"\nfilter.prescale = 0x10\n",
+    ),
+    ("sources", "[source]\ncount = 40\noptional = [1, \"3-7\", \"30-30\"]\n"),
+    ("times", "[run]\nduration_s = 0.25\n[builder]\nevent_timeout_ms = 1e3\nreport_delay_us = 0\n"),
+    (
+        "replay",
+        "[source]\nkind = \"replay\"\n[source.replay]\ndirectory = \"streams\"\npacing = \"fixed\"\nrate_hz = 1e6\n",
+    ),
+    ("wrong-key", "[readout]\ncuont = 2\n[bilder]\ncount = 1\n"),
+    ("wrong-value", "[readout]\ncount = 0\nbuffer_bytes = \"8 MiB\"\n[transport]\nkind = 'udp'\n"),
+    ("wrong-syntax", "[readout\ncount = = 2\n"),
+    ("twice", "[run]\nnumber = 1\nnumber = 2\n"),
+    ("text", "run.output = \"\"\"\\\n   a\\u00e9\\\n   b\"\"\"\n# \u{feff}comment\n"),
+    (
+        "large",
+        "[run]\nnumber = 99999999999999999999\nevents = -9223372036854775808\n[trigger]\nrate_hz = inf\n",
+    ),
+    (
+        "nodes",
+        "[[node]]\nname = \"evm\"\nrole = \"manager\"\naddress = \"[::1]:7000\"\n[[node]]\nname = \"ru\"\nrole = \"readout\"\n\
+         sources = [\"0-3\"]\ncpu = [0, 1]\n[[node]]\nname = \"bu\"\nrole = \"builder\"\naddress = \"host.example:1\"\n",
+    ),
+];
+
+pub(crate) fn seeds() -> Vec<(String, Vec<u8>)> {
+    SPECIAL.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect()
+}

@@ -1,0 +1,124 @@
+//! Messages of every kind.
+
+use super::Dice;
+use bytes::Bytes;
+use sheaf_wire::message::{
+    AbsentReadout, Announcement, Assignment, Body, Command, Count, EventRange, Finished, Header, Message,
+    ReadoutStatus, Release, Request, SuperFragments,
+};
+use sheaf_wire::{
+    ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, RunNumber,
+    SessionId, SourceId, SuperFragment, Timestamp, TriggerType,
+};
+
+pub(crate) fn seeds(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
+    let mut seeds = Vec::new();
+    for (name, body) in bodies(dice) {
+        let header = Header {
+            run: RunNumber(7),
+            sender: dice.pick(&[NodeId::MANAGER, NodeId::readout(3), NodeId::builder(258)]),
+            session: SessionId(1 + dice.next() % 9),
+            sequence: dice.next() % 1000,
+            acknowledged: dice.next() % 1000,
+            acknowledged_session: SessionId(dice.next() % 9),
+        };
+        let (mut bytes, mut payload) = (Vec::new(), Vec::new());
+        Message { header, body }.encode(&mut bytes, |piece: Bytes| payload.extend_from_slice(&piece));
+        bytes.extend(payload);
+        seeds.push((name.to_owned(), bytes));
+    }
+    seeds
+}
+
+fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
+    let announcement = |n: u64| Announcement { event: EventId(1000 + n), time: Timestamp(n * 25) };
+    let assignment = |n: u64| Assignment {
+        event: EventId(n),
+        time: Timestamp(n << 20),
+        trigger_type: TriggerType(n as u16),
+        attempt: 1 + n as u16,
+        charged: 8192,
+    };
+    let range = |n: u64| EventRange { first: EventId(n * 64), count: 1 + n as u32, attempt: 1 };
+    let count = |n: u64| Count { code: n as u16, reason: (n % 4) as u16, value: n * n };
+    let releases = vec![
+        Release { first: EventId(0), count: 32, outcome: Outcome::Stored, reason: None },
+        Release {
+            first: EventId(32),
+            count: 1,
+            outcome: Outcome::Dropped,
+            reason: DropReason::ALL.first().copied(),
+        },
+        Release { first: EventId(33), count: 1, outcome: Outcome::Rejected, reason: None },
+    ];
+    let status = ReadoutStatus {
+        sources: 4,
+        sources_ended: 1,
+        buffered_events: 99,
+        buffered: ByteCount(1 << 22),
+        busy: true,
+    };
+    vec![
+        ("announce", Body::Announce((0..5).map(announcement).collect())),
+        ("announce-none", Body::Announce(Vec::new())),
+        ("request", Body::Request(request())),
+        ("request-none", Body::Request(Request::default())),
+        ("assign", Body::Assign((0..4).map(assignment).collect())),
+        ("release", Body::Release(releases)),
+        ("fragment-request", Body::FragmentRequest((0..3).map(range).collect())),
+        ("super-fragments", Body::SuperFragments(super_fragments(dice, 3, 40))),
+        ("super-fragments-large", Body::SuperFragments(super_fragments(dice, 6, 300))),
+        ("super-fragments-none", Body::SuperFragments(SuperFragments::default())),
+        ("readout-status", Body::ReadoutStatus(status)),
+        ("start", Body::Command(Command::Start)),
+        ("close", Body::Command(Command::Close)),
+        ("report", Body::Report((0..6).map(count).collect())),
+        ("acknowledge", Body::Acknowledge),
+        ("fence", Body::Fence(SessionId(77))),
+    ]
+}
+
+fn request() -> Request {
+    let finished = |n: u64| Finished {
+        event: EventId(n),
+        attempt: 1,
+        outcome: Outcome::Stored,
+        reason: None,
+        bytes: ByteCount(8000 + n),
+        fragments: 4,
+        missing: (n % 2) as u32,
+        incomplete: n % 2 == 1,
+    };
+    Request {
+        slots: 512,
+        bytes: ByteCount(1 << 28),
+        finished: (0..4).map(finished).collect(),
+        absent: vec![AbsentReadout { event: EventId(3), readout: 2 }],
+    }
+}
+
+/// Super-fragments of up to three fragments each, one in two with a missing source.
+fn super_fragments(dice: &mut Dice, entries: u64, bytes_max: usize) -> SuperFragments<Bytes> {
+    let mut parts = SuperFragments::default();
+    for event in (0..entries).map(EventId) {
+        let fragments = dice.below(4);
+        for source in 0..fragments {
+            let length = dice.below(bytes_max);
+            let payload = dice.bytes(length);
+            parts.fragments.push(Fragment {
+                event,
+                source: SourceId(source as u32),
+                time: Timestamp(event.0 * 1000),
+                checksum: (source != 1).then(|| sheaf_wire::checksum::crc32c(&payload)),
+                payload: Bytes::from(payload),
+            });
+        }
+        let missing = dice.below(2);
+        parts.missing.extend(
+            (0..missing)
+                .map(|_| MissingSource { source: SourceId(9), reason: dice.pick(MissingReason::ALL) }),
+        );
+        parts.entries.push(SuperFragment { event, fragments: fragments as u16, missing: missing as u16 });
+    }
+    parts
+}
