@@ -1,0 +1,161 @@
+//! The three agents together, over the memory transport, in one thread and under a clock that only the test turns: one
+//! readout unit, one builder unit, one event manager.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails its test")]
+
+mod outbox;
+mod output;
+mod world;
+
+use sheaf_node::NodeError;
+use sheaf_node::content::ContentCheck;
+use sheaf_node::filter::Prescale;
+use sheaf_protocol::ledger::Ledger;
+use sheaf_wire::{DropReason, Nanos, NodeId};
+use std::collections::BTreeMap;
+use world::{EVENTS, MANAGER_TIMEOUT, World};
+
+#[test]
+fn a_run_ends_by_itself_with_every_event_stored_in_order() {
+    let mut world = World::new(|_| {});
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    assert_eq!(world.disk().events(), (0..EVENTS).collect::<Vec<_>>());
+    let report = world.report();
+    let expected = Ledger { received: EVENTS, stored: EVENTS, ..Ledger::default() };
+    assert_eq!((report.ledger, report.built, report.interrupted), (expected.clone(), EVENTS, false));
+    assert_eq!(report.nodes[&NodeId::readout(0)].fragments, expected, "one source, one fragment an event");
+    assert_eq!(report.committed.into_values().collect::<Vec<_>>(), [EVENTS]);
+}
+
+#[test]
+fn rejected_events_keep_their_place_among_stored_ones() {
+    // What is stored becomes durable late: the decisions behind it wait, in order.
+    let mut world = World::new(|setup| {
+        setup.filter = Box::new(Prescale { factor: 3 });
+        setup.durable_every = 5;
+    });
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    let wanted = (0..EVENTS).step_by(3);
+    assert_eq!(world.disk().events(), wanted.clone().collect::<Vec<_>>());
+    let stored = wanted.count() as u64;
+    let ledger = world.report().ledger;
+    assert_eq!((ledger.stored, ledger.rejected), (stored, EVENTS - stored));
+    assert!(ledger.is_balanced());
+}
+
+/// An event is booked as stored when the output says that it is as durable as configured, not before.
+#[test]
+fn an_event_counts_as_stored_when_it_is_durable() {
+    let mut world = World::new(|setup| setup.durable_every = 7);
+    while world.is_running() {
+        world.step();
+        assert!(world.gauges.snapshot().ended <= world.disk().durable);
+    }
+    assert_eq!(world.report().ledger.stored, EVENTS);
+}
+
+#[test]
+fn an_event_with_wrong_content_is_dropped_by_name() {
+    let mut world = World::new(|setup| {
+        setup.check = ContentCheck::Pattern;
+        setup.damaged = vec![7, 20];
+    });
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    let good: Vec<_> = (0..EVENTS).filter(|event| ![7, 20].contains(event)).collect();
+    assert_eq!(world.disk().events(), good);
+    let ledger = world.report().ledger;
+    assert_eq!(ledger.dropped, BTreeMap::from([(DropReason::ContentMismatch, 2)]));
+    assert!(ledger.is_balanced());
+    assert_eq!(world.builder_report().bad_events, 2);
+}
+
+#[test]
+fn without_the_check_content_is_nobodys_business() {
+    let mut world = World::new(|setup| setup.damaged = vec![7]);
+    world.run_to_end();
+    assert_eq!(world.report().ledger.stored, EVENTS);
+    assert_eq!(world.builder_report().bad_events, 0);
+}
+
+#[test]
+fn an_interrupt_lets_what_is_in_flight_end() {
+    let mut world = World::new(|setup| setup.events = None);
+    world.run_until(|world| world.disk().events().len() > 50);
+    world.interrupt();
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    let report = world.report();
+    assert!(report.interrupted && report.ledger.stored > 50);
+    assert_eq!(report.ledger.dropped, BTreeMap::new());
+    assert_eq!(world.disk().events(), (0..report.ledger.stored).collect::<Vec<_>>());
+    assert_eq!(report.imbalances(1), [""; 0]);
+}
+
+#[test]
+fn a_run_of_a_duration_ends_then() {
+    let mut world = World::new(|setup| {
+        setup.events = None;
+        setup.duration = Some(Nanos::from_millis(200));
+    });
+    world.run_to_end();
+    let report = world.report();
+    let duration = report.duration();
+    assert!(duration >= Nanos::from_millis(199) && duration < Nanos::from_millis(300), "{duration}");
+    assert_eq!(report.imbalances(1), [""; 0]);
+    assert!(!report.interrupted);
+}
+
+#[test]
+fn nodes_without_an_event_manager_give_up() {
+    let mut world = World::new(|_| {});
+    world.kill(NodeId::MANAGER);
+    world.run_to_end();
+    let mut silent: Vec<_> = std::mem::take(&mut world.errors)
+        .into_iter()
+        .map(|error| match error {
+            NodeError::ManagerSilent { node, silence } => {
+                assert!(silence >= MANAGER_TIMEOUT && silence < MANAGER_TIMEOUT + Nanos::from_millis(100));
+                node
+            }
+            other => panic!("{other}"),
+        })
+        .collect();
+    silent.sort();
+    assert_eq!(silent, [NodeId::readout(0), NodeId::builder(0)]);
+}
+
+#[test]
+fn an_event_manager_without_builders_says_who_is_absent() {
+    let mut world = World::new(|_| {});
+    world.kill(NodeId::builder(0));
+    world.run_to_end();
+    assert_eq!(world.errors, [NodeError::StartFailed(vec![NodeId::builder(0)])]);
+    assert_eq!(world.report().imbalances(1), [""; 0], "a run that did not begin owes no books");
+}
+
+/// The run goes on without it, event by event; what it knew is lost.
+#[test]
+fn a_readout_unit_that_dies_leaves_a_gap_in_the_books() {
+    let mut world = World::new(|setup| setup.events = None);
+    world.run_until(|world| world.disk().events().len() > 20);
+    world.kill(NodeId::readout(0));
+    world.run_until(|world| world.disk().incomplete() > 0);
+    world.interrupt();
+    world.run_to_end();
+    let report = world.report();
+    assert!(report.ledger.is_balanced() && report.ledger.in_flight == 0);
+    assert_eq!(report.imbalances(1), ["no books of ru0"]);
+    assert_eq!(world.disk().incomplete(), report.incomplete);
+}
+
+#[test]
+fn the_latency_is_from_trigger_to_end() {
+    let mut world = World::new(|_| {});
+    world.run_to_end();
+    let report = world.report();
+    assert_eq!(report.latency.len(), EVENTS);
+    assert!(report.latency.min() >= World::STEP.0 && report.latency.max() < 1_000_000_000);
+}

@@ -1,0 +1,360 @@
+//! The world: three agents, a clock, and a disk that obeys.
+
+use bytes::{Bytes, BytesMut};
+use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
+use sheaf_node::content::ContentCheck;
+use sheaf_node::filter::{AcceptAll, Filter};
+use sheaf_node::manager::{Course, ManagerNode};
+use sheaf_node::readout::ReadoutNode;
+use sheaf_node::report::{Gauges, RunReport};
+use sheaf_node::sink::EventSink;
+use sheaf_node::{Agent, NodeError, Progress};
+use sheaf_protocol::Identity;
+use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources};
+use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::manager::{EventManager, ManagerConfig, Triggers};
+use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
+use sheaf_source::content;
+use sheaf_source::{Source, SourcePoll, SourceStats};
+use sheaf_transport::Endpoint;
+use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
+use sheaf_wire::{
+    ByteCount, Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp,
+    TriggerType,
+};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// How many events a run has that ends by itself.
+pub(crate) const EVENTS: u64 = 200;
+
+/// How long readout unit and builder wait for words of the event manager.
+pub(crate) const MANAGER_TIMEOUT: Nanos = Nanos::from_secs(2);
+
+/// Far more steps than any run here takes.
+const MOST_STEPS: u32 = 100_000;
+
+/// What a test may want to be different.
+pub(crate) struct Setup {
+    /// How many events there are; `None`: until stopped.
+    pub(crate) events: Option<u64>,
+    pub(crate) duration: Option<Nanos>,
+    pub(crate) check: ContentCheck,
+    pub(crate) filter: Box<dyn Filter>,
+    /// The output makes events durable at every so many-th end of a batch.
+    pub(crate) durable_every: u32,
+    /// Events whose fragment has a wrong byte.
+    pub(crate) damaged: Vec<u64>,
+}
+
+pub(crate) struct World {
+    agents: Vec<Box<dyn Agent>>,
+    now: Timestamp,
+    stop: Arc<AtomicBool>,
+    disk: Arc<Mutex<Disk>>,
+    report: Arc<Mutex<Option<RunReport>>>,
+    builder_report: Arc<Mutex<Option<BuilderReport>>>,
+    pub(crate) gauges: Arc<Gauges>,
+    /// What agents ended with.
+    pub(crate) errors: Vec<NodeError>,
+}
+
+impl World {
+    /// What the clock goes on by in a step.
+    pub(crate) const STEP: Nanos = Nanos::from_millis(1);
+
+    /// How many events the builder has at a time.
+    pub(crate) const SLOTS: u32 = 16;
+
+    pub(crate) fn new(adjust: impl FnOnce(&mut Setup)) -> Self {
+        let mut setup = Setup {
+            events: Some(EVENTS),
+            duration: None,
+            check: ContentCheck::Off,
+            filter: Box::new(AcceptAll),
+            durable_every: 1,
+            damaged: Vec::new(),
+        };
+        adjust(&mut setup);
+        let nodes = [NodeId::MANAGER, NodeId::readout(0), NodeId::builder(0)];
+        let limits = MemoryLimits {
+            link_frames: 64,
+            link_bytes: ByteCount(1 << 20),
+            max_frame_bytes: ByteCount(1 << 18),
+        };
+        let (_, mut threads) = MemoryNetwork::with_threads(&[nodes.to_vec()], limits).unwrap();
+        let boxed = |endpoint| -> Box<dyn Endpoint> { Box::new(endpoint) };
+        let endpoints: Vec<_> = threads.remove(0).into_iter().map(boxed).collect();
+        let [manager, readout, builder] = endpoints.try_into().ok().unwrap();
+        let mut world = Self {
+            agents: Vec::new(),
+            now: Timestamp(1_000_000_000_000),
+            stop: Arc::default(),
+            disk: Arc::default(),
+            report: Arc::default(),
+            builder_report: Arc::default(),
+            gauges: Arc::default(),
+            errors: Vec::new(),
+        };
+        world.disk().durable_every = setup.durable_every;
+        world.agents = vec![
+            world.manager(&setup, manager),
+            world.readout(&setup, readout),
+            world.builder(setup, builder),
+        ];
+        world
+    }
+
+    fn manager(&self, setup: &Setup, endpoint: Box<dyn Endpoint>) -> Box<dyn Agent> {
+        let config = ManagerConfig {
+            readouts: 1,
+            builders: 1,
+            triggers: Triggers::Free,
+            first_event: EventId(0),
+            max_events: setup.events,
+            trigger_type: TriggerType(0),
+            queue_events: 100,
+            batch_events: 8,
+            max_attempts: 3,
+            expected_event: None,
+            start_timeout: Nanos::from_secs(1),
+            stop_timeout: Nanos::from_secs(1),
+            peer_timeout: Nanos::from_millis(500),
+            batch_time: Nanos::from_millis(1),
+            channel: CHANNEL,
+        };
+        let course = Course { triggers: None, duration: setup.duration, stop: self.stop.clone() };
+        let role = EventManager::new(identity(NodeId::MANAGER), config, self.now);
+        let slot = self.report.clone();
+        let done = move |report| *slot.lock().unwrap() = Some(report);
+        Box::new(ManagerNode::new(role, endpoint, course, self.gauges.clone(), done))
+    }
+
+    fn readout(&self, setup: &Setup, endpoint: Box<dyn Endpoint>) -> Box<dyn Agent> {
+        let config = ReadoutConfig {
+            sources: vec![SourceConfig { id: SOURCE, optional: false }],
+            buffer: ByteCount(1 << 16),
+            buffer_events: 64,
+            max_fragment: ByteCount(1 << 12),
+            announce: Announce::Never,
+            merge_timeout: Nanos::from_millis(50),
+            wait_for_required: false,
+            orphan_timeout: None,
+            message_bytes: ByteCount(1 << 12),
+            message_events: 16,
+            request_events: 64,
+            heartbeat: Nanos::from_millis(20),
+            channel: CHANNEL,
+            restarted: false,
+        };
+        let role = ReadoutUnit::new(identity(NodeId::readout(0)), config, self.now);
+        let source =
+            Pattern { next: 0, events: setup.events, damaged: setup.damaged.iter().copied().collect() };
+        Box::new(ReadoutNode::new(role, endpoint, vec![Box::new(source)], MANAGER_TIMEOUT, self.now, drop))
+    }
+
+    fn builder(&self, setup: Setup, endpoint: Box<dyn Endpoint>) -> Box<dyn Agent> {
+        let config = BuilderConfig {
+            readouts: vec![ReadoutSources { sources: vec![SOURCE] }],
+            optional: BTreeSet::new(),
+            slots: Self::SLOTS,
+            memory: ByteCount(1 << 20),
+            incomplete: IncompletePolicy::Store,
+            event_timeout: Nanos::from_millis(200),
+            request_retry: Nanos::from_millis(60),
+            batch_events: 4,
+            batch_time: Nanos::from_millis(1),
+            heartbeat: Nanos::from_millis(20),
+            channel: CHANNEL,
+        };
+        let role = BuilderUnit::new(identity(NodeId::builder(0)), config, self.now);
+        let sink = Box::new(Sink(self.disk.clone()));
+        let judgement = Judgement { check: setup.check, filter: setup.filter, sink };
+        let slot = self.builder_report.clone();
+        let done = move |report| *slot.lock().unwrap() = Some(report);
+        Box::new(BuilderNode::new(role, endpoint, judgement, MANAGER_TIMEOUT, self.now, done))
+    }
+
+    /// One round of every agent.
+    pub(crate) fn step(&mut self) {
+        self.now += Self::STEP;
+        let (now, errors) = (self.now, &mut self.errors);
+        self.agents.retain_mut(|agent| {
+            let finished = agent.work(now) == Progress::Finished;
+            if finished {
+                errors.extend(agent.finish().err());
+            }
+            !finished
+        });
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        !self.agents.is_empty()
+    }
+
+    /// Steps until `condition` holds.
+    #[track_caller]
+    pub(crate) fn run_until(&mut self, condition: impl Fn(&Self) -> bool) {
+        for _ in 0..MOST_STEPS {
+            if condition(self) {
+                return;
+            }
+            assert!(self.is_running(), "the run ended first: {:?}", self.errors);
+            self.step();
+        }
+        panic!("{MOST_STEPS} steps were not enough");
+    }
+
+    /// Steps until all agents have ended.
+    #[track_caller]
+    pub(crate) fn run_to_end(&mut self) {
+        for _ in 0..MOST_STEPS {
+            if !self.is_running() {
+                return;
+            }
+            self.step();
+        }
+        let left: Vec<_> = self.agents.iter().map(|agent| agent.node()).collect();
+        panic!("{left:?} did not end");
+    }
+
+    /// Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// A node dies without a word.
+    pub(crate) fn kill(&mut self, node: NodeId) {
+        self.agents.retain(|agent| agent.node() != node);
+    }
+
+    pub(crate) fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.disk.lock().unwrap()
+    }
+
+    pub(crate) fn report(&self) -> RunReport {
+        self.report.lock().unwrap().clone().expect("the event manager has ended")
+    }
+
+    pub(crate) fn builder_report(&self) -> BuilderReport {
+        self.builder_report.lock().unwrap().clone().expect("the builder has ended")
+    }
+}
+
+const SOURCE: SourceId = SourceId(3);
+
+const CHANNEL: ChannelTimes =
+    ChannelTimes { retransmit: Nanos::from_millis(100), acknowledge: Nanos::from_millis(10) };
+
+fn identity(node: NodeId) -> Identity {
+    Identity { node, run: RunNumber(9), session: SessionId(77) }
+}
+
+/// A source whose content a builder can check.
+struct Pattern {
+    next: u64,
+    events: Option<u64>,
+    damaged: BTreeSet<u64>,
+}
+
+impl Source for Pattern {
+    fn id(&self) -> SourceId {
+        SOURCE
+    }
+
+    fn poll(&mut self, now: Timestamp) -> SourcePoll {
+        if self.events.is_some_and(|events| self.next >= events) {
+            return SourcePoll::Ended;
+        }
+        let event = EventId(self.next);
+        self.next += 1;
+        let mut payload = BytesMut::new();
+        content::append(SOURCE, event, 40 + (event.0 % 90) as usize, &mut payload);
+        if self.damaged.contains(&event.0) {
+            payload[33] ^= 0x04;
+        }
+        SourcePoll::Fragment(Fragment {
+            event,
+            source: SOURCE,
+            time: now,
+            checksum: None,
+            payload: payload.freeze(),
+        })
+    }
+
+    fn stop(&mut self) {
+        self.events = Some(0);
+    }
+
+    fn stats(&self) -> SourceStats {
+        SourceStats { fragments: self.next, ..SourceStats::default() }
+    }
+}
+
+/// What the builder's output has taken, and how it behaves.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    written: Vec<(u64, bool)>,
+    pub(crate) durable: u64,
+    pub(crate) durable_every: u32,
+    batches: u32,
+    /// Takes no event.
+    pub(crate) broken: bool,
+    /// Makes no event durable.
+    pub(crate) cannot_sync: bool,
+    pub(crate) failures: u64,
+}
+
+impl Disk {
+    /// The ids of the events that it took, in order.
+    pub(crate) fn events(&self) -> Vec<u64> {
+        self.written.iter().map(|(event, _)| *event).collect()
+    }
+
+    pub(crate) fn incomplete(&self) -> u64 {
+        self.written.iter().filter(|(_, incomplete)| *incomplete).count() as u64
+    }
+
+    fn fail(&mut self) -> Result<(), String> {
+        self.failures += 1;
+        Err("the disk is full".to_owned())
+    }
+}
+
+struct Sink(Arc<Mutex<Disk>>);
+
+impl EventSink for Sink {
+    fn write(&mut self, event: &Event<Bytes>) -> Result<(), String> {
+        let mut disk = self.0.lock().unwrap();
+        if disk.broken {
+            return disk.fail();
+        }
+        disk.written.push((event.id.0, event.incomplete));
+        Ok(())
+    }
+
+    fn end_batch(&mut self, _now: Timestamp) -> Result<(), String> {
+        let mut disk = self.0.lock().unwrap();
+        if disk.cannot_sync {
+            return disk.fail();
+        }
+        disk.batches += 1;
+        if disk.batches.is_multiple_of(disk.durable_every) {
+            disk.durable = disk.written.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn stored(&self) -> u64 {
+        self.0.lock().unwrap().durable
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        let mut disk = self.0.lock().unwrap();
+        if disk.broken {
+            return disk.fail();
+        }
+        Ok(())
+    }
+}
