@@ -22,7 +22,8 @@ const LEFT_WRONG: u32 = u32::MAX;
 /// # Panics
 /// Where the codec does not keep its promises.
 pub fn fuzz_message(bytes: &[u8]) {
-    let declared = HeaderBytes::ref_from_prefix(bytes).map_or(0, |(header, _)| header.head_bytes.get() as usize);
+    let declared =
+        HeaderBytes::ref_from_prefix(bytes).map_or(0, |(header, _)| header.head_bytes.get() as usize);
     let (head, payload) = bytes.split_at(declared.min(bytes.len()));
     let payload = Bytes::copy_from_slice(payload);
     let decoded: Result<Message<Bytes>, DecodeError> = Message::decode(head, &mut payload.clone());
