@@ -5,7 +5,7 @@
 //! | `layers` | `check-layers`: who may depend on whom |
 //! | `tidy` | `tidy`: what neither the compiler nor clippy looks at |
 //! | `verify` | `check`, `test`, `docs`, `sim`, `ci`, `nightly`: other tools, in order |
-//! | `smoke` | a short run of the released command, its output verified |
+//! | `smoke` | `smoke`: a short run of the released command, its output verified |
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
 //! | `bench` | `bench` |
 //!
@@ -49,6 +49,8 @@ enum Verb {
     Test,
     /// Simulated clusters under random faults, each decided by its seed.
     Sim(verify::SimArguments),
+    /// A short run of the released command, its events verified: in one process, and in one process a role.
+    Smoke,
     /// Fuzzes one target, or all in turn, with cargo-fuzz; what it finds goes to `fuzz/corpus` or `fuzz/artifacts`.
     Fuzz(fuzz::FuzzArguments),
     /// Gives every committed fuzz input to its parser. Needs neither cargo-fuzz nor a nightly compiler.
@@ -84,6 +86,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Tidy => tidy::command(),
         Verb::Test => verify::test(),
         Verb::Sim(arguments) => verify::sim(&arguments),
+        Verb::Smoke => smoke::command(),
         Verb::Fuzz(arguments) => fuzz::command(&arguments),
         Verb::FuzzReplay => fuzz::replay(),
         Verb::FuzzSeeds => fuzz::seeds(),
