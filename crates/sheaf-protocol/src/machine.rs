@@ -79,8 +79,8 @@ pub enum Why {
     EventTimeout(EventId),
     /// The request for an event's fragments is repeated.
     RequestRetry(EventId),
-    /// A peer has not been heard of.
-    PeerSilent(NodeId),
+    /// Peers are looked after: one that is silent for too long is given up.
+    PeersSilent,
     /// Expected nodes have not appeared.
     Start,
     /// The time to finish the run is limited.
@@ -98,7 +98,7 @@ impl fmt::Display for Why {
             Self::Orphan(event) => write!(f, "event {event}: no trigger"),
             Self::EventTimeout(event) => write!(f, "event {event}: readout units are silent"),
             Self::RequestRetry(event) => write!(f, "event {event}: ask again"),
-            Self::PeerSilent(peer) => write!(f, "{peer} is silent"),
+            Self::PeersSilent => f.write_str("see who is silent"),
             Self::Start => f.write_str("nodes are awaited"),
             Self::Drain => f.write_str("the run is closing"),
         }

@@ -72,7 +72,7 @@ pub struct ManagerConfig {
     pub expected_event: Option<ByteCount>,
     /// How long to wait for nodes that have not appeared.
     pub start_timeout: Nanos,
-    /// How long events may take to finish once the run is stopping.
+    /// After the last trigger: how long to wait for the next event to end. Events that have not ended then are dropped.
     pub stop_timeout: Nanos,
     /// A node that is silent for this time is given up.
     pub peer_timeout: Nanos,
@@ -370,9 +370,6 @@ impl<P: Clone> EventManager<P> {
             Phase::Waiting { .. } | Phase::Running => {
                 self.phase = Phase::Draining { until: now + self.config.stop_timeout };
             }
-            Phase::Draining { until: Timestamp::MAX } => {
-                self.phase = Phase::Draining { until: now + self.config.stop_timeout };
-            }
             Phase::Draining { .. } => self.phase = Phase::Draining { until: now },
             Phase::Closing { .. } => self.phase = Phase::Closing { until: now },
             Phase::Closed => {}
@@ -441,7 +438,7 @@ impl<P: Clone> EventManager<P> {
             }
             Phase::Running | Phase::Closed => None,
         };
-        let silent = Deadline { at: self.liveness_at, why: Why::PeerSilent(NodeId::builder(0)) };
+        let silent = Deadline { at: self.liveness_at, why: Why::PeersSilent };
         let silent = (self.phase != Phase::Closed).then_some(silent);
         let batch = self.releases.due_at().map(|at| Deadline { at, why: Why::Batch });
         [phase, silent, batch].into_iter().fold(self.peers.poll_timeout(), Deadline::earliest)
@@ -459,7 +456,7 @@ impl<P: Clone> EventManager<P> {
             }
             Phase::Running => {
                 if self.is_full() || self.all_sources_ended(now) {
-                    self.phase = Phase::Draining { until: Timestamp::MAX };
+                    self.phase = Phase::Draining { until: now + self.config.stop_timeout };
                 }
             }
             Phase::Draining { until } => {
@@ -582,7 +579,10 @@ impl<P: Clone> EventManager<P> {
             Role::Manager => {}
         }
         match self.phase {
-            Phase::Running | Phase::Draining { .. } => self.peers.push(node, Body::Command(Command::Start)),
+            Phase::Running | Phase::Draining { .. } => {
+                let late = if node.role == Role::Readout { Command::Join } else { Command::Start };
+                self.peers.push(node, Body::Command(late));
+            }
             Phase::Closing { .. } | Phase::Closed if node.role == Role::Builder => {
                 self.peers.push(node, Body::Command(Command::Close));
             }
@@ -823,6 +823,12 @@ impl<P: Clone> EventManager<P> {
         let Some(entry) = self.table.remove(&event) else {
             return;
         };
+        if let Phase::Draining { until } = &mut self.phase
+            && *until > now
+        {
+            // As long as events end, the others may yet.
+            *until = now + self.config.stop_timeout;
+        }
         match (outcome, reason) {
             (Outcome::Stored, _) => self.ledger.stored += 1,
             (Outcome::Rejected, _) => self.ledger.rejected += 1,

@@ -94,9 +94,6 @@ pub struct ReadoutConfig {
     pub heartbeat: Nanos,
     /// Times of the channel to the event manager.
     pub channel: ChannelTimes,
-    /// Whether an earlier life of this unit took part in the run: then what a source sent before is gone, and even
-    /// where required sources are awaited without limit, `merge_timeout` ends the wait.
-    pub restarted: bool,
 }
 
 /// What the driver of a readout unit is to know.
@@ -139,6 +136,9 @@ pub struct ReadoutUnit<P> {
     refused_since_status: bool,
     books: Books,
     events: VecDeque<ReadoutEvent>,
+    /// The run was under way when this unit came: what its sources sent before is gone, and even where required sources
+    /// are awaited without limit, `merge_timeout` ends the wait.
+    joined_late: bool,
     closed: bool,
 }
 
@@ -190,6 +190,7 @@ impl<P: Payload> ReadoutUnit<P> {
             refused_since_status: false,
             books: Books::default(),
             events: VecDeque::new(),
+            joined_late: false,
             closed: false,
             config,
         }
@@ -298,7 +299,7 @@ impl<P: Payload> ReadoutUnit<P> {
                     Received::Taken | Received::Duplicate | Received::BeyondWindow => {}
                 }
                 while let Some(body) = self.channel.poll_deliver() {
-                    self.handle_manager(body);
+                    self.handle_manager(now, body);
                 }
             }
             _ => self.books.count(Counter::UnexpectedMessages),
@@ -512,10 +513,10 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// The time for silent sources is over: those that are on their way to the event get it once more.
     fn give_up_waiting(&mut self, now: Timestamp, key: SlotKey) {
-        let is_gone = self.config.restarted || self.expired.contains(key.event);
+        let is_gone = self.joined_late || self.expired.contains(key.event);
         let wait = self.config.wait_for_required && !is_gone;
         let reason =
-            if self.config.restarted { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
+            if self.joined_late { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
         let mut some_on_their_way = false;
         for index in 0..self.inputs.len() {
             if self.is_on_its_way(now, index, key.event) {
@@ -619,7 +620,7 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    fn handle_manager(&mut self, body: Body<P>) {
+    fn handle_manager(&mut self, now: Timestamp, body: Body<P>) {
         match body {
             Body::Release(releases) => {
                 for release in releases {
@@ -627,6 +628,7 @@ impl<P: Payload> ReadoutUnit<P> {
                 }
             }
             Body::Command(Command::Start) => self.events.push_back(ReadoutEvent::Started),
+            Body::Command(Command::Join) => self.join(now),
             Body::Command(Command::Close) => self.close(),
             _ => self.books.count(Counter::UnexpectedMessages),
         }
@@ -638,6 +640,17 @@ impl<P: Payload> ReadoutUnit<P> {
             self.book_slot(slot, release.outcome, release.reason);
         }
         self.released.insert_range(release.first, release.count);
+    }
+
+    /// The run was under way before this unit came. Builders may have asked already, and their events' time may be over
+    /// without effect: they get it anew.
+    fn join(&mut self, now: Timestamp) {
+        self.joined_late = true;
+        self.events.push_back(ReadoutEvent::Started);
+        for key in self.slots.asked_keys() {
+            let at = now + self.config.merge_timeout;
+            self.merge_deadlines.push(at, key, |key| self.slots.is_merging(key));
+        }
     }
 
     fn close(&mut self) {

@@ -168,7 +168,7 @@ impl Hash for Reason {
             Why::Orphan(event) => (6, event.0),
             Why::EventTimeout(event) => (7, event.0),
             Why::RequestRetry(event) => (8, event.0),
-            Why::PeerSilent(node) => (9, u64::from(node.to_code())),
+            Why::PeersSilent => (9, 0),
             Why::Start => (10, 0),
             Why::Drain => (11, 0),
         };
@@ -397,7 +397,11 @@ impl fmt::Display for Note {
             Kind::FragmentRequest => write!(f, "ask {entries} ranges, attempt {detail}")?,
             Kind::SuperFragments => write!(f, "answer {entries} events, {detail} fragments")?,
             Kind::ReadoutStatus => write!(f, "status {entries} events held, {detail} sources ended")?,
-            Kind::Command => write!(f, "{}", if detail == 1 { "start" } else { "close" })?,
+            Kind::Command => f.write_str(match detail {
+                1 => "start",
+                2 => "close",
+                _ => "join",
+            })?,
             Kind::Report => write!(f, "report {entries} counts")?,
             Kind::Acknowledge => write!(f, "acknowledge")?,
             Kind::Fence => write!(f, "fence session {detail}")?,

@@ -141,7 +141,8 @@ impl Swarm {
         bounds.buffer = ByteCount(share * per_readout);
         let event = (largest * sources).max(1);
         let roomy = event * u64::from(bounds.slots);
-        let tight = event + dice.below(roomy);
+        // From half of the largest event to a quarter of the slots.
+        let tight = event / 2 + dice.below(event + roomy / 4);
         bounds.memory = ByteCount(if dice.below(4) == 0 { tight } else { roomy });
     }
 
@@ -308,6 +309,10 @@ impl Swarm {
         if asked_for || self.may_wait_for_ever() {
             let extra = if self.may_wait_for_ever() { 200_000_000 } else { 0 };
             self.options.stop_at = Some(Timestamp(extra + self.dice.below(2 * busy.0)));
+        } else {
+            // No event is to be dropped because faults kept the run from going on: it goes on when they end, or is
+            // found not to have converged.
+            self.options.times.stop = Nanos::from_secs(3_600);
         }
         if self.is_calm {
             let patience = self.options.patience();

@@ -207,6 +207,9 @@ pub enum Command {
     Start = 1,
     /// Every trigger has ended: sources stop, the node reports its books and closes.
     Close = 2,
+    /// To a readout unit that comes, or comes back, while the run is under way: sources may send; of earlier events nothing
+    /// more is to be awaited than what comes.
+    Join = 3,
 }
 
 /// One number of a node's books: which count, of which reason (0 where the count has none), and its value.

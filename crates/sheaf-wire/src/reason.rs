@@ -110,7 +110,7 @@ coded_enum! {
         ReadoutSilent = 4, "readout_silent";
         /// The source's readout unit was not connected.
         ReadoutLost = 5, "readout_lost";
-        /// The source's readout unit restarted and lost what it held.
+        /// The source's readout unit restarted and lost what it held, or joined the run late.
         ReadoutRestarted = 6, "readout_restarted";
     }
 }

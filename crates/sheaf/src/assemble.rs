@@ -153,7 +153,6 @@ impl Plan {
             request_events: protocol.request_events as usize,
             heartbeat: protocol.heartbeat,
             channel: self.channel(),
-            restarted: false,
         }
     }
 

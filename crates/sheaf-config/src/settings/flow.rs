@@ -92,7 +92,8 @@ section! {
         /// How long the event manager waits at the start until all nodes are there. Then the run begins without the
         /// missing nodes, or fails if no readout unit or no builder unit is there; they are named in both cases.
         start_timeout: Nanos = Nanos::from_secs(10), "start_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// How long the events in flight may take to end after the last trigger. Then they are dropped and counted.
+        /// After the last trigger: how long to wait for the next event to end. As long as events end, the run goes on; then
+        /// what has not ended is dropped and counted as `stopped`.
         stop_timeout: Nanos = Nanos::from_secs(10), "stop_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// After how long without any message a node is held for dead. The events of a dead builder unit are given to
         /// others.

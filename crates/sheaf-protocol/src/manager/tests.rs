@@ -292,6 +292,33 @@ fn who_comes_after_the_end_is_told_to_close() {
 }
 
 #[test]
+fn the_time_to_finish_begins_anew_with_every_event_that_ends() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(3));
+    world.grant(0, 3);
+    assert_eq!(world.assigned(0), [1, 2, 3]);
+    for event in 1..=2 {
+        world.now = world.now + Nanos::from_secs(9);
+        world.finish(0, event, 1, Outcome::Stored, None);
+        assert_eq!(world.manager.ledger().in_flight, 3 - event);
+    }
+    world.now = world.now + Nanos::from_secs(10);
+    world.manager.handle_timeout(world.now);
+    world.drain();
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 1)]));
+}
+
+#[test]
+fn a_readout_unit_that_comes_back_is_told_to_join() {
+    let mut world = World::new(Triggers::Free, |_| {});
+    let unit = NodeId::readout(0);
+    assert!(world.said_to(unit).contains(&Body::Command(Command::Start)));
+    world.sessions.insert(unit, (2, 0));
+    world.say(unit, Body::ReadoutStatus(ReadoutStatus { sources: 2, ..ReadoutStatus::default() }));
+    assert!(world.said_to(unit).contains(&Body::Command(Command::Join)));
+    assert!(world.events().contains(&ManagerEvent::ReadoutRestarted { readout: unit }));
+}
+
+#[test]
 fn a_run_without_any_builder_does_not_begin() {
     let mut world = World::empty(Triggers::Free, |_| {});
     world.say(NodeId::readout(0), Body::ReadoutStatus(ReadoutStatus::default()));

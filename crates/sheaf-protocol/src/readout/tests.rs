@@ -82,6 +82,22 @@ fn the_policy_to_wait_waits_for_required_sources_only() {
 }
 
 #[test]
+fn a_unit_that_joins_a_run_under_way_waits_for_nothing_that_is_lost() {
+    let mut unit = unit(|config| config.wait_for_required = true);
+    // Asked before it hears that it is late, and the time for silent sources already over.
+    ask(&mut unit, 0, 1, 1, 1);
+    unit.handle_timeout(LATER);
+    assert_eq!(answers(&mut unit, LATER), []);
+    let join = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
+    unit.handle_input(LATER, join.plain(Body::Command(Command::Join)));
+    assert_eq!(unit.poll_event(), Some(ReadoutEvent::Started));
+    let end = LATER + TIMEOUT;
+    unit.handle_timeout(end);
+    let answer = &answers(&mut unit, end)[0].1;
+    assert!(answer.missing.iter().all(|missing| missing.reason == MissingReason::ReadoutRestarted));
+}
+
+#[test]
 fn duplicates_late_ones_strangers_and_giants_are_dropped_by_name() {
     let mut unit = unit(|_| {});
     give(&mut unit, 1, 0, 10);
@@ -311,7 +327,6 @@ fn unit(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
         request_events: 1_000,
         heartbeat: Nanos::from_secs(1),
         channel: ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_secs(1) },
-        restarted: false,
     };
     adjust(&mut config);
     let me = Identity { node: NodeId::readout(0), run: RunNumber(1), session: SessionId(1) };

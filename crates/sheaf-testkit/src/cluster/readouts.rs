@@ -77,7 +77,6 @@ fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
         request_events: 4_096,
         heartbeat: options.times.heartbeat,
         channel: options.channel_times(),
-        restarted: false,
     }
 }
 
@@ -87,7 +86,6 @@ impl Cluster {
         let node = &mut self.readouts[index];
         if again {
             node.host.session = SessionId(node.host.session.0 + 1);
-            node.config.restarted = true;
         }
         let (id, session) = (node.host.node, node.host.session);
         let me = Identity { node: id, run: RUN, session };
@@ -166,7 +164,7 @@ impl Cluster {
 
     fn begin_sources(&mut self, index: usize) {
         for source in self.readouts[index].sources.clone() {
-            if self.readouts[index].config.restarted && self.options.sources.lossy_while_down {
+            if self.readouts[index].host.session > SessionId(1) && self.options.sources.lossy_while_down {
                 self.lose_while_down(source);
             }
             self.schedule_source(source);

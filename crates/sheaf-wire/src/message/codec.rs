@@ -662,6 +662,7 @@ impl Entry for Command {
         match bytes.command {
             1 => Ok(Self::Start),
             2 => Ok(Self::Close),
+            3 => Ok(Self::Join),
             code => Err(DecodeError::BadValue { field: "command", value: u64::from(code) }),
         }
     }

@@ -128,7 +128,7 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         ranges,
         super_fragments().prop_map(Body::SuperFragments),
         status,
-        prop::sample::select(&[Command::Start, Command::Close][..]).prop_map(Body::Command),
+        prop::sample::select(&[Command::Start, Command::Close, Command::Join][..]).prop_map(Body::Command),
         report,
         Just(Body::Acknowledge),
         any::<u64>().prop_map(|session| Body::Fence(SessionId(session))),
