@@ -214,6 +214,7 @@ pub struct EventManager<P> {
     me: Identity,
     config: ManagerConfig,
     phase: Phase,
+    stop_asked: bool,
     peers: Peers<P>,
     builders: Vec<BuilderState>,
     readouts: Vec<ReadoutState>,
@@ -248,6 +249,7 @@ impl<P: Clone> EventManager<P> {
         Self {
             me,
             phase: Phase::Waiting { until: now + config.start_timeout },
+            stop_asked: false,
             peers: Peers::new(nodes, config.channel),
             builders: (0..config.builders).map(|_| BuilderState::default()).collect(),
             readouts: (0..config.readouts).map(|_| ReadoutState::default()).collect(),
@@ -366,10 +368,13 @@ impl<P: Clone> EventManager<P> {
 
     /// Ends the run: no more triggers, what is in flight may finish, then all close. Asked again, it closes at once.
     pub fn handle_stop(&mut self, now: Timestamp) {
+        let again = std::mem::replace(&mut self.stop_asked, true);
         match self.phase {
             Phase::Waiting { .. } | Phase::Running => {
                 self.phase = Phase::Draining { until: now + self.config.stop_timeout };
             }
+            // A run that is ending by itself is not cut short by the first stop.
+            Phase::Draining { .. } | Phase::Closing { .. } if !again => {}
             Phase::Draining { .. } => self.phase = Phase::Draining { until: now },
             Phase::Closing { .. } => self.phase = Phase::Closing { until: now },
             Phase::Closed => {}
@@ -532,6 +537,10 @@ impl<P: Clone> EventManager<P> {
     /// The time to finish is over. Builders that still have events are given up with them, so that nothing they may
     /// store from now on counts.
     fn drop_everything(&mut self, now: Timestamp) {
+        // The events first: a builder that is lost after them leaves nothing to be built again.
+        for event in self.events_where(|_| true) {
+            self.end(now, event, Outcome::Dropped, Some(DropReason::Stopped), None);
+        }
         for index in 0..self.builders.len() {
             if self.builders[index].outstanding > 0 {
                 // It is told, because it may never speak again: it waits, and so would its driver.
@@ -541,9 +550,6 @@ impl<P: Clone> EventManager<P> {
                 self.lose_builder(now, builder_node(index));
                 self.peers.reset(builder_node(index));
             }
-        }
-        for event in self.events_where(|_| true) {
-            self.end(now, event, Outcome::Dropped, Some(DropReason::Stopped), None);
         }
         self.queue.clear();
         self.again.clear();

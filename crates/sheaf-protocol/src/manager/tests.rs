@@ -319,6 +319,24 @@ fn a_readout_unit_that_comes_back_is_told_to_join() {
 }
 
 #[test]
+fn the_first_stop_of_a_run_that_is_ending_cuts_nothing_short() {
+    let mut world = World::new(Triggers::Free, |config| {
+        (config.max_events, config.max_attempts) = (Some(2), 1);
+    });
+    world.grant(0, 2);
+    assert_eq!(world.assigned(0), [1, 2]);
+    assert!(!world.manager.is_running(), "it has all its events");
+    world.manager.handle_stop(world.now);
+    world.drain();
+    world.finish(0, 1, 1, Outcome::Stored, None);
+    assert_eq!((world.manager.ledger().stored, world.manager.ledger().in_flight), (1, 1));
+    world.manager.handle_stop(world.now);
+    world.drain();
+    let dropped = BTreeMap::from([(DropReason::Stopped, 1)]);
+    assert_eq!(world.manager.ledger().dropped, dropped, "not because its builder is lost");
+}
+
+#[test]
 fn a_run_without_any_builder_does_not_begin() {
     let mut world = World::empty(Triggers::Free, |_| {});
     world.say(NodeId::readout(0), Body::ReadoutStatus(ReadoutStatus::default()));
