@@ -25,12 +25,16 @@ pub struct OutboxStats {
     pub dropped_frames: u64,
     /// Frames larger than the transport takes.
     pub too_large_frames: u64,
+    /// Links refused before they came up: strangers, other runs, other releases.
+    pub refused_links: u64,
 }
 
 /// An endpoint, with a place for frames that it cannot take now. A slow peer holds up only its own frames.
 pub struct Outbox {
     endpoint: Box<dyn Endpoint>,
     backlog: BTreeMap<NodeId, VecDeque<Frame>>,
+    /// Who was refused last, and why.
+    refused: Option<(Option<NodeId>, Refusal)>,
     stats: OutboxStats,
 }
 
@@ -38,7 +42,7 @@ impl Outbox {
     /// An outbox on `endpoint`.
     #[must_use]
     pub fn new(endpoint: Box<dyn Endpoint>) -> Self {
-        Self { endpoint, backlog: BTreeMap::new(), stats: OutboxStats::default() }
+        Self { endpoint, backlog: BTreeMap::new(), refused: None, stats: OutboxStats::default() }
     }
 
     /// The endpoint.
@@ -130,9 +134,15 @@ impl Outbox {
         self.stats.dropped_frames += waiting.len() as u64;
     }
 
-    fn refused(&self, peer: Option<NodeId>, reason: Refusal) {
-        let peer = peer.map_or_else(|| "a stranger".to_owned(), |peer| peer.to_string());
-        log::warn!("{}: no link with {peer}: {reason}", self.endpoint.node());
+    /// Whoever is refused mostly tries again at once: it is told once, and counted.
+    fn refused(&mut self, peer: Option<NodeId>, reason: Refusal) {
+        self.stats.refused_links += 1;
+        if self.refused.as_ref() == Some(&(peer, reason)) {
+            return;
+        }
+        let name = peer.map_or_else(|| "a stranger".to_owned(), |peer| peer.to_string());
+        log::warn!("{}: no link with {name}: {reason}", self.endpoint.node());
+        self.refused = Some((peer, reason));
     }
 }
 

@@ -99,7 +99,7 @@ impl RunReport {
         self.last_end_at = Some(now);
         self.latency.saturating_record(latency.0.max(1));
         self.built += u64::from(matches!(outcome, Outcome::Stored | Outcome::Rejected));
-        self.incomplete += u64::from(incomplete);
+        self.incomplete += u64::from(incomplete && matches!(outcome, Outcome::Stored | Outcome::Rejected));
         self.fragments += u64::from(fragments);
         self.bytes += bytes;
     }

@@ -99,19 +99,19 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
     /// Replay so often, with renumbered events; 0: until stopped.
-    #[arg(long, value_name = "TIMES", requires = "replay")]
+    #[arg(long, value_name = "TIMES")]
     pub(crate) loops: Option<u32>,
     /// Replay as fast as possible, at the recorded times, or at `--rate`.
-    #[arg(long, value_name = "full|recorded|fixed", value_parser = Pacing::from_str, requires = "replay")]
+    #[arg(long, value_name = "full|recorded|fixed", value_parser = Pacing::from_str)]
     pub(crate) pacing: Option<Pacing>,
     /// Replay so many events a second, whether or not the system keeps up (implies `--pacing fixed`).
-    #[arg(long, value_name = "HZ", requires = "replay")]
+    #[arg(long, value_name = "HZ")]
     pub(crate) rate: Option<f64>,
     /// Replay only every n-th event.
-    #[arg(long, value_name = "N", requires = "replay")]
+    #[arg(long, value_name = "N")]
     pub(crate) rate_division: Option<u32>,
     /// Pause between two fragments of a replayed source.
-    #[arg(long, value_name = "MICROSECONDS", requires = "replay")]
+    #[arg(long, value_name = "MICROSECONDS")]
     pub(crate) pause_us: Option<u64>,
     /// Print one JSON object on standard output, and nothing else there.
     #[arg(long)]
@@ -123,8 +123,8 @@ impl RunArguments {
     pub(crate) fn apply(&self, config: &mut Config) {
         if let Some(directory) = &self.replay {
             config.set_replay(directory.clone());
-            self.apply_replay(config);
         }
+        self.apply_replay(config);
         if let Some(count) = self.readouts {
             config.readout.count = count;
         }

@@ -120,6 +120,7 @@ impl Extras {
         self.add("bad_messages", stats.bad_messages);
         self.add("dropped_frames", stats.dropped_frames);
         self.add("too_large_frames", stats.too_large_frames);
+        self.add("refused_links", stats.refused_links);
     }
 
     fn add(&mut self, name: &str, value: u64) {
@@ -186,7 +187,11 @@ impl Summary {
 
     /// Whether the books balance and every checked byte was right.
     pub(crate) fn is_good(&self) -> bool {
-        self.ledger.balanced && self.trouble.content_mismatches == 0
+        // A node knows its own mismatches; of those of others the event manager's ledger tells.
+        let mismatch = sheaf_wire::DropReason::ContentMismatch.name();
+        self.ledger.balanced
+            && self.trouble.content_mismatches == 0
+            && !self.ledger.dropped.contains_key(mismatch)
     }
 
     /// The ledger as the manifest keeps it.

@@ -146,7 +146,6 @@ impl World {
             request_events: 64,
             heartbeat: Nanos::from_millis(20),
             channel: CHANNEL,
-            restarted: false,
         };
         let role = ReadoutUnit::new(identity(NodeId::readout(0)), config, self.now);
         let source =
