@@ -9,14 +9,18 @@
 //! those events go to other builders, first in the queue. What it had returned as stored counts: the number of stored
 //! events of each session is the part of its output that is valid ([`ManagerEvent::BuilderLost`]).
 
+mod config;
 mod credit;
 mod dead_time;
+mod news;
 mod peers;
 mod releases;
 
+pub use config::{ManagerConfig, Triggers};
 pub use dead_time::{DeadTime, DeadTimeCause};
+pub use news::{ManagerEvent, Tallies, Veto};
 
-use crate::channel::{ChannelTimes, Received};
+use crate::channel::Received;
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, Ledger, NodeBooks};
 use crate::machine::{Deadline, Identity, Transmit, Why};
@@ -34,135 +38,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How many separate ranges of ended events the event manager remembers. Older gaps count as ended.
 const ENDED_RANGES: usize = 65_536;
-
-/// Where triggers come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Triggers {
-    /// As fast as credit allows: an event is triggered when a builder can take it.
-    Free,
-    /// From the driver, through [`EventManager::handle_trigger`].
-    Driven,
-    /// From the readout units' announcements of new event ids.
-    Announced,
-}
-
-/// How the event manager works. Memory: some 100 bytes an event in flight; events in flight are bounded by
-/// `queue_events` plus all builders' slots, or, where triggers are announced, by the readout units' buffers.
-#[derive(Clone, Debug)]
-pub struct ManagerConfig {
-    /// How many readout units there are.
-    pub readouts: u16,
-    /// How many builders there are.
-    pub builders: u16,
-    /// Where triggers come from.
-    pub triggers: Triggers,
-    /// The first event's id, where the event manager numbers them.
-    pub first_event: EventId,
-    /// How many triggers to accept; no limit if `None`.
-    pub max_events: Option<u64>,
-    /// The type given to triggers that come without one.
-    pub trigger_type: TriggerType,
-    /// Events that wait for a builder, at most; where triggers are announced, the readout units' buffers are the bound.
-    pub queue_events: usize,
-    /// Consecutive events given to one builder at a time.
-    pub batch_events: usize,
-    /// How many builders may try an event.
-    pub max_attempts: u16,
-    /// An event's size before any was built; a builder's memory over its slots if `None`.
-    pub expected_event: Option<ByteCount>,
-    /// How long to wait for nodes that have not appeared.
-    pub start_timeout: Nanos,
-    /// After the last trigger: how long to wait for the next event to end. Events that have not ended then are dropped.
-    pub stop_timeout: Nanos,
-    /// A node that is silent for this time is given up.
-    pub peer_timeout: Nanos,
-    /// Ended events are told to the readout units in batches; a batch is closed after this time.
-    pub batch_time: Nanos,
-    /// Times of the channels.
-    pub channel: ChannelTimes,
-}
-
-/// What the driver of the event manager is to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ManagerEvent {
-    /// The run has begun, without the nodes listed.
-    Started {
-        /// Expected nodes that did not appear in time.
-        absent: Vec<NodeId>,
-    },
-    /// The run cannot begin: there is no builder or no readout unit. It is closed.
-    StartFailed {
-        /// Expected nodes that did not appear in time.
-        absent: Vec<NodeId>,
-    },
-    /// An event has ended.
-    Ended {
-        /// Which.
-        event: EventId,
-        /// How.
-        outcome: Outcome,
-        /// From its trigger, or the news of it where it was announced, to the news of its end, on the event manager's
-        /// clock.
-        latency: Nanos,
-        /// Its payload.
-        bytes: ByteCount,
-        /// Its fragments.
-        fragments: u32,
-        /// Whether a required source is missing in it.
-        incomplete: bool,
-    },
-    /// A builder's session is over before its time.
-    BuilderLost {
-        /// The builder.
-        builder: NodeId,
-        /// The session.
-        session: SessionId,
-        /// How many events of its output count: the first so many that it stored.
-        committed: u64,
-        /// How many events were assigned again.
-        reassigned: usize,
-    },
-    /// A readout unit has restarted; what it held is lost.
-    ReadoutRestarted {
-        /// The readout unit.
-        readout: NodeId,
-    },
-    /// A node has reported its books at the end.
-    Reported {
-        /// The node.
-        node: NodeId,
-        /// Its books.
-        books: NodeBooks,
-    },
-    /// The run is closed.
-    Closed,
-}
-
-/// A glance at the books.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tallies {
-    /// Events stored.
-    pub stored: u64,
-    /// Events rejected.
-    pub rejected: u64,
-    /// Events dropped, for all reasons.
-    pub dropped: u64,
-    /// Events that have not ended.
-    pub in_flight: u64,
-    /// Triggers vetoed.
-    pub vetoed: u64,
-}
-
-/// Why a trigger was not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Veto {
-    /// The run has not begun, is stopping, or has all its events.
-    #[error("the run takes no triggers now")]
-    NotRunning,
-    /// The trigger queue is full.
-    #[error("the trigger queue is full: {0}")]
-    Busy(DeadTimeCause),
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {

@@ -1,6 +1,7 @@
 //! Assignment, books, dead time, and builders that die.
 
 use super::*;
+use crate::channel::ChannelTimes;
 use sheaf_wire::message::Header;
 use sheaf_wire::{RunNumber, SessionId};
 

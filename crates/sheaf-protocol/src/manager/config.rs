@@ -1,0 +1,51 @@
+//! How an event manager works.
+
+use crate::channel::ChannelTimes;
+use sheaf_wire::{ByteCount, EventId, Nanos, TriggerType};
+
+/// Where triggers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Triggers {
+    /// As fast as credit allows: an event is triggered when a builder can take it.
+    Free,
+    /// From the driver, through [`EventManager::handle_trigger`](super::EventManager::handle_trigger).
+    Driven,
+    /// From the readout units' announcements of new event ids.
+    Announced,
+}
+
+/// How the event manager works. Memory: some 100 bytes an event in flight; events in flight are bounded by
+/// `queue_events` plus all builders' slots, or, where triggers are announced, by the readout units' buffers.
+#[derive(Clone, Debug)]
+pub struct ManagerConfig {
+    /// How many readout units there are.
+    pub readouts: u16,
+    /// How many builders there are.
+    pub builders: u16,
+    /// Where triggers come from.
+    pub triggers: Triggers,
+    /// The first event's id, where the event manager numbers them.
+    pub first_event: EventId,
+    /// How many triggers to accept; no limit if `None`.
+    pub max_events: Option<u64>,
+    /// The type given to triggers that come without one.
+    pub trigger_type: TriggerType,
+    /// Events that wait for a builder, at most; where triggers are announced, the readout units' buffers are the bound.
+    pub queue_events: usize,
+    /// Consecutive events given to one builder at a time.
+    pub batch_events: usize,
+    /// How many builders may try an event.
+    pub max_attempts: u16,
+    /// An event's size before any was built; a builder's memory over its slots if `None`.
+    pub expected_event: Option<ByteCount>,
+    /// How long to wait for nodes that have not appeared.
+    pub start_timeout: Nanos,
+    /// After the last trigger: how long to wait for the next event to end. Events that have not ended then are dropped.
+    pub stop_timeout: Nanos,
+    /// A node that is silent for this time is given up.
+    pub peer_timeout: Nanos,
+    /// Ended events are told to the readout units in batches; a batch is closed after this time.
+    pub batch_time: Nanos,
+    /// Times of the channels.
+    pub channel: ChannelTimes,
+}
