@@ -298,11 +298,11 @@ fn the_time_to_finish_begins_anew_with_every_event_that_ends() {
     world.grant(0, 3);
     assert_eq!(world.assigned(0), [1, 2, 3]);
     for event in 1..=2 {
-        world.now = world.now + Nanos::from_secs(9);
+        world.now += Nanos::from_secs(9);
         world.finish(0, event, 1, Outcome::Stored, None);
         assert_eq!(world.manager.ledger().in_flight, 3 - event);
     }
-    world.now = world.now + Nanos::from_secs(10);
+    world.now += Nanos::from_secs(10);
     world.manager.handle_timeout(world.now);
     world.drain();
     assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 1)]));
