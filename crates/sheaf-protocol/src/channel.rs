@@ -112,6 +112,11 @@ impl<P: Clone> Channel<P> {
         self.heard_at
     }
 
+    /// Takes back the peer's silence: this node was held up itself, and has not looked.
+    pub fn excuse(&mut self, now: Timestamp) {
+        self.heard_at = self.heard_at.max(self.heard_at.map(|_| now));
+    }
+
     /// When something was last sent to the peer.
     #[must_use]
     pub fn sent_at(&self) -> Option<Timestamp> {

@@ -290,7 +290,13 @@ impl<P: Clone> EventManager<P> {
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.peers.wake(now);
         if self.liveness_at <= now {
-            self.liveness_at = now + Nanos(self.config.peer_timeout.0 / 4);
+            let between = Nanos(self.config.peer_timeout.0 / 4);
+            if now.since(self.liveness_at) >= between {
+                // This node was held up itself, by its disk or because its process was stopped. So may have been those
+                // that share its fate; they have not had the time to speak.
+                self.peers.excuse(now);
+            }
+            self.liveness_at = now + between;
             self.give_up_silent_builders(now);
         }
         self.advance(now);

@@ -95,6 +95,11 @@ impl<P: Clone> Peers<P> {
         heard.is_none_or(|at| now.since(at) >= timeout)
     }
 
+    /// Takes back everybody's silence.
+    pub(super) fn excuse(&mut self, now: Timestamp) {
+        self.peers.values_mut().for_each(|peer| peer.channel.excuse(now));
+    }
+
     pub(super) fn repeats(&self) -> u64 {
         self.peers.values().map(|peer| peer.channel.repeats()).sum()
     }

@@ -108,6 +108,27 @@ fn sources_that_ran_ahead_of_the_triggers_do_not_end_the_run() {
     }
 }
 
+/// Where the event manager itself was held up, the others' silence says nothing: their words may be on their way.
+#[test]
+fn an_event_manager_that_was_held_up_gives_nobody_up() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(2));
+    world.grant(0, 2);
+    assert_eq!(world.assigned(0), [1, 2]);
+    world.now = Timestamp(5_000_000_000);
+    world.manager.handle_timeout(world.now);
+    world.drain();
+    assert!(!world.events().iter().any(|event| matches!(event, ManagerEvent::BuilderLost { .. })));
+    world.finish(0, 1, 1, Outcome::Stored, None);
+    assert_eq!(world.manager.ledger().stored, 1);
+    // From here on silence counts again.
+    for _ in 0..6 {
+        world.now += Nanos::from_millis(250);
+        world.manager.handle_timeout(world.now);
+    }
+    world.drain();
+    assert!(world.events().iter().any(|event| matches!(event, ManagerEvent::BuilderLost { .. })));
+}
+
 #[test]
 fn driven_triggers_are_vetoed_when_the_queue_is_full_and_dead_time_runs() {
     let mut world = World::new(Triggers::Driven, |config| config.queue_events = 2);
