@@ -83,8 +83,8 @@ impl Cluster {
             post.plan(fault.at, Happening::Fault(index));
         }
         post.plan(options.faults_until, Happening::Healed);
-        if let Some(at) = options.stop_at {
-            post.plan(at, Happening::Stop);
+        for at in &options.stops {
+            post.plan(*at, Happening::Stop);
         }
         Self {
             manager: ManagerNode::new(&options),

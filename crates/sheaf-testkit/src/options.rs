@@ -32,11 +32,11 @@ pub struct Options {
     pub network: NetworkOptions,
     /// What happens to nodes and links, and when.
     pub faults: Vec<Fault>,
-    /// When the operator stops the run, if it has not ended before.
-    pub stop_at: Option<Timestamp>,
+    /// When the operator stops the run, if it has not ended before. The second stop ends it at once.
+    pub stops: Vec<Timestamp>,
     /// From here on the network does nothing wrong any more. Faults of `faults` are not shortened by it.
     pub faults_until: Timestamp,
-    /// How long after `faults_until`, `stop_at` and the last fault the run may take to end.
+    /// How long after `faults_until`, the last stop and the last fault the run may take to end.
     pub converge_within: Nanos,
     /// Whether every message is encoded and decoded on its way.
     pub through_codec: bool,
@@ -274,7 +274,7 @@ impl Default for Options {
             },
             network: NetworkOptions::default(),
             faults: Vec::new(),
-            stop_at: None,
+            stops: Vec::new(),
             faults_until: Timestamp(0),
             converge_within: Nanos::from_secs(60),
             through_codec: false,
@@ -387,7 +387,8 @@ impl Options {
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let faults = self.faults.iter().map(Fault::ends_at).max();
-        let last = [Some(self.faults_until), self.stop_at, faults].into_iter().flatten().max();
+        let stops = self.stops.iter().copied().max();
+        let last = [Some(self.faults_until), stops, faults].into_iter().flatten().max();
         last.unwrap_or_default() + self.converge_within
     }
 
@@ -450,6 +451,6 @@ impl Options {
             self.storage.mismatch,
         ];
         let quiet = ratios.into_iter().all(|ratio| !ratio.is_possible());
-        quiet && self.faults.is_empty() && self.stop_at.is_none() && sources.early_end.is_none()
+        quiet && self.faults.is_empty() && self.stops.is_empty() && sources.early_end.is_none()
     }
 }

@@ -308,7 +308,14 @@ impl Swarm {
         let asked_for = !self.is_calm && self.dice.below(10) == 0;
         if asked_for || self.may_wait_for_ever() {
             let extra = if self.may_wait_for_ever() { 200_000_000 } else { 0 };
-            self.options.stop_at = Some(Timestamp(extra + self.dice.below(2 * busy.0)));
+            self.options.stops = vec![Timestamp(extra + self.dice.below(busy.0))];
+            if self.dice.below(4) == 0 {
+                let again = self.options.stops[0] + Nanos(self.dice.below(5_000_000));
+                self.options.stops.push(again);
+            }
+            if self.dice.below(2) == 0 {
+                self.options.times.stop = Nanos(self.dice.below(5_000_000));
+            }
         } else {
             // No event is to be dropped because faults kept the run from going on: it goes on when they end, or is
             // found not to have converged.

@@ -332,7 +332,7 @@ fn a_run_whose_only_builder_died_ends_when_it_is_stopped() {
         options.system.builders = 1;
         let kind = FaultKind::Crash { node: NodeId::builder(0), back_after: None };
         options.faults.push(Fault { at: Timestamp(0), kind });
-        options.stop_at = Some(Timestamp(1_000_000_000));
+        options.stops = vec![Timestamp(1_000_000_000)];
     }));
     // Its first request got out: what it was given is the only thing that was ever triggered.
     assert_eq!(report.ledger.dropped, BTreeMap::from([(DropReason::Stopped, 16)]));

@@ -42,7 +42,9 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     if evidence.watch.faults.readout_crashes == 0 && strangers != evidence.watch.strangers {
         violations.push(format!("{} strangers were sent, {strangers} are booked", evidence.watch.strangers));
     }
-    if evidence.watch.faults.given_up > 0 && !causes.disturbed && evidence.watch.faults.stops == 0 {
+    // Builders that have not finished when the time to do so is over are given up, too.
+    let explained = causes.disturbed || causes.explain_event(DropReason::Stopped);
+    if evidence.watch.faults.given_up > 0 && !explained {
         violations.push("a builder was given up, and nothing injected explains it".into());
     }
     if let Some(count) = evidence.counters().get(&Counter::UnexpectedMessages) {
@@ -97,7 +99,8 @@ impl<'a> Causes<'a> {
             DropReason::Incomplete => options.policy == IncompletePolicy::Drop && self.has_missing_sources(),
             DropReason::BuilderOutOfMemory => options.memory_is_tight(),
             DropReason::BuilderLost => self.disturbed,
-            DropReason::Stopped => faults.stops + faults.failed_starts > 0,
+            // Where a stop is planned, the time to finish may be short, also for a run that ends before it.
+            DropReason::Stopped => !options.stops.is_empty() || faults.stops + faults.failed_starts > 0,
             DropReason::StorageFailed => options.storage.fail.is_possible(),
             DropReason::ContentMismatch => options.storage.mismatch.is_possible(),
             // The others are reasons of fragments.
@@ -115,7 +118,10 @@ impl<'a> Causes<'a> {
             }
             MissingReason::FragmentRefused => defects.oversize > 0,
             MissingReason::ReadoutSilent => self.disturbed || self.slow_sources,
-            MissingReason::ReadoutRestarted => self.evidence.watch.faults.readout_crashes > 0,
+            MissingReason::ReadoutRestarted => {
+                let faults = self.evidence.watch.faults;
+                faults.readout_crashes + faults.absent_at_start > 0
+            }
             MissingReason::ReadoutLost => false,
         }
     }
