@@ -4,6 +4,7 @@ use crate::content::ContentCheck;
 use crate::filter::Filter;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
+use crate::stall::StallFree;
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision};
@@ -44,6 +45,7 @@ pub struct BuilderNode {
     refused: Option<Event<Bytes>>,
     trouble: Option<Trouble>,
     manager_timeout: Nanos,
+    time: StallFree,
     born: Timestamp,
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
@@ -88,6 +90,7 @@ impl BuilderNode {
             refused: None,
             trouble: None,
             manager_timeout,
+            time: StallFree::default(),
             born: now,
             closed_at: None,
             failed: None,
@@ -214,6 +217,7 @@ impl Agent for BuilderNode {
     }
 
     fn work(&mut self, now: Timestamp) -> Progress {
+        let now = self.time.at(now);
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;
@@ -234,7 +238,7 @@ impl Agent for BuilderNode {
         }
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
         let retry = self.trouble.as_ref().map_or(Timestamp::MAX, |trouble| trouble.try_again_at);
-        Progress::Idle(deadline.min(retry))
+        Progress::Idle(self.time.everybodys(deadline.min(retry)))
     }
 
     fn wait(&mut self, timeout: Nanos) {

@@ -11,6 +11,7 @@
 //! | [`worker`] | the duty cycle, spinning and sleeping |
 //! | [`outbox`] | from the role's messages to frames, and what a full link could not take |
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
+//! | [`reborn`] | a builder that was given up begins a new life |
 //! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
 //! | [`trigger`] | triggers at a rate |
 //! | [`report`] | what a run amounts to: ledger, books of all nodes, latency |
@@ -26,8 +27,10 @@ pub mod filter;
 pub mod manager;
 pub mod outbox;
 pub mod readout;
+pub mod reborn;
 pub mod report;
 pub mod sink;
+mod stall;
 pub mod trigger;
 pub mod worker;
 

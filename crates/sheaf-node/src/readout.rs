@@ -1,6 +1,7 @@
 //! A readout unit on a thread: sources in, super-fragments out.
 
 use crate::outbox::{Outbox, OutboxStats};
+use crate::stall::STALL;
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
@@ -24,7 +25,9 @@ pub struct ReadoutNode {
     outbox: Outbox,
     inputs: Vec<Input>,
     manager_timeout: Nanos,
-    born: Timestamp,
+    /// From when on the event manager's silence is counted: the node's birth, or the end of its last stall.
+    listens_since: Timestamp,
+    last_round: Timestamp,
     running: bool,
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
@@ -68,7 +71,8 @@ impl ReadoutNode {
             outbox: Outbox::new(endpoint),
             inputs: sources.into_iter().map(input).collect(),
             manager_timeout,
-            born: now,
+            listens_since: now,
+            last_round: now,
             running: false,
             closed_at: None,
             failed: None,
@@ -116,7 +120,10 @@ impl ReadoutNode {
         if let Some(closed_at) = self.closed_at {
             return now.since(closed_at) >= LINGER;
         }
-        let heard = self.role.manager_heard_at().unwrap_or(self.born);
+        if now.since(std::mem::replace(&mut self.last_round, now)) >= STALL {
+            self.listens_since = now;
+        }
+        let heard = self.role.manager_heard_at().max(Some(self.listens_since)).unwrap_or(now);
         let silence = now.since(heard);
         if silence >= self.manager_timeout {
             self.failed = Some(NodeError::ManagerSilent { node: self.role.identity().node, silence });

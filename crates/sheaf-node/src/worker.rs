@@ -69,6 +69,14 @@ pub enum NodeError {
         /// What is wrong.
         error: String,
     },
+    /// A builder could not begin a session.
+    #[error("{node} could not begin a session: {error}")]
+    NoSession {
+        /// The node.
+        node: NodeId,
+        /// What is wrong.
+        error: String,
+    },
     /// The run never began: there is no builder unit, or no readout unit.
     #[error("the run could not start: {} did not appear", list(.0))]
     StartFailed(Vec<NodeId>),

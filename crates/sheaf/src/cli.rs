@@ -119,6 +119,18 @@ pub(crate) struct RunArguments {
 }
 
 impl RunArguments {
+    /// The flags that say how to replay, of those that are given.
+    pub(crate) fn replay_flags(&self) -> Vec<&'static str> {
+        let flags = [
+            ("--loops", self.loops.is_some()),
+            ("--pacing", self.pacing.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--rate-division", self.rate_division.is_some()),
+            ("--pause-us", self.pause_us.is_some()),
+        ];
+        flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+    }
+
     /// Makes the changes to a configuration that the flags ask for.
     pub(crate) fn apply(&self, config: &mut Config) {
         if let Some(directory) = &self.replay {

@@ -5,6 +5,7 @@
 //! | `cli` | the command line |
 //! | `assemble` | from the configuration to roles, sources, outputs |
 //! | `names` | nodes as the configuration calls them |
+//! | `agents` | agents of this process, from roles, endpoints and the rest |
 //! | `network` | endpoints for one process, and for a node of many |
 //! | `run` | `sheaf run`, all roles in this process |
 //! | `processes` | `sheaf run --processes`, each role in its own |
@@ -16,6 +17,7 @@
 //! | `signals` | Ctrl-C and termination |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
+mod agents;
 mod assemble;
 mod cli;
 mod console;

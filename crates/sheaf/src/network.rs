@@ -10,17 +10,16 @@ use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
 use sheaf_wire::{NodeId, Role};
 use std::net::TcpListener;
 
-/// Endpoints in memory, a list for each thread.
-pub(crate) fn memory(plan: &Plan, threads: &[Vec<NodeId>]) -> anyhow::Result<Vec<Vec<Box<dyn Endpoint>>>> {
+/// A network in memory for all nodes.
+pub(crate) fn memory(plan: &Plan) -> anyhow::Result<MemoryNetwork> {
     let transport = &plan.config.transport;
     let limits = MemoryLimits {
         link_frames: transport.queue_frames as usize,
         link_bytes: transport.queue,
         max_frame_bytes: transport.max_frame,
     };
-    let (_, endpoints) = MemoryNetwork::with_threads(threads, limits)?;
-    let boxed = |endpoint| -> Box<dyn Endpoint> { Box::new(endpoint) };
-    Ok(endpoints.into_iter().map(|thread| thread.into_iter().map(boxed).collect()).collect())
+    let nodes: Vec<_> = plan.nodes.iter().map(|node| node.id).collect();
+    Ok(MemoryNetwork::new(&nodes, limits)?)
 }
 
 /// A socket on any free port of the loopback interface, and its address.

@@ -1,10 +1,11 @@
 //! `sheaf node`: one role of a system that is spread over processes or hosts.
 
+use crate::agents::{AgentMaker, Connect, Reports};
 use crate::assemble::Plan;
 use crate::cli::NodeArguments;
 use crate::console::Console;
 use crate::leaving::Leaving;
-use crate::run::{AgentMaker, Reports, pin};
+use crate::run::pin;
 use crate::run_directory::{self, SharedManifest};
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
 use crate::{Verdict, files, network, signals};
@@ -21,7 +22,7 @@ use std::sync::{Arc, PoisonError};
 
 /// Runs one node until the run ends.
 pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::Result<Verdict> {
-    let plan = Plan::new(Config::load_for_node(&arguments.config, &arguments.name)?)?;
+    let plan = Arc::new(Plan::new(Config::load_for_node(&arguments.config, &arguments.name)?)?);
     let node = plan.nodes.iter().find(|node| node.name == arguments.name).cloned();
     let node = node.with_context(|| format!("no node has the name {}", arguments.name))?;
     if arguments.supervised {
@@ -80,9 +81,9 @@ fn listener(arguments: &NodeArguments, node: &NodeConfig) -> anyhow::Result<Opti
     Ok(Some(socket))
 }
 
-fn maker<'a>(plan: &'a Plan, clock: Clock, stop: Arc<AtomicBool>) -> AgentMaker<'a> {
+fn maker(plan: &Arc<Plan>, clock: Clock, stop: Arc<AtomicBool>) -> AgentMaker {
     AgentMaker {
-        plan,
+        plan: plan.clone(),
         directory: plan.writes_files().then(|| run_directory::path_of(&plan.config)),
         clock,
         stop,
@@ -92,9 +93,15 @@ fn maker<'a>(plan: &'a Plan, clock: Clock, stop: Arc<AtomicBool>) -> AgentMaker<
     }
 }
 
+/// Only builders have more than one session, and they do not listen.
+fn connect(plan: &Arc<Plan>, mut listener: Option<TcpListener>) -> Connect {
+    let plan = plan.clone();
+    Box::new(move |me| network::tcp(&plan, me, listener.take(), &plan.nodes))
+}
+
 /// The event manager steers the run, and prints its summary.
 fn manager(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     node: &NodeConfig,
     listener: Option<TcpListener>,
     stop: Arc<AtomicBool>,
@@ -107,9 +114,7 @@ fn manager(
     // Of a supervised run the parent writes the manifest: it knows when all files are closed.
     let directory = maker.directory.as_ref().filter(|_| !arguments.supervised);
     let manifest = directory.map(|path| SharedManifest::begin(path, &plan.config, created)).transpose()?;
-    let me = plan.identity(node.id, created);
-    let endpoint = network::tcp(plan, &me, listener, &plan.nodes)?;
-    let agent = maker.make(me, endpoint)?;
+    let agent = maker.make(node.id, connect(plan, listener))?;
     let errors = {
         let _show = console.show(maker.gauges.clone());
         worker::run(vec![agent], clock)
@@ -148,33 +153,21 @@ fn print_run(summary: &Summary, report: &RunReport, arguments: &NodeArguments) -
     Ok(())
 }
 
-/// A readout unit, or a builder unit, which starts anew with a new session when the event manager has given it up.
+/// A readout unit or a builder unit.
 fn other(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     node: &NodeConfig,
-    mut listener: Option<TcpListener>,
+    listener: Option<TcpListener>,
     leave: &Arc<AtomicBool>,
     arguments: &NodeArguments,
 ) -> anyhow::Result<Verdict> {
     let clock = Clock::new();
     let maker = maker(plan, clock, leave.clone());
-    let mut errors = Vec::new();
-    loop {
-        let me = plan.identity(node.id, clock.now());
-        let endpoint = network::tcp(plan, &me, listener.take(), &plan.nodes)?;
-        let agent = Leaving::new(maker.make(me, endpoint)?, leave.clone());
-        let ended = worker::run(vec![Box::new(agent)], clock);
-        match ended.into_iter().next() {
-            // What it had is built elsewhere or dropped, and booked: no failure of this process.
-            Some(NodeError::Fenced(_)) if leave.load(Ordering::Relaxed) => break,
-            Some(error @ NodeError::Fenced(_)) => log::warn!("{error}; it begins a new session"),
-            Some(error) => {
-                errors.push(plan.explain(&error));
-                break;
-            }
-            None => break,
-        }
-    }
+    let agent = Leaving::new(maker.make(node.id, connect(plan, listener))?, leave.clone());
+    let ended = worker::run(vec![Box::new(agent)], clock);
+    // What a builder had that was given up is built elsewhere or dropped, and booked: no failure of this process.
+    let failed = ended.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
+    let errors: Vec<_> = failed.map(|error| plan.explain(error)).collect();
     if leave.load(Ordering::Relaxed) && !arguments.supervised {
         log::warn!("{} left the run", plan.full_name(node.id));
     }

@@ -1,28 +1,24 @@
 //! `sheaf run`: a whole system in this process.
 
+use crate::agents::{AgentMaker, Reports};
 use crate::assemble::Plan;
 use crate::cli::RunArguments;
 use crate::console::Console;
-use crate::leaving::Leaving;
 use crate::run_directory::RunDirectory;
-use crate::summary::{Extras, Summary};
+use crate::summary::Summary;
 use crate::{Verdict, network, processes, signals};
 use anyhow::{Context, bail};
-use sheaf_config::{Config, NodeConfig, TransportKind};
-use sheaf_node::builder::{BuilderNode, BuilderReport};
-use sheaf_node::manager::ManagerNode;
-use sheaf_node::readout::{ReadoutNode, ReadoutReport};
-use sheaf_node::report::{Gauges, RunReport};
+use sheaf_config::{Config, NodeConfig, SourceKind, TransportKind};
+use sheaf_node::report::Gauges;
 use sheaf_node::{Agent, Clock, NodeError, worker};
-use sheaf_protocol::builder::BuilderUnit;
-use sheaf_protocol::manager::EventManager;
-use sheaf_protocol::readout::ReadoutUnit;
+use sheaf_protocol::Identity;
 use sheaf_transport::Endpoint;
-use sheaf_wire::{NodeId, Role};
+use sheaf_transport::memory::Doorbell;
+use sheaf_wire::NodeId;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError};
 
 /// Runs a system and prints what came of it.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
@@ -38,13 +34,17 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
             config
         }
     };
+    let replay_flags = arguments.replay_flags();
+    if config.source.kind != SourceKind::Replay && !replay_flags.is_empty() {
+        bail!("{} needs --replay DIR, or a configuration of a replay", replay_flags.join(", "));
+    }
     let clock = Clock::new();
     let created = clock.now();
     let stop = signals::stop_flag()?;
     // The plan first: a run that cannot be leaves no directory behind.
     Plan::new(config.clone())?;
     let directory = RunDirectory::create(&mut config, created)?;
-    let plan = Plan::new(config)?;
+    let plan = Arc::new(Plan::new(config)?);
     let outcome = if arguments.processes {
         processes::run(&plan, directory.as_ref(), &stop, console)?
     } else {
@@ -77,90 +77,8 @@ pub(crate) struct Outcome {
     pub(crate) errors: Vec<String>,
 }
 
-/// What the nodes of this process say at their end.
-#[derive(Clone, Default)]
-pub(crate) struct Reports {
-    pub(crate) run: Arc<Mutex<Option<RunReport>>>,
-    pub(crate) readouts: Arc<Mutex<Vec<ReadoutReport>>>,
-    pub(crate) builders: Arc<Mutex<Vec<BuilderReport>>>,
-}
-
-impl Reports {
-    /// What the summary needs beside the event manager's report.
-    pub(crate) fn extras(&self) -> Extras {
-        let readouts = self.readouts.lock().unwrap_or_else(PoisonError::into_inner);
-        let builders = self.builders.lock().unwrap_or_else(PoisonError::into_inner);
-        Extras::new(&readouts, &builders)
-    }
-}
-
-/// Makes the agent of one node.
-pub(crate) struct AgentMaker<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) directory: Option<PathBuf>,
-    pub(crate) clock: Clock,
-    pub(crate) stop: Arc<AtomicBool>,
-    pub(crate) gauges: Arc<Gauges>,
-    pub(crate) reports: Reports,
-    /// Set when the event manager has ended.
-    pub(crate) over: Arc<AtomicBool>,
-}
-
-impl AgentMaker<'_> {
-    /// Makes the agent of a node that shares its process with the event manager. It does not outlive it: its end may come
-    /// before they have met, or without that its last words have arrived.
-    fn make_beside_manager(
-        &self,
-        me: sheaf_protocol::Identity,
-        endpoint: Box<dyn Endpoint>,
-    ) -> anyhow::Result<Box<dyn Agent>> {
-        let agent = self.make(me, endpoint)?;
-        Ok(match me.node.role {
-            Role::Manager => agent,
-            Role::Readout | Role::Builder => Box::new(Leaving::new(agent, self.over.clone())),
-        })
-    }
-
-    pub(crate) fn make(
-        &self,
-        me: sheaf_protocol::Identity,
-        endpoint: Box<dyn Endpoint>,
-    ) -> anyhow::Result<Box<dyn Agent>> {
-        let (plan, now) = (self.plan, self.clock.now());
-        let node = plan.node(me.node).with_context(|| format!("{} is not in the configuration", me.node))?;
-        match me.node.role {
-            Role::Manager => {
-                let role = EventManager::new(me, plan.manager(), now);
-                let (run, over) = (self.reports.run.clone(), self.over.clone());
-                let done = move |report| {
-                    *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-                    over.store(true, Ordering::Relaxed);
-                };
-                let course = plan.course(self.stop.clone());
-                Ok(Box::new(ManagerNode::new(role, endpoint, course, self.gauges.clone(), done)))
-            }
-            Role::Readout => {
-                let role = ReadoutUnit::new(me, plan.readout(node), now);
-                let list = self.reports.readouts.clone();
-                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-                let sources = plan.sources(node)?;
-                let timeout = plan.manager_timeout();
-                Ok(Box::new(ReadoutNode::new(role, endpoint, sources, timeout, now, done)))
-            }
-            Role::Builder => {
-                let role = BuilderUnit::new(me, plan.builder(), now);
-                let list = self.reports.builders.clone();
-                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-                let judgement = plan.judgement(&me, self.directory.as_deref())?;
-                let timeout = plan.manager_timeout();
-                Ok(Box::new(BuilderNode::new(role, endpoint, judgement, timeout, now, done)))
-            }
-        }
-    }
-}
-
 fn in_process(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     directory: Option<PathBuf>,
     stop: Arc<AtomicBool>,
     console: &Console,
@@ -168,7 +86,7 @@ fn in_process(
 ) -> anyhow::Result<Outcome> {
     let output = directory.clone();
     let maker = AgentMaker {
-        plan,
+        plan: plan.clone(),
         directory,
         clock,
         stop,
@@ -200,33 +118,34 @@ struct Thread {
 }
 
 /// As many threads as there are processors, nodes dealt out in turn; nodes with processors of their own apart.
-fn memory_threads(maker: &AgentMaker<'_>) -> anyhow::Result<Vec<Thread>> {
-    let groups = deal_out(&maker.plan.nodes, processors());
-    let ids: Vec<Vec<NodeId>> =
-        groups.iter().map(|(_, group)| group.iter().map(|node| node.id).collect()).collect();
-    let endpoints = network::memory(maker.plan, &ids)?;
+fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
+    let network = network::memory(&maker.plan)?;
     let mut threads = Vec::new();
-    for ((cpu, group), endpoints) in groups.into_iter().zip(endpoints) {
-        let agent = |(node, endpoint): (&NodeConfig, _)| {
-            maker.make_beside_manager(maker.plan.identity(node.id, maker.clock.now()), endpoint)
+    for (cpu, group) in deal_out(&maker.plan.nodes, processors()) {
+        let doorbell = Doorbell::new();
+        let agent = |node: &NodeConfig| {
+            let (network, doorbell) = (network.clone(), doorbell.clone());
+            let connect = move |me: &Identity| -> anyhow::Result<Box<dyn Endpoint>> {
+                Ok(Box::new(network.attach(me.node, &doorbell)?))
+            };
+            maker.make_beside_manager(node.id, Box::new(connect))
         };
-        let agents = group.into_iter().zip(endpoints).map(agent).collect::<anyhow::Result<Vec<_>>>()?;
-        threads.push(Thread { agents, cpu });
+        threads.push(Thread { agents: group.into_iter().map(agent).collect::<anyhow::Result<_>>()?, cpu });
     }
     Ok(threads)
 }
 
 /// Over TCP a thread sleeps in the kernel for one node's sockets, so each node has its own.
-fn tcp_threads(maker: &AgentMaker<'_>) -> anyhow::Result<Vec<Thread>> {
+fn tcp_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
     let mut nodes = maker.plan.nodes.clone();
     let mut listeners = loopback_listeners(&mut nodes)?;
     let mut threads = Vec::new();
     for node in &nodes {
-        let me = maker.plan.identity(node.id, maker.clock.now());
-        let listener =
+        let mut listener =
             listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
-        let endpoint = network::tcp(maker.plan, &me, listener, &nodes)?;
-        let agent = maker.make_beside_manager(me, endpoint)?;
+        let (plan, peers) = (maker.plan.clone(), nodes.clone());
+        let connect = move |me: &Identity| network::tcp(&plan, me, listener.take(), &peers);
+        let agent = maker.make_beside_manager(node.id, Box::new(connect))?;
         threads.push(Thread { agents: vec![agent], cpu: node.cpu.clone() });
     }
     Ok(threads)

@@ -5,6 +5,7 @@
 
 mod outbox;
 mod output;
+mod stalls;
 mod world;
 
 use sheaf_node::NodeError;
@@ -51,7 +52,7 @@ fn an_event_counts_as_stored_when_it_is_durable() {
     let mut world = World::new(|setup| setup.durable_every = 7);
     while world.is_running() {
         world.step();
-        assert!(world.gauges.snapshot().ended <= world.disk().durable);
+        assert!(world.gauges.snapshot().ended <= world.disk().durable());
     }
     assert_eq!(world.report().ledger.stored, EVENTS);
 }

@@ -29,12 +29,12 @@ fn an_output_that_recovers_loses_nothing() {
 #[test]
 fn an_output_that_cannot_make_events_durable_is_tried_again() {
     let mut world = World::new(|setup| setup.durable_every = 4);
-    world.run_until(|world| world.disk().durable > 30);
+    world.run_until(|world| world.disk().durable() > 30);
     world.disk().cannot_sync = true;
     for _ in 0..1_000 {
         world.step();
     }
-    let durable = world.disk().durable;
+    let durable = world.disk().durable();
     assert!(world.gauges.snapshot().ended <= durable);
     world.disk().cannot_sync = false;
     world.run_to_end();

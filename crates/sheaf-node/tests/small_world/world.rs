@@ -6,6 +6,7 @@ use sheaf_node::content::ContentCheck;
 use sheaf_node::filter::{AcceptAll, Filter};
 use sheaf_node::manager::{Course, ManagerNode};
 use sheaf_node::readout::ReadoutNode;
+use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::sink::EventSink;
 use sheaf_node::{Agent, NodeError, Progress};
@@ -17,7 +18,7 @@ use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig
 use sheaf_source::content;
 use sheaf_source::{Source, SourcePoll, SourceStats};
 use sheaf_transport::Endpoint;
-use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
+use sheaf_transport::memory::{Doorbell, MemoryLimits, MemoryNetwork};
 use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp,
     TriggerType,
@@ -83,10 +84,7 @@ impl World {
             link_bytes: ByteCount(1 << 20),
             max_frame_bytes: ByteCount(1 << 18),
         };
-        let (_, mut threads) = MemoryNetwork::with_threads(&[nodes.to_vec()], limits).unwrap();
-        let boxed = |endpoint| -> Box<dyn Endpoint> { Box::new(endpoint) };
-        let endpoints: Vec<_> = threads.remove(0).into_iter().map(boxed).collect();
-        let [manager, readout, builder] = endpoints.try_into().ok().unwrap();
+        let network = MemoryNetwork::new(&nodes, limits).unwrap();
         let mut world = Self {
             agents: Vec::new(),
             now: Timestamp(1_000_000_000_000),
@@ -99,9 +97,9 @@ impl World {
         };
         world.disk().durable_every = setup.durable_every;
         world.agents = vec![
-            world.manager(&setup, manager),
-            world.readout(&setup, readout),
-            world.builder(setup, builder),
+            world.manager(&setup, attach(&network, NodeId::MANAGER)),
+            world.readout(&setup, attach(&network, NodeId::readout(0))),
+            world.builder(setup, network),
         ];
         world
     }
@@ -153,7 +151,8 @@ impl World {
         Box::new(ReadoutNode::new(role, endpoint, vec![Box::new(source)], MANAGER_TIMEOUT, self.now, drop))
     }
 
-    fn builder(&self, setup: Setup, endpoint: Box<dyn Endpoint>) -> Box<dyn Agent> {
+    /// A builder that begins a new session when it was given up.
+    fn builder(&self, setup: Setup, network: MemoryNetwork) -> Box<dyn Agent> {
         let config = BuilderConfig {
             readouts: vec![ReadoutSources { sources: vec![SOURCE] }],
             optional: BTreeSet::new(),
@@ -167,19 +166,38 @@ impl World {
             heartbeat: Nanos::from_millis(20),
             channel: CHANNEL,
         };
-        let role = BuilderUnit::new(identity(NodeId::builder(0)), config, self.now);
-        let sink = Box::new(Sink(self.disk.clone()));
-        let judgement = Judgement { check: setup.check, filter: setup.filter, sink };
-        let slot = self.builder_report.clone();
-        let done = move |report| *slot.lock().unwrap() = Some(report);
-        Box::new(BuilderNode::new(role, endpoint, judgement, MANAGER_TIMEOUT, self.now, done))
+        let (disk, reports, now) = (self.disk.clone(), self.builder_report.clone(), self.now);
+        let (mut filter, mut session) = (Some(setup.filter), SESSION.0);
+        let next = move || -> Result<Box<dyn Agent>, NodeError> {
+            session += 1;
+            let me = Identity { session: SessionId(session), ..identity(NodeId::builder(0)) };
+            let role = BuilderUnit::new(me, config.clone(), now);
+            disk.lock().unwrap().sessions.push(Session::default());
+            let sink =
+                Box::new(Sink { disk: disk.clone(), session: disk.lock().unwrap().sessions.len() - 1 });
+            let filter = filter.take().unwrap_or_else(|| Box::new(AcceptAll));
+            let judgement = Judgement { check: setup.check, filter, sink };
+            let slot = reports.clone();
+            let done = move |report| *slot.lock().unwrap() = Some(report);
+            let endpoint = attach(&network, NodeId::builder(0));
+            Ok(Box::new(BuilderNode::new(role, endpoint, judgement, MANAGER_TIMEOUT, now, done)))
+        };
+        Box::new(Reborn::new(NodeId::builder(0), Box::new(next)).unwrap())
     }
 
     /// One round of every agent.
     pub(crate) fn step(&mut self) {
+        self.step_without(None);
+    }
+
+    /// One round of every agent but this one, which is held up.
+    pub(crate) fn step_without(&mut self, held_up: Option<NodeId>) {
         self.now += Self::STEP;
         let (now, errors) = (self.now, &mut self.errors);
         self.agents.retain_mut(|agent| {
+            if Some(agent.node()) == held_up {
+                return true;
+            }
             let finished = agent.work(now) == Progress::Finished;
             if finished {
                 errors.extend(agent.finish().err());
@@ -223,6 +241,11 @@ impl World {
         self.stop.store(true, Ordering::Relaxed);
     }
 
+    /// Nobody works for a while.
+    pub(crate) fn pause(&mut self, pause: Nanos) {
+        self.now += pause;
+    }
+
     /// A node dies without a word.
     pub(crate) fn kill(&mut self, node: NodeId) {
         self.agents.retain(|agent| agent.node() != node);
@@ -246,8 +269,14 @@ const SOURCE: SourceId = SourceId(3);
 const CHANNEL: ChannelTimes =
     ChannelTimes { retransmit: Nanos::from_millis(100), acknowledge: Nanos::from_millis(10) };
 
+const SESSION: SessionId = SessionId(77);
+
 fn identity(node: NodeId) -> Identity {
-    Identity { node, run: RunNumber(9), session: SessionId(77) }
+    Identity { node, run: RunNumber(9), session: SESSION }
+}
+
+fn attach(network: &MemoryNetwork, node: NodeId) -> Box<dyn Endpoint> {
+    Box::new(network.attach(node, &Doorbell::new()).unwrap())
 }
 
 /// A source whose content a builder can check.
@@ -294,10 +323,8 @@ impl Source for Pattern {
 /// What the builder's output has taken, and how it behaves.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
-    written: Vec<(u64, bool)>,
-    pub(crate) durable: u64,
+    pub(crate) sessions: Vec<Session>,
     pub(crate) durable_every: u32,
-    batches: u32,
     /// Takes no event.
     pub(crate) broken: bool,
     /// Makes no event durable.
@@ -305,14 +332,36 @@ pub(crate) struct Disk {
     pub(crate) failures: u64,
 }
 
+/// What one session of the builder has written.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    written: Vec<(u64, bool)>,
+    durable: u64,
+    batches: u32,
+}
+
 impl Disk {
     /// The ids of the events that it took, in order.
     pub(crate) fn events(&self) -> Vec<u64> {
-        self.written.iter().map(|(event, _)| *event).collect()
+        self.sessions.iter().flat_map(|session| &session.written).map(|(event, _)| *event).collect()
+    }
+
+    /// The ids of the events that count: the first so many of each session.
+    pub(crate) fn committed_events(&self, committed: &[u64]) -> Vec<u64> {
+        assert!(committed.len() <= self.sessions.len());
+        let of_session = |(session, count): (&Session, &u64)| -> Vec<u64> {
+            session.written[..*count as usize].iter().map(|(event, _)| *event).collect()
+        };
+        self.sessions.iter().zip(committed).flat_map(of_session).collect()
+    }
+
+    pub(crate) fn durable(&self) -> u64 {
+        self.sessions.iter().map(|session| session.durable).sum()
     }
 
     pub(crate) fn incomplete(&self) -> u64 {
-        self.written.iter().filter(|(_, incomplete)| *incomplete).count() as u64
+        let written = self.sessions.iter().flat_map(|session| &session.written);
+        written.filter(|(_, incomplete)| *incomplete).count() as u64
     }
 
     fn fail(&mut self) -> Result<(), String> {
@@ -321,39 +370,41 @@ impl Disk {
     }
 }
 
-struct Sink(Arc<Mutex<Disk>>);
+struct Sink {
+    disk: Arc<Mutex<Disk>>,
+    session: usize,
+}
 
 impl EventSink for Sink {
     fn write(&mut self, event: &Event<Bytes>) -> Result<(), String> {
-        let mut disk = self.0.lock().unwrap();
+        let mut disk = self.disk.lock().unwrap();
         if disk.broken {
             return disk.fail();
         }
-        disk.written.push((event.id.0, event.incomplete));
+        disk.sessions[self.session].written.push((event.id.0, event.incomplete));
         Ok(())
     }
 
     fn end_batch(&mut self, _now: Timestamp) -> Result<(), String> {
-        let mut disk = self.0.lock().unwrap();
+        let mut disk = self.disk.lock().unwrap();
         if disk.cannot_sync {
             return disk.fail();
         }
-        disk.batches += 1;
-        if disk.batches.is_multiple_of(disk.durable_every) {
-            disk.durable = disk.written.len() as u64;
+        let every = disk.durable_every;
+        let session = &mut disk.sessions[self.session];
+        session.batches += 1;
+        if session.batches.is_multiple_of(every) {
+            session.durable = session.written.len() as u64;
         }
         Ok(())
     }
 
     fn stored(&self) -> u64 {
-        self.0.lock().unwrap().durable
+        self.disk.lock().unwrap().sessions[self.session].durable
     }
 
     fn finish(&mut self) -> Result<(), String> {
-        let mut disk = self.0.lock().unwrap();
-        if disk.broken {
-            return disk.fail();
-        }
-        Ok(())
+        let mut disk = self.disk.lock().unwrap();
+        if disk.broken { disk.fail() } else { Ok(()) }
     }
 }

@@ -36,7 +36,7 @@ fn unknown_commands_and_flags_are_refused() {
     let place = Place::new();
     place.sheaf("rum").exits(2).says(&["rum", "run"]);
     place.sheaf("run --fragments 3").exits(2).says(&["--fragments"]);
-    place.sheaf("run --loops 3").exits(2).says(&["--replay"]);
+    place.sheaf("run --loops 3 --rate 7").exits(1).says(&["--loops, --rate", "--replay"]);
     place.sheaf("import sdhcal file").exits(1).says(&["directory for the streams"]);
     place.sheaf("import root file dir").exits(1).says(&["root", "km3net", "lst1", "sdhcal"]);
 }

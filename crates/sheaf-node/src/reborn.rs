@@ -1,0 +1,69 @@
+//! A builder that begins a new life when the event manager has given it up.
+
+use crate::worker::{Agent, NodeError, Progress};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
+
+/// Makes the next life of a node, with a session of its own.
+pub type NextLife = Box<dyn FnMut() -> Result<Box<dyn Agent>, NodeError> + Send>;
+
+/// A node that starts anew with a new session when it was given up (fenced), as a process would that is started again:
+/// what it had and did not report is built elsewhere, and from then on it takes part as before.
+pub struct Reborn {
+    node: NodeId,
+    /// `None` after a life that could not begin.
+    life: Option<Box<dyn Agent>>,
+    next: NextLife,
+    ended: Option<Result<(), NodeError>>,
+}
+
+impl Reborn {
+    /// Begins the first life.
+    ///
+    /// # Errors
+    /// Why it cannot begin.
+    pub fn new(node: NodeId, mut next: NextLife) -> Result<Self, NodeError> {
+        let life = Some(next()?);
+        Ok(Self { node, life, next, ended: None })
+    }
+}
+
+impl Agent for Reborn {
+    fn node(&self) -> NodeId {
+        self.node
+    }
+
+    fn work(&mut self, now: Timestamp) -> Progress {
+        let Some(life) = &mut self.life else { return Progress::Finished };
+        let progress = life.work(now);
+        if progress != Progress::Finished {
+            return progress;
+        }
+        let ended = life.finish();
+        // A node's place in a network is free again when its endpoint is gone.
+        self.life = None;
+        if let Err(error @ NodeError::Fenced(_)) = ended {
+            log::warn!("{error}; it begins a new session");
+            match (self.next)() {
+                Ok(life) => {
+                    self.life = Some(life);
+                    return Progress::Busy;
+                }
+                Err(error) => self.ended = Some(Err(error)),
+            }
+        } else {
+            self.ended = Some(ended);
+        }
+        Progress::Finished
+    }
+
+    fn wait(&mut self, timeout: Nanos) {
+        if let Some(life) = &mut self.life {
+            life.wait(timeout);
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), NodeError> {
+        let leaves = |mut life: Box<dyn Agent>| life.finish();
+        self.ended.take().or_else(|| self.life.take().map(leaves)).unwrap_or(Ok(()))
+    }
+}

@@ -1,0 +1,120 @@
+//! The agents of this process: a role, its endpoint, and what it needs of the world.
+
+use crate::assemble::Plan;
+use crate::describe;
+use crate::leaving::Leaving;
+use crate::summary::Extras;
+use anyhow::Context;
+use sheaf_node::builder::{BuilderNode, BuilderReport};
+use sheaf_node::manager::ManagerNode;
+use sheaf_node::readout::{ReadoutNode, ReadoutReport};
+use sheaf_node::reborn::Reborn;
+use sheaf_node::report::{Gauges, RunReport};
+use sheaf_node::{Agent, Clock, NodeError};
+use sheaf_protocol::Identity;
+use sheaf_protocol::builder::BuilderUnit;
+use sheaf_protocol::manager::EventManager;
+use sheaf_protocol::readout::ReadoutUnit;
+use sheaf_transport::Endpoint;
+use sheaf_wire::{NodeId, Role};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Makes the endpoint of a node's session.
+pub(crate) type Connect = Box<dyn FnMut(&Identity) -> anyhow::Result<Box<dyn Endpoint>> + Send>;
+
+/// Makes the agents of this process.
+#[derive(Clone)]
+pub(crate) struct AgentMaker {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) clock: Clock,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) gauges: Arc<Gauges>,
+    pub(crate) reports: Reports,
+    /// Set when the event manager has ended.
+    pub(crate) over: Arc<AtomicBool>,
+}
+
+impl AgentMaker {
+    /// Makes the agent of a node that shares its process with the event manager. It does not outlive it: its end may come
+    /// before they have met, or without that its last words have arrived.
+    pub(crate) fn make_beside_manager(&self, id: NodeId, connect: Connect) -> anyhow::Result<Box<dyn Agent>> {
+        let agent = self.make(id, connect)?;
+        Ok(match id.role {
+            Role::Manager => agent,
+            Role::Readout | Role::Builder => Box::new(Leaving::new(agent, self.over.clone())),
+        })
+    }
+
+    /// Makes the agent of a node. A builder begins a new session when the event manager has given it up.
+    pub(crate) fn make(&self, id: NodeId, mut connect: Connect) -> anyhow::Result<Box<dyn Agent>> {
+        let maker = self.clone();
+        let mut begin = move || {
+            let me = maker.plan.identity(id, maker.clock.now());
+            let endpoint = connect(&me)?;
+            maker.make_once(me, endpoint)
+        };
+        if id.role != Role::Builder {
+            return begin();
+        }
+        // The first session begins here, so that what is wrong is said before anything runs.
+        let mut first = Some(begin()?);
+        let next = move || match first.take() {
+            Some(agent) => Ok(agent),
+            None => begin().map_err(|error| NodeError::NoSession { node: id, error: describe(&error) }),
+        };
+        Ok(Box::new(Reborn::new(id, Box::new(next))?))
+    }
+
+    fn make_once(&self, me: Identity, endpoint: Box<dyn Endpoint>) -> anyhow::Result<Box<dyn Agent>> {
+        let (plan, now) = (&self.plan, self.clock.now());
+        let node = plan.node(me.node).with_context(|| format!("{} is not in the configuration", me.node))?;
+        match me.node.role {
+            Role::Manager => {
+                let role = EventManager::new(me, plan.manager(), now);
+                let (run, over) = (self.reports.run.clone(), self.over.clone());
+                let done = move |report| {
+                    *run.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+                    over.store(true, Ordering::Relaxed);
+                };
+                let course = plan.course(self.stop.clone());
+                Ok(Box::new(ManagerNode::new(role, endpoint, course, self.gauges.clone(), done)))
+            }
+            Role::Readout => {
+                let role = ReadoutUnit::new(me, plan.readout(node), now);
+                let list = self.reports.readouts.clone();
+                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+                let sources = plan.sources(node)?;
+                let timeout = plan.manager_timeout();
+                Ok(Box::new(ReadoutNode::new(role, endpoint, sources, timeout, now, done)))
+            }
+            Role::Builder => {
+                let role = BuilderUnit::new(me, plan.builder(), now);
+                let list = self.reports.builders.clone();
+                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+                let judgement = plan.judgement(&me, self.directory.as_deref())?;
+                let timeout = plan.manager_timeout();
+                Ok(Box::new(BuilderNode::new(role, endpoint, judgement, timeout, now, done)))
+            }
+        }
+    }
+}
+
+/// What the nodes of this process say at their end.
+#[derive(Clone, Default)]
+pub(crate) struct Reports {
+    pub(crate) run: Arc<Mutex<Option<RunReport>>>,
+    pub(crate) readouts: Arc<Mutex<Vec<ReadoutReport>>>,
+    pub(crate) builders: Arc<Mutex<Vec<BuilderReport>>>,
+}
+
+impl Reports {
+    /// What the summary needs beside the event manager's report.
+    pub(crate) fn extras(&self) -> Extras {
+        let readouts = self.readouts.lock().unwrap_or_else(PoisonError::into_inner);
+        let builders = self.builders.lock().unwrap_or_else(PoisonError::into_inner);
+        Extras::new(&readouts, &builders)
+    }
+}
