@@ -174,6 +174,17 @@ struct PendingEvent {
     payload_bytes: u64,
 }
 
+/// So much of an index is in memory from the start: 2 MiB, that of a file of as many events as the configuration's default.
+const TOUCHED_INDEX_ENTRIES: u64 = 1 << 17;
+
+/// An empty index whose memory is there already, so that a running system does not grow with the events of a file.
+fn touched_index(events: u64) -> Vec<IndexEntryBytes> {
+    let entries = usize::try_from(events.min(TOUCHED_INDEX_ENTRIES)).unwrap_or(0);
+    let mut index = vec![IndexEntryBytes::new(EventId(u64::MAX), u64::MAX); entries];
+    index.clear();
+    index
+}
+
 /// A file that is being written.
 #[derive(Debug)]
 struct Part<F> {
@@ -386,7 +397,8 @@ impl<S: Storage> EventFileWriter<S> {
             .create(&name)
             .map_err(|error| EventWriteError::Create { path: self.path.clone(), error })?;
         self.counts.parts += 1;
-        self.part = Some(Part { file, end: 0, header, closed: false, dirty: false, index: Vec::new() });
+        let index = touched_index(self.options.rotate_events);
+        self.part = Some(Part { file, end: 0, header, closed: false, dirty: false, index });
         Ok(())
     }
 
