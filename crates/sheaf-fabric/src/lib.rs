@@ -1,0 +1,28 @@
+//! Switching networks in simulated time: what a network makes of event building before it is bought.
+//!
+//! A [`Scenario`] says everything that a run is made of: topology, switching, routes, endpoints, traffic, faults and
+//! length. Three fidelities stand behind it and check one another: closed formulas, messages that hold links and
+//! buffers (event driven), and flits (clock driven, the reference). Endpoints are traffic patterns or the machines of
+//! `sheaf-protocol`, unchanged.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `units` | picoseconds and link rates |
+//! | `scenario` | what a run is made of, as plain data |
+//! | `network` | endpoints, switches and directed links, compiled from a topology |
+//! | `traffic` | who sends what to whom, and when: the one interface between engines and endpoints |
+//! | `report` | what a run tells |
+//!
+//! Same scenario and seed: the same report, bit for bit. The crate starts no thread and reads no clock; sweeps and
+//! their threads belong to its callers.
+
+#![forbid(unsafe_code)]
+
+pub mod network;
+pub mod report;
+pub mod scenario;
+pub mod traffic;
+pub mod units;
+
+pub use report::Report;
+pub use scenario::Scenario;

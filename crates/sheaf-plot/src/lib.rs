@@ -1,0 +1,1 @@
+//! Curves as SVG: axes, points, error bars, bands and captions in one style.

@@ -1,0 +1,1 @@
+//! Scenarios, sweeps, calibration and prediction for the switching-network simulator.
