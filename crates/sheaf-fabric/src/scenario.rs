@@ -487,6 +487,9 @@ pub enum FaultKind {
     },
     /// Each frame is lost with this probability.
     FrameLoss(f64),
+    /// The machines of an endpoint stop without a word, and come back in a new life. The network does not notice: only
+    /// [`TrafficModel::Roles`] has machines.
+    HostDead(u32),
 }
 
 /// When a run ends.

@@ -3,8 +3,17 @@
 //! An engine asks a sender for its next message whenever the sender's network interface has room. Traffic that has
 //! nothing to send says when to ask again, or sleeps until a delivery wakes it. So the engines know nothing of events,
 //! credits or protocols, and traffic knows nothing of switches.
+//!
+//! | module | who sends |
+//! |---|---|
+//! | `sizes`, `placement`, `assignment` | what event-building traffic has in common |
+//! | `book` | which events are complete, and how long they took |
+//! | `push`, `pull`, `barrel`, `replay` | event building, in its shapes |
+//! | `frames` | any of them, cut into the frames of a link |
+//! | `roles` | the machines of `sheaf-protocol` |
 
 use crate::network::EndpointId;
+use crate::report::{Check, Distribution, EventCounts};
 use crate::units::Picos;
 
 /// What travels: one message of an application, which the network moves as one unit (a wormhole message, a packet, a
@@ -34,10 +43,12 @@ pub enum Next {
     Sleep,
 }
 
-/// Senders to ask again at once, because something they waited for has happened.
+/// What the engine is to do because of what has happened: senders to ask again at once, and instants at which the
+/// traffic wants to be called.
 #[derive(Clone, Debug, Default)]
 pub struct Wake {
     senders: Vec<EndpointId>,
+    timers: Vec<Picos>,
 }
 
 impl Wake {
@@ -51,17 +62,32 @@ impl Wake {
         self.senders.drain(..)
     }
 
-    /// Whether nobody was woken.
+    /// Asks for a call of [`Traffic::timer`] at `at`, or now where that is over. It cannot be taken back: the traffic
+    /// ignores a call that it does not need any more.
+    pub fn timer(&mut self, at: Picos) {
+        self.timers.push(at);
+    }
+
+    /// The instants to call at, in the order in which they were asked for.
+    pub fn drain_timers(&mut self) -> impl Iterator<Item = Picos> + '_ {
+        self.timers.drain(..)
+    }
+
+    /// Whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.senders.is_empty()
+        self.senders.is_empty() && self.timers.is_empty()
     }
 }
 
 /// A workload.
 ///
-/// The engines call this in simulated order: `now` never goes back. Same calls, same answers.
+/// The engines call this in simulated order: `now` never goes back. Same calls, same answers. An engine drains the
+/// [`Wake`] after every call that takes one.
 pub trait Traffic {
+    /// The run begins: called once, before anything else. All senders are asked afterwards without being woken.
+    fn begin(&mut self, _wake: &mut Wake) {}
+
     /// What `sender` sends next. Called only when its network interface has room.
     fn next(&mut self, sender: EndpointId, now: Picos) -> Next;
 
@@ -71,6 +97,31 @@ pub trait Traffic {
     /// The network has lost `message` for good.
     fn lost(&mut self, message: &Message, now: Picos, wake: &mut Wake);
 
-    /// The last byte of `message` has left its sender's network interface, so that the sender's buffer is free.
+    /// The last byte of `message` has left its sender's network interface, so that the sender's buffer is free. Called
+    /// for every message, before it is delivered or lost.
     fn sent(&mut self, _message: &Message, _now: Picos, _wake: &mut Wake) {}
+
+    /// An instant that the traffic has asked for with [`Wake::timer`] has come.
+    fn timer(&mut self, _now: Picos, _wake: &mut Wake) {}
+
+    /// How many events are complete, for runs whose length is told in events. Asked often: a field, not a walk.
+    fn complete_events(&self) -> u64 {
+        0
+    }
+
+    /// What the traffic knows of the run that the network does not: events, and its own self-checks.
+    fn summary(&self) -> Summary {
+        Summary::default()
+    }
+}
+
+/// What a workload knows of its run: goes into the [report](crate::Report) as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Events, where the traffic has any.
+    pub events: Option<EventCounts>,
+    /// From the first fragment's hand-over to the event's last byte.
+    pub event_latency: Option<Distribution>,
+    /// Self-checks of the traffic.
+    pub checks: Vec<Check>,
 }
