@@ -1,5 +1,12 @@
 //! A bounded pool of memory blocks.
 //!
+//! | | |
+//! |---|---|
+//! | [`Pool`] | the blocks, and which of them are free |
+//! | [`Memory`], [`Block`] | where blocks come from: the [`Heap`], or memory that a transport shares with other processes |
+//!
+//! What this crate deliberately does not do: share memory, map files, count bytes for anybody. A pool knows blocks.
+//!
 //! A block is written once, front to back, and handed out in slices ([`bytes::Bytes`]) that share it without
 //! copying. When the last slice is dropped, wherever that happens, the block can be written again. So a running
 //! system touches the same memory over and over: fresh pages cost ten times more than warm ones.
@@ -15,7 +22,10 @@
 
 #![forbid(unsafe_code)]
 
-use bytes::BytesMut;
+mod memory;
+
+pub use memory::{Block, Heap, Memory};
+
 use std::collections::VecDeque;
 
 /// How many lent blocks one [`Pool::take`] looks at before it allocates or gives up. Slices are mostly dropped in the
@@ -25,41 +35,52 @@ const BLOCKS_TO_TRY: usize = 8;
 
 /// A bounded pool of equal blocks. Its memory never exceeds `block_bytes * max_blocks`.
 #[derive(Debug)]
-pub struct Pool {
+pub struct Pool<M: Memory = Heap> {
+    memory: M,
     block_bytes: usize,
     max_blocks: usize,
     allocated: usize,
     /// Blocks given back, some of which still have living slices; oldest first.
-    returned: VecDeque<BytesMut>,
+    returned: VecDeque<M::Block>,
 }
 
 impl Pool {
-    /// A pool of at most `max_blocks` blocks of `block_bytes` bytes. Blocks are allocated when first needed.
+    /// A pool of at most `max_blocks` blocks of `block_bytes` bytes on the heap. Blocks are allocated when first needed.
     #[must_use]
     pub fn new(block_bytes: usize, max_blocks: usize) -> Self {
-        Self { block_bytes, max_blocks, allocated: 0, returned: VecDeque::with_capacity(max_blocks) }
+        Self::with_memory(Heap, block_bytes, max_blocks)
+    }
+}
+
+impl<M: Memory> Pool<M> {
+    /// As [`Pool::new`], with blocks from `memory`. Where that has fewer than `max_blocks`, so has the pool.
+    #[must_use]
+    pub fn with_memory(memory: M, block_bytes: usize, max_blocks: usize) -> Self {
+        // A bound may be generous; what lies ready is for pools of an ordinary size.
+        let returned = VecDeque::with_capacity(max_blocks.min(1024));
+        Self { memory, block_bytes, max_blocks, allocated: 0, returned }
     }
 
     /// An empty block with room for [`Pool::block_bytes`], or `None` while all blocks are lent out or still have
     /// slices in use: the caller's back-pressure.
-    pub fn take(&mut self) -> Option<BytesMut> {
+    pub fn take(&mut self) -> Option<M::Block> {
         for _ in 0..BLOCKS_TO_TRY.min(self.returned.len()) {
             let mut block = self.returned.pop_front()?;
-            block.clear();
-            if block.try_reclaim(self.block_bytes) {
+            if block.reclaim(self.block_bytes) {
                 return Some(block);
             }
             self.returned.push_back(block);
         }
         if self.allocated < self.max_blocks {
+            let block = self.memory.allocate(self.block_bytes)?;
             self.allocated += 1;
-            return Some(BytesMut::with_capacity(self.block_bytes));
+            return Some(block);
         }
         None
     }
 
     /// Returns what is left of a block after its slices were split off.
-    pub fn give_back(&mut self, block: BytesMut) {
+    pub fn give_back(&mut self, block: M::Block) {
         self.returned.push_back(block);
     }
 

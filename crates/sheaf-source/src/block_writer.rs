@@ -1,26 +1,26 @@
 //! Fragments written one after another into the blocks of a pool.
 
-use bytes::{Bytes, BytesMut};
-use sheaf_buffer::Pool;
+use bytes::Bytes;
+use sheaf_buffer::{Block, Memory, Pool};
 
 /// Cuts fragments from pool blocks. A fragment never spans two blocks: what is left at the end of one is lost until
 /// the block is used again.
 #[derive(Debug)]
-pub(crate) struct BlockWriter {
-    pool: Pool,
-    block: Option<BytesMut>,
+pub(crate) struct BlockWriter<M: Memory> {
+    pool: Pool<M>,
+    block: Option<M::Block>,
 }
 
-impl BlockWriter {
-    pub(crate) fn new(pool: Pool) -> Self {
+impl<M: Memory> BlockWriter<M> {
+    pub(crate) fn new(pool: Pool<M>) -> Self {
         Self { pool, block: None }
     }
 
     /// The block that has room for `bytes` more bytes, which must not exceed the pool's block size; `None` while the
     /// pool has no free block. What is appended becomes a fragment with [`BlockWriter::cut`].
-    pub(crate) fn room_for(&mut self, bytes: usize) -> Option<&mut BytesMut> {
+    pub(crate) fn room_for(&mut self, bytes: usize) -> Option<&mut M::Block> {
         debug_assert!(bytes <= self.pool.block_bytes(), "{bytes} bytes never fit a block");
-        if self.block.as_ref().is_none_or(|block| block.capacity() < bytes) {
+        if self.block.as_ref().is_none_or(|block| block.room() < bytes) {
             if let Some(full) = self.block.take() {
                 self.pool.give_back(full);
             }
@@ -32,7 +32,7 @@ impl BlockWriter {
     /// What was appended since the last cut.
     pub(crate) fn cut(&mut self) -> Bytes {
         match &mut self.block {
-            Some(block) if !block.is_empty() => block.split().freeze(),
+            Some(block) if block.appended() > 0 => block.cut(),
             // A fragment without bytes holds no block.
             _ => Bytes::new(),
         }

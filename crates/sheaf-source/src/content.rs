@@ -8,7 +8,7 @@
 //! only add are made and checked several at a time.
 
 use crate::random::{GOLDEN, mix};
-use bytes::BytesMut;
+use sheaf_buffer::Block;
 use sheaf_wire::{EventId, SourceId};
 
 /// What an emulated source puts into its fragments.
@@ -48,15 +48,14 @@ const BLOCK_BYTES: usize = 256;
 const WORD_BYTES: usize = size_of::<u64>();
 
 /// Appends the first `length` bytes of the pattern of `source` and `event` to `buffer`.
-pub fn append(source: SourceId, event: EventId, length: usize, buffer: &mut BytesMut) {
-    buffer.reserve(length);
+pub fn append(source: SourceId, event: EventId, length: usize, buffer: &mut impl Block) {
     let mut word = key(source, event);
     let mut block = [0; BLOCK_BYTES];
     let mut left = length;
     while left > 0 {
         word = write_block(word, &mut block);
         let part = left.min(BLOCK_BYTES);
-        buffer.extend_from_slice(&block[..part]);
+        buffer.append(&block[..part]);
         left -= part;
     }
 }
@@ -122,6 +121,7 @@ fn to_word(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::BytesMut;
     use proptest::prelude::*;
 
     fn pattern(source: u32, event: u64, length: usize) -> BytesMut {

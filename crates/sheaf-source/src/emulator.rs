@@ -10,7 +10,7 @@ use crate::script::{Act, Defects, Script, ScriptError};
 use crate::size_model::SizeConfig;
 use crate::{Source, SourcePoll, SourceStats};
 use bytes::Bytes;
-use sheaf_buffer::Pool;
+use sheaf_buffer::{Block, Heap, Memory, Pool};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Timestamp};
 use std::collections::VecDeque;
@@ -84,14 +84,14 @@ pub enum EmulatorError {
     NoBlocks,
 }
 
-/// An emulated source.
+/// An emulated source, with its memory on the heap or where a transport has it.
 #[derive(Debug)]
-pub struct EmulatedSource {
+pub struct EmulatedSource<M: Memory = Heap> {
     id: SourceId,
     script: Script,
     config: EmulatorConfig,
     pacer: Pacer,
-    maker: Maker,
+    maker: Maker<M>,
     /// How many events of the run were begun.
     begun: u64,
     /// What is due next, kept while it must wait for time or memory.
@@ -129,6 +129,16 @@ impl EmulatedSource {
     /// # Errors
     /// Where the configuration contradicts itself.
     pub fn new(id: SourceId, config: &EmulatorConfig) -> Result<Self, EmulatorError> {
+        Self::with_memory(id, config, Heap)
+    }
+}
+
+impl<M: Memory> EmulatedSource<M> {
+    /// As [`EmulatedSource::new`], with fragments written into blocks of `memory`.
+    ///
+    /// # Errors
+    /// Where the configuration contradicts itself.
+    pub fn with_memory(id: SourceId, config: &EmulatorConfig, memory: M) -> Result<Self, EmulatorError> {
         let script = Script::new(config.seed, id, &config.size, &config.defects)?;
         let (block_size, max_fragment) = (config.block_size, script.max_size());
         if block_size < max_fragment {
@@ -139,7 +149,7 @@ impl EmulatedSource {
         }
         Ok(Self {
             id,
-            maker: Maker::new(config, max_fragment),
+            maker: Maker::new(config, max_fragment, memory),
             pacer: Pacer::new(&config.pace)?,
             script,
             config: config.clone(),
@@ -222,7 +232,7 @@ impl EmulatedSource {
     }
 }
 
-impl Source for EmulatedSource {
+impl<M: Memory> Source for EmulatedSource<M> {
     fn id(&self) -> SourceId {
         self.id
     }
@@ -272,19 +282,21 @@ impl Source for EmulatedSource {
 
 /// Makes payloads.
 #[derive(Debug)]
-enum Maker {
-    Pattern(BlockWriter),
-    Fill(BlockWriter, u8),
+enum Maker<M: Memory> {
+    Pattern(BlockWriter<M>),
+    Fill(BlockWriter<M>, u8),
     Shared(Bytes),
 }
 
-impl Maker {
-    fn new(config: &EmulatorConfig, max_fragment: ByteCount) -> Self {
-        let writer = || BlockWriter::new(Pool::new(config.block_size.as_usize(), config.max_blocks));
+impl<M: Memory> Maker<M> {
+    fn new(config: &EmulatorConfig, max_fragment: ByteCount, memory: M) -> Self {
+        let max_fragment = max_fragment.as_usize();
+        let (block_bytes, max_blocks) = (config.block_size.as_usize(), config.max_blocks);
+        let writer = |memory| BlockWriter::new(Pool::with_memory(memory, block_bytes, max_blocks));
         match config.content {
-            Content::Pattern => Self::Pattern(writer()),
-            Content::Fill(value) => Self::Fill(writer(), value),
-            Content::None => Self::Shared(vec![0; max_fragment.as_usize()].into()),
+            Content::Pattern => Self::Pattern(writer(memory)),
+            Content::Fill(value) => Self::Fill(writer(memory), value),
+            Content::None => Self::Shared(zeros(memory, max_fragment)),
         }
     }
 
@@ -297,10 +309,21 @@ impl Maker {
                 Some(writer.cut())
             }
             Self::Fill(writer, value) => {
-                writer.room_for(length)?.resize(length, *value);
+                writer.room_for(length)?.append_fill(*value, length);
                 Some(writer.cut())
             }
         }
+    }
+}
+
+/// `length` zeros in memory of `memory`, or on the heap where that has none.
+fn zeros(mut memory: impl Memory, length: usize) -> Bytes {
+    match memory.allocate(length) {
+        Some(mut block) if length > 0 => {
+            block.append_fill(0, length);
+            block.cut()
+        }
+        _ => vec![0; length].into(),
     }
 }
 

@@ -1,0 +1,81 @@
+//! Where the blocks of a pool come from.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use std::fmt::Debug;
+
+/// A supply of blocks.
+pub trait Memory: Debug + Send {
+    /// What it gives.
+    type Block: Block;
+
+    /// A new block with room for `bytes`, or `None` where there is no more memory.
+    fn allocate(&mut self, bytes: usize) -> Option<Self::Block>;
+}
+
+/// A block of memory that is written front to back and handed out in slices.
+pub trait Block: Debug + Send {
+    /// How many bytes can still be appended.
+    fn room(&self) -> usize;
+
+    /// How many bytes were appended since the last [`Block::cut`].
+    fn appended(&self) -> usize;
+
+    /// Appends `bytes`, at most [`Block::room`].
+    ///
+    /// # Panics
+    /// May panic if there is less room.
+    fn append(&mut self, bytes: &[u8]);
+
+    /// Appends `length` times `value`, at most [`Block::room`].
+    ///
+    /// # Panics
+    /// May panic if there is less room.
+    fn append_fill(&mut self, value: u8, length: usize);
+
+    /// Splits off what was appended since the last cut; it shares the block's memory.
+    fn cut(&mut self) -> Bytes;
+
+    /// Forgets what was appended and makes all of the block room again, at least `bytes`, unless some slice of it
+    /// lives: then the answer is `false`, and the block can be asked again.
+    fn reclaim(&mut self, bytes: usize) -> bool;
+}
+
+/// Blocks on the heap.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heap;
+
+impl Memory for Heap {
+    type Block = BytesMut;
+
+    fn allocate(&mut self, bytes: usize) -> Option<BytesMut> {
+        Some(BytesMut::with_capacity(bytes))
+    }
+}
+
+/// A block on the heap grows where more is appended than there is room.
+impl Block for BytesMut {
+    fn room(&self) -> usize {
+        self.capacity() - self.len()
+    }
+
+    fn appended(&self) -> usize {
+        self.len()
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn append_fill(&mut self, value: u8, length: usize) {
+        self.put_bytes(value, length);
+    }
+
+    fn cut(&mut self) -> Bytes {
+        self.split().freeze()
+    }
+
+    fn reclaim(&mut self, bytes: usize) -> bool {
+        self.clear();
+        self.try_reclaim(bytes)
+    }
+}
