@@ -30,6 +30,8 @@ pub struct Scenario {
     pub length: RunLength,
     /// Who simulates it.
     pub fidelity: Fidelity,
+    /// How the flit-level reference cuts time and messages; the other fidelities do not look at it.
+    pub flits: FlitModel,
     /// What all chance comes from.
     pub seed: u64,
 }
@@ -512,4 +514,24 @@ pub enum Fidelity {
     Message,
     /// Flits and clock cycles: the reference.
     Flit,
+}
+
+/// How the flit-level reference cuts messages into flits, and what a clock-driven switch adds to the other models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlitModel {
+    /// Bytes of one flit: what a link moves in one clock cycle. `None`: chosen so that a message and a buffer are whole
+    /// numbers of flits, and few.
+    pub flit_bytes: Option<u32>,
+    /// Clock cycles from the departure of a flit until its room can be used by the sender upstream; at least 1. Buffers
+    /// below `1 + credit_cycles` flits cannot keep a link busy.
+    pub credit_cycles: u32,
+    /// Lanes (virtual channels) of each link, each with a buffer of its own.
+    pub lanes: u32,
+}
+
+impl Default for FlitModel {
+    /// One lane, room known in the next cycle.
+    fn default() -> Self {
+        Self { flit_bytes: None, credit_cycles: 1, lanes: 1 }
+    }
 }
