@@ -141,12 +141,18 @@ const MAX_ERRORS: usize = 50;
 
 impl ConfigErrors {
     /// `Err` with all `errors`, or `Ok(value)` if there are none.
-    pub(crate) fn or<T>(errors: Vec<ConfigError>, value: T) -> Result<T, Self> {
+    ///
+    /// # Errors
+    /// `errors`, in the order of the file.
+    pub fn or<T>(errors: Vec<ConfigError>, value: T) -> Result<T, Self> {
         Self::or_more(errors, 0, value)
     }
 
     /// As [`ConfigErrors::or`], where `more` errors were found and not kept.
-    pub(crate) fn or_more<T>(mut errors: Vec<ConfigError>, more: usize, value: T) -> Result<T, Self> {
+    ///
+    /// # Errors
+    /// `errors`, in the order of the file.
+    pub fn or_more<T>(mut errors: Vec<ConfigError>, more: usize, value: T) -> Result<T, Self> {
         if errors.is_empty() {
             return Ok(value);
         }

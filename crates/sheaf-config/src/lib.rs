@@ -48,6 +48,13 @@ mod suggest;
 mod tables;
 mod text;
 
+/// How messages about any TOML file of Sheaf look: the simulator's scenarios are not configurations, but what is wrong
+/// with them is told in the same way.
+pub mod diagnose {
+    pub use crate::suggest::nearest;
+    pub use crate::text::{Text, shorten};
+}
+
 pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
 pub use nodes::NodeConfig;
 pub use reference::reference_page;

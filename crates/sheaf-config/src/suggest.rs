@@ -1,7 +1,7 @@
 //! "Did you mean ...?"
 
 /// The candidate that `word` is most probably a misspelling of. Of equally near ones it is the first.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Longer than any key: a misspelling of none, and not worth the quadratic work.
     const LONGEST: usize = 64;
     if word.chars().count() > LONGEST {

@@ -10,7 +10,7 @@ const SHOWN: usize = 110;
 const SHOWN_BEFORE: usize = 60;
 
 /// A file's name and text.
-pub(crate) struct Text<'a> {
+pub struct Text<'a> {
     file: Arc<str>,
     text: &'a str,
     /// Where each line starts.
@@ -18,13 +18,16 @@ pub(crate) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    pub(crate) fn new(file: &str, text: &'a str) -> Self {
+    /// The text of the file that messages call `file`.
+    #[must_use]
+    pub fn new(file: &str, text: &'a str) -> Self {
         let ends = text.match_indices('\n').map(|(index, _)| index + 1);
         Self { file: file.into(), text, lines: std::iter::once(0).chain(ends).collect() }
     }
 
     /// Where the bytes `span` of the text are.
-    pub(crate) fn origin(&self, span: &Range<usize>) -> Origin {
+    #[must_use]
+    pub fn origin(&self, span: &Range<usize>) -> Origin {
         let start = self.boundary(span.start);
         let mut index = self.lines.partition_point(|line| *line <= start) - 1;
         let is_past_the_last_line = index > 0 && self.lines[index] == self.text.len();
@@ -50,12 +53,14 @@ impl<'a> Text<'a> {
     }
 
     /// The file as a whole.
-    pub(crate) fn whole(&self) -> Origin {
+    #[must_use]
+    pub fn whole(&self) -> Origin {
         Origin::File(Arc::clone(&self.file))
     }
 
     /// The piece of the text at `span`, shortened, on one line.
-    pub(crate) fn piece(&self, span: &Range<usize>) -> String {
+    #[must_use]
+    pub fn piece(&self, span: &Range<usize>) -> String {
         let start = self.boundary(span.start);
         let end = self.boundary(span.end).max(start);
         shorten(self.text[start..end].trim())
@@ -78,7 +83,8 @@ fn printable(characters: impl Iterator<Item = char>) -> String {
 }
 
 /// At most the first 60 characters of a text, on one line.
-pub(crate) fn shorten(text: &str) -> String {
+#[must_use]
+pub fn shorten(text: &str) -> String {
     let mut short = printable(text.chars().take(60));
     if text.chars().nth(60).is_some() {
         short.push_str("...");

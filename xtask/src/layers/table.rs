@@ -56,7 +56,7 @@ pub(super) const LAYERS: &[Layer] = &[
         package: "sheaf-config",
         may_know: &["sheaf-wire"],
         may_use: &["thiserror", "toml"],
-        reason: "only this package knows the file format, and others need not know this package",
+        reason: "only this package knows the file format; of the libraries only the simulator knows it, for its messages",
     },
     Layer {
         package: "sheaf-import",
@@ -90,7 +90,7 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-sim",
-        may_know: &["sheaf-fabric", "sheaf-plot", "sheaf-store", "sheaf-wire"],
+        may_know: &["sheaf-config", "sheaf-fabric", "sheaf-plot", "sheaf-store", "sheaf-wire"],
         may_use: &["serde", "serde_json", "thiserror", "toml"],
         reason: "scenario files, sweeps, reports and predictions; the command only prints",
     },
@@ -105,6 +105,7 @@ pub(super) const LAYERS: &[Layer] = &[
         may_know: &[
             "sheaf-bench",
             "sheaf-config",
+            "sheaf-fabric",
             "sheaf-import",
             "sheaf-node",
             "sheaf-plot",

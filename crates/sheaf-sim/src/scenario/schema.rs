@@ -1,0 +1,69 @@
+//! What one key of a scenario file is. The keys themselves are in `keys`.
+
+use super::keys::{KEYS, TABLES};
+use super::value::{Shape, Value};
+
+/// The name of the list of faults.
+pub(super) const FAULT: &str = "fault";
+
+/// A table of the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table {
+    /// Its name; empty for keys outside of tables.
+    pub(super) name: &'static str,
+    /// What it is for.
+    pub(super) meaning: &'static str,
+}
+
+/// What holds where a file does not say it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Standard {
+    /// The file must say it, where the key is used.
+    Required,
+    /// Nothing; the meaning tells what that is.
+    Unset,
+    /// This.
+    Is(Value),
+}
+
+/// A key of the file.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    /// The table it is in; empty outside of tables.
+    pub(super) table: &'static str,
+    /// Its name, with its unit.
+    pub(super) name: &'static str,
+    /// What it may hold.
+    pub(super) shape: Shape,
+    /// What holds where it is left out.
+    pub(super) standard: Standard,
+    /// For which values of the table's `kind` it is used; empty: for all.
+    pub(super) only: &'static [&'static str],
+    /// What it means.
+    pub(super) meaning: &'static str,
+}
+
+impl Key {
+    /// The key with its table: `topology.radix`; for faults without the number.
+    #[cfg(test)]
+    pub(super) fn path(&self) -> String {
+        if self.table.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.table, self.name) }
+    }
+}
+
+/// The key `path`, where `fault[3].kind` is the key `kind` of the table `fault`.
+pub(super) fn find(path: &str) -> Option<&'static Key> {
+    let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let table = table.split_once('[').map_or(table, |(table, _)| table);
+    KEYS.iter().find(|key| key.table == table && key.name == name)
+}
+
+/// The keys of a table.
+pub(super) fn keys_of(table: &str) -> impl Iterator<Item = &'static Key> + Clone + use<'_> {
+    KEYS.iter().filter(move |key| key.table == table)
+}
+
+/// Whether there is a table of this name.
+pub(super) fn is_table(name: &str) -> bool {
+    !name.is_empty() && TABLES.iter().any(|table| table.name == name)
+}
