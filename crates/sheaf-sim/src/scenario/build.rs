@@ -5,7 +5,7 @@ mod traffic;
 
 use super::given::Given;
 use sheaf_config::ErrorKind;
-use sheaf_fabric::scenario::{Fault, FaultKind, Fidelity, RunLength, Scenario, TrafficModel};
+use sheaf_fabric::scenario::{Fault, FaultKind, Fidelity, FlitModel, RunLength, Scenario, TrafficModel};
 use sheaf_fabric::units::{Picos, Rate};
 use std::path::Path;
 
@@ -42,7 +42,20 @@ pub(super) fn scenario(given: &Given<'_>, directory: &Path, name: &str) -> Scena
         faults: faults(given, endpoints),
         length,
         fidelity,
+        flits: flits(given),
         seed: given.whole("seed"),
+    }
+}
+
+fn flits(given: &Given<'_>) -> FlitModel {
+    if !matches!(given.word("fidelity"), "flit" | "all") {
+        return FlitModel::default();
+    }
+    let flit_bytes = given.maybe_whole("flits.flit_bytes");
+    FlitModel {
+        flit_bytes: flit_bytes.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
+        credit_cycles: given.small("flits.credit_cycles"),
+        lanes: given.small("flits.lanes"),
     }
 }
 
@@ -84,15 +97,11 @@ fn fault(given: &Given<'_>, path: &str, endpoints: u64) -> Fault {
     let what = match given.word(&key("kind")) {
         "link_dead" => FaultKind::LinkDead(given.small(&key("link"))),
         "switch_dead" => FaultKind::SwitchDead(given.small(&key("switch"))),
-        "slow_receiver" => {
-            let endpoint = given.small(&key("endpoint"));
-            if u64::from(endpoint) >= endpoints && given.has(&key("endpoint")) {
-                let found = format!("there is no endpoint {endpoint}");
-                let right = format!("the topology has endpoints 0 to {}", endpoints.saturating_sub(1));
-                given.wrong(ErrorKind::BadValue, &key("endpoint"), found, right);
-            }
-            FaultKind::SlowReceiver { endpoint, factor: given.number(&key("factor")) }
-        }
+        "slow_receiver" => FaultKind::SlowReceiver {
+            endpoint: victim(given, &key("endpoint"), endpoints),
+            factor: given.number(&key("factor")),
+        },
+        "host_dead" => FaultKind::HostDead(victim(given, &key("endpoint"), endpoints)),
         _ => FaultKind::FrameLoss(given.number(&key("probability"))),
     };
     let from = picos(given.number(&key("from_us")), MICRO);
@@ -102,6 +111,17 @@ fn fault(given: &Given<'_>, path: &str, endpoints: u64) -> Fault {
         given.conflict(&key("until_us"), found, "`until_us` after `from_us`, or not set: for good");
     }
     Fault { from, until, what }
+}
+
+/// The endpoint that a fault hits.
+fn victim(given: &Given<'_>, path: &str, endpoints: u64) -> u32 {
+    let endpoint = given.small(path);
+    if u64::from(endpoint) >= endpoints && given.has(path) {
+        let found = format!("there is no endpoint {endpoint}");
+        let right = format!("the topology has endpoints 0 to {}", endpoints.saturating_sub(1));
+        given.wrong(ErrorKind::BadValue, path, found, right);
+    }
+    endpoint
 }
 
 const NANO: f64 = 1e3;

@@ -17,6 +17,10 @@ pub(super) const TABLES: &[Table] = &[
         meaning: "Which endpoints are sources and which builders, for traffic that builds events.",
     },
     Table { name: "run", meaning: "When the run ends. One of the keys, or none: 2000 messages a sender." },
+    Table {
+        name: "flits",
+        meaning: "How the flit-level reference (`fidelity = \"flit\"`) cuts time and messages.",
+    },
     Table { name: "fault", meaning: "Something that breaks: one `[[fault]]` table for each." },
 ];
 
@@ -171,6 +175,10 @@ const FAULTS: Shape = Shape::Word(&[
     ("switch_dead", "a switch carries nothing"),
     ("slow_receiver", "an endpoint receives at a fraction of its rate"),
     ("frame_loss", "each frame is lost with some probability"),
+    (
+        "host_dead",
+        "the machines of an endpoint stop, and come back in a new life; for traffic.kind = \"roles\"",
+    ),
 ]);
 
 const LEAVED: &[&str] = &["clos", "folded_clos", "clos_of_clos"];
@@ -326,13 +334,19 @@ pub(super) const KEYS: &[Key] = keys! {
         "Ends after so many delivered messages per sender.";
     "run" "events": Shape::Whole(1, 1 << 40), Standard::Unset, &[], "Ends after so many complete events.";
 
+    "flits" "flit_bytes": Shape::Whole(1, MANY), Standard::Unset, &[],
+        "What a link moves in one clock cycle. Not set: so that a message and a buffer are whole numbers of flits.";
+    "flits" "credit_cycles": Shape::Whole(1, MANY), whole(1), &[],
+        "Clock cycles from the departure of a flit until its room can be used by the sender upstream.";
+    "flits" "lanes": Shape::Whole(1, 64), whole(1), &[], "Lanes (virtual channels) of each link, with buffers of their own.";
+
     "fault" "kind": FAULTS, Standard::Required, &[], "What goes wrong.";
     "fault" "from_us": TIME, number(0.0), &[], "When, in us.";
     "fault" "until_us": TIME, Standard::Unset, &[], "Until when, in us. Not set: for good.";
     "fault" "link": Shape::Whole(0, 1 << 30), Standard::Required, &["link_dead"],
         "Which link of the compiled network: endpoint *i*'s is *i* times `rails`, then come those that leave switches.";
     "fault" "switch": Shape::Whole(0, 1 << 30), Standard::Required, &["switch_dead"], "Which switch.";
-    "fault" "endpoint": Shape::Whole(0, MANY), Standard::Required, &["slow_receiver"], "Which endpoint.";
+    "fault" "endpoint": Shape::Whole(0, MANY), Standard::Required, &["slow_receiver", "host_dead"], "Which endpoint.";
     "fault" "factor": Shape::Number(0.001, 1.0), Standard::Required, &["slow_receiver"],
         "The fraction of its rate at which it receives.";
     "fault" "probability": Shape::Number(0.0, 1.0), Standard::Required, &["frame_loss"],

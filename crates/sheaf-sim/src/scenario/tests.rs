@@ -262,14 +262,20 @@ fn every_key_is_asked_for_by_some_scenario() {
         for kind in kinds {
             let mut tables: Vec<String> = TABLES.iter().map(|table| table.name.to_owned()).collect();
             tables.retain(|table| table != "fault" || key.table == "fault");
-            let mut text = String::new();
+            let mut text =
+                if key.table == "flits" { "fidelity = \"flit\"\n".to_owned() } else { String::new() };
             for table in &tables {
                 if !table.is_empty() {
                     let (open, close) = if table == "fault" { ("[[", "]]") } else { ("[", "]") };
                     text.push_str(&format!("{open}{table}{close}\n"));
                 }
-                let chosen = if table == key.table && !kind.is_empty() { *kind } else { "" };
-                text.push_str(&required(table, chosen, key.name, extra(&path)));
+                let but = if table == key.table { key.name } else { "" };
+                let chosen = match table.as_str() {
+                    table if table == key.table => kind,
+                    "traffic" if key.table == "placement" => "push",
+                    _ => "",
+                };
+                text.push_str(&required(table, chosen, but, extra(&path)));
                 if *table == key.table {
                     text.push_str(extra(&path));
                     text.push_str(&format!("{} = {}\n", key.name, sample(key)));
