@@ -8,9 +8,25 @@
 //! |---|---|
 //! | `sizes`, `placement`, `assignment` | what event-building traffic has in common |
 //! | `book` | which events are complete, and how long they took |
-//! | `push`, `pull`, `barrel`, `replay` | event building, in its shapes |
+//! | `push`, `pull`, `barrel` | event building, in its shapes; a recorded run is replayed by `push` |
 //! | `frames` | any of them, cut into the frames of a link |
 //! | `roles` | the machines of `sheaf-protocol` |
+
+pub mod assignment;
+pub mod barrel;
+pub mod book;
+mod chance;
+mod error;
+pub mod frames;
+pub mod placement;
+pub mod pull;
+pub mod push;
+pub mod sizes;
+#[cfg(test)]
+mod tests;
+
+pub use error::SetupError;
+use error::check_rate;
 
 use crate::network::EndpointId;
 use crate::report::{Check, Distribution, EventCounts};

@@ -1,0 +1,50 @@
+//! Workloads that cannot be.
+
+use super::placement::PlacementError;
+use super::sizes::SizeError;
+use thiserror::Error;
+
+/// What is wrong with a workload.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SetupError {
+    /// Sources and builders that do not fit the network.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// Sizes that cannot be.
+    #[error(transparent)]
+    Sizes(#[from] SizeError),
+    /// Something that must not be zero.
+    #[error("{0} is zero: it must be at least 1")]
+    Zero(&'static str),
+    /// A rate that is no rate.
+    #[error(
+        "the rate is {0} events per second: it must be positive, or left out for as many as the network takes"
+    )]
+    Rate(f64),
+    /// A slot that is all guard.
+    #[error("the guard of {guard} leaves nothing of the slot of {slot}: it must be shorter")]
+    Guard {
+        /// Idle time at the end of a slot.
+        guard: crate::units::Picos,
+        /// The slot.
+        slot: crate::units::Picos,
+    },
+    /// More nodes than the protocol can number.
+    #[error("there are {count} {what}: the protocol numbers at most {most}")]
+    TooManyNodes {
+        /// Which.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// How many may be.
+        most: usize,
+    },
+}
+
+/// Checks a rate of events.
+pub(super) fn check_rate(rate: Option<f64>) -> Result<(), SetupError> {
+    match rate {
+        Some(rate) if !(rate.is_finite() && rate > 0.0) => Err(SetupError::Rate(rate)),
+        _ => Ok(()),
+    }
+}
