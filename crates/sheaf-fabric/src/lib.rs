@@ -9,7 +9,12 @@
 //! |---|---|
 //! | `units` | picoseconds and link rates |
 //! | `scenario` | what a run is made of, as plain data |
-//! | `network` | endpoints, switches and directed links, compiled from a topology |
+//! | `network` | endpoints, switches and directed links |
+//! | `topology`, `numbering` | from a wiring as plain data to a network |
+//! | `routing` | which of several ways a message takes |
+//! | `engine` | who simulates |
+//! | `meter` | throughput, latencies, waiting, buffers: measured while a run goes on |
+//! | `dice` | chance, from the seed |
 //! | `traffic` | who sends what to whom, and when: the one interface between engines and endpoints |
 //! | `report` | what a run tells |
 //!
@@ -18,9 +23,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod dice;
+pub mod engine;
+pub mod meter;
 pub mod network;
+pub mod numbering;
 pub mod report;
+pub mod routing;
 pub mod scenario;
+pub mod topology;
 pub mod traffic;
 pub mod units;
 

@@ -5,6 +5,7 @@
 //! side: in a network that goes one way (a crossbar, a delta network) endpoint *i* is input *i* and output *i*.
 
 use crate::units::{Picos, Rate};
+use std::iter::FusedIterator;
 use std::ops::Range;
 
 /// A port at the edge of the network.
@@ -64,7 +65,8 @@ pub struct Link {
     /// How long a byte is on the way.
     pub delay: Picos,
     /// How many links lie before this one on the way from an endpoint: 0 for the link that an endpoint sends into. For
-    /// reports: "what waits for what" is told by stage.
+    /// reports: "what waits for what" is told by stage. Where ways are of different lengths it is that of the longest,
+    /// in a table that of a way up to the switches that are farthest from all senders, and back.
     pub stage: u16,
 }
 
@@ -77,6 +79,9 @@ pub struct Switch {
     pub outputs: Range<u32>,
     /// The ways on.
     pub forwarding: Forwarding,
+    /// The weight of the digit by which it chooses among several ways, where the routes go by digits: way
+    /// `position / spread % ways`. In a layer that spreads it is the weight of the digit that this layer spreads.
+    pub spread: u32,
 }
 
 /// Which outputs of a switch lead to a destination. Rules, not tables, where the wiring allows it: 32,768 endpoints
@@ -107,21 +112,83 @@ pub enum Forwarding {
         /// The outputs that lead up.
         up: Range<u32>,
     },
-    /// By table, from a file: for each position a range of outputs, counted within this switch's outputs.
-    Table(Vec<Range<u32>>),
+    /// By table: wirings from a file, and those that no rule describes.
+    Table {
+        /// For each position, which of `sets` leads there.
+        set: Vec<u32>,
+        /// Numbers of links; the first set is empty: no way.
+        sets: Vec<Vec<u32>>,
+    },
 }
 
-/// A compiled network.
+/// The links that lead on, in the order of their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ways<'a> {
+    first: u32,
+    len: u32,
+    /// Where they are not consecutive.
+    listed: Option<&'a [u32]>,
+}
+
+impl<'a> Ways<'a> {
+    /// The links from `range.start` to before `range.end`.
+    #[must_use]
+    pub const fn consecutive(range: &Range<u32>) -> Self {
+        Self { first: range.start, len: range.end - range.start, listed: None }
+    }
+
+    fn listed(links: &'a [u32]) -> Self {
+        let len = u32::try_from(links.len()).expect("links are numbered by 32 bits");
+        Self { first: 0, len, listed: Some(links) }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(self) -> u32 {
+        self.len
+    }
+
+    /// Whether there is no way.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Way `index`.
+    ///
+    /// # Panics
+    /// If there are not so many ways.
+    #[must_use]
+    #[inline]
+    pub fn get(self, index: u32) -> LinkId {
+        match self.listed {
+            Some(links) => LinkId(links[index as usize]),
+            None => {
+                assert!(index < self.len, "way {index} of {}", self.len);
+                LinkId(self.first + index)
+            }
+        }
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl FusedIterator<Item = LinkId> + ExactSizeIterator + 'a {
+        (0..self.len).map(move |index| self.get(index))
+    }
+}
+
+/// A compiled network: see [`compile`](crate::topology::compile).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
     /// All switches.
     pub switches: Vec<Switch>,
     /// All links: first those that leave endpoints, in the order of the endpoints, then those that leave switches.
     pub links: Vec<Link>,
-    /// For each endpoint, the links that it sends into: one for each rail.
+    /// For each endpoint, the links that it sends into: one for each rail. Empty: it only receives.
     pub injection: Vec<Range<u32>>,
     /// For each endpoint, where it is in the wiring (the numbering of the scenario).
     pub position: Vec<u32>,
+    /// How many stages of links there are: every link's stage is below.
+    pub stages: u16,
 }
 
 impl Network {
@@ -131,27 +198,31 @@ impl Network {
         self.injection.len()
     }
 
-    /// The outputs of `at` that lead to `destination`: numbers of links. Empty where there is no way.
+    /// The outputs of `at` that lead to `destination`. Empty where there is no way.
     #[must_use]
-    pub fn ways(&self, at: SwitchId, destination: EndpointId) -> Range<u32> {
+    #[inline]
+    pub fn ways(&self, at: SwitchId, destination: EndpointId) -> Ways<'_> {
         let switch = &self.switches[at.index()];
         let position = self.position[destination.index()];
-        let within = match &switch.forwarding {
-            Forwarding::Digit { divisor, radix, width } => {
-                let first = position / divisor % radix * width;
-                first..first + width
-            }
-            Forwarding::Any => return switch.outputs.clone(),
+        let (first, len) = match &switch.forwarding {
+            Forwarding::Digit { divisor, radix, width } => (position / divisor % radix * width, *width),
+            Forwarding::Any => return Ways::consecutive(&switch.outputs),
             Forwarding::UpDown { own, divisor, width, up } => {
                 if own.contains(&position) {
-                    let first = (position - own.start) / divisor * width;
-                    first..first + width
+                    ((position - own.start) / divisor * width, *width)
                 } else {
-                    up.clone()
+                    (up.start, up.end - up.start)
                 }
             }
-            Forwarding::Table(ways) => ways[position as usize].clone(),
+            Forwarding::Table { set, sets } => return Ways::listed(&sets[set[position as usize] as usize]),
         };
-        switch.outputs.start + within.start..switch.outputs.start + within.end
+        Ways { first: switch.outputs.start + first, len, listed: None }
+    }
+
+    /// The switch or endpoint that `link` leads to.
+    #[must_use]
+    #[inline]
+    pub fn end(&self, link: LinkId) -> Place {
+        self.links[link.index()].to
     }
 }
