@@ -1,1 +1,45 @@
 //! Curves as SVG: axes, points, error bars, bands and captions in one style.
+//!
+//! A [`Chart`] is plain data; [`Chart::to_svg`] draws it. The same chart gives the same bytes. The palette can be told
+//! apart by the colour-blind (Okabe and Ito), and series differ by their markers as well, so that a chart survives a
+//! black-and-white printer. The legend stands beside the data, never on it; labels of reference lines are put where
+//! least is in their way.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `chart` | what a chart is made of |
+//! | `scale` | from values to places, and round values to mark on an axis |
+//! | `number` | how values are written beside an axis |
+//! | `style` | colours, markers, sizes |
+//! | `canvas` | lines, polygons and text on `plotters`' SVG back end |
+//! | `layout` | where title, legend, plot and caption go |
+//! | `draw` | the drawing itself |
+//!
+//! The crate does not know what its numbers mean, reads no file and writes none. It draws no bars, no heat maps and no
+//! two y axes.
+//!
+//! ```
+//! use sheaf_plot::{Axis, Chart, Point, Series};
+//!
+//! let measured = [(64.0, 1.1e6), (1024.0, 9.0e6), (16384.0, 21.0e6)];
+//! let mut chart = Chart::new("Stream", Axis::bytes("message size"), Axis::log("throughput", "B/s"));
+//! chart.series.push(Series::line("tcp", measured.map(Point::from)));
+//! let svg = chart.to_svg()?;
+//! assert!(svg.starts_with("<svg"));
+//! # Ok::<(), sheaf_plot::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod canvas;
+mod chart;
+mod draw;
+mod layout;
+mod number;
+mod scale;
+mod style;
+
+#[cfg(test)]
+mod tests;
+
+pub use chart::{Axis, Band, Chart, Draw, Error, Mark, Notation, Point, Reference, Scale, Series};
