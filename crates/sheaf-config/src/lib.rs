@@ -59,9 +59,9 @@ pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
 pub use nodes::NodeConfig;
 pub use reference::reference_page;
 pub use settings::{
-    Builder, Content, Emulated, Filter, FilterKind, Incomplete, IncompletePolicy, Manager, Node, Output,
-    OutputKind, Pacing, Protocol, Readout, Replay, Run, SizeModel, Source, SourceKind, Sync, Transport,
-    TransportKind, Trigger, TriggerMode,
+    Affinity, Builder, Content, Emulated, Filter, FilterKind, Incomplete, IncompletePolicy, Manager,
+    MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, SizeModel, Source,
+    SourceKind, Sync, Transport, TransportKind, Trigger, TriggerMode,
 };
 
 use document::Document;
@@ -99,6 +99,8 @@ pub struct Config {
     pub transport: Transport,
     /// What messages hold, and when silence becomes a reason to act.
     pub protocol: Protocol,
+    /// Where threads run, how urgently, and which memory they take.
+    pub affinity: Affinity,
     /// The nodes, where they are listed one by one; empty: as many as `readout.count` and `builder.count` say.
     pub node: Vec<Node>,
 }

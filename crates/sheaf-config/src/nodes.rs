@@ -3,7 +3,7 @@
 use crate::check::Checker;
 use crate::error::{ConfigErrors, ErrorKind};
 use crate::origins::Origins;
-use crate::settings::{Node, SourceKind, TriggerMode};
+use crate::settings::{MemoryPolicy, Node, SourceKind, TriggerMode};
 use crate::suggest::nearest;
 use crate::{Config, Purpose};
 use sheaf_wire::{NodeId, Role, RunNumber, SourceId};
@@ -20,8 +20,12 @@ pub struct NodeConfig {
     pub address: Option<String>,
     /// The sources that it reads, in the order of the configuration; empty but for readout units.
     pub sources: Vec<SourceId>,
-    /// The processors that its threads may use; empty: all.
+    /// The processors that its threads may use: its own, or those of its role; empty: all.
     pub cpu: Vec<usize>,
+    /// The real-time priority of its thread, 1 to 99; `None`: an ordinary thread.
+    pub priority: Option<u8>,
+    /// Which NUMA node's memory its thread takes.
+    pub memory: MemoryPolicy,
 }
 
 impl Config {
@@ -108,7 +112,24 @@ impl Config {
             share_out(sources, &mut nodes);
         }
         nodes.sort_by_key(|node| node.id);
+        self.give_places(&mut nodes);
         nodes
+    }
+
+    /// What `[affinity]` says of each node's role, where the node says nothing itself.
+    fn give_places(&self, nodes: &mut [NodeConfig]) {
+        let of_roles = &self.affinity;
+        for node in nodes {
+            let (cpu, priority, memory) = match node.id.role {
+                Role::Manager => (&of_roles.manager_cpu, of_roles.manager_priority, of_roles.manager_memory),
+                Role::Readout => (&of_roles.readout_cpu, of_roles.readout_priority, of_roles.readout_memory),
+                Role::Builder => (&of_roles.builder_cpu, of_roles.builder_priority, of_roles.builder_memory),
+            };
+            if node.cpu.is_empty() {
+                node.cpu.clone_from(cpu);
+            }
+            (node.priority, node.memory) = (priority, memory);
+        }
     }
 
     fn generated(&self, sources: usize) -> Vec<NodeConfig> {
@@ -122,6 +143,8 @@ impl Config {
             address: None,
             sources: Vec::new(),
             cpu: Vec::new(),
+            priority: None,
+            memory: MemoryPolicy::System,
         };
         ids.map(node).collect()
     }
@@ -138,6 +161,8 @@ impl Config {
                 address: table.address.clone(),
                 sources: table.sources.clone().unwrap_or_default(),
                 cpu: table.cpu.clone(),
+                priority: None,
+                memory: MemoryPolicy::System,
             }
         };
         self.node.iter().map(node).collect()

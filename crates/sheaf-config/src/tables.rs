@@ -43,6 +43,7 @@ tables! {
     "output" => output;
     "transport" => transport;
     "protocol" => protocol;
+    "affinity" => affinity;
 }
 
 /// The name of the array of tables that lists the nodes.

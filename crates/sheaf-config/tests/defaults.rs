@@ -1,6 +1,6 @@
 //! The default, the reference page, and the examples.
 
-use sheaf_config::{Config, reference_page};
+use sheaf_config::{Config, MemoryPolicy, reference_page};
 use sheaf_wire::SourceId;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +61,31 @@ fn the_examples_are_valid_for_what_they_say_they_are_for() {
     let replay = Config::load(&examples.join("replay.toml")).unwrap();
     assert!(replay.nodes().is_err(), "only the directory knows its sources");
     assert_eq!(replay.resolve_nodes(&[SourceId(7), SourceId(9)]).unwrap().len(), 1 + 2 + 3);
+}
+
+#[test]
+fn a_node_has_its_own_processors_or_those_of_its_role() {
+    let text = "\
+        [affinity]\nreadout_cpu = [\"0-3\"]\nreadout_priority = 10\nbuilder_memory = \"bind\"\n\
+        [[node]]\nname = \"evm\"\nrole = \"manager\"\n\
+        [[node]]\nname = \"ru0\"\nrole = \"readout\"\n\
+        [[node]]\nname = \"ru1\"\nrole = \"readout\"\ncpu = [7]\n\
+        [[node]]\nname = \"bu0\"\nrole = \"builder\"\n";
+    let nodes = Config::parse(text, "places.toml").unwrap().nodes().unwrap();
+    let places: Vec<_> = nodes
+        .iter()
+        .map(|node| (node.name.as_str(), node.cpu.as_slice(), node.priority, node.memory))
+        .collect();
+    let expected: [(_, &[usize], _, _); 4] = [
+        ("evm", &[], None, MemoryPolicy::System),
+        ("ru0", &[0, 1, 2, 3], Some(10), MemoryPolicy::System),
+        ("ru1", &[7], Some(10), MemoryPolicy::System),
+        ("bu0", &[], None, MemoryPolicy::Bind),
+    ];
+    assert_eq!(places, expected);
+    for wrong in ["readout_cpu = [1024]", "readout_priority = 100", "readout_memory = \"far\""] {
+        assert!(Config::parse(&format!("[affinity]\n{wrong}\n"), "wrong.toml").is_err(), "{wrong}");
+    }
 }
 
 #[test]

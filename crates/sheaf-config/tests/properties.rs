@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use sheaf_config::{
-    Config, Content, FilterKind, IncompletePolicy, Node, NodeConfig, OutputKind, Pacing, SizeModel, Sync,
-    TransportKind, TriggerMode, fuzz_config,
+    Config, Content, FilterKind, IncompletePolicy, MemoryPolicy, Node, NodeConfig, OutputKind, Pacing,
+    SizeModel, Sync, TransportKind, TriggerMode, fuzz_config,
 };
 use sheaf_wire::{ByteCount, EventId, Nanos, Role, RunNumber, SourceId, TriggerType};
 use std::collections::BTreeSet;
@@ -219,10 +219,10 @@ fn bytes(from: u64, to: u64) -> impl Strategy<Value = ByteCount> {
 
 /// Valid configurations that differ from the default in many knobs of every type.
 fn config() -> impl Strategy<Value = Config> {
-    (sources(), times(), sizes(), words(), nodes()).prop_map(|changes| {
-        let (sources, times, sizes, words, nodes) = changes;
+    (sources(), times(), sizes(), words(), places(), nodes()).prop_map(|changes| {
+        let (sources, times, sizes, words, places, nodes) = changes;
         let mut config = Config::default();
-        for Change(change) in [sources, times, sizes, words, nodes] {
+        for Change(change) in [sources, times, sizes, words, places, nodes] {
             change(&mut config);
         }
         config
@@ -329,6 +329,30 @@ fn words() -> impl Strategy<Value = Change> {
                 config.transport.kind = transport;
                 [config.run.overwrite, config.source.emulated.checksum, config.builder.check_content] =
                     switches;
+            })
+        },
+    )
+}
+
+/// Where threads run.
+fn places() -> impl Strategy<Value = Change> {
+    let cpus = || prop::collection::btree_set(0..1_024_usize, 0..6);
+    let priority = || prop::option::of(1..=99_u8);
+    let memory = prop::sample::select(vec![
+        MemoryPolicy::System,
+        MemoryPolicy::Local,
+        MemoryPolicy::Bind,
+        MemoryPolicy::Interleave,
+    ]);
+    (cpus(), cpus(), priority(), priority(), memory, any::<bool>()).prop_map(
+        |(readouts, builders, manager, readout, memory, required)| {
+            change(move |config| {
+                config.affinity.readout_cpu = readouts.iter().copied().collect();
+                config.affinity.builder_cpu = builders.iter().copied().collect();
+                config.affinity.manager_priority = manager;
+                config.affinity.readout_priority = readout;
+                config.affinity.builder_memory = memory;
+                config.affinity.required = required;
             })
         },
     )

@@ -6,6 +6,7 @@
 //! | `assemble` | from the configuration to roles, sources, outputs |
 //! | `names` | nodes as the configuration calls them |
 //! | `agents` | agents of this process, from roles, endpoints and the rest |
+//! | `placement` | where the threads of nodes run |
 //! | `network` | endpoints for one process, and for a node of many |
 //! | `run` | `sheaf run`, all roles in this process |
 //! | `processes` | `sheaf run --processes`, each role in its own |
@@ -26,6 +27,7 @@ mod leaving;
 mod names;
 mod network;
 mod node;
+mod placement;
 mod processes;
 mod run;
 mod run_directory;

@@ -5,10 +5,9 @@ use crate::assemble::Plan;
 use crate::cli::NodeArguments;
 use crate::console::Console;
 use crate::leaving::Leaving;
-use crate::run::pin;
 use crate::run_directory::{self, SharedManifest};
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
-use crate::{Verdict, files, network, signals};
+use crate::{Verdict, files, network, placement, signals};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig};
@@ -32,7 +31,12 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     if !arguments.supervised {
         introduce(&plan, &node, listener.as_ref());
     }
-    pin(&node.cpu);
+    if arguments.supervised {
+        // The parent has tried it and told what cannot be had.
+        placement::take(&placement::of(&node));
+    } else {
+        placement::take_or_refuse(&node, plan.config.affinity.required)?;
+    }
     let stop = signals::stop_flag()?;
     match node.id.role {
         Role::Manager => manager(&plan, &node, listener, stop, arguments, console),

@@ -6,9 +6,10 @@ use crate::cli::RunArguments;
 use crate::console::Console;
 use crate::run_directory::RunDirectory;
 use crate::summary::Summary;
-use crate::{Verdict, network, processes, signals};
+use crate::{Verdict, network, placement, processes, signals};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, NodeConfig, SourceKind, TransportKind};
+use sheaf_host::Placement;
 use sheaf_node::report::Gauges;
 use sheaf_node::{Agent, Clock, NodeError, worker};
 use sheaf_protocol::Identity;
@@ -42,7 +43,7 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
     let created = clock.now();
     let stop = signals::stop_flag()?;
     // The plan first: a run that cannot be leaves no directory behind.
-    Plan::new(config.clone())?;
+    placement::rehearse(&Plan::new(config.clone())?)?;
     let directory = RunDirectory::create(&mut config, created)?;
     let plan = Arc::new(Plan::new(config)?);
     let outcome = if arguments.processes {
@@ -111,17 +112,17 @@ fn in_process(
     Ok(Outcome { summary, committed, errors: failed.map(|error| plan.explain(error)).collect() })
 }
 
-/// The agents of one thread, and the processors that it may use.
+/// The agents of one thread, and where it runs.
 struct Thread {
     agents: Vec<Box<dyn Agent>>,
-    cpu: Vec<usize>,
+    place: Placement,
 }
 
-/// As many threads as there are processors, nodes dealt out in turn; nodes with processors of their own apart.
+/// As many threads as there are processors, nodes dealt out in turn; nodes with a place of their own apart.
 fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
     let network = network::memory(&maker.plan)?;
     let mut threads = Vec::new();
-    for (cpu, group) in deal_out(&maker.plan.nodes, processors()) {
+    for (place, group) in deal_out(&maker.plan.nodes, processors()) {
         let doorbell = Doorbell::new();
         let agent = |node: &NodeConfig| {
             let (network, doorbell) = (network.clone(), doorbell.clone());
@@ -130,7 +131,7 @@ fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
             };
             maker.make_beside_manager(node.id, Box::new(connect))
         };
-        threads.push(Thread { agents: group.into_iter().map(agent).collect::<anyhow::Result<_>>()?, cpu });
+        threads.push(Thread { agents: group.into_iter().map(agent).collect::<anyhow::Result<_>>()?, place });
     }
     Ok(threads)
 }
@@ -146,7 +147,7 @@ fn tcp_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
         let (plan, peers) = (maker.plan.clone(), nodes.clone());
         let connect = move |me: &Identity| network::tcp(&plan, me, listener.take(), &peers);
         let agent = maker.make_beside_manager(node.id, Box::new(connect))?;
-        threads.push(Thread { agents: vec![agent], cpu: node.cpu.clone() });
+        threads.push(Thread { agents: vec![agent], place: placement::of(node) });
     }
     Ok(threads)
 }
@@ -164,23 +165,24 @@ pub(crate) fn loopback_listeners(
     Ok(listeners)
 }
 
-fn deal_out(nodes: &[NodeConfig], threads: usize) -> Vec<(Vec<usize>, Vec<&NodeConfig>)> {
-    let mut groups: Vec<(Vec<usize>, Vec<&NodeConfig>)> = Vec::new();
-    let mut next = 0;
-    let free = nodes.iter().filter(|node| node.cpu.is_empty()).count();
-    let threads = threads.min(free);
-    groups.resize_with(threads, Default::default);
+/// Nodes with the same place share its threads: at most one for each of its processors.
+fn deal_out(nodes: &[NodeConfig], processors: usize) -> Vec<(Placement, Vec<&NodeConfig>)> {
+    let mut places: Vec<(Placement, Vec<&NodeConfig>)> = Vec::new();
     for node in nodes {
-        if node.cpu.is_empty() {
-            groups[next % threads].1.push(node);
-            next += 1;
-        } else if let Some((_, group)) = groups.iter_mut().find(|(cpu, _)| *cpu == node.cpu) {
-            group.push(node);
-        } else {
-            groups.push((node.cpu.clone(), vec![node]));
+        let place = placement::of(node);
+        match places.iter_mut().find(|(other, _)| *other == place) {
+            Some((_, group)) => group.push(node),
+            None => places.push((place, vec![node])),
         }
     }
-    groups
+    let mut threads = Vec::new();
+    for (place, group) in places {
+        let most = if place.cpus.is_empty() { processors } else { place.cpus.len() };
+        let count = most.min(group.len());
+        let of_thread = |thread| group.iter().copied().skip(thread).step_by(count).collect();
+        threads.extend((0..count).map(|thread| (place.clone(), of_thread(thread))));
+    }
+    threads
 }
 
 fn processors() -> usize {
@@ -192,7 +194,7 @@ fn run_threads(threads: Vec<Thread>, clock: Clock) -> anyhow::Result<Vec<NodeErr
     for thread in threads {
         let name = thread.agents.first().map_or_else(String::new, |agent| agent.node().to_string());
         let body = move || {
-            pin(&thread.cpu);
+            placement::take(&thread.place);
             worker::run(thread.agents, clock)
         };
         handles.push(std::thread::Builder::new().name(name).spawn(body).context("cannot start a thread")?);
@@ -205,18 +207,4 @@ fn run_threads(threads: Vec<Thread>, clock: Clock) -> anyhow::Result<Vec<NodeErr
         }
     }
     Ok(errors)
-}
-
-/// Keeps this thread on some processors. Where that is not possible the run goes on, slower.
-pub(crate) fn pin(cpu: &[usize]) {
-    if cpu.is_empty() {
-        return;
-    }
-    let mut set = rustix::thread::CpuSet::new();
-    for cpu in cpu {
-        set.set(*cpu);
-    }
-    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
-        log::warn!("cannot use the processors {cpu:?}: {error}");
-    }
 }

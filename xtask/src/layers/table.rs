@@ -101,11 +101,18 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "the test programs measure transports and the machine; the event builder's own is run by the command",
     },
     Layer {
+        package: "sheaf-host",
+        may_know: &[],
+        may_use: &["libc", "rustix", "serde", "thiserror"],
+        reason: "the machine is looked at and threads are placed without knowing what for",
+    },
+    Layer {
         package: "sheaf",
         may_know: &[
             "sheaf-bench",
             "sheaf-config",
             "sheaf-fabric",
+            "sheaf-host",
             "sheaf-import",
             "sheaf-node",
             "sheaf-plot",

@@ -30,7 +30,7 @@ macro_rules! plain_numbers {
         }
     )*};
 }
-plain_numbers!(u16, u32, u64, usize);
+plain_numbers!(u8, u16, u32, u64, usize);
 
 macro_rules! named_numbers {
     ($($name:ident),*) => {$(

@@ -1,11 +1,13 @@
 //! The tables of the file. Each knob is defined here and nowhere else.
 
+mod affinity;
 mod flow;
 mod network;
 mod node;
 mod run;
 mod source;
 
+pub use affinity::{Affinity, MemoryPolicy};
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use network::{Protocol, Transport, TransportKind};
 pub use node::Node;

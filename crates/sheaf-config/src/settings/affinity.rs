@@ -1,0 +1,48 @@
+//! Where threads run, how urgently, and which memory they take.
+
+use crate::codec::{id_list, pick, switch, whole, zero_is_none};
+use crate::knob::{choice, section};
+
+choice! {
+    /// Which NUMA node's memory a thread takes.
+    MemoryPolicy {
+        /// what the system does by itself: mostly of the processor that touches the memory first
+        System = "system",
+        /// of the processor that touches it first, whatever the process was started with
+        Local = "local",
+        /// only of the NUMA nodes of the thread's processors: rather none than far memory
+        Bind = "bind",
+        /// of all NUMA nodes in turn: for memory that threads on several nodes read
+        Interleave = "interleave",
+    }
+}
+
+section! {
+    /// Which processors the threads of a role use, how urgent they are, and whose memory they take. Each thread takes its
+    /// place before it begins to work. `sheaf doctor --config FILE` says what of it this host allows, and which processors
+    /// serve the interrupts of the network.
+    Affinity "affinity" {
+        /// The processors of the event manager. Empty: all. The `cpu` of a `[[node]]` goes before.
+        manager_cpu: Vec<usize> = Vec::new(), "manager_cpu", id_list(1_023);
+        /// The processors of the readout units. Empty: all. The `cpu` of a `[[node]]` goes before.
+        readout_cpu: Vec<usize> = Vec::new(), "readout_cpu", id_list(1_023);
+        /// The processors of the builder units. Empty: all. The `cpu` of a `[[node]]` goes before.
+        builder_cpu: Vec<usize> = Vec::new(), "builder_cpu", id_list(1_023);
+        /// The real-time priority (`SCHED_FIFO`) of the event manager. 0: an ordinary thread. Higher than that of the
+        /// kernel's own threads, 50, starves the network where they share a processor.
+        manager_priority: Option<u8> = None, "manager_priority", zero_is_none(whole(1, 99));
+        /// The real-time priority of the readout units. 0: ordinary threads.
+        readout_priority: Option<u8> = None, "readout_priority", zero_is_none(whole(1, 99));
+        /// The real-time priority of the builder units. 0: ordinary threads.
+        builder_priority: Option<u8> = None, "builder_priority", zero_is_none(whole(1, 99));
+        /// The memory of the event manager's thread.
+        manager_memory: MemoryPolicy = MemoryPolicy::System, "manager_memory", pick();
+        /// The memory of the readout units' threads: fragments and what is received.
+        readout_memory: MemoryPolicy = MemoryPolicy::System, "readout_memory", pick();
+        /// The memory of the builder units' threads: events, and what is received.
+        builder_memory: MemoryPolicy = MemoryPolicy::System, "builder_memory", pick();
+        /// Whether a run fails that cannot have its threads where this table and the `cpu` of `[[node]]` want them. Else
+        /// it warns, and runs as it can.
+        required: bool = false, "required", switch();
+    }
+}

@@ -1,0 +1,21 @@
+//! The machine under a run.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`placement`] | where a thread runs, how urgently, and whose memory it takes: asking for it, and reading it back |
+//! | [`cpu_list`] | sets of processors as the kernel writes them |
+//! | [`root`] | the kernel's files, below `/` or below a tree that a test has made |
+//! | `sys` | the few system calls without a safe wrapper |
+//!
+//! For Linux: elsewhere these files and calls are not there. What this crate deliberately does not do: know the
+//! configuration or the protocol, print.
+
+pub mod cpu_list;
+pub mod placement;
+pub mod root;
+mod sys;
+
+pub use cpu_list::CpuList;
+pub use placement::{MemoryPolicy, Placement, PlacementError};
+pub use root::Root;
+pub use sys::ClockState;

@@ -1,0 +1,99 @@
+//! Calls of the operating system for which there is no safe wrapper: real-time scheduling, NUMA policies, the clock's
+//! discipline.
+#![allow(unsafe_code, reason = "the C library's interface; each call with its argument")]
+
+use std::io;
+
+/// Real-time scheduling of this thread: first in, first out, at `priority` (1 to 99); threads that it starts are ordinary.
+pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
+    // SAFETY: 0 names the calling thread; `parameters` outlives the call, which only reads it.
+    check(unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters)
+    })
+}
+
+/// The real-time priority of this thread; `None` where it is scheduled in another way.
+pub(crate) fn fifo_priority() -> io::Result<Option<u8>> {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 names the calling thread; there is nothing else to get wrong.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    check(policy)?;
+    // SAFETY: `parameters` outlives the call, which only writes to it.
+    check(unsafe { libc::sched_getparam(0, &raw mut parameters) })?;
+    let is_fifo = policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO;
+    Ok(u8::try_from(parameters.sched_priority).ok().filter(|_| is_fifo))
+}
+
+/// How memory is placed among NUMA nodes: the modes of `set_mempolicy(2)`.
+pub(crate) mod mode {
+    pub(crate) const BIND: i32 = libc::MPOL_BIND;
+    pub(crate) const INTERLEAVE: i32 = libc::MPOL_INTERLEAVE;
+    pub(crate) const LOCAL: i32 = libc::MPOL_LOCAL;
+}
+
+/// Bits of a node mask: more nodes than any kernel is built for.
+const MASK_BITS: usize = 1024;
+const WORD_BITS: usize = libc::c_ulong::BITS as usize;
+type Mask = [libc::c_ulong; MASK_BITS / WORD_BITS];
+
+/// Sets the policy by which this thread gets memory from now on; nodes from 1024 on do not exist.
+pub(crate) fn set_memory_policy(mode: i32, nodes: &crate::CpuList) -> io::Result<()> {
+    let mut mask: Mask = [0; MASK_BITS / WORD_BITS];
+    for node in nodes.iter().filter(|node| *node < MASK_BITS) {
+        mask[node / WORD_BITS] |= 1 << (node % WORD_BITS);
+    }
+    let mask = if nodes.is_empty() { std::ptr::null() } else { mask.as_ptr() };
+    // SAFETY: the kernel reads `MASK_BITS` bits behind `mask`, which is null or an array of that many that lives on
+    // this function's stack until it returns (the shadowing binding is only the pointer to it).
+    check_long(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, MASK_BITS as libc::c_ulong) })
+}
+
+/// The policy by which this thread gets memory: the mode, and the nodes.
+pub(crate) fn memory_policy() -> io::Result<(i32, crate::CpuList)> {
+    let mut mode: libc::c_int = 0;
+    let mut mask: Mask = [0; MASK_BITS / WORD_BITS];
+    let bits = MASK_BITS as libc::c_ulong;
+    let nothing = std::ptr::null::<libc::c_void>();
+    // SAFETY: the kernel writes one `int` behind the first pointer and at most `bits` bits behind the second; both
+    // outlive the call.
+    check_long(unsafe {
+        libc::syscall(libc::SYS_get_mempolicy, &raw mut mode, mask.as_mut_ptr(), bits, nothing, 0_u64)
+    })?;
+    let is_set = |node: &usize| mask[node / WORD_BITS] >> (node % WORD_BITS) & 1 == 1;
+    Ok((mode, (0..MASK_BITS).filter(is_set).collect()))
+}
+
+/// What the kernel says of its clock's discipline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockState {
+    /// Whether something keeps it in step with a reference.
+    pub synchronised: bool,
+    /// The greatest error that whoever keeps it admits, in microseconds.
+    pub max_error_us: u64,
+    /// The error that is estimated, in microseconds.
+    pub estimated_error_us: u64,
+}
+
+/// Reads the clock's discipline; changes nothing.
+pub(crate) fn clock_state() -> io::Result<ClockState> {
+    // SAFETY: `timex` is a struct of integers, for which all zeros is a value; modes of 0 asks only to read.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the call writes to `state`, which outlives it.
+    let answer = unsafe { libc::adjtimex(&raw mut state) };
+    check(answer)?;
+    let microseconds = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+    Ok(ClockState {
+        synchronised: answer != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0,
+        max_error_us: microseconds(state.maxerror),
+        estimated_error_us: microseconds(state.esterror),
+    })
+}
+
+fn check(answer: libc::c_int) -> io::Result<()> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn check_long(answer: libc::c_long) -> io::Result<()> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

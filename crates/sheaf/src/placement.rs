@@ -1,0 +1,78 @@
+//! Where the threads of nodes run: from the configuration to the machine.
+
+use crate::assemble::Plan;
+use anyhow::bail;
+use sheaf_config::NodeConfig;
+use sheaf_host::{MemoryPolicy, Placement, PlacementError};
+
+/// The place of a node's thread.
+pub(crate) fn of(node: &NodeConfig) -> Placement {
+    Placement {
+        cpus: node.cpu.iter().copied().collect(),
+        priority: node.priority,
+        memory: match node.memory {
+            sheaf_config::MemoryPolicy::System => MemoryPolicy::System,
+            sheaf_config::MemoryPolicy::Local => MemoryPolicy::Local,
+            sheaf_config::MemoryPolicy::Bind => MemoryPolicy::Bind,
+            sheaf_config::MemoryPolicy::Interleave => MemoryPolicy::Interleave,
+        },
+    }
+}
+
+/// Tries every place of the plan on a thread that ends at once, before anything of the run exists: says what this
+/// machine does not allow, once for each place, and fails where `affinity.required` says so.
+pub(crate) fn rehearse(plan: &Plan) -> anyhow::Result<()> {
+    let mut tried: Vec<Placement> = Vec::new();
+    let mut problems = Vec::new();
+    for node in &plan.nodes {
+        let place = of(node);
+        if place.is_empty() || tried.contains(&place) {
+            continue;
+        }
+        let of_thread = {
+            let place = place.clone();
+            std::thread::spawn(move || place.apply()).join()
+        };
+        let name = plan.full_name(node.id);
+        let described =
+            of_thread.unwrap_or_default().into_iter().map(|error| format!("{name}: {}", whole(&error)));
+        problems.extend(described);
+        tried.push(place);
+    }
+    report(&problems, plan.config.affinity.required)
+}
+
+/// Brings this thread to its place. What cannot be had was told by [`rehearse`] already.
+pub(crate) fn take(place: &Placement) {
+    for error in place.apply() {
+        log::debug!("{}", whole(&error));
+    }
+}
+
+/// Brings this thread to the place of `node`; says what cannot be had, and fails where it is required.
+pub(crate) fn take_or_refuse(node: &NodeConfig, required: bool) -> anyhow::Result<()> {
+    let problems: Vec<String> =
+        of(node).apply().iter().map(|error| format!("{}: {}", node.name, whole(error))).collect();
+    report(&problems, required)
+}
+
+fn report(problems: &[String], required: bool) -> anyhow::Result<()> {
+    if required && !problems.is_empty() {
+        bail!(
+            "{}\n(`affinity.required = false` would let the run go on where it can be)",
+            problems.join("\n")
+        );
+    }
+    for problem in problems {
+        log::warn!("{problem}; the run goes on without");
+    }
+    Ok(())
+}
+
+/// An error with its cause, where its text does not hold it.
+fn whole(error: &PlacementError) -> String {
+    match std::error::Error::source(error).map(ToString::to_string) {
+        Some(cause) if !error.to_string().contains(&cause) => format!("{error}: {cause}"),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,44 @@
+//! Where threads run: as the configuration wants it, or with a word about it.
+
+use crate::child::Place;
+use crate::output::{assert_adds_up, number};
+
+/// No machine that runs this has it.
+const ABSENT: &str = "1000";
+
+fn config(place: &Place, affinity: &str) -> String {
+    let text = format!("[run]\nevents = 500\nduration_s = 0\n[output]\nkind = \"none\"\n{affinity}");
+    place.file("run.toml", &text).display().to_string()
+}
+
+#[test]
+fn a_run_on_a_named_processor_builds_its_events() {
+    let place = Place::new();
+    let affinity = "[affinity]\nrequired = true\nmanager_cpu = [0]\nreadout_cpu = [0]\nbuilder_cpu = [0]\n\
+                    builder_memory = \"local\"\n";
+    let config = config(&place, affinity);
+    for transport in ["memory", "tcp"] {
+        let summary = place.sheaf(&format!("run {config} --transport {transport} --json")).exits(0).json();
+        assert_adds_up(&summary);
+        assert_eq!(number(&summary, "ledger.triggers"), 500);
+    }
+}
+
+#[test]
+fn a_processor_that_is_not_there_ends_the_run_before_it_begins_where_it_is_required() {
+    let place = Place::new();
+    let affinity = format!("[affinity]\nrequired = true\nbuilder_cpu = [{ABSENT}]\n");
+    let config = config(&place, &affinity);
+    let ended = place.sheaf(&format!("run {config}"));
+    ended.exits(1).says(&["bu0", "there is no processor 1000", "this machine has 0", "affinity.required"]);
+    assert!(!place.join("runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn where_it_is_not_required_the_run_says_so_once_and_goes_on() {
+    let place = Place::new();
+    let config = config(&place, &format!("[affinity]\nbuilder_cpu = [{ABSENT}]\n"));
+    let ended = place.sheaf(&format!("run {config} --builders 3 --json"));
+    let said = ended.exits(0).says(&["there is no processor 1000", "goes on without"]).json();
+    assert_eq!(number(&said, "ledger.triggers"), 500);
+}
