@@ -26,8 +26,9 @@ const QUIET: u32 = 0;
 const RUNG: u32 = 1;
 const ASLEEP: u32 = 2;
 
-/// The agreement of one sleeper with any number of ringers.
+/// The agreement of one sleeper with any number of ringers. It may lie in memory that processes share.
 #[derive(Debug)]
+#[repr(transparent)]
 pub(crate) struct Token(AtomicU32);
 
 impl Token {

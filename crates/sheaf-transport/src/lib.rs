@@ -8,6 +8,7 @@
 //! | [`endpoint`] | the port: [`Endpoint`], [`Frame`], [`Event`], [`SendError`]; the contract that every transport keeps |
 //! | [`stats`] | what an endpoint counts |
 //! | [`memory`] | nodes of one process: frames move through bounded rings, nothing is copied |
+//! | [`shm`] | processes of one host (Linux): payload is read where it was written |
 //! | [`tcp`] | nodes anywhere: one connection for each pair of nodes |
 //! | [`conformance`] | the tests that every transport passes |
 //!
@@ -21,6 +22,8 @@ mod doorbell_model;
 pub mod endpoint;
 pub mod memory;
 mod peers;
+#[cfg(target_os = "linux")]
+pub mod shm;
 pub mod stats;
 mod sync;
 pub mod tcp;

@@ -30,7 +30,7 @@ mod dialer;
 mod endpoint;
 pub mod framing;
 mod fuzz;
-mod greeting;
+pub(crate) mod greeting;
 mod meeting;
 mod outbox;
 mod settings;

@@ -7,16 +7,16 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// What a node says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Greeting {
-    pub(super) node: NodeId,
-    pub(super) run: RunNumber,
-    pub(super) session: SessionId,
-    pub(super) max_frame_bytes: usize,
+pub(crate) struct Greeting {
+    pub(crate) node: NodeId,
+    pub(crate) run: RunNumber,
+    pub(crate) session: SessionId,
+    pub(crate) max_frame_bytes: usize,
 }
 
 impl Greeting {
     /// The bytes of the greeting, with the reason where the other side is refused.
-    pub(super) fn emit(&self, refusal: Option<Refusal>) -> [u8; GREETING_BYTES] {
+    pub(crate) fn emit(&self, refusal: Option<Refusal>) -> [u8; GREETING_BYTES] {
         let bytes = GreetingBytes {
             magic: MAGIC,
             version: VERSION.into(),
@@ -33,7 +33,7 @@ impl Greeting {
     }
 
     /// What the other side said, as heard by `self`. Whether the node is expected is for the caller to say.
-    pub(super) fn hear(&self, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
+    pub(crate) fn hear(&self, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
         let Ok(said) = GreetingBytes::read_from_bytes(bytes) else {
             return Err(Refusal::Malformed);
         };

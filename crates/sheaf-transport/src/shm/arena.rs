@@ -1,0 +1,230 @@
+//! The memory that a node sends from: payload is written there once, and read in place by other processes.
+//!
+//! A node has one arena. Sources write their fragments into blocks of it ([`Lender`]), and the transport copies into it
+//! what lies elsewhere. Peers map it for reading only. Parts of it are handed out as [`Bytes`] like any other memory; that
+//! one lies in the arena is seen by its address.
+
+#![allow(unsafe_code, reason = "slices of shared memory, written and read in turns")]
+
+use super::limbo::Limbo;
+use super::segment::{self, Access, Mapping, PAGE_BYTES};
+use bytes::Bytes;
+use rustix::io;
+use sheaf_buffer::{Block, Memory};
+use sheaf_wire::ByteCount;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Memory that a node shares with its peers, of which they only read. Clones speak of the same.
+#[derive(Clone, Debug)]
+pub struct Arena(Arc<Own>);
+
+#[derive(Debug)]
+struct Own {
+    mapping: Mapping,
+    file: OwnedFd,
+    /// Where the part that was not handed out begins.
+    next: AtomicUsize,
+    /// What peers of links that are over still read.
+    limbo: Limbo,
+}
+
+impl Arena {
+    /// An arena of `bytes` bytes. That is address space: a block takes memory from when it is first handed out. `name` is
+    /// for people, it stands in `/proc/PID/maps`. With `huge_pages` the kernel is asked for such.
+    ///
+    /// # Errors
+    /// The operating system's, if it has no memory or file descriptors.
+    pub fn new(name: &str, bytes: ByteCount, huge_pages: bool) -> std::io::Result<Self> {
+        let bytes = bytes.as_usize().max(1).next_multiple_of(PAGE_BYTES);
+        let file = segment::create(name, bytes)?;
+        let mapping = Mapping::new(&file, bytes, Access::ReadWrite)?;
+        segment::make_read_only_for_others(&file)?;
+        if huge_pages {
+            mapping.prefer_huge_pages();
+        }
+        Ok(Self(Arc::new(Own { mapping, file, next: AtomicUsize::new(0), limbo: Limbo::default() })))
+    }
+
+    /// A supply of blocks for a pool. Blocks of all lenders together are no more than the arena has; one that its owner
+    /// drops is not handed out again.
+    #[must_use]
+    pub fn lender(&self) -> Lender {
+        Lender { arena: self.clone() }
+    }
+
+    /// The size of the arena.
+    #[must_use]
+    pub fn bytes(&self) -> ByteCount {
+        ByteCount::from(self.0.mapping.bytes())
+    }
+
+    /// How much of it was handed out in blocks.
+    #[must_use]
+    pub fn handed_out(&self) -> ByteCount {
+        ByteCount::from(self.0.next.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.0.file.as_fd()
+    }
+
+    pub(super) fn limbo(&self) -> &Limbo {
+        &self.0.limbo
+    }
+
+    /// Where `piece` lies in the arena, if it does.
+    pub(super) fn offset_of(&self, piece: &[u8]) -> Option<usize> {
+        let at = (piece.as_ptr() as usize).checked_sub(self.0.mapping.base().as_ptr() as usize)?;
+        (at < self.0.mapping.bytes() && piece.len() <= self.0.mapping.bytes() - at).then_some(at)
+    }
+
+    fn carve(&self, bytes: usize) -> Option<usize> {
+        let bytes = bytes.checked_next_multiple_of(PAGE_BYTES)?;
+        let end = |at: usize| at.checked_add(bytes).filter(|end| *end <= self.0.mapping.bytes());
+        self.0.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end).ok()
+    }
+}
+
+/// A supply of blocks of an [`Arena`].
+#[derive(Clone, Debug)]
+pub struct Lender {
+    arena: Arena,
+}
+
+impl Memory for Lender {
+    type Block = LentBlock;
+
+    fn allocate(&mut self, bytes: usize) -> Option<LentBlock> {
+        let at = self.arena.carve(bytes)?;
+        // Small blocks at once. Large ones may never be used to their end.
+        let populated = bytes.next_multiple_of(PAGE_BYTES).min(POPULATE_BYTES);
+        self.arena.0.mapping.populate(at, populated).ok()?;
+        let returned = Arc::new(AtomicBool::new(true));
+        Some(LentBlock { arena: self.arena.clone(), at, bytes, start: 0, end: 0, whole: None, returned })
+    }
+}
+
+/// How much of a new block is brought into memory at once.
+const POPULATE_BYTES: usize = 1 << 20;
+
+/// A block of an arena.
+///
+/// All slices of a block share one count, which costs an allocation for each time that the block is filled and
+/// none for a slice.
+#[derive(Debug)]
+pub struct LentBlock {
+    arena: Arena,
+    /// Where in the arena it lies, and how large it is.
+    at: usize,
+    bytes: usize,
+    /// What was appended since the last cut: from `start` to `end`.
+    start: usize,
+    end: usize,
+    /// The slice of all that was or will be written, from the first cut to the next reclaim.
+    whole: Option<Bytes>,
+    /// Set when the last slice is dropped.
+    returned: Arc<AtomicBool>,
+}
+
+impl LentBlock {
+    /// The room that is left, for writing.
+    fn free(&mut self, length: usize) -> &mut [u8] {
+        assert!(length <= self.bytes - self.end, "{length} bytes fit the block");
+        // SAFETY: The range is the block's, which was carved from the arena for this block alone, and lies behind all
+        // that was cut off: no slice of it is read before it is cut (`cut`), and none is left when `reclaim` starts
+        // anew. `whole` covers it, but is never read as such.
+        unsafe {
+            let base = self.arena.0.mapping.base().as_ptr();
+            slice::from_raw_parts_mut(base.add(self.at + self.end), length)
+        }
+    }
+}
+
+impl Block for LentBlock {
+    fn room(&self) -> usize {
+        self.bytes - self.end
+    }
+
+    fn appended(&self) -> usize {
+        self.end - self.start
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.free(bytes.len()).copy_from_slice(bytes);
+        self.end += bytes.len();
+    }
+
+    fn append_fill(&mut self, value: u8, length: usize) {
+        self.free(length).fill(value);
+        self.end += length;
+    }
+
+    fn cut(&mut self) -> Bytes {
+        let (arena, at, bytes) = (&self.arena, self.at, self.bytes);
+        let returned = &self.returned;
+        let whole = self.whole.get_or_insert_with(|| {
+            returned.store(false, Ordering::Relaxed);
+            Bytes::from_owner(Whole { arena: arena.clone(), at, bytes, returned: returned.clone() })
+        });
+        let cut = whole.slice(self.start..self.end);
+        self.start = self.end;
+        cut
+    }
+
+    fn reclaim(&mut self, bytes: usize) -> bool {
+        self.whole = None;
+        if bytes > self.bytes || !self.returned.load(Ordering::Acquire) {
+            return false;
+        }
+        (self.start, self.end) = (0, 0);
+        true
+    }
+}
+
+/// What all slices of a block hold.
+struct Whole {
+    arena: Arena,
+    at: usize,
+    bytes: usize,
+    returned: Arc<AtomicBool>,
+}
+
+impl AsRef<[u8]> for Whole {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: The range is in the mapping, which lives as long as this. Called once, by `Bytes::from_owner`, for
+        // address and length; slices are read only where they were written before and will not be again while they live.
+        unsafe { slice::from_raw_parts(self.arena.0.mapping.base().as_ptr().add(self.at), self.bytes) }
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        self.returned.store(true, Ordering::Release);
+    }
+}
+
+/// A peer's arena: only for reading.
+#[derive(Debug)]
+pub(super) struct PeerArena(Mapping);
+
+impl PeerArena {
+    pub(super) fn new(file: impl AsFd, bytes: usize) -> io::Result<Self> {
+        Mapping::new(file, bytes, Access::Read).map(Self)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// All of it. Whoever reads must read only what a frame says, before it gives the frame back.
+    pub(super) fn as_slice(&self) -> &[u8] {
+        // SAFETY: The mapping lives as long as the reference. A peer that keeps to the rules does not write to what it has
+        // sent until that is given back, and only that is read. One that does not can change bytes while they are read:
+        // payload is only bytes to this program, of which every value is valid, and nothing about memory is decided by
+        // them; the length of every piece was copied and checked before.
+        unsafe { slice::from_raw_parts(self.0.base().as_ptr(), self.0.bytes()) }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where the two ends of a ring are: one writes, one takes, and neither waits for the other.
+//!
+//! Positions are bytes since the ring was made; a position's place in the ring is its rest by the ring's size. Each
+//! end keeps the last that it saw of the other's position, so that while there is enough of what it needs (room or
+//! records) the other's cache line is not touched. What is written before [`Writer::publish`] is seen by whoever
+//! learns of it by [`Taker::available`], and what was read before [`Taker::give_back`] is not overwritten before.
+//! `cursor_model.rs` has loom try all interleavings of this file.
+
+use super::sync::{AtomicU64, Ordering};
+
+/// The end that writes.
+#[derive(Debug)]
+pub(super) struct Writer {
+    size: u64,
+    position: u64,
+    known_taken: u64,
+}
+
+impl Writer {
+    /// For a ring of `size` bytes, a power of two, that is new.
+    pub(super) fn new(size: u64) -> Self {
+        debug_assert!(size.is_power_of_two());
+        Self { size, position: 0, known_taken: 0 }
+    }
+
+    /// Where the next byte goes, as an offset in the ring.
+    pub(super) fn place(&self) -> u64 {
+        self.position & (self.size - 1)
+    }
+
+    /// Whether there is room for `bytes` more.
+    pub(super) fn has_room(&mut self, taken: &AtomicU64, bytes: u64) -> bool {
+        if self.room() < bytes {
+            // The other end may have any number there; beyond what was written it means nothing.
+            let seen = taken.load(Ordering::Acquire);
+            if seen > self.known_taken && seen <= self.position {
+                self.known_taken = seen;
+            }
+        }
+        self.room() >= bytes
+    }
+
+    fn room(&self) -> u64 {
+        self.size - (self.position - self.known_taken)
+    }
+
+    /// Passes over `bytes` that were written, or left out; not yet seen by the other end.
+    pub(super) fn advance(&mut self, bytes: u64) {
+        self.position += bytes;
+    }
+
+    /// Lets the other end see all that was written.
+    pub(super) fn publish(&self, written: &AtomicU64) {
+        written.store(self.position, Ordering::Release);
+    }
+}
+
+/// The end that takes.
+#[derive(Debug)]
+pub(super) struct Taker {
+    size: u64,
+    position: u64,
+    known_written: u64,
+}
+
+/// The other end's position cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Impossible;
+
+impl Taker {
+    /// For a ring of `size` bytes, a power of two, that is new.
+    pub(super) fn new(size: u64) -> Self {
+        debug_assert!(size.is_power_of_two());
+        Self { size, position: 0, known_written: 0 }
+    }
+
+    /// Where the next byte is, as an offset in the ring.
+    pub(super) fn place(&self) -> u64 {
+        self.position & (self.size - 1)
+    }
+
+    /// How many bytes there are to be taken; at most the ring's size.
+    ///
+    /// # Errors
+    /// If the other end's position is none that it could have.
+    pub(super) fn available(&mut self, written: &AtomicU64) -> Result<u64, Impossible> {
+        if self.known_written == self.position {
+            let seen = written.load(Ordering::Acquire);
+            match seen.checked_sub(self.position) {
+                Some(bytes) if bytes <= self.size => self.known_written = seen,
+                _ => return Err(Impossible),
+            }
+        }
+        Ok(self.known_written - self.position)
+    }
+
+    /// Gives `bytes` back to the writer; at most what was available.
+    pub(super) fn give_back(&mut self, taken: &AtomicU64, bytes: u64) {
+        debug_assert!(bytes <= self.known_written - self.position);
+        self.position += bytes;
+        taken.store(self.position, Ordering::Release);
+    }
+}

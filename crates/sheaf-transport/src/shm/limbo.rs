@@ -1,0 +1,65 @@
+//! What was sent over links that are over, and may still be read at their other ends.
+//!
+//! A link ends when its peer closes it, restarts or dies; the peer's process may live on and have frames in use. Their
+//! memory must not be written again before it has let go of them. It says so slot by slot, or by closing its lease: a
+//! pipe whose other end closes with the last handle, or with the process.
+
+use super::segment::Common;
+use super::side::Side;
+use super::slots::Slots;
+use rustix::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Links that are over, of one arena.
+#[derive(Debug, Default)]
+pub(super) struct Limbo {
+    /// So that in a system in which no link ends nothing is locked.
+    occupied: AtomicBool,
+    departed: Mutex<Vec<Departed>>,
+}
+
+/// What is left of one link.
+#[derive(Debug)]
+pub(super) struct Departed {
+    pub(super) common: Arc<Common>,
+    /// The receiver's side.
+    pub(super) theirs: Side,
+    pub(super) slots: Slots,
+    /// Our end of the pipe whose other end the receiver has open while it may read.
+    pub(super) lease: OwnedFd,
+}
+
+impl Departed {
+    fn is_over(&mut self) -> bool {
+        self.theirs.collect(&self.common, &mut self.slots);
+        self.slots.is_empty() || lease_is_over(&self.lease)
+    }
+}
+
+/// Whether the other end of a lease was closed: nothing is ever written to it.
+fn lease_is_over(lease: &OwnedFd) -> bool {
+    !matches!(rustix::io::read(lease, &mut [0_u8; 1]), Err(io::Errno::AGAIN | io::Errno::INTR))
+}
+
+impl Limbo {
+    /// Takes what is left of a link.
+    pub(super) fn take(&self, mut departed: Departed) {
+        if departed.is_over() {
+            return;
+        }
+        self.departed.lock().unwrap_or_else(PoisonError::into_inner).push(departed);
+        self.occupied.store(true, Ordering::Release);
+    }
+
+    /// Lets go of what is not read any more.
+    pub(super) fn reap(&self) {
+        if !self.occupied.load(Ordering::Acquire) {
+            return;
+        }
+        let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
+        departed.retain_mut(|departed| !departed.is_over());
+        self.occupied.store(!departed.is_empty(), Ordering::Release);
+    }
+}

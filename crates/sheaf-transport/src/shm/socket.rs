@@ -1,0 +1,87 @@
+//! The system calls of meeting: sockets of one host, which carry whole messages and open files.
+
+use rustix::io;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// The most files that a message carries.
+const MAX_FILES: usize = 8;
+
+/// How many callers wait to be accepted. A caller beyond that is refused and comes again.
+const BACKLOG: i32 = 128;
+
+/// The longest name of a meeting place, in bytes: an address has room for 107, and what stands before the name needs some.
+pub(super) const MAX_NAME_BYTES: usize = 80;
+
+/// The address of a meeting place: a name in the kernel, which is free again when its socket is closed, however that
+/// comes. It says whose it is; that others cannot take part is checked by [`is_ours`].
+fn address(name: &str) -> io::Result<SocketAddrUnix> {
+    let user = rustix::process::geteuid().as_raw();
+    SocketAddrUnix::new_abstract_name(format!("sheaf/{user}/{name}").as_bytes())
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+/// A socket that waits for callers.
+pub(super) fn listen(name: &str) -> io::Result<OwnedFd> {
+    let socket = socket()?;
+    rustix::net::bind(&socket, &address(name)?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// Calls. A connection is there at once, or not at all.
+pub(super) fn connect(name: &str) -> io::Result<OwnedFd> {
+    let socket = socket()?;
+    rustix::net::connect(&socket, &address(name)?)?;
+    Ok(socket)
+}
+
+/// The next caller.
+pub(super) fn accept(listener: &OwnedFd) -> io::Result<OwnedFd> {
+    rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+}
+
+/// Whether the process at the other end runs for the same user.
+pub(super) fn is_ours(socket: &OwnedFd) -> bool {
+    socket_peercred(socket).is_ok_and(|peer| peer.uid == rustix::process::geteuid())
+}
+
+/// Sends one message. The first messages on a new connection always have room.
+pub(super) fn send(socket: &OwnedFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(io::Errno::TOOBIG);
+    }
+    rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives one message of at most `bytes.len()` bytes, and the files that came with it. `Ok(0)`: the other end is closed.
+pub(super) fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::net::recvmsg(
+        socket,
+        &mut [IoSliceMut::new(bytes)],
+        &mut control,
+        RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
+    )?;
+    let mut files = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            files.extend(received);
+        }
+    }
+    Ok((received.bytes, files))
+}
