@@ -28,10 +28,9 @@ pub use memory::{Block, Heap, Memory};
 
 use std::collections::VecDeque;
 
-/// How many lent blocks one [`Pool::take`] looks at before it allocates or gives up. Slices are mostly dropped in the
-/// order in which they were made, so the first is mostly free; looking at a few more keeps one long-lived slice from
-/// hiding the free blocks behind it.
-const BLOCKS_TO_TRY: usize = 8;
+/// How many returned blocks one [`Pool::take`] looks at before it allocates or gives up: so many of the latest, and then
+/// so many of the earliest.
+const BLOCKS_TO_TRY: (usize, usize) = (16, 8);
 
 /// A bounded pool of equal blocks. Its memory never exceeds `block_bytes * max_blocks`.
 #[derive(Debug)]
@@ -64,7 +63,16 @@ impl<M: Memory> Pool<M> {
     /// An empty block with room for [`Pool::block_bytes`], or `None` while all blocks are lent out or still have
     /// slices in use: the caller's back-pressure.
     pub fn take(&mut self) -> Option<M::Block> {
-        for _ in 0..BLOCKS_TO_TRY.min(self.returned.len()) {
+        // The latest block that is free was used last and is the likeliest to be in the cache still. Where many blocks
+        // are in use, the free ones are among the earliest; of these a few are looked at, so that one long-lived slice
+        // does not hide those behind it.
+        let returned = self.returned.len();
+        for place in (returned.saturating_sub(BLOCKS_TO_TRY.0)..returned).rev() {
+            if self.returned[place].reclaim(self.block_bytes) {
+                return self.returned.remove(place);
+            }
+        }
+        for _ in 0..BLOCKS_TO_TRY.1.min(returned.saturating_sub(BLOCKS_TO_TRY.0)) {
             let mut block = self.returned.pop_front()?;
             if block.reclaim(self.block_bytes) {
                 return Some(block);

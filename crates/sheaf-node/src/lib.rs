@@ -26,6 +26,7 @@ pub mod content;
 pub mod filter;
 pub mod manager;
 pub mod outbox;
+mod parcels;
 pub mod readout;
 pub mod reborn;
 pub mod report;

@@ -1,10 +1,11 @@
 //! The way between a role's messages and a transport's frames.
 
+use crate::parcels::{Joined, Parcels};
 use bytes::Bytes;
 use sheaf_protocol::Transmit;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
-use sheaf_wire::NodeId;
-use sheaf_wire::message::Message;
+use sheaf_wire::message::{DecodeError, Message, PayloadSource};
+use sheaf_wire::{NodeId, Payload, Span};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many frames are kept for one peer whose link is full or not up yet. What a role has to say is bounded by
@@ -62,10 +63,24 @@ impl Outbox {
         let mut head = Vec::with_capacity(HEAD_BYTES + pieces * HEAD_BYTES_A_FRAGMENT);
         let mut payload = VecDeque::with_capacity(pieces);
         transmit.message.encode(&mut head, |piece| payload.push_back(piece));
-        let frame = Frame { head: head.into(), payload };
-        match self.backlog.get_mut(&transmit.to) {
+        self.send_or_keep(transmit.to, Frame { head: head.into(), payload });
+    }
+
+    /// Sends a message whose payload lies in `parcels`, or keeps it for later.
+    pub(crate) fn send_from(&mut self, parcels: &Parcels, transmit: Transmit<Span>) {
+        let pieces = transmit.message.body.payload_pieces();
+        let mut head = Vec::with_capacity(HEAD_BYTES + pieces * HEAD_BYTES_A_FRAGMENT);
+        let mut payload = VecDeque::new();
+        let mut joined = Joined::new(parcels);
+        transmit.message.encode(&mut head, |span| payload.extend(joined.push(span)));
+        payload.extend(joined.finish());
+        self.send_or_keep(transmit.to, Frame { head: head.into(), payload });
+    }
+
+    fn send_or_keep(&mut self, to: NodeId, frame: Frame) {
+        match self.backlog.get_mut(&to) {
             Some(waiting) if !waiting.is_empty() => keep(waiting, frame, &mut self.stats),
-            _ => self.send_frame(transmit.to, frame),
+            _ => self.send_frame(to, frame),
         }
     }
 
@@ -97,7 +112,7 @@ impl Outbox {
     }
 
     /// The next message that arrived, if it can be read.
-    pub fn poll(&mut self) -> Option<Message<Bytes>> {
+    pub fn poll<P: Arriving>(&mut self) -> Option<Message<P>> {
         while let Some(event) = self.endpoint.poll() {
             match event {
                 Event::Received { from, frame } => {
@@ -113,8 +128,8 @@ impl Outbox {
         None
     }
 
-    fn read(&mut self, from: NodeId, mut frame: Frame) -> Option<Message<Bytes>> {
-        match Message::decode(&frame.head, &mut frame.payload) {
+    fn read<P: Arriving>(&mut self, from: NodeId, frame: Frame) -> Option<Message<P>> {
+        match P::decode(frame) {
             Ok(message) if message.header.sender == from => return Some(message),
             Ok(message) => {
                 let (node, claimed) = (self.endpoint.node(), message.header.sender);
@@ -143,6 +158,68 @@ impl Outbox {
         let name = peer.map_or_else(|| "a stranger".to_owned(), |peer| peer.to_string());
         log::warn!("{}: no link with {name}: {reason}", self.endpoint.node());
         self.refused = Some((peer, reason));
+    }
+}
+
+/// A payload handle as a role wants it of messages that arrive.
+pub trait Arriving: Payload {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// Why it is none.
+    fn decode(frame: Frame) -> Result<Message<Self>, DecodeError>;
+}
+
+impl Arriving for Bytes {
+    fn decode(frame: Frame) -> Result<Message<Self>, DecodeError> {
+        Message::decode(&frame.head, &mut Cut { pieces: frame.payload, own_count: false })
+    }
+}
+
+/// Cuts arrived pieces into fragments, each with a handle of its own. The count of the memory that they lie in is the
+/// sender's business too, often on another processor; so a piece that is cut gets a count of its own before.
+struct Cut {
+    pieces: VecDeque<Bytes>,
+    /// Whether the first piece has it.
+    own_count: bool,
+}
+
+impl PayloadSource<Bytes> for Cut {
+    fn total(&self) -> u64 {
+        PayloadSource::total(&self.pieces)
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<Bytes> {
+        match self.pieces.front_mut() {
+            Some(piece) if bytes > 0 && bytes < piece.len() => {
+                if !std::mem::replace(&mut self.own_count, true) {
+                    *piece = Bytes::from_owner(std::mem::take(piece));
+                }
+            }
+            Some(piece) if bytes == piece.len() => self.own_count = false,
+            _ => {}
+        }
+        self.pieces.take(bytes)
+    }
+}
+
+/// For a role that is sent no payload.
+impl Arriving for Span {
+    fn decode(frame: Frame) -> Result<Message<Self>, DecodeError> {
+        Message::decode(&frame.head, &mut Unwanted(frame.payload_bytes()))
+    }
+}
+
+/// A payload that nobody takes: a message that has one is refused.
+struct Unwanted(usize);
+
+impl PayloadSource<Span> for Unwanted {
+    fn total(&self) -> u64 {
+        self.0 as u64
+    }
+
+    fn take(&mut self, _bytes: usize) -> Option<Span> {
+        None
     }
 }
 

@@ -1,13 +1,13 @@
 //! A readout unit on a thread: sources in, super-fragments out.
 
 use crate::outbox::{Outbox, OutboxStats};
+use crate::parcels::Parcels;
 use crate::stall::STALL;
 use crate::worker::{Agent, NodeError, Progress};
-use bytes::Bytes;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
-use sheaf_source::{Source, SourcePoll, SourceStats};
+use sheaf_source::{Batch, BatchEnd, Source, SourceStats};
 use sheaf_transport::Endpoint;
-use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Timestamp};
+use sheaf_wire::{Nanos, NodeId, SourceId, Span, Timestamp};
 
 /// How many fragments are taken from one source in a round: enough to share the cost of the round, few enough that they
 /// are still in the cache when they are sent.
@@ -21,8 +21,9 @@ const LINGER: Nanos = Nanos::from_secs(2);
 
 /// A readout unit with its sources and its endpoint.
 pub struct ReadoutNode {
-    role: ReadoutUnit<Bytes>,
+    role: ReadoutUnit<Span>,
     outbox: Outbox,
+    parcels: Parcels,
     inputs: Vec<Input>,
     manager_timeout: Nanos,
     /// From when on the event manager's silence is counted: the node's birth, or the end of its last stall.
@@ -36,9 +37,10 @@ pub struct ReadoutNode {
 
 struct Input {
     source: Box<dyn Source>,
-    /// A fragment that the role had no room for.
-    held: Option<Fragment<Bytes>>,
-    not_before: Timestamp,
+    /// What the source gave last, the fragments in reverse: those that the role has had are gone from the end.
+    batch: Batch,
+    /// What there is after the batch.
+    then: BatchEnd,
     ended: bool,
 }
 
@@ -58,17 +60,18 @@ impl ReadoutNode {
     /// up. `report` is called once at the end.
     #[must_use]
     pub fn new(
-        role: ReadoutUnit<Bytes>,
+        role: ReadoutUnit<Span>,
         endpoint: Box<dyn Endpoint>,
         sources: Vec<Box<dyn Source>>,
         manager_timeout: Nanos,
         now: Timestamp,
         report: impl FnOnce(ReadoutReport) + Send + 'static,
     ) -> Self {
-        let input = |source| Input { source, held: None, not_before: Timestamp::ZERO, ended: false };
+        let input = |source| Input { source, batch: Batch::default(), then: BatchEnd::More, ended: false };
         Self {
             role,
             outbox: Outbox::new(endpoint),
+            parcels: Parcels::default(),
             inputs: sources.into_iter().map(input).collect(),
             manager_timeout,
             listens_since: now,
@@ -89,7 +92,9 @@ impl ReadoutNode {
                     self.closed_at = Some(now);
                     for input in &mut self.inputs {
                         input.source.stop();
-                        input.held = None;
+                        for fragment in input.batch.fragments.drain(..) {
+                            self.parcels.release(fragment.payload);
+                        }
                     }
                 }
                 ReadoutEvent::ManagerRestarted => {
@@ -105,7 +110,7 @@ impl ReadoutNode {
         let mut until = Timestamp::MAX;
         if self.running {
             for input in &mut self.inputs {
-                let (some, again) = input.take(&mut self.role, now);
+                let (some, again) = input.take(&mut self.role, &mut self.parcels, now);
                 busy |= some;
                 until = until.min(again);
             }
@@ -133,40 +138,60 @@ impl ReadoutNode {
 }
 
 impl Input {
-    fn take(&mut self, role: &mut ReadoutUnit<Bytes>, now: Timestamp) -> (bool, Timestamp) {
+    /// Gives the role what the source has. Returns whether there was any, and when to look again.
+    fn take(
+        &mut self,
+        role: &mut ReadoutUnit<Span>,
+        parcels: &mut Parcels,
+        now: Timestamp,
+    ) -> (bool, Timestamp) {
         if self.ended {
             return (false, Timestamp::MAX);
         }
-        if let Some(fragment) = self.held.take()
-            && let Err(fragment) = role.handle_fragment(now, fragment)
-        {
-            self.held = Some(fragment);
-            return (false, now + RETRY_SOURCES);
-        }
-        if self.not_before > now {
-            return (false, self.not_before);
-        }
-        for taken in 0..FRAGMENTS_PER_ROUND {
-            match self.source.poll(now) {
-                SourcePoll::Fragment(fragment) => {
-                    if let Err(fragment) = role.handle_fragment(now, fragment) {
-                        self.held = Some(fragment);
-                        return (taken > 0, now + RETRY_SOURCES);
-                    }
+        let mut taken = 0;
+        while taken < FRAGMENTS_PER_ROUND {
+            if self.batch.fragments.is_empty() && !self.refill(parcels, now, FRAGMENTS_PER_ROUND - taken) {
+                break;
+            }
+            while let Some(fragment) = self.batch.fragments.pop() {
+                if let Err(fragment) = role.handle_fragment(now, fragment) {
+                    self.batch.fragments.push(fragment);
+                    return (taken > 0, now + RETRY_SOURCES);
                 }
-                SourcePoll::NotBefore(at) => {
-                    self.not_before = at;
-                    return (taken > 0, at);
-                }
-                SourcePoll::OutOfMemory => return (taken > 0, now + RETRY_SOURCES),
-                SourcePoll::Ended => {
-                    self.ended = true;
-                    role.handle_source_end(now, self.source.id());
-                    return (true, Timestamp::MAX);
-                }
+                taken += 1;
             }
         }
-        (true, now)
+        match self.then {
+            BatchEnd::More => (true, now),
+            BatchEnd::NotBefore(at) => (taken > 0, at),
+            BatchEnd::OutOfMemory => (taken > 0, now + RETRY_SOURCES),
+            BatchEnd::Ended => {
+                self.ended = true;
+                role.handle_source_end(now, self.source.id());
+                (true, Timestamp::MAX)
+            }
+        }
+    }
+
+    /// Asks the source for its next batch. False if it has nothing now.
+    fn refill(&mut self, parcels: &mut Parcels, now: Timestamp, most: usize) -> bool {
+        match self.then {
+            BatchEnd::NotBefore(at) if at > now => return false,
+            BatchEnd::Ended => return false,
+            BatchEnd::More | BatchEnd::OutOfMemory | BatchEnd::NotBefore(_) => {}
+        }
+        let batch = &mut self.batch;
+        self.then = self.source.poll_batch(now, most, batch);
+        let payload = std::mem::take(&mut batch.payload);
+        if batch.fragments.is_empty() {
+            return false;
+        }
+        let parcel = parcels.keep(payload, batch.fragments.len());
+        for fragment in &mut batch.fragments {
+            fragment.payload.parcel = parcel;
+        }
+        batch.fragments.reverse();
+        true
     }
 }
 
@@ -187,7 +212,10 @@ impl Agent for ReadoutNode {
         self.role.handle_timeout(now);
         while let Some(transmit) = self.role.poll_transmit(now) {
             busy = true;
-            self.outbox.send(transmit);
+            self.outbox.send_from(&self.parcels, transmit);
+        }
+        for span in self.role.discarded() {
+            self.parcels.release(span);
         }
         self.outbox.flush();
         if self.is_over(now) {

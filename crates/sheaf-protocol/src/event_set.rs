@@ -10,18 +10,24 @@ pub struct EventSet {
     /// First id to last id of each range; ranges neither overlap nor touch.
     ranges: BTreeMap<u64, u64>,
     max_ranges: usize,
+    /// No member is greater.
+    highest: u64,
 }
 
 impl EventSet {
     /// An empty set that remembers at most `max_ranges` separate ranges (at least one).
     #[must_use]
     pub fn new(max_ranges: usize) -> Self {
-        Self { ranges: BTreeMap::new(), max_ranges: max_ranges.max(1) }
+        Self { ranges: BTreeMap::new(), max_ranges: max_ranges.max(1), highest: 0 }
     }
 
     /// Whether `event` has ended.
     #[must_use]
     pub fn contains(&self, event: EventId) -> bool {
+        // Mostly the question is of new events.
+        if event.0 > self.highest {
+            return false;
+        }
         self.ranges.range(..=event.0).next_back().is_some_and(|(_, last)| event.0 <= *last)
     }
 
@@ -32,6 +38,7 @@ impl EventSet {
         }
         let mut start = first.0;
         let mut end = start.saturating_add(u64::from(count) - 1);
+        self.highest = self.highest.max(end);
         // The range that begins at or before the new one, if they touch; then all that begin within it.
         if let Some((&before, &before_end)) = self.ranges.range(..=start).next_back()
             && before_end.saturating_add(1) >= start

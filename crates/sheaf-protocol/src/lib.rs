@@ -30,6 +30,7 @@
 
 pub mod builder;
 pub mod channel;
+mod event_index;
 pub mod event_set;
 pub mod ledger;
 pub mod machine;

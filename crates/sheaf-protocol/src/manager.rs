@@ -730,7 +730,8 @@ impl<P: Clone> EventManager<P> {
             self.incomplete += u64::from(incomplete);
         }
         self.ended.insert_range(event, 1);
-        self.releases.add(now + self.config.batch_time, event, outcome, reason);
+        let in_flight = self.table.len();
+        self.releases.add(now + self.config.batch_time, event, outcome, reason, in_flight);
         let latency = now.since(entry.began);
         self.events.push_back(ManagerEvent::Ended { event, outcome, latency, bytes, fragments, incomplete });
     }

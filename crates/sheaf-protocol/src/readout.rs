@@ -32,7 +32,7 @@ use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Outcome, Payload, Role, SourceId,
     SuperFragment, Timestamp,
 };
-use slots::{Asked, Cell, Slot, SlotKey, SlotState, Slots};
+use slots::{Asked, Cell, SlotKey, SlotState, Slots};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
@@ -136,6 +136,7 @@ pub struct ReadoutUnit<P> {
     refused_since_status: bool,
     books: Books,
     events: VecDeque<ReadoutEvent>,
+    discarded: Vec<P>,
     /// The run was under way when this unit came: what its sources sent before is gone, and even where required sources
     /// are awaited without limit, `merge_timeout` ends the wait.
     joined_late: bool,
@@ -190,6 +191,7 @@ impl<P: Payload> ReadoutUnit<P> {
             refused_since_status: false,
             books: Books::default(),
             events: VecDeque::new(),
+            discarded: Vec::new(),
             joined_late: false,
             closed: false,
             config,
@@ -240,7 +242,7 @@ impl<P: Payload> ReadoutUnit<P> {
         }
         let Some(&index) = self.sources.get(&fragment.source) else {
             self.books.receive(fragment.payload.len());
-            self.books.drop_one(DropReason::UnknownSource);
+            self.drop_fragment(fragment, DropReason::UnknownSource);
             return Ok(());
         };
         let event = fragment.event;
@@ -258,7 +260,7 @@ impl<P: Payload> ReadoutUnit<P> {
         self.inputs[index].gave_at = now;
         self.note_order(index, event);
         if known.is_none() && self.released.contains(event) {
-            self.books.drop_one(DropReason::Late);
+            self.drop_fragment(fragment, DropReason::Late);
             return Ok(());
         }
         let key = known.unwrap_or_else(|| self.open_slot(event));
@@ -312,9 +314,8 @@ impl<P: Payload> ReadoutUnit<P> {
             self.give_up_waiting(now, key);
         }
         while let Some(key) = self.orphan_deadlines.pop_due(now, |key| self.slots.is_orphan(key)) {
-            let slot = self.slots.remove(key);
-            self.expired.insert_range(slot.event, 1);
-            self.book_slot(slot, Outcome::Dropped, Some(DropReason::UnknownEvent));
+            self.expired.insert_range(key.event, 1);
+            self.end_slot(key, Outcome::Dropped, Some(DropReason::UnknownEvent));
         }
     }
 
@@ -338,6 +339,12 @@ impl<P: Payload> ReadoutUnit<P> {
     /// The next thing for the driver to know.
     pub fn poll_event(&mut self) -> Option<ReadoutEvent> {
         self.events.pop_front()
+    }
+
+    /// The payload handles that the unit has let go since the last call: their events ended, or they were dropped. A
+    /// driver that counts for itself what is in use takes them back here; the others just drop them.
+    pub fn discarded(&mut self) -> std::vec::Drain<'_, P> {
+        self.discarded.drain(..)
     }
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
@@ -416,23 +423,27 @@ impl<P: Payload> ReadoutUnit<P> {
 
     fn fill(&mut self, index: usize, key: SlotKey, fragment: Fragment<P>) {
         let bytes = fragment.payload.len() as u64;
-        match self.slots[key].cells[index] {
-            Cell::Here(_) => self.books.drop_one(DropReason::Duplicate),
-            Cell::Missing(MissingReason::FragmentRefused) => self.books.drop_one(DropReason::Duplicate),
-            Cell::Missing(_) => self.books.drop_one(DropReason::Late),
+        match self.slots.cells(key)[index] {
+            Cell::Here(_) | Cell::Missing(MissingReason::FragmentRefused) => {
+                self.drop_fragment(fragment, DropReason::Duplicate);
+            }
+            Cell::Missing(_) => self.drop_fragment(fragment, DropReason::Late),
             Cell::Waiting if bytes > self.config.max_fragment.0 => {
-                self.books.drop_one(DropReason::TooLarge);
+                self.drop_fragment(fragment, DropReason::TooLarge);
                 self.settle(key, index, MissingReason::FragmentRefused);
             }
             Cell::Waiting => {
                 self.inputs[index].held_events += 1;
                 self.inputs[index].held += ByteCount(bytes);
-                let slot = &mut self.slots[key];
-                slot.cells[index] = Cell::Here(fragment);
-                slot.unsettled -= 1;
+                self.slots.settle(key, index, Cell::Here(fragment));
                 self.queue_if_ready(key);
             }
         }
+    }
+
+    fn drop_fragment(&mut self, fragment: Fragment<P>, reason: DropReason) {
+        self.books.drop_one(reason);
+        self.discarded.push(fragment.payload);
     }
 
     // Events asked for.
@@ -503,10 +514,8 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Books that nothing more is awaited from a source for an event, where it is still awaited.
     fn settle(&mut self, key: SlotKey, index: usize, reason: MissingReason) {
-        let slot = &mut self.slots[key];
-        if matches!(slot.cells[index], Cell::Waiting) {
-            slot.cells[index] = Cell::Missing(reason);
-            slot.unsettled -= 1;
+        if matches!(self.slots.cells(key)[index], Cell::Waiting) {
+            self.slots.settle(key, index, Cell::Missing(reason));
             self.queue_if_ready(key);
         }
     }
@@ -573,7 +582,7 @@ impl<P: Payload> ReadoutUnit<P> {
                 continue;
             }
             let slot = &mut self.slots[key];
-            let size = slot.payload_bytes();
+            let size = slot.bytes;
             let full = bytes + size > self.config.message_bytes.0
                 || parts.entries.len() >= self.config.message_events;
             if full && !parts.entries.is_empty() {
@@ -582,7 +591,7 @@ impl<P: Payload> ReadoutUnit<P> {
             queue.pop_front();
             bytes += size;
             slot.state = SlotState::Answered;
-            append(&mut parts, slot, &self.inputs);
+            append(&mut parts, key.event, self.slots.cells(key), &self.inputs);
         }
         (!parts.entries.is_empty()).then_some(parts)
     }
@@ -635,9 +644,17 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     fn handle_release(&mut self, release: Release) {
-        for key in self.slots.keys_in(release.first, release.count) {
-            let slot = self.slots.remove(key);
-            self.book_slot(slot, release.outcome, release.reason);
+        let last = release.first.0.saturating_add(u64::from(release.count).saturating_sub(1));
+        if self.slots.is_short(release.count) {
+            for event in (release.first.0..=last).map(EventId) {
+                if let Some(key) = self.slots.find(event) {
+                    self.end_slot(key, release.outcome, release.reason);
+                }
+            }
+        } else {
+            for key in self.slots.keys_between(release.first, EventId(last)) {
+                self.end_slot(key, release.outcome, release.reason);
+            }
         }
         self.released.insert_range(release.first, release.count);
     }
@@ -658,40 +675,44 @@ impl<P: Payload> ReadoutUnit<P> {
             return;
         }
         for key in self.slots.all_keys() {
-            let slot = self.slots.remove(key);
-            self.book_slot(slot, Outcome::Dropped, Some(DropReason::NeverTriggered));
+            self.end_slot(key, Outcome::Dropped, Some(DropReason::NeverTriggered));
         }
         self.channel.push(Body::Report(self.books().to_counts()));
         self.events.push_back(ReadoutEvent::Closed);
     }
 
-    fn book_slot(&mut self, slot: Slot<P>, outcome: Outcome, reason: Option<DropReason>) {
-        for (index, cell) in slot.cells.iter().enumerate() {
-            if let Cell::Here(fragment) = cell {
-                self.inputs[index].held_events -= 1;
-                self.inputs[index].held -= ByteCount::from(fragment.payload.len());
-                self.books.end_one(outcome, reason);
-            }
-        }
-        self.slots.recycle(slot);
+    /// Books what is held of an event, and forgets it.
+    fn end_slot(&mut self, key: SlotKey, outcome: Outcome, reason: Option<DropReason>) {
+        let Self { slots, inputs, books, discarded, .. } = self;
+        slots.remove(key, |index, fragment| {
+            inputs[index].held_events -= 1;
+            inputs[index].held -= ByteCount::from(fragment.payload.len());
+            books.end_one(outcome, reason);
+            discarded.push(fragment.payload);
+        });
     }
 }
 
-fn append<P: Payload>(parts: &mut SuperFragments<P>, slot: &Slot<P>, inputs: &[Input]) {
+fn append<P: Payload>(
+    parts: &mut SuperFragments<P>,
+    event: EventId,
+    cells: &[Cell<P>],
+    inputs: &[Input],
+) {
     let (fragments, missing) = (parts.fragments.len(), parts.missing.len());
-    for (cell, input) in slot.cells.iter().zip(inputs) {
+    for (cell, input) in cells.iter().zip(inputs) {
         match cell {
             Cell::Here(fragment) => parts.fragments.push(fragment.clone()),
             Cell::Missing(reason) => {
                 parts.missing.push(sheaf_wire::MissingSource { source: input.id, reason: *reason });
             }
-            Cell::Waiting => debug_assert!(false, "event {}: answered while a source is awaited", slot.event),
+            Cell::Waiting => debug_assert!(false, "event {event}: answered while a source is awaited"),
         }
     }
     // A readout unit has at most 65,535 sources: the configuration sees to it.
     let count = |from: usize, to: usize| u16::try_from(to - from).unwrap_or(u16::MAX);
     parts.entries.push(SuperFragment {
-        event: slot.event,
+        event,
         fragments: count(fragments, parts.fragments.len()),
         missing: count(missing, parts.missing.len()),
     });

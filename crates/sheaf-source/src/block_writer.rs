@@ -29,6 +29,12 @@ impl<M: Memory> BlockWriter<M> {
         self.block.as_mut()
     }
 
+    /// Whether `bytes` more bytes fit into the present block, so that they will lie behind what was appended since the
+    /// last cut.
+    pub(crate) fn continues_for(&self, bytes: usize) -> bool {
+        self.block.as_ref().is_some_and(|block| block.room() >= bytes)
+    }
+
     /// What was appended since the last cut.
     pub(crate) fn cut(&mut self) -> Bytes {
         match &mut self.block {

@@ -3,6 +3,7 @@
 //! It is free-running: events `first`, `first + 1`, ... as fast as its readout unit takes them, or at a rate. What it
 //! does at each event is in its [`Script`].
 
+use crate::batch::{Batch, BatchEnd, length_u32};
 use crate::block_writer::BlockWriter;
 use crate::content::{self, Content};
 use crate::pacing::{Pace, PaceError, Pacer, Place};
@@ -12,7 +13,7 @@ use crate::{Source, SourcePoll, SourceStats};
 use bytes::Bytes;
 use sheaf_buffer::{Block, Heap, Memory, Pool};
 use sheaf_wire::checksum::crc32c;
-use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Timestamp};
+use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Span, Timestamp};
 use std::collections::VecDeque;
 
 /// How many events without a fragment one poll goes through: a source that is always silent must not hold the thread
@@ -212,23 +213,70 @@ impl<M: Memory> EmulatedSource<M> {
 
     fn make(&mut self, turn: Turn, now: Timestamp) -> Option<Fragment<Bytes>> {
         let payload = self.maker.payload(self.id, turn.event, turn.size.as_usize())?;
-        Some(Fragment {
-            event: turn.event,
-            source: self.id,
-            time: match self.config.time {
-                EmulatedTime::Now => now,
-                EmulatedTime::PerEvent { origin, .. } => origin + turn.place.elapsed,
-            },
-            checksum: self.config.checksum.then(|| crc32c(&payload)),
-            payload,
-        })
+        let checksum = self.config.checksum.then(|| crc32c(&payload));
+        Some(Fragment { event: turn.event, source: self.id, time: self.time_of(turn, now), checksum, payload })
+    }
+
+    fn time_of(&self, turn: Turn, now: Timestamp) -> Timestamp {
+        match self.config.time {
+            EmulatedTime::Now => now,
+            EmulatedTime::PerEvent { origin, .. } => origin + turn.place.elapsed,
+        }
     }
 
     fn hand_out(&mut self, fragment: Fragment<Bytes>, place: Place, now: Timestamp) -> SourcePoll {
+        self.count(fragment.payload.len(), place, now);
+        SourcePoll::Fragment(fragment)
+    }
+
+    fn count(&mut self, bytes: usize, place: Place, now: Timestamp) {
         self.pacer.sent(now, place);
         self.stats.fragments += 1;
-        self.stats.bytes += ByteCount::from(fragment.payload.len());
-        SourcePoll::Fragment(fragment)
+        self.stats.bytes += ByteCount::from(bytes);
+    }
+
+    fn count_defects(&mut self, turn: Turn) {
+        self.stats.oversize += u64::from(turn.oversize);
+        self.stats.late += u64::from(turn.late);
+    }
+
+    fn note_starved(&mut self) {
+        self.stats.out_of_memory += u64::from(!self.starved);
+        self.starved = true;
+    }
+
+    /// Makes fragments side by side until something is in the way.
+    fn fill(&mut self, now: Timestamp, most: usize, fragments: &mut Vec<Fragment<Span>>) -> BatchEnd {
+        while fragments.len() < most {
+            let turn = match self.turn.map_or_else(|| self.next_turn(now), Ok) {
+                Ok(turn) => turn,
+                Err(SourcePoll::NotBefore(at)) => return BatchEnd::NotBefore(at),
+                Err(_) => return BatchEnd::Ended,
+            };
+            self.turn = Some(turn);
+            if turn.duplicate {
+                // The rare fragment that is given twice goes alone.
+                return BatchEnd::More;
+            }
+            if let Err(ready) = self.pacer.admit(now, turn.place) {
+                return BatchEnd::NotBefore(ready);
+            }
+            let length = turn.size.as_usize();
+            if !fragments.is_empty() && !self.maker.continues_for(length) {
+                return BatchEnd::More;
+            }
+            let Some(span) = self.maker.append(self.id, turn.event, length) else {
+                self.note_starved();
+                return BatchEnd::OutOfMemory;
+            };
+            self.starved = false;
+            self.turn = None;
+            self.count_defects(turn);
+            self.count(length, turn.place, now);
+            let time = self.time_of(turn, now);
+            fragments.push(Fragment { event: turn.event, source: self.id, time, checksum: None, payload: span });
+        }
+        BatchEnd::More
     }
 }
 
@@ -258,16 +306,29 @@ impl<M: Memory> Source for EmulatedSource<M> {
             return SourcePoll::NotBefore(ready);
         }
         let Some(fragment) = self.make(turn, now) else {
-            self.stats.out_of_memory += u64::from(!self.starved);
-            self.starved = true;
+            self.note_starved();
             return SourcePoll::OutOfMemory;
         };
         self.starved = false;
         self.turn = None;
-        self.stats.oversize += u64::from(turn.oversize);
-        self.stats.late += u64::from(turn.late);
+        self.count_defects(turn);
         self.repeat = turn.duplicate.then(|| (fragment.clone(), turn.place));
         self.hand_out(fragment, turn.place, now)
+    }
+
+    fn poll_batch(&mut self, now: Timestamp, most: usize, batch: &mut Batch) -> BatchEnd {
+        let goes_alone = |source: &Self| source.turn.is_some_and(|turn| turn.duplicate);
+        if !self.stopped && self.repeat.is_none() && !goes_alone(self) {
+            let end = self.fill(now, most, &mut batch.fragments);
+            batch.payload = self.maker.cut();
+            if self.config.checksum {
+                batch.compute_checksums();
+            }
+            if !(batch.fragments.is_empty() && goes_alone(self)) {
+                return end;
+            }
+        }
+        batch.take_one(self.poll(now))
     }
 
     fn stop(&mut self) {
@@ -280,38 +341,67 @@ impl<M: Memory> Source for EmulatedSource<M> {
     }
 }
 
-/// Makes payloads.
+/// Makes payloads, side by side until they are cut off.
 #[derive(Debug)]
 enum Maker<M: Memory> {
     Pattern(BlockWriter<M>),
     Fill(BlockWriter<M>, u8),
-    Shared(Bytes),
+    /// Nobody writes: all fragments are places in the same memory. How much of it is given since the last cut.
+    Shared(Bytes, usize),
 }
 
 impl<M: Memory> Maker<M> {
     fn new(config: &EmulatorConfig, max_fragment: ByteCount, memory: M) -> Self {
-        let max_fragment = max_fragment.as_usize();
         let (block_bytes, max_blocks) = (config.block_size.as_usize(), config.max_blocks);
         let writer = |memory| BlockWriter::new(Pool::with_memory(memory, block_bytes, max_blocks));
         match config.content {
             Content::Pattern => Self::Pattern(writer(memory)),
             Content::Fill(value) => Self::Fill(writer(memory), value),
-            Content::None => Self::Shared(zeros(memory, max_fragment)),
+            Content::None => Self::Shared(zeros(memory, block_bytes.max(max_fragment.as_usize())), 0),
         }
     }
 
-    /// The payload of `source` in `event`, or `None` while no block is free.
+    /// The payload of `source` in `event` alone, or `None` while no block is free.
     fn payload(&mut self, source: SourceId, event: EventId, length: usize) -> Option<Bytes> {
+        self.append(source, event, length).map(|_| self.cut())
+    }
+
+    /// Whether a payload of this length will lie right behind the one before.
+    fn continues_for(&self, length: usize) -> bool {
         match self {
-            Self::Shared(buffer) => Some(buffer.slice(..length)),
+            Self::Pattern(writer) | Self::Fill(writer, _) => writer.continues_for(length),
+            Self::Shared(buffer, given) => buffer.len() - given >= length,
+        }
+    }
+
+    /// Makes the payload of `source` in `event`, to be cut off later, or `None` while no block is free.
+    fn append(&mut self, source: SourceId, event: EventId, length: usize) -> Option<Span> {
+        let offset = match self {
+            Self::Shared(_, given) => {
+                *given += length;
+                *given - length
+            }
             Self::Pattern(writer) => {
-                content::append(source, event, length, writer.room_for(length)?);
-                Some(writer.cut())
+                let block = writer.room_for(length)?;
+                let offset = block.appended();
+                content::append(source, event, length, block);
+                offset
             }
             Self::Fill(writer, value) => {
-                writer.room_for(length)?.append_fill(*value, length);
-                Some(writer.cut())
+                let block = writer.room_for(length)?;
+                let offset = block.appended();
+                block.append_fill(*value, length);
+                offset
             }
+        };
+        Some(Span { parcel: 0, offset: length_u32(offset), length: length_u32(length) })
+    }
+
+    /// All that was appended since the last cut.
+    fn cut(&mut self) -> Bytes {
+        match self {
+            Self::Pattern(writer) | Self::Fill(writer, _) => writer.cut(),
+            Self::Shared(buffer, given) => buffer.slice(..std::mem::take(given)),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`batch`] | many fragments of one source at once, in one piece of memory |
 //! | [`emulator`] | a source that makes its fragments, with defects on request |
 //! | [`script`] | what an emulated source does at each event, so that a checker can know it too |
 //! | [`size_model`] | how large the fragments are: fixed, log-normal, near-normal, minimum-peaked |
@@ -20,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 mod block_writer;
 pub mod content;
 pub mod emulator;
@@ -32,6 +34,7 @@ pub mod script;
 pub mod size_model;
 pub mod stream_set;
 
+pub use batch::{Batch, BatchEnd};
 pub use emulator::{EmulatedSource, EmulatorConfig};
 pub use replay::{ReplayConfig, ReplaySource};
 pub use stream_set::{StreamSet, open_directory};
@@ -46,6 +49,13 @@ pub trait Source: Send {
 
     /// The next fragment, if there is one now. Never waits for anything but a local file.
     fn poll(&mut self, now: Timestamp) -> SourcePoll;
+
+    /// Puts the next fragments, at most `most`, into `batch`, which must be empty, and says why it gives no more. There
+    /// may be fragments whatever the reason. A source that can write many fragments side by side does so here; the
+    /// others give one.
+    fn poll_batch(&mut self, now: Timestamp, _most: usize, batch: &mut Batch) -> BatchEnd {
+        batch.take_one(self.poll(now))
+    }
 
     /// The run is stopping: the source ends with what it has already handed out.
     fn stop(&mut self);

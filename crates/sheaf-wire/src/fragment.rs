@@ -22,6 +22,25 @@ impl Payload for bytes::Bytes {
     }
 }
 
+/// A payload as a place in a parcel: a piece of memory that holds the payloads of many fragments, one after another, and
+/// that whoever reads the source keeps and counts. A span is a few numbers, so that handling a fragment touches no
+/// counter that other processors touch as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Which parcel, in its keeper's numbering.
+    pub parcel: u32,
+    /// Where the payload begins in it, in bytes.
+    pub offset: u32,
+    /// How long the payload is, in bytes.
+    pub length: u32,
+}
+
+impl Payload for Span {
+    fn len(&self) -> usize {
+        self.length as usize
+    }
+}
+
 /// What one source saw of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment<P> {

@@ -30,7 +30,7 @@ pub mod reason;
 pub mod stream_file;
 pub mod units;
 
-pub use fragment::{Event, Fragment, MissingSource, Payload, SuperFragment};
+pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
 pub use reason::{DropReason, MissingReason, Outcome};
 pub use units::{ByteCount, Nanos, Timestamp};

@@ -39,7 +39,7 @@ fn pair() -> (MemoryEndpoint, MemoryEndpoint) {
 fn frames_that_a_full_link_refuses_come_later_and_in_order() {
     let (builder, readout) = pair();
     let (mut builder, mut readout) = (Outbox::new(Box::new(builder)), Outbox::new(Box::new(readout)));
-    assert!(builder.poll().is_none() && readout.poll().is_none(), "the links come up");
+    assert!(builder.poll::<Bytes>().is_none() && readout.poll::<Bytes>().is_none(), "the links come up");
     let sent = 5 * LINK_FRAMES as u64;
     for event in 0..sent {
         builder.send(Transmit { to: NodeId::readout(0), message: request(NodeId::builder(0), event) });
@@ -47,7 +47,7 @@ fn frames_that_a_full_link_refuses_come_later_and_in_order() {
     let mut received = Vec::new();
     for _ in 0..sent {
         builder.flush();
-        while let Some(message) = readout.poll() {
+        while let Some(message) = readout.poll::<Bytes>() {
             received.push(event_of(&message));
         }
     }
@@ -59,7 +59,7 @@ fn frames_that_a_full_link_refuses_come_later_and_in_order() {
 fn what_cannot_be_read_is_counted_and_costs_nothing_else() {
     let (mut builder, readout) = pair();
     let mut readout = Outbox::new(Box::new(readout));
-    assert!(builder.poll().is_some() && readout.poll().is_none(), "the links come up");
+    assert!(builder.poll::<Bytes>().is_some() && readout.poll::<Bytes>().is_none(), "the links come up");
     let frame = |message: Message<Bytes>| {
         let mut head = Vec::new();
         message.encode(&mut head, |_| panic!("a request has no payload"));
@@ -71,7 +71,7 @@ fn what_cannot_be_read_is_counted_and_costs_nothing_else() {
     builder.send(NodeId::readout(0), frame(request(NodeId::builder(1), 5))).unwrap();
     builder.send(NodeId::readout(0), frame(request(NodeId::builder(0), 6))).unwrap();
     builder.flush();
-    assert_eq!(readout.poll().as_ref().map(event_of), Some(6));
+    assert_eq!(readout.poll::<Bytes>().as_ref().map(event_of), Some(6));
     assert_eq!(readout.stats().bad_messages, 2);
 }
 
@@ -79,7 +79,7 @@ fn what_cannot_be_read_is_counted_and_costs_nothing_else() {
 fn frames_that_no_link_takes_are_counted() {
     let (builder, _readout) = pair();
     let mut builder = Outbox::new(Box::new(builder));
-    assert!(builder.poll().is_none());
+    assert!(builder.poll::<Bytes>().is_none());
     let ranges = (0..1000).map(|event| EventRange { first: EventId(2 * event), count: 1, attempt: 1 });
     let me = Identity { node: NodeId::builder(0), run: RunNumber(1), session: SessionId(1) };
     let message = me.plain(Body::FragmentRequest(ranges.collect()));

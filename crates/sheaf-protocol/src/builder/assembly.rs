@@ -1,6 +1,6 @@
 //! Events under construction.
 
-use rustc_hash::FxHashMap;
+use crate::event_index::EventIndex;
 use sheaf_wire::message::Assignment;
 use sheaf_wire::{ByteCount, Event, EventId, Fragment, MissingSource, Payload, Timestamp, TriggerType};
 use std::ops::{Index, IndexMut};
@@ -91,19 +91,17 @@ pub(super) struct Assemblies<P> {
     assemblies: Vec<Option<Assembly<P>>>,
     free: Vec<u32>,
     spare_masks: Vec<Vec<u64>>,
-    by_event: FxHashMap<EventId, u32>,
+    by_event: EventIndex,
 }
 
 impl<P: Payload> Assemblies<P> {
     pub(super) fn new(readouts: usize, slots: usize) -> Self {
-        let mut by_event = FxHashMap::default();
-        by_event.reserve(slots);
         Self {
             readouts,
             assemblies: Vec::with_capacity(slots),
             free: Vec::new(),
             spare_masks: Vec::new(),
-            by_event,
+            by_event: EventIndex::new(slots),
         }
     }
 
@@ -117,7 +115,7 @@ impl<P: Payload> Assemblies<P> {
         assignment: &Assignment,
         spare: Option<Vec<Fragment<P>>>,
     ) -> Option<AssemblyKey> {
-        if self.by_event.contains_key(&assignment.event) {
+        if self.by_event.get(assignment.event).is_some() {
             return None;
         }
         let mut answered = self.spare_masks.pop().unwrap_or_default();
@@ -148,7 +146,7 @@ impl<P: Payload> Assemblies<P> {
     }
 
     pub(super) fn find(&self, event: EventId) -> Option<AssemblyKey> {
-        let index = *self.by_event.get(&event)?;
+        let index = self.by_event.get(event)?;
         let attempt = self.assemblies[index as usize].as_ref()?.attempt;
         Some(AssemblyKey { event, attempt, index })
     }
@@ -160,7 +158,7 @@ impl<P: Payload> Assemblies<P> {
     pub(super) fn close(&mut self, key: AssemblyKey) -> Assembly<P> {
         let mut assembly = self.assemblies[key.index as usize].take().expect("an assembly is closed once");
         assert_eq!(assembly.event, key.event, "a key outlived its assembly");
-        self.by_event.remove(&key.event);
+        self.by_event.remove(key.event);
         self.free.push(key.index);
         if assembly.awaited == 0 {
             self.spare_masks.push(std::mem::take(&mut assembly.answered));

@@ -5,8 +5,15 @@ use sheaf_wire::message::Release;
 use sheaf_wire::{DropReason, EventId, Outcome, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A batch is closed at this many events.
-const BATCH_EVENTS: usize = 512;
+/// A batch is closed at this many events at the latest, ...
+const MOST_BATCH_EVENTS: usize = 512;
+
+/// ... at this many at the earliest, where time does not close it, ...
+const FEWEST_BATCH_EVENTS: usize = 16;
+
+/// ... and between them when it is this part of the events in flight: readout units that wait for room are not to wait
+/// for a batch that small systems never fill.
+const IN_FLIGHT_PART: usize = 4;
 
 /// One message tells of at most this many ranges.
 const RANGES_A_MESSAGE: usize = 2048;
@@ -46,17 +53,19 @@ impl Releases {
         }
     }
 
-    /// Adds an ended event. `close_at` is when its batch is closed at the latest.
+    /// Adds an ended event. `close_at` is when its batch is closed at the latest; `in_flight` is how many events have not
+    /// ended.
     pub(super) fn add(
         &mut self,
         close_at: Timestamp,
         event: EventId,
         outcome: Outcome,
         reason: Option<DropReason>,
+        in_flight: usize,
     ) {
         self.batch.push(Ended { event, outcome, reason });
         self.close_at.get_or_insert(close_at);
-        if self.batch.len() >= BATCH_EVENTS {
+        if self.batch.len() >= (in_flight / IN_FLIGHT_PART).clamp(FEWEST_BATCH_EVENTS, MOST_BATCH_EVENTS) {
             self.flush();
         }
     }
@@ -182,7 +191,7 @@ mod tests {
         let mut releases = Releases::new(2);
         for event in [5, 3, 4, 9, 6] {
             let outcome = if event == 6 { Outcome::Rejected } else { Outcome::Stored };
-            releases.add(Timestamp(7), EventId(event), outcome, None);
+            releases.add(Timestamp(7), EventId(event), outcome, None, 0);
         }
         releases.note_absent(EventId(4), 1);
         assert_eq!(releases.due_at(), Some(Timestamp(7)));
@@ -200,13 +209,13 @@ mod tests {
     fn a_batch_that_is_closed_in_between_forgets_no_absence() {
         let ended = EventSet::new(8);
         let mut releases = Releases::new(1);
-        let last = BATCH_EVENTS as u64 + 1;
+        let last = MOST_BATCH_EVENTS as u64 + 1;
         releases.note_absent(EventId(last), 0);
         for event in 1..=last {
-            releases.add(Timestamp(0), EventId(event), Outcome::Stored, None);
+            releases.add(Timestamp(0), EventId(event), Outcome::Stored, None, usize::MAX);
         }
         releases.flush();
-        let stored = release(1, BATCH_EVENTS as u32, Outcome::Stored, None);
+        let stored = release(1, MOST_BATCH_EVENTS as u32, Outcome::Stored, None);
         let not_built = release(last, 1, Outcome::Dropped, Some(DropReason::NotBuilt));
         assert_eq!(releases.take(0, &ended), [stored, not_built]);
         assert!(releases.absent.is_empty(), "nothing is left behind");
@@ -218,7 +227,7 @@ mod tests {
         let mut releases = Releases::new(1);
         for event in (0..4 * MAX_PENDING_RANGES as u64).step_by(2) {
             ended.insert_range(EventId(event), 1);
-            releases.add(Timestamp(0), EventId(event), Outcome::Stored, None);
+            releases.add(Timestamp(0), EventId(event), Outcome::Stored, None, usize::MAX);
             assert!(releases.pending[0].len() <= MAX_PENDING_RANGES);
         }
         let mut told = 0;

@@ -1,6 +1,6 @@
 //! The events that a readout unit holds fragments of, or is asked for.
 
-use rustc_hash::FxHashMap;
+use crate::event_index::EventIndex;
 use sheaf_wire::{EventId, Fragment, MissingReason, Payload};
 use std::ops::{Index, IndexMut};
 
@@ -36,55 +36,50 @@ pub(super) enum Cell<P> {
     Missing(MissingReason),
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Slot<P> {
+/// What is known of an event, apart from its fragments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
     pub(super) event: EventId,
     /// Its place in the order in which first fragments came; 0 where a request came first.
     pub(super) age: u64,
-    /// One cell a source, in the order of the configuration.
-    pub(super) cells: Vec<Cell<P>>,
+    /// Payload of the fragments that are here.
+    pub(super) bytes: u64,
     /// How many cells wait.
-    pub(super) unsettled: usize,
+    pub(super) unsettled: u32,
     pub(super) asked: Option<Asked>,
     pub(super) state: SlotState,
     pub(super) announced: bool,
+    /// Whether there is such an event; if not, the slot is free.
+    lives: bool,
 }
 
-impl<P: Payload> Slot<P> {
+impl Slot {
     pub(super) fn is_asked(&self) -> bool {
         self.asked.is_some()
-    }
-
-    pub(super) fn payload_bytes(&self) -> u64 {
-        let size = |cell: &Cell<P>| match cell {
-            Cell::Here(fragment) => fragment.payload.len() as u64,
-            Cell::Waiting | Cell::Missing(_) => 0,
-        };
-        self.cells.iter().map(size).sum()
     }
 }
 
 /// All slots, found by event in constant time. Slots and their cells are reused: in a steady state nothing is
-/// allocated. The map is only ever asked for single events; every walk goes over the vector, in its order.
+/// allocated. Cells lie side by side, those of one slot together, so that a fragment touches one line of memory of its
+/// own. Every walk goes over the vector, in its order.
 #[derive(Debug)]
 pub(super) struct Slots<P> {
     sources: usize,
-    slots: Vec<Option<Slot<P>>>,
+    slots: Vec<Slot>,
+    /// `sources` for each slot, in the order of the configuration.
+    cells: Vec<Cell<P>>,
     free: Vec<u32>,
-    spare_cells: Vec<Vec<Cell<P>>>,
-    by_event: FxHashMap<EventId, u32>,
+    by_event: EventIndex,
 }
 
 impl<P: Payload> Slots<P> {
     pub(super) fn new(sources: usize, expected_events: usize) -> Self {
-        let mut by_event = FxHashMap::default();
-        by_event.reserve(expected_events);
         Self {
             sources,
-            slots: Vec::with_capacity(expected_events),
+            slots: Vec::new(),
+            cells: Vec::new(),
             free: Vec::new(),
-            spare_cells: Vec::new(),
-            by_event,
+            by_event: EventIndex::new(expected_events),
         }
     }
 
@@ -93,51 +88,77 @@ impl<P: Payload> Slots<P> {
     }
 
     pub(super) fn find(&self, event: EventId) -> Option<SlotKey> {
-        self.by_event.get(&event).map(|index| SlotKey { event, index: *index })
+        self.by_event.get(event).map(|index| SlotKey { event, index })
     }
 
     /// Opens a slot for an event that has none.
     pub(super) fn insert(&mut self, event: EventId, age: u64) -> SlotKey {
-        let mut cells = self.spare_cells.pop().unwrap_or_default();
-        cells.resize_with(self.sources, || Cell::Waiting);
         let slot = Slot {
             event,
             age,
-            cells,
-            unsettled: self.sources,
+            bytes: 0,
+            unsettled: u32::try_from(self.sources).expect("the configuration has at most 65,535 sources"),
             asked: None,
             state: SlotState::Merging,
             announced: false,
+            lives: true,
         };
         let index = if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = Some(slot);
+            self.slots[index as usize] = slot;
             index
         } else {
-            self.slots.push(Some(slot));
+            self.slots.push(slot);
+            self.cells.resize_with(self.slots.len() * self.sources, || Cell::Waiting);
             u32::try_from(self.slots.len() - 1)
                 .expect("slots are bounded far below 2^32 by the configuration")
         };
-        let before = self.by_event.insert(event, index);
-        assert!(before.is_none(), "event {event} has two slots");
+        self.by_event.insert(event, index);
         SlotKey { event, index }
     }
 
-    /// Closes a slot. Give it to [`Self::recycle`] when its fragments are booked.
-    pub(super) fn remove(&mut self, key: SlotKey) -> Slot<P> {
-        let slot = self.slots[key.index as usize].take().expect("a key is removed once");
-        assert_eq!(slot.event, key.event, "a key outlived its slot");
-        self.by_event.remove(&key.event);
+    /// Closes a slot. What it holds is given away, with the index of its source.
+    pub(super) fn remove(&mut self, key: SlotKey, mut give: impl FnMut(usize, Fragment<P>)) {
+        let slot = self.get_mut(key).expect("a key is removed once, and outlives no slot");
+        slot.lives = false;
+        for (source, cell) in self.cells_mut(key).iter_mut().enumerate() {
+            if let Cell::Here(fragment) = std::mem::replace(cell, Cell::Waiting) {
+                give(source, fragment);
+            }
+        }
+        self.by_event.remove(key.event);
         self.free.push(key.index);
-        slot
     }
 
-    pub(super) fn recycle(&mut self, mut slot: Slot<P>) {
-        slot.cells.clear();
-        self.spare_cells.push(slot.cells);
+    /// What is known of each source, in the order of the configuration.
+    pub(super) fn cells(&self, key: SlotKey) -> &[Cell<P>] {
+        let first = key.index as usize * self.sources;
+        &self.cells[first..first + self.sources]
     }
 
-    fn get(&self, key: SlotKey) -> Option<&Slot<P>> {
-        self.slots[key.index as usize].as_ref().filter(|slot| slot.event == key.event)
+    fn cells_mut(&mut self, key: SlotKey) -> &mut [Cell<P>] {
+        let first = key.index as usize * self.sources;
+        &mut self.cells[first..first + self.sources]
+    }
+
+    /// Settles the cell of a source that is awaited.
+    pub(super) fn settle(&mut self, key: SlotKey, source: usize, cell: Cell<P>) {
+        let bytes = match &cell {
+            Cell::Here(fragment) => fragment.payload.len() as u64,
+            Cell::Waiting | Cell::Missing(_) => 0,
+        };
+        let before = std::mem::replace(&mut self.cells_mut(key)[source], cell);
+        debug_assert!(matches!(before, Cell::Waiting), "event {}: source settled twice", key.event);
+        let slot = &mut self[key];
+        slot.bytes += bytes;
+        slot.unsettled -= 1;
+    }
+
+    fn get(&self, key: SlotKey) -> Option<&Slot> {
+        self.slots.get(key.index as usize).filter(|slot| slot.lives && slot.event == key.event)
+    }
+
+    fn get_mut(&mut self, key: SlotKey) -> Option<&mut Slot> {
+        self.slots.get_mut(key.index as usize).filter(|slot| slot.lives && slot.event == key.event)
     }
 
     /// Whether the slot still lives, is asked for, and waits for sources.
@@ -163,42 +184,39 @@ impl<P: Payload> Slots<P> {
         self.keys_where(|_| true)
     }
 
-    /// The slots of `count` ids from `first`, found by whichever is less work: asking for each id, or walking over
-    /// all slots.
-    pub(super) fn keys_in(&self, first: EventId, count: u32) -> Vec<SlotKey> {
-        let last = first.0.saturating_add(u64::from(count).saturating_sub(1));
-        if count as usize <= self.slots.len() {
-            (first.0..=last).filter_map(|id| self.find(EventId(id))).collect()
-        } else {
-            self.keys_where(|slot| (first.0..=last).contains(&slot.event.0))
-        }
+    /// Whether asking for each of `count` ids is less work than walking over all slots.
+    pub(super) fn is_short(&self, count: u32) -> bool {
+        count as usize <= self.slots.len()
     }
 
-    fn keys_where(&self, wanted: impl Fn(&Slot<P>) -> bool) -> Vec<SlotKey> {
-        let key = |(index, slot): (usize, &Option<Slot<P>>)| {
-            let slot = slot.as_ref().filter(|slot| wanted(slot))?;
-            Some(SlotKey { event: slot.event, index: u32::try_from(index).unwrap_or(u32::MAX) })
+    /// The slots with ids from `first` to `last`, by a walk over all.
+    pub(super) fn keys_between(&self, first: EventId, last: EventId) -> Vec<SlotKey> {
+        self.keys_where(|slot| (first..=last).contains(&slot.event))
+    }
+
+    fn keys_where(&self, wanted: impl Fn(&Slot) -> bool) -> Vec<SlotKey> {
+        let key = |(index, slot): (usize, &Slot)| SlotKey {
+            event: slot.event,
+            index: u32::try_from(index).unwrap_or(u32::MAX),
         };
-        self.slots.iter().enumerate().filter_map(key).collect()
+        self.slots.iter().enumerate().filter(|(_, slot)| slot.lives && wanted(slot)).map(key).collect()
     }
 
     /// Counts the fragments really held, for the ledger.
     pub(super) fn count_held(&self) -> u64 {
-        let cells = self.slots.iter().flatten().flat_map(|slot| &slot.cells);
-        cells.filter(|cell| matches!(cell, Cell::Here(_))).count() as u64
+        self.cells.iter().filter(|cell| matches!(cell, Cell::Here(_))).count() as u64
     }
 }
 
 impl<P: Payload> Index<SlotKey> for Slots<P> {
-    type Output = Slot<P>;
-    fn index(&self, key: SlotKey) -> &Slot<P> {
+    type Output = Slot;
+    fn index(&self, key: SlotKey) -> &Slot {
         self.get(key).expect("the key's slot lives")
     }
 }
 
 impl<P: Payload> IndexMut<SlotKey> for Slots<P> {
-    fn index_mut(&mut self, key: SlotKey) -> &mut Slot<P> {
-        let slot = self.slots[key.index as usize].as_mut();
-        slot.filter(|slot| slot.event == key.event).expect("the key's slot lives")
+    fn index_mut(&mut self, key: SlotKey) -> &mut Slot {
+        self.get_mut(key).expect("the key's slot lives")
     }
 }

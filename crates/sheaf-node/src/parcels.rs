@@ -1,0 +1,114 @@
+//! The pieces of memory whose fragments a readout unit holds.
+
+use bytes::Bytes;
+use sheaf_wire::Span;
+
+/// Parcels, and how many fragments of each are still held. One thread counts, so a count is a plain number; only the
+/// parcel as a whole, and what is sent of it, are counted handles.
+#[derive(Debug, Default)]
+pub(crate) struct Parcels {
+    parcels: Vec<Parcel>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Parcel {
+    payload: Bytes,
+    held: u32,
+}
+
+impl Parcels {
+    /// Keeps a parcel for as long as one of its fragments is held; there is at least one.
+    pub(crate) fn keep(&mut self, payload: Bytes, fragments: usize) -> u32 {
+        let held = u32::try_from(fragments).expect("a batch is short");
+        debug_assert!(held > 0, "a parcel without fragments would be kept for ever");
+        let parcel = Parcel { payload, held };
+        if let Some(number) = self.free.pop() {
+            self.parcels[number as usize] = parcel;
+            return number;
+        }
+        self.parcels.push(parcel);
+        u32::try_from(self.parcels.len() - 1).expect("parcels are bounded by the fragments held")
+    }
+
+    /// A fragment is not held any more.
+    pub(crate) fn release(&mut self, span: Span) {
+        let parcel = &mut self.parcels[span.parcel as usize];
+        parcel.held -= 1;
+        if parcel.held == 0 {
+            parcel.payload = Bytes::new();
+            self.free.push(span.parcel);
+        }
+    }
+
+    /// The bytes of spans that lie one after another, as one piece.
+    fn piece(&self, run: Span) -> Bytes {
+        let from = run.offset as usize;
+        self.parcels[run.parcel as usize].payload.slice(from..from + run.length as usize)
+    }
+}
+
+/// Collects payloads for a frame, with neighbours joined: what lies side by side in memory travels as one piece.
+#[derive(Debug)]
+pub(crate) struct Joined<'a> {
+    parcels: &'a Parcels,
+    run: Option<Span>,
+}
+
+impl<'a> Joined<'a> {
+    pub(crate) fn new(parcels: &'a Parcels) -> Self {
+        Self { parcels, run: None }
+    }
+
+    /// Takes the next payload; gives the piece before it, where that has ended.
+    pub(crate) fn push(&mut self, span: Span) -> Option<Bytes> {
+        if let Some(run) = &mut self.run
+            && run.parcel == span.parcel
+            && run.offset.checked_add(run.length) == Some(span.offset)
+            && let Some(length) = run.length.checked_add(span.length)
+        {
+            run.length = length;
+            return None;
+        }
+        self.run.replace(span).map(|run| self.parcels.piece(run))
+    }
+
+    /// The last piece.
+    pub(crate) fn finish(self) -> Option<Bytes> {
+        self.run.map(|run| self.parcels.piece(run))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(parcel: u32, offset: u32, length: u32) -> Span {
+        Span { parcel, offset, length }
+    }
+
+    #[test]
+    fn neighbours_travel_as_one_piece_and_others_do_not() {
+        let mut parcels = Parcels::default();
+        let first = parcels.keep(Bytes::from_static(b"abcdefghij"), 4);
+        let second = parcels.keep(Bytes::from_static(b"klmnop"), 2);
+        let mut joined = Joined::new(&parcels);
+        let spans =
+            [span(first, 0, 2), span(first, 2, 0), span(first, 2, 3), span(first, 6, 1), span(second, 0, 6)];
+        let mut pieces: Vec<Bytes> = spans.into_iter().filter_map(|span| joined.push(span)).collect();
+        pieces.extend(joined.finish());
+        assert_eq!(pieces, [&b"abcde"[..], b"g", b"klmnop"]);
+    }
+
+    #[test]
+    fn a_parcel_goes_with_its_last_fragment() {
+        let memory = Bytes::from(vec![7; 10]);
+        let mut parcels = Parcels::default();
+        let number = parcels.keep(memory.clone(), 2);
+        parcels.release(span(number, 0, 5));
+        assert!(!memory.is_unique());
+        parcels.release(span(number, 5, 5));
+        assert!(memory.is_unique());
+        assert_eq!(parcels.keep(Bytes::new(), 1), number, "its number is used again");
+    }
+}

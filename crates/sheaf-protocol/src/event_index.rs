@@ -1,0 +1,115 @@
+//! Finds what belongs to an event, by its id.
+
+use rustc_hash::FxHashMap;
+use sheaf_wire::EventId;
+
+/// The window is at least and at most this long.
+const WINDOW: std::ops::RangeInclusive<usize> = 64..=1 << 20;
+
+/// Marks a free place; places themselves are below it.
+const FREE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    event: EventId,
+    place: u32,
+}
+
+/// A map from event ids to places in a vector.
+///
+/// Event ids mostly count up, and the events in flight are mostly the last few thousand. So an id looks at one place of
+/// a window, given by its low bits: consecutive ids lie side by side in memory, which a hash map's never do, and there
+/// is nothing to compute. Ids that want the same place, because the detector's ids are sparse or an event is older than
+/// the window is long, go into a hash map beside it. The map is only ever asked for single events.
+#[derive(Clone, Debug)]
+pub(crate) struct EventIndex {
+    window: Vec<Entry>,
+    beside: FxHashMap<EventId, u32>,
+    len: usize,
+}
+
+impl EventIndex {
+    /// An empty index for about so many events at a time.
+    pub(crate) fn new(expected_events: usize) -> Self {
+        let length = expected_events.clamp(*WINDOW.start(), *WINDOW.end()).next_power_of_two();
+        let free = Entry { event: EventId(0), place: FREE };
+        Self { window: vec![free; length], beside: FxHashMap::default(), len: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "only the low bits are wanted")]
+    fn slot(&self, event: EventId) -> usize {
+        event.0 as usize & (self.window.len() - 1)
+    }
+
+    pub(crate) fn get(&self, event: EventId) -> Option<u32> {
+        let entry = self.window[self.slot(event)];
+        if entry.event == event && entry.place != FREE {
+            return Some(entry.place);
+        }
+        if self.beside.is_empty() {
+            return None;
+        }
+        self.beside.get(&event).copied()
+    }
+
+    /// Adds an event that is not there.
+    pub(crate) fn insert(&mut self, event: EventId, place: u32) {
+        debug_assert!(self.get(event).is_none(), "event {event} has two places");
+        assert!(place != FREE, "places are bounded far below 2^32 by the configuration");
+        self.len += 1;
+        let slot = self.slot(event);
+        let entry = &mut self.window[slot];
+        if entry.place == FREE {
+            *entry = Entry { event, place };
+        } else {
+            self.beside.insert(event, place);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, event: EventId) -> Option<u32> {
+        let slot = self.slot(event);
+        let entry = &mut self.window[slot];
+        let place = if entry.event == event && entry.place != FREE {
+            std::mem::replace(&mut entry.place, FREE)
+        } else if self.beside.is_empty() {
+            return None;
+        } else {
+            self.beside.remove(&event)?
+        };
+        self.len -= 1;
+        Some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_plain_map(steps in prop::collection::vec((any::<bool>(), 0..300_u64, 0..1000_u32), 0..400)) {
+            let mut index = EventIndex::new(1);
+            let mut plain = BTreeMap::new();
+            for (insert, id, place) in steps {
+                // Ids that share a place of the window, and the largest ones.
+                let event = EventId(if id % 3 == 0 { u64::MAX - id } else { id });
+                if insert && !plain.contains_key(&event) {
+                    index.insert(event, place);
+                    plain.insert(event, place);
+                } else if !insert {
+                    prop_assert_eq!(index.remove(event), plain.remove(&event));
+                }
+                prop_assert_eq!(index.len(), plain.len());
+            }
+            for id in (0..300).flat_map(|id| [id, u64::MAX - id]) {
+                prop_assert_eq!(index.get(EventId(id)), plain.get(&EventId(id)).copied());
+            }
+        }
+    }
+}
