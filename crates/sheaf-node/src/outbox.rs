@@ -190,14 +190,12 @@ impl PayloadSource<Bytes> for Cut {
     }
 
     fn take(&mut self, bytes: usize) -> Option<Bytes> {
-        match self.pieces.front_mut() {
-            Some(piece) if bytes > 0 && bytes < piece.len() => {
-                if !std::mem::replace(&mut self.own_count, true) {
-                    *piece = Bytes::from_owner(std::mem::take(piece));
-                }
+        if let Some(piece) = self.pieces.front_mut() {
+            let is_cut = bytes > 0 && bytes < piece.len();
+            if is_cut && !self.own_count {
+                *piece = Bytes::from_owner(std::mem::take(piece));
             }
-            Some(piece) if bytes == piece.len() => self.own_count = false,
-            _ => {}
+            self.own_count = is_cut;
         }
         self.pieces.take(bytes)
     }

@@ -65,8 +65,30 @@ impl EventIndex {
         let entry = &mut self.window[slot];
         if entry.place == FREE {
             *entry = Entry { event, place };
-        } else {
-            self.beside.insert(event, place);
+            return;
+        }
+        self.beside.insert(event, place);
+        if self.beside.len() > self.window.len() / 4 && self.window.len() < *WINDOW.end() {
+            self.widen();
+        }
+    }
+
+    /// More events are in flight than the window is long: doubles it.
+    fn widen(&mut self) {
+        let free = Entry { event: EventId(0), place: FREE };
+        let longer = vec![free; 2 * self.window.len()];
+        let window = std::mem::replace(&mut self.window, longer);
+        let beside = std::mem::take(&mut self.beside);
+        // In the order of the ids, so that the same calls lead to the same window.
+        let beside: std::collections::BTreeMap<EventId, u32> = beside.into_iter().collect();
+        let beside = beside.into_iter().map(|(event, place)| Entry { event, place });
+        for entry in window.into_iter().filter(|entry| entry.place != FREE).chain(beside) {
+            let slot = self.slot(entry.event);
+            if self.window[slot].place == FREE {
+                self.window[slot] = entry;
+            } else {
+                self.beside.insert(entry.event, entry.place);
+            }
         }
     }
 
@@ -85,6 +107,62 @@ impl EventIndex {
     }
 }
 
+/// What is known of events, found by their ids. Entries are reused: in a steady state nothing is allocated.
+#[derive(Clone, Debug)]
+pub(crate) struct EventTable<T> {
+    index: EventIndex,
+    entries: Vec<Option<(EventId, T)>>,
+    free: Vec<u32>,
+}
+
+impl<T> EventTable<T> {
+    /// An empty table for about so many events at a time.
+    pub(crate) fn new(expected_events: usize) -> Self {
+        Self { index: EventIndex::new(expected_events), entries: Vec::new(), free: Vec::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn get(&self, event: EventId) -> Option<&T> {
+        let place = self.index.get(event)? as usize;
+        self.entries[place].as_ref().map(|(_, entry)| entry)
+    }
+
+    pub(crate) fn get_mut(&mut self, event: EventId) -> Option<&mut T> {
+        let place = self.index.get(event)? as usize;
+        self.entries[place].as_mut().map(|(_, entry)| entry)
+    }
+
+    /// Adds an event that is not there.
+    pub(crate) fn insert(&mut self, event: EventId, entry: T) {
+        let place = if let Some(place) = self.free.pop() {
+            self.entries[place as usize] = Some((event, entry));
+            place
+        } else {
+            self.entries.push(Some((event, entry)));
+            u32::try_from(self.entries.len() - 1).expect("events in flight are bounded by credit")
+        };
+        self.index.insert(event, place);
+    }
+
+    pub(crate) fn remove(&mut self, event: EventId) -> Option<T> {
+        let place = self.index.remove(event)?;
+        self.free.push(place);
+        self.entries[place as usize].take().map(|(_, entry)| entry)
+    }
+
+    /// All events, in no particular order, but always in the same after the same calls.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (EventId, &T)> {
+        self.entries.iter().flatten().map(|(event, entry)| (*event, entry))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,21 +173,28 @@ mod tests {
         #[test]
         fn agrees_with_a_plain_map(steps in prop::collection::vec((any::<bool>(), 0..300_u64, 0..1000_u32), 0..400)) {
             let mut index = EventIndex::new(1);
+            let mut table = EventTable::new(1);
             let mut plain = BTreeMap::new();
             for (insert, id, place) in steps {
                 // Ids that share a place of the window, and the largest ones.
                 let event = EventId(if id % 3 == 0 { u64::MAX - id } else { id });
                 if insert && !plain.contains_key(&event) {
                     index.insert(event, place);
+                    table.insert(event, place);
                     plain.insert(event, place);
                 } else if !insert {
-                    prop_assert_eq!(index.remove(event), plain.remove(&event));
+                    let place = plain.remove(&event);
+                    prop_assert_eq!(index.remove(event), place);
+                    prop_assert_eq!(table.remove(event), place);
                 }
                 prop_assert_eq!(index.len(), plain.len());
             }
             for id in (0..300).flat_map(|id| [id, u64::MAX - id]) {
                 prop_assert_eq!(index.get(EventId(id)), plain.get(&EventId(id)).copied());
+                prop_assert_eq!(table.get(EventId(id)), plain.get(&EventId(id)));
             }
+            let entries: BTreeMap<EventId, u32> = table.iter().map(|(event, place)| (event, *place)).collect();
+            prop_assert_eq!(entries, plain);
         }
     }
 }

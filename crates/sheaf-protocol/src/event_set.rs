@@ -2,6 +2,7 @@
 
 use sheaf_wire::EventId;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// A set of event ids, kept as ranges. When there are too many ranges the lowest two are joined, so that the gap
 /// between them counts as ended too: an id that far back is late in any case.
@@ -39,20 +40,31 @@ impl EventSet {
         let mut start = first.0;
         let mut end = start.saturating_add(u64::from(count) - 1);
         self.highest = self.highest.max(end);
-        // The range that begins at or before the new one, if they touch; then all that begin within it.
-        if let Some((&before, &before_end)) = self.ranges.range(..=start).next_back()
+        // The range that begins at or before the new one, if they touch: it grows in its place, without another search,
+        // because most events end one after another.
+        let before = self.ranges.range_mut(..=start).next_back();
+        if let Some((&before, before_end)) = before
             && before_end.saturating_add(1) >= start
         {
-            if before_end >= end {
+            if *before_end >= end {
                 return;
             }
+            *before_end = end;
             start = before;
+        } else {
+            self.ranges.insert(start, end);
         }
-        while let Some((&next, &next_end)) = self.ranges.range(start..=end.saturating_add(1)).next() {
+        // Then all that begin within it, or right behind.
+        let behind = (Bound::Excluded(start), Bound::Unbounded);
+        while let Some((&next, &next_end)) = self.ranges.range(behind).next()
+            && next <= end.saturating_add(1)
+        {
             self.ranges.remove(&next);
-            end = end.max(next_end);
+            if next_end > end {
+                end = next_end;
+                self.ranges.insert(start, end);
+            }
         }
-        self.ranges.insert(start, end);
         while self.ranges.len() > self.max_ranges {
             self.join_lowest();
         }

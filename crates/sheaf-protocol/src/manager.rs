@@ -21,13 +21,13 @@ pub use dead_time::{DeadTime, DeadTimeCause};
 pub use news::{ManagerEvent, Tallies, Veto};
 
 use crate::channel::Received;
+use crate::event_index::EventTable;
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, Ledger, NodeBooks};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use credit::Credit;
 use peers::Peers;
 use releases::Releases;
-use rustc_hash::FxHashMap;
 use sheaf_wire::message::{
     Announcement, Assignment, Body, Command, Finished, Message, ReadoutStatus, Request,
 };
@@ -93,7 +93,7 @@ pub struct EventManager<P> {
     peers: Peers<P>,
     builders: Vec<BuilderState>,
     readouts: Vec<ReadoutState>,
-    table: FxHashMap<EventId, Entry>,
+    table: EventTable<Entry>,
     /// Waiting for a builder for the first time, in trigger order.
     queue: VecDeque<EventId>,
     /// Waiting for another builder.
@@ -128,7 +128,7 @@ impl<P: Clone> EventManager<P> {
             peers: Peers::new(nodes, config.channel),
             builders: (0..config.builders).map(|_| BuilderState::default()).collect(),
             readouts: (0..config.readouts).map(|_| ReadoutState::default()).collect(),
-            table: FxHashMap::default(),
+            table: EventTable::new(config.queue_events),
             queue: VecDeque::new(),
             again: VecDeque::new(),
             next_event: config.first_event,
@@ -510,10 +510,8 @@ impl<P: Clone> EventManager<P> {
 
     /// The events whose entries are wanted, ascending.
     fn events_where(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<EventId> {
-        #[expect(clippy::disallowed_methods, reason = "the ids are sorted before anybody sees them")]
-        let entries = self.table.iter();
-        let mut events: Vec<_> =
-            entries.filter(|(_, entry)| wanted(entry)).map(|(event, _)| *event).collect();
+        let wanted = |(event, entry): (EventId, &Entry)| wanted(entry).then_some(event);
+        let mut events: Vec<_> = self.table.iter().filter_map(wanted).collect();
         events.sort_unstable();
         events
     }
@@ -545,7 +543,7 @@ impl<P: Clone> EventManager<P> {
             return;
         }
         for Announcement { event, time } in announcements {
-            if self.is_full() || self.table.contains_key(event) || self.ended.contains(*event) {
+            if self.is_full() || self.table.get(*event).is_some() || self.ended.contains(*event) {
                 continue;
             }
             self.accept(*event, *time, now, self.config.trigger_type);
@@ -556,7 +554,7 @@ impl<P: Clone> EventManager<P> {
     fn handle_request(&mut self, now: Timestamp, builder: u16, request: Request) {
         self.builders[usize::from(builder)].credit.grant(request.slots, request.bytes);
         for absent in &request.absent {
-            let entry = self.table.get(&absent.event);
+            let entry = self.table.get(absent.event);
             if entry.is_some_and(|entry| entry.assigned && entry.builder == Some(builder)) {
                 self.releases.note_absent(absent.event, absent.readout);
             }
@@ -567,7 +565,7 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn handle_finished(&mut self, now: Timestamp, builder: u16, finished: &Finished) {
-        let entry = self.table.get(&finished.event).copied();
+        let entry = self.table.get(finished.event).copied();
         let current = entry.is_some_and(|entry| {
             entry.assigned && entry.builder == Some(builder) && entry.attempt == finished.attempt
         });
@@ -638,7 +636,7 @@ impl<P: Clone> EventManager<P> {
             let Some(event) = self.next_waiting(now, builder) else {
                 break;
             };
-            let Some(entry) = self.table.get_mut(&event) else {
+            let Some(entry) = self.table.get_mut(event) else {
                 continue;
             };
             entry.attempt += 1;
@@ -663,7 +661,7 @@ impl<P: Clone> EventManager<P> {
                     && state.credit.offer(self.mean_event, state.outstanding).is_some()
             });
             let fits = |event: &EventId| {
-                let failed_here = self.table.get(event).is_some_and(|entry| entry.builder == Some(builder));
+                let failed_here = self.table.get(*event).is_some_and(|entry| entry.builder == Some(builder));
                 !(failed_here && others_have_credit)
             };
             if let Some(at) = self.again.iter().position(fits) {
@@ -688,7 +686,7 @@ impl<P: Clone> EventManager<P> {
 
     /// An event comes back unbuilt: it goes to another builder, or it had its chances.
     fn try_again(&mut self, now: Timestamp, event: EventId, reason: DropReason) {
-        let Some(entry) = self.table.get_mut(&event) else {
+        let Some(entry) = self.table.get_mut(event) else {
             return;
         };
         entry.assigned = false;
@@ -707,7 +705,7 @@ impl<P: Clone> EventManager<P> {
         reason: Option<DropReason>,
         finished: Option<&Finished>,
     ) {
-        let Some(entry) = self.table.remove(&event) else {
+        let Some(entry) = self.table.remove(event) else {
             return;
         };
         if let Phase::Draining { until } = &mut self.phase

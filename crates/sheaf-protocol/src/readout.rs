@@ -341,8 +341,8 @@ impl<P: Payload> ReadoutUnit<P> {
         self.events.pop_front()
     }
 
-    /// The payload handles that the unit has let go since the last call: their events ended, or they were dropped. A
-    /// driver that counts for itself what is in use takes them back here; the others just drop them.
+    /// The payloads that the unit has let go since the last call, because their events ended or they were dropped: to be
+    /// taken after every call, where [`Payload::IS_COUNTED_ELSEWHERE`]. Empty for other payloads.
     pub fn discarded(&mut self) -> std::vec::Drain<'_, P> {
         self.discarded.drain(..)
     }
@@ -443,7 +443,9 @@ impl<P: Payload> ReadoutUnit<P> {
 
     fn drop_fragment(&mut self, fragment: Fragment<P>, reason: DropReason) {
         self.books.drop_one(reason);
-        self.discarded.push(fragment.payload);
+        if P::IS_COUNTED_ELSEWHERE {
+            self.discarded.push(fragment.payload);
+        }
     }
 
     // Events asked for.
@@ -688,17 +690,14 @@ impl<P: Payload> ReadoutUnit<P> {
             inputs[index].held_events -= 1;
             inputs[index].held -= ByteCount::from(fragment.payload.len());
             books.end_one(outcome, reason);
-            discarded.push(fragment.payload);
+            if P::IS_COUNTED_ELSEWHERE {
+                discarded.push(fragment.payload);
+            }
         });
     }
 }
 
-fn append<P: Payload>(
-    parts: &mut SuperFragments<P>,
-    event: EventId,
-    cells: &[Cell<P>],
-    inputs: &[Input],
-) {
+fn append<P: Payload>(parts: &mut SuperFragments<P>, event: EventId, cells: &[Cell<P>], inputs: &[Input]) {
     let (fragments, missing) = (parts.fragments.len(), parts.missing.len());
     for (cell, input) in cells.iter().zip(inputs) {
         match cell {

@@ -214,7 +214,13 @@ impl<M: Memory> EmulatedSource<M> {
     fn make(&mut self, turn: Turn, now: Timestamp) -> Option<Fragment<Bytes>> {
         let payload = self.maker.payload(self.id, turn.event, turn.size.as_usize())?;
         let checksum = self.config.checksum.then(|| crc32c(&payload));
-        Some(Fragment { event: turn.event, source: self.id, time: self.time_of(turn, now), checksum, payload })
+        Some(Fragment {
+            event: turn.event,
+            source: self.id,
+            time: self.time_of(turn, now),
+            checksum,
+            payload,
+        })
     }
 
     fn time_of(&self, turn: Turn, now: Timestamp) -> Timestamp {
@@ -274,7 +280,13 @@ impl<M: Memory> EmulatedSource<M> {
             self.count_defects(turn);
             self.count(length, turn.place, now);
             let time = self.time_of(turn, now);
-            fragments.push(Fragment { event: turn.event, source: self.id, time, checksum: None, payload: span });
+            fragments.push(Fragment {
+                event: turn.event,
+                source: self.id,
+                time,
+                checksum: None,
+                payload: span,
+            });
         }
         BatchEnd::More
     }

@@ -7,6 +7,10 @@ use crate::{EventId, MissingReason, SourceId, Timestamp, TriggerType};
 
 /// A handle to a fragment's payload. Cloning it must be cheap and must not copy the bytes.
 pub trait Payload: Clone {
+    /// Whether somebody else counts which payloads are in use, and must be told of each that is let go. Handles that
+    /// count for themselves are just dropped.
+    const IS_COUNTED_ELSEWHERE: bool = false;
+
     /// The payload's size in bytes.
     fn len(&self) -> usize;
 
@@ -36,6 +40,8 @@ pub struct Span {
 }
 
 impl Payload for Span {
+    const IS_COUNTED_ELSEWHERE: bool = true;
+
     fn len(&self) -> usize {
         self.length as usize
     }
