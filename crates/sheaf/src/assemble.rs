@@ -183,6 +183,7 @@ impl Plan {
         let pattern =
             source.kind == SourceKind::Emulated && source.emulated.content == conf::Content::Pattern;
         let check = match (builder.check_content, pattern) {
+            (false, _) if builder.read_payload => ContentCheck::Read,
             (false, _) => ContentCheck::Off,
             (true, false) => ContentCheck::Checksum,
             (true, true) => ContentCheck::Pattern,

@@ -30,6 +30,9 @@ pub(crate) struct Summary {
     pub(crate) latency_ns: Latency,
     /// The largest resident memory of the process; of all processes together with `--processes`.
     pub(crate) peak_rss_bytes: u64,
+    /// Processor time of the process, in user and kernel mode, from its start; of all processes together with
+    /// `--processes`.
+    pub(crate) cpu_seconds: f64,
     /// The run's directory; `null` where nothing is written.
     pub(crate) output: Option<PathBuf>,
     /// Whether a signal ended the run.
@@ -94,11 +97,13 @@ pub(crate) struct Extras {
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) content_mismatches: u64,
     pub(crate) peak_rss_bytes: u64,
+    pub(crate) cpu_seconds: f64,
 }
 
 impl Extras {
     pub(crate) fn new(readouts: &[ReadoutReport], builders: &[BuilderReport]) -> Self {
-        let mut extras = Self { peak_rss_bytes: peak_rss_bytes(), ..Self::default() };
+        let mut extras =
+            Self { peak_rss_bytes: peak_rss_bytes(), cpu_seconds: cpu_seconds(), ..Self::default() };
         for report in readouts {
             extras.add_outbox(report.outbox);
             for (_, source) in &report.sources {
@@ -135,6 +140,7 @@ impl Extras {
         }
         self.content_mismatches += other.content_mismatches;
         self.peak_rss_bytes += other.peak_rss_bytes;
+        self.cpu_seconds += other.cpu_seconds;
     }
 }
 
@@ -155,6 +161,7 @@ impl Summary {
             bytes_per_second: rate(report.bytes.0),
             latency_ns: Latency { p50: quantile(0.5), p99: quantile(0.99), max: report.latency.max() },
             peak_rss_bytes: 0,
+            cpu_seconds: 0.0,
             output,
             interrupted: report.interrupted,
             ledger: LedgerSummary::new(report, plan.count(Role::Readout)),
@@ -178,6 +185,7 @@ impl Summary {
         }
         self.trouble.content_mismatches += extras.content_mismatches;
         self.peak_rss_bytes += extras.peak_rss_bytes;
+        self.cpu_seconds += extras.cpu_seconds;
     }
 
     /// Whether there is anything to tell.
@@ -254,6 +262,13 @@ fn peak_rss_bytes() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
+}
+
+/// The processor time that this process has used so far, in seconds.
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of a few years fit exactly")]
+pub(crate) fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 /// What a node that is not the event manager prints as JSON at its end.

@@ -54,6 +54,9 @@ section! {
         /// Whether builder units check the content of every fragment: its checksum, and the pattern of emulated
         /// sources.
         check_content: bool = false, "check_content", switch();
+        /// Whether builder units read every payload byte of every event once, as a filter would, and do nothing with
+        /// it. For measurements; without effect where the content is checked, because that reads it.
+        read_payload: bool = false, "read_payload", switch();
     }
 }
 

@@ -25,7 +25,7 @@ fn a_run_has_all_its_numbers() {
     }
     assert!(number(&summary, "bytes") > 4000);
     assert!(number(&summary, "peak_rss_bytes") > 1_000_000);
-    for rate in ["seconds", "events_per_second", "fragments_per_second", "bytes_per_second"] {
+    for rate in ["seconds", "cpu_seconds", "events_per_second", "fragments_per_second", "bytes_per_second"] {
         assert!(field(&summary, rate).as_f64().is_some_and(|rate| rate > 0.0), "{rate}");
     }
     let [p50, p99, max] = ["p50", "p99", "max"].map(|name| number(&summary, &format!("latency_ns.{name}")));
@@ -45,6 +45,16 @@ fn processes_have_the_same_numbers_as_one() {
     for name in ["events_built", "events_incomplete", "fragments", "bytes", "ledger.stored"] {
         assert_eq!(number(&one, name), number(&many, name), "{name}");
     }
+}
+
+#[test]
+fn payload_that_is_read_is_neither_judged_nor_changed() {
+    let place = Place::new();
+    let config = place.file("read.toml", "[builder]\nread_payload = true\n");
+    let run = format!("run {} --readouts 2 --builders 2 --events 500 --output runs --json", config.display());
+    let summary = place.sheaf(&run).exits(0).json();
+    assert_books_match_files(&place, &summary);
+    assert_eq!(number(&summary, "ledger.stored"), 500);
 }
 
 fn names(summary: &Value) -> Vec<String> {
