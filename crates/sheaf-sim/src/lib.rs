@@ -6,7 +6,15 @@
 //! | module | holds |
 //! |---|---|
 //! | `scenario` | the file format: keys, errors with line and key, sweeps |
+//! | `sweep` | all points on all processors, results in a fixed order |
+//! | `result` | what a sweep gave: averaged over seeds, and as JSON |
+//! | `table` | the same as text |
 
 #![forbid(unsafe_code)]
 
+pub mod result;
 pub mod scenario;
+pub mod sweep;
+pub mod table;
+#[cfg(test)]
+mod testing;
