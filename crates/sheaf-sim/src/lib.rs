@@ -6,12 +6,14 @@
 //! | module | holds |
 //! |---|---|
 //! | `scenario` | the file format: keys, errors with line and key, sweeps |
+//! | `library` | the scenarios that ship |
 //! | `sweep` | all points on all processors, results in a fixed order |
 //! | `result` | what a sweep gave: averaged over seeds, and as JSON |
 //! | `table` | the same as text |
 
 #![forbid(unsafe_code)]
 
+pub mod library;
 pub mod result;
 pub mod scenario;
 pub mod sweep;

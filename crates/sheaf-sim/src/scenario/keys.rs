@@ -287,8 +287,8 @@ pub(super) const KEYS: &[Key] = keys! {
         "With `uniform`: the largest.";
     "traffic" "correlation": Shape::Number(0.0, 1.0), number(0.0), EVENTS,
         "How one event's sizes in different sources hang together: 0 independent, 1 all the same.";
-    "traffic" "assignment": ASSIGNMENTS, word("round_robin"), &["push", "pull", "barrel", "replay"],
-        "Who builds which event.";
+    "traffic" "assignment": ASSIGNMENTS, word("round_robin"), &["push", "pull", "replay"],
+        "Who builds which event; a barrel shifter gives them to the builders in turn.";
     "traffic" "event_rate_hz": Shape::Number(0.0, 1e12), number(0.0), &["push", "pull", "barrel", "replay", "roles"],
         "Events per second; 0: as many as the network takes.";
     "traffic" "window_events": Shape::Whole(1, 1 << 24), Standard::Unset, &["push", "replay"],

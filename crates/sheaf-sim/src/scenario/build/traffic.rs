@@ -12,19 +12,19 @@ use std::path::Path;
 pub(super) fn traffic(given: &Given<'_>, directory: &Path, endpoints: u64) -> TrafficModel {
     match given.word("traffic.kind") {
         "push" => {
-            let events = event_traffic(given, endpoints, size(given), correlation(given));
+            let events = event_traffic(given, endpoints, shape(given));
             let window = window(given, &events.placement, endpoints);
             TrafficModel::Push(events, window)
         }
         "pull" => TrafficModel::Pull {
-            events: event_traffic(given, endpoints, size(given), correlation(given)),
+            events: event_traffic(given, endpoints, shape(given)),
             outstanding: given.small("traffic.outstanding_events"),
             credit_bytes: Some(given.whole("traffic.credit_bytes")).filter(|bytes| *bytes > 0),
             request_bytes: given.small("traffic.request_bytes"),
         },
         "barrel" => {
-            let events = event_traffic(given, endpoints, size(given), correlation(given));
-            TrafficModel::Barrel(events, barrel(given))
+            let shape = Shape { size: size(given), correlation: correlation(given), assignment: Assignment::RoundRobin };
+            TrafficModel::Barrel(event_traffic(given, endpoints, shape), barrel(given))
         }
         "replay" => replay(given, directory, endpoints),
         "roles" => TrafficModel::Roles(RolesTraffic {
@@ -47,18 +47,29 @@ fn event_rate(given: &Given<'_>) -> Option<f64> {
     Some(given.number("traffic.event_rate_hz")).filter(|rate| *rate > 0.0)
 }
 
-fn event_traffic(given: &Given<'_>, endpoints: u64, size: SizeModel, correlation: f64) -> EventTraffic {
-    EventTraffic {
-        placement: placement(given, endpoints),
-        size,
-        correlation,
-        assignment: match given.word("traffic.assignment") {
-            "random" => Assignment::Random,
-            "least_loaded" => Assignment::LeastLoaded,
-            _ => Assignment::RoundRobin,
-        },
-        event_rate: event_rate(given),
+/// What events look like and who builds them.
+struct Shape {
+    size: SizeModel,
+    correlation: f64,
+    assignment: Assignment,
+}
+
+fn shape(given: &Given<'_>) -> Shape {
+    Shape { size: size(given), correlation: correlation(given), assignment: assignment(given) }
+}
+
+fn assignment(given: &Given<'_>) -> Assignment {
+    match given.word("traffic.assignment") {
+        "random" => Assignment::Random,
+        "least_loaded" => Assignment::LeastLoaded,
+        _ => Assignment::RoundRobin,
     }
+}
+
+fn event_traffic(given: &Given<'_>, endpoints: u64, shape: Shape) -> EventTraffic {
+    let Shape { size, correlation, assignment } = shape;
+    let event_rate = event_rate(given);
+    EventTraffic { placement: placement(given, endpoints), size, correlation, assignment, event_rate }
 }
 
 fn size(given: &Given<'_>) -> SizeModel {
@@ -119,7 +130,8 @@ fn barrel(given: &Given<'_>) -> BarrelShifter {
 fn replay(given: &Given<'_>, directory: &Path, endpoints: u64) -> TrafficModel {
     let limit = usize::try_from(given.whole("traffic.max_events")).unwrap_or(usize::MAX);
     // Sizes are those of the recording; the model is not asked.
-    let traffic = event_traffic(given, endpoints, SizeModel::Fixed(1), 0.0);
+    let shape = Shape { size: SizeModel::Fixed(1), correlation: 0.0, assignment: assignment(given) };
+    let traffic = event_traffic(given, endpoints, shape);
     let window = window(given, &traffic.placement, endpoints);
     let events =
         match given.text("traffic.streams").map(|streams| streams::sizes(&directory.join(streams), limit)) {
