@@ -167,7 +167,12 @@ fn expand(
             let settings = settings(draft, &axes, &digits, &used);
             all.add(settings, scenario, is_all);
         }
-        all.errors.extend(errors);
+        // Points that differ in something else find the same wrong.
+        for error in errors {
+            if !all.errors.contains(&error) {
+                all.errors.push(error);
+            }
+        }
         if all.errors.len() > MAX_ERRORS {
             break;
         }

@@ -23,7 +23,11 @@ pub(super) fn traffic(given: &Given<'_>, directory: &Path, endpoints: u64) -> Tr
             request_bytes: given.small("traffic.request_bytes"),
         },
         "barrel" => {
-            let shape = Shape { size: size(given), correlation: correlation(given), assignment: Assignment::RoundRobin };
+            let shape = Shape {
+                size: size(given),
+                correlation: correlation(given),
+                assignment: Assignment::RoundRobin,
+            };
             TrafficModel::Barrel(event_traffic(given, endpoints, shape), barrel(given))
         }
         "replay" => replay(given, directory, endpoints),
