@@ -10,10 +10,12 @@
 //! | `sweep` | all points on all processors, results in a fixed order |
 //! | `result` | what a sweep gave: averaged over seeds, and as JSON |
 //! | `table` | the same as text |
+//! | `plots` | the same as pictures |
 
 #![forbid(unsafe_code)]
 
 pub mod library;
+pub mod plots;
 pub mod result;
 pub mod scenario;
 pub mod sweep;
