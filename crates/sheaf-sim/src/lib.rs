@@ -11,11 +11,17 @@
 //! | `result` | what a sweep gave: averaged over seeds, and as JSON |
 //! | `table` | the same as text |
 //! | `plots` | the same as pictures |
+//! | `measurements`, `calibrate`, `fit` | what a measured small system says about its hosts |
+//! | `predict` | what such hosts would do in a large system, as a band |
 
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
+mod fit;
 pub mod library;
+pub mod measurements;
 pub mod plots;
+pub mod predict;
 pub mod result;
 pub mod scenario;
 pub mod sweep;

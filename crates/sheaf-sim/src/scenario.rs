@@ -20,6 +20,7 @@ mod streams;
 mod table_file;
 mod value;
 
+pub(crate) use build::MAX_ENDPOINTS;
 pub use reference::reference_page;
 
 use draft::Draft;

@@ -3,6 +3,8 @@
 mod network;
 mod traffic;
 
+pub(crate) use network::MAX_ENDPOINTS;
+
 use super::given::Given;
 use sheaf_config::ErrorKind;
 use sheaf_fabric::scenario::{Fault, FaultKind, Fidelity, FlitModel, RunLength, Scenario, TrafficModel};

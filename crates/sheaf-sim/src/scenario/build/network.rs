@@ -11,7 +11,7 @@ use sheaf_fabric::scenario::{
 use std::path::Path;
 
 /// No network is larger: what fits a port number of 16 bits.
-const MAX_ENDPOINTS: u64 = 65_536;
+pub(crate) const MAX_ENDPOINTS: u64 = 65_536;
 /// Nor has it more cables: they must fit the memory of a laptop.
 const MAX_CABLES: u64 = 1 << 23;
 
