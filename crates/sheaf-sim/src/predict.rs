@@ -10,11 +10,13 @@ use crate::sweep::in_parallel;
 use crate::table::{Columns, rate};
 use serde::Serialize;
 use sheaf_fabric::scenario::{
-    Arbiter, Assignment, BarrelShifter, EndpointModel, EventTraffic, Fidelity, FlitModel, LinkModel, Numbering,
-    Placement, Routes, RunLength, Scenario, SizeModel, Switching, Topology, TrafficModel, WhenFull, Window,
+    Arbiter, Assignment, BarrelShifter, EndpointModel, EventTraffic, Fidelity, FlitModel, LinkModel,
+    Numbering, Placement, Routes, RunLength, Scenario, SizeModel, Switching, Topology, TrafficModel,
+    WhenFull, Window,
 };
+use sheaf_fabric::topology::CompileError;
 use sheaf_fabric::units::{Picos, Rate};
-use sheaf_fabric::{Report, network};
+use sheaf_fabric::{Report, topology};
 use std::fmt;
 use thiserror::Error;
 
@@ -78,8 +80,8 @@ pub enum PredictError {
         endpoints: u32,
     },
     /// The given network cannot be compiled.
-    #[error("the network cannot be made: {0}")]
-    Network(String),
+    #[error(transparent)]
+    Network(#[from] CompileError),
     /// No run gave a result.
     #[error("no run could be simulated; the first says: {0}")]
     NoRun(String),
@@ -90,7 +92,8 @@ const ARBITERS: [(&str, Arbiter); 3] =
     [("random", Arbiter::Random), ("round_robin", Arbiter::RoundRobin), ("first_come", Arbiter::FirstCome)];
 const ASSIGNMENTS: [(&str, Assignment); 2] =
     [("round_robin", Assignment::RoundRobin), ("random", Assignment::Random)];
-const NUMBERINGS: [(&str, Numbering); 2] = [("identity", Numbering::Identity), ("shuffled", Numbering::Shuffled(1))];
+const NUMBERINGS: [(&str, Numbering); 2] =
+    [("identity", Numbering::Identity), ("shuffled", Numbering::Shuffled(1))];
 
 /// One run of a prediction: what was chosen, and the scenario.
 #[derive(Clone, Debug)]
@@ -150,7 +153,12 @@ impl Band {
     }
 
     fn scaled(self, factor: f64) -> Self {
-        Self { median: self.median * factor, low: self.low * factor, high: self.high * factor, runs: self.runs }
+        Self {
+            median: self.median * factor,
+            low: self.low * factor,
+            high: self.high * factor,
+            runs: self.runs,
+        }
     }
 }
 
@@ -174,9 +182,8 @@ impl Plan {
 
     fn topology(&self) -> Result<(Topology, u32), PredictError> {
         if let Some(scenario) = &self.network {
-            let compiled = network::Network::compile(scenario)
-                .map_err(|error| PredictError::Network(error.to_string()))?;
-            return Ok((scenario.topology.clone(), u32::try_from(compiled.endpoints()).unwrap_or(u32::MAX)));
+            let endpoints = topology::endpoints(&scenario.topology)?;
+            return Ok((scenario.topology.clone(), endpoints));
         }
         let hosts = self.readouts.saturating_add(self.builders);
         let leaf_ports = self.leaf_ports.max(1);
@@ -189,7 +196,8 @@ impl Plan {
         }
         let leaves = hosts.div_ceil(leaf_ports);
         let spines = self.spines.unwrap_or(leaf_ports).max(1);
-        let topology = Topology::FoldedClos { leaves, ports: leaf_ports, spines, uplinks: 1, uplink_rate: None };
+        let topology =
+            Topology::FoldedClos { leaves, ports: leaf_ports, spines, uplinks: 1, uplink_rate: None };
         Ok((topology, leaves * leaf_ports))
     }
 
@@ -247,7 +255,8 @@ impl Plan {
             }
         };
         let link = LinkModel { rate: self.link, delay: Picos::ZERO, frame_overhead: 0, frame_payload: None };
-        let switching = Switching::OutputQueued { buffer_bytes: Some(self.buffer_bytes), full: WhenFull::Pause };
+        let switching =
+            Switching::OutputQueued { buffer_bytes: Some(self.buffer_bytes), full: WhenFull::Pause };
         let base = self.network.as_ref();
         Ok(Scenario {
             name: "prediction".into(),
@@ -325,7 +334,11 @@ impl Plan {
         if let Switching::OutputQueued { buffer_bytes: Some(bytes), full } = middle.switching {
             for bytes in [bytes / 4, bytes, bytes.saturating_mul(4)] {
                 let switching = Switching::OutputQueued { buffer_bytes: Some(bytes.max(1)), full };
-                add("buffers of the switches", format!("{bytes} B"), Scenario { switching, ..middle.clone() });
+                add(
+                    "buffers of the switches",
+                    format!("{bytes} B"),
+                    Scenario { switching, ..middle.clone() },
+                );
             }
         }
         runs
@@ -342,9 +355,9 @@ fn distinct(mut values: [f64; 3]) -> Vec<f64> {
 
 fn events_of(traffic: &mut TrafficModel) -> Option<&mut EventTraffic> {
     match traffic {
-        TrafficModel::Push(events, _) | TrafficModel::Barrel(events, _) | TrafficModel::Pull { events, .. } => {
-            Some(events)
-        }
+        TrafficModel::Push(events, _)
+        | TrafficModel::Barrel(events, _)
+        | TrafficModel::Pull { events, .. } => Some(events),
         _ => None,
     }
 }
@@ -393,7 +406,8 @@ pub fn predict<E: fmt::Display>(
     let results = in_parallel(&runs, threads, work, done);
     let good = |index: &usize| results[*index].as_ref().ok().copied();
     let in_band: Vec<(f64, f64)> = (0..band_runs).filter_map(|index| good(&index)).collect();
-    let mut errors: Vec<String> = results.iter().filter_map(|result| result.as_ref().err().cloned()).collect();
+    let mut errors: Vec<String> =
+        results.iter().filter_map(|result| result.as_ref().err().cloned()).collect();
     errors.sort();
     errors.dedup();
     if in_band.is_empty() {
@@ -405,8 +419,9 @@ pub fn predict<E: fmt::Display>(
     let (inside, outside) = (0..band_runs, band_runs..runs.len());
     let mut sensitivity = Vec::new();
     for range in [inside, outside] {
-        let known: Vec<(&Run, f64)> =
-            range.filter_map(|index| good(&index).map(|(efficiency, _)| (&runs[index], efficiency))).collect();
+        let known: Vec<(&Run, f64)> = range
+            .filter_map(|index| good(&index).map(|(efficiency, _)| (&runs[index], efficiency)))
+            .collect();
         sensitivity.extend(swings(&known, efficiency.median));
     }
     sensitivity.sort_by(|a, b| b.swing.total_cmp(&a.swing));
@@ -460,11 +475,20 @@ impl fmt::Display for Prediction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { readouts, builders, .. } = self;
         let runs = self.efficiency.runs;
-        writeln!(f, "{readouts} readouts x {builders} builders, {runs} runs: median, and 90 % of the runs\n")?;
+        writeln!(
+            f,
+            "{readouts} readouts x {builders} builders, {runs} runs: median, and 90 % of the runs\n"
+        )?;
         let (low, high) = (self.efficiency.low, self.efficiency.high);
         writeln!(f, "efficiency         {:>12.3}  {low:.3} to {high:.3}", self.efficiency.median)?;
         let band = self.bytes_per_second_per_builder;
-        writeln!(f, "per builder        {:>12}  {} to {}", rate(band.median), rate(band.low), rate(band.high))?;
+        writeln!(
+            f,
+            "per builder        {:>12}  {} to {}",
+            rate(band.median),
+            rate(band.low),
+            rate(band.high)
+        )?;
         let band = self.events_per_second;
         writeln!(f, "events per second  {:>12.0}  {:.0} to {:.0}", band.median, band.low, band.high)?;
         writeln!(f, "\nWhat moves it, alone:")?;

@@ -1,4 +1,5 @@
 use super::*;
+use sheaf_fabric::topology::compile;
 use std::collections::BTreeSet;
 
 #[test]
@@ -17,6 +18,24 @@ fn every_file_of_the_directory_ships_and_is_good() {
         let file = shipped.parse(Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"));
         assert_eq!(file.name, shipped.name, "a shipped scenario is called as its file");
         assert!(!file.about.is_empty(), "{} does not say what it shows", shipped.name);
+    }
+}
+
+#[test]
+fn every_network_that_ships_can_be_made() {
+    for shipped in SHIPPED {
+        let file = shipped.parse(Overrides::default()).unwrap();
+        let mut last = None;
+        for scenario in file.points.iter().map(|point| &point.scenario) {
+            let wiring = (scenario.topology.clone(), scenario.numbering.clone());
+            if last.as_ref() == Some(&wiring) {
+                continue;
+            }
+            let rails = scenario.endpoint.rails;
+            let network = compile(&scenario.topology, &scenario.numbering, &scenario.link, rails);
+            assert!(network.is_ok(), "{}: {network:?}", shipped.name);
+            last = Some(wiring);
+        }
     }
 }
 

@@ -76,19 +76,24 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<TableTopology, TableError
     }
     let whole = |what: String| TableError::Whole { path: path.to_owned(), what };
     let (endpoints, switches) = count(&links);
-    let mut sends = vec![false; endpoints as usize];
+    let mut links_out = vec![0_u32; endpoints as usize];
     let mut receives = vec![false; endpoints as usize];
     for link in &links {
         match (link.from, link.to) {
             (Place::Endpoint(from), Place::Endpoint(to)) => {
                 return Err(whole(format!("a link from endpoint {} to endpoint {}", from.0, to.0)));
             }
-            (Place::Endpoint(from), _) => sends[from.index()] = true,
+            (Place::Endpoint(from), _) => links_out[from.index()] += 1,
             (_, Place::Endpoint(to)) => receives[to.index()] = true,
             _ => {}
         }
     }
-    match sends.iter().zip(&receives).position(|(sends, receives)| !sends || !receives) {
+    if let Some(endpoint) = links_out.iter().position(|links| *links > 1) {
+        return Err(whole(format!(
+            "several links from endpoint {endpoint}; for several rails there is endpoint.rails"
+        )));
+    }
+    match links_out.iter().zip(&receives).position(|(links, receives)| *links == 0 || !receives) {
         Some(endpoint) => Err(whole(format!("no link to or no link from endpoint {endpoint}"))),
         None if endpoints == 0 => Err(whole("no endpoints".into())),
         None => Ok(TableTopology { file: path.to_owned(), endpoints, switches, links }),

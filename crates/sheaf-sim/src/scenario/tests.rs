@@ -195,6 +195,8 @@ fn a_wiring_is_read_from_its_file_and_its_errors_tell_the_line() {
         ("e0 -- s0 fast\n", "Gbit/s"),
         ("e0 -- e1\n", "from endpoint 0 to endpoint 1"),
         ("e1 -- s0\n", "endpoint 0"),
+        ("e0 -- s0\ne0 -- s1\ns0 -- s1\ne1 -- s1\n", "several links from endpoint 0"),
+        ("e0 -- s0\ne1 -- s1\n", "no way"),
         ("e0 -> s0\n", "no link from endpoint 0"),
         ("", "no endpoints"),
     ] {

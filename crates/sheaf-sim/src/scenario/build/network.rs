@@ -8,6 +8,7 @@ use sheaf_fabric::scenario::{
     Arbiter, DigitOrder, EndpointModel, InputQueue, LinkModel, Numbering, Routes, Switching, Topology,
     WhenFull,
 };
+use sheaf_fabric::topology::compile;
 use std::path::Path;
 
 /// No network is larger: what fits a port number of 16 bits.
@@ -134,7 +135,15 @@ fn table(given: &Given<'_>, directory: &Path) -> Topology {
         return Topology::Crossbar { ports: 1 };
     };
     match table_file::load(&directory.join(file)) {
-        Ok(table) => Topology::Table(Box::new(table)),
+        Ok(table) => {
+            let topology = Topology::Table(Box::new(table));
+            // Whether every endpoint can be reached is seen when the network is made.
+            if let Err(error) = compile(&topology, &Numbering::Identity, &link(given), 1) {
+                let right = "links by which every endpoint reaches every other".to_owned();
+                given.wrong(ErrorKind::BadValue, "topology.file", error.to_string(), right);
+            }
+            topology
+        }
         Err(error) => {
             given.wrong(ErrorKind::BadValue, "topology.file", error.to_string(), error.right());
             Topology::Crossbar { ports: 1 }
