@@ -13,6 +13,7 @@
 //! | `topology`, `numbering` | from a wiring as plain data to a network |
 //! | `routing` | which of several ways a message takes |
 //! | `engine` | who simulates |
+//! | `faults` | what breaks, and when |
 //! | `meter` | throughput, latencies, waiting, buffers: measured while a run goes on |
 //! | `dice` | chance, from the seed |
 //! | `traffic` | who sends what to whom, and when: the one interface between engines and endpoints |
@@ -25,6 +26,7 @@
 
 pub mod dice;
 pub mod engine;
+pub mod faults;
 pub mod meter;
 pub mod network;
 pub mod numbering;

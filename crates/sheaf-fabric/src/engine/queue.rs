@@ -1,0 +1,180 @@
+//! Packets: switches with buffers for whole frames, event driven.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `simulation` | the state of a run, the order of what happens at one instant, links |
+//! | `hosts` | network interfaces: overhead, start, rails, look-ahead; messages cut into frames and put together again |
+//! | `inputs` | switches with input buffers: cut-through and store-and-forward, credits |
+//! | `outputs` | switches with output queues, own or shared: tail drop and pause |
+//! | `arbiter` | who goes first |
+//! | `frames`, `ports` | slabs of messages and frames; a link with its buffers |
+//! | `causes` | what reports tell apart |
+//! | `audit`, `deadlock` | self-checks |
+//!
+//! What is simulated, and what not. A frame occupies a link for its bytes at the link's rate; its first byte is at the
+//! far end after the link's delay. A buffer's room is taken when a frame begins to come and free when its last byte has
+//! left. Switches decide in no time; what they need belongs into the link's delay. Output queues take frames from all
+//! inputs at once and store each before they forward it. Slow receivers and buses stretch the time for which a frame
+//! occupies the last or the first link. A host takes everything that reaches it.
+
+mod arbiter;
+mod audit;
+mod causes;
+mod deadlock;
+mod frames;
+mod hosts;
+mod inputs;
+mod outputs;
+mod ports;
+mod scheme;
+mod simulation;
+
+use crate::faults::{FaultError, Faults};
+use crate::meter::{Meter, Names};
+use crate::network::Network;
+use crate::report::Check;
+use crate::scenario::{Arbiter, EndpointModel, Routes, Scenario, SizeModel, Switching, TrafficModel};
+use crate::traffic::Traffic;
+use crate::units::Picos;
+pub use deadlock::{Buffer, Deadlock};
+use scheme::Scheme;
+use simulation::Simulation;
+use thiserror::Error;
+
+/// Why a scenario cannot be simulated by this engine.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum QueueError {
+    /// It belongs to another engine.
+    #[error(
+        "{0:?} is not packet switching: right are cut-through, store-and-forward, output queues and shared memory"
+    )]
+    Switching(Switching),
+    /// Nothing could ever move.
+    #[error("a buffer of {0} messages lets nothing pass: right is 1 or more")]
+    NoBuffer(u32),
+    /// Nothing could ever move.
+    #[error("frames with a payload of 0 bytes carry nothing: right is 1 or more")]
+    NoPayload,
+    /// The plan of faults makes no sense.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// When.
+    pub at: Picos,
+    /// Self-checks: conservation, buffers, deadlock.
+    pub checks: Vec<Check>,
+    /// Buffers that wait for one another, if there are any.
+    pub deadlock: Option<Deadlock>,
+}
+
+/// What of a scenario matters while the run goes on.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    scheme: Scheme,
+    routes: Routes,
+    arbiter: Arbiter,
+    endpoint: EndpointModel,
+    frame_payload: u32,
+    frame_overhead: u32,
+    seed: u64,
+}
+
+impl Setup {
+    fn new(scenario: &Scenario) -> Result<Self, QueueError> {
+        let scheme = Scheme::of(&scenario.switching).ok_or(QueueError::Switching(scenario.switching))?;
+        if scheme.room() == 0 {
+            return Err(QueueError::NoBuffer(0));
+        }
+        if scenario.link.frame_payload == Some(0) {
+            return Err(QueueError::NoPayload);
+        }
+        Ok(Self {
+            scheme,
+            routes: scenario.routes,
+            arbiter: scenario.arbiter,
+            endpoint: scenario.endpoint,
+            frame_payload: scenario.link.frame_payload.unwrap_or(u32::MAX),
+            frame_overhead: scenario.link.frame_overhead,
+            seed: scenario.seed,
+        })
+    }
+
+    /// How many frames a message of `bytes` is cut into: one at least.
+    #[inline]
+    fn frames_of(&self, bytes: u32) -> u32 {
+        if bytes <= self.frame_payload { 1 } else { bytes.div_ceil(self.frame_payload) }
+    }
+
+    /// The bytes on the wire of a frame of a message of `bytes`, behind which `uncut` frames follow.
+    #[inline]
+    fn wire_bytes(&self, bytes: u32, uncut: u32) -> u32 {
+        let payload = if bytes <= self.frame_payload {
+            bytes
+        } else if uncut > 0 {
+            self.frame_payload
+        } else {
+            match bytes % self.frame_payload {
+                0 => self.frame_payload,
+                rest => rest,
+            }
+        };
+        // Not nothing: an empty frame would occupy no link, and a sender would send endlessly many at once.
+        payload.saturating_add(self.frame_overhead).max(1)
+    }
+}
+
+/// The names of all that a meter has to tell apart for a run of `scenario` on `network`.
+///
+/// # Errors
+/// [`QueueError`] where this engine cannot simulate it.
+pub fn names(network: &Network, scenario: &Scenario) -> Result<Names, QueueError> {
+    let setup = Setup::new(scenario)?;
+    Ok(causes::names(network, setup.scheme, largest_frame(scenario)))
+}
+
+/// The largest frame that can occur, in bytes on the wire, where that is known.
+fn largest_frame(scenario: &Scenario) -> Option<u64> {
+    let size = match &scenario.traffic {
+        TrafficModel::Random { size, .. } => Some(size),
+        TrafficModel::Push(events, _) | TrafficModel::Pull { events, .. } => Some(&events.size),
+        _ => None,
+    };
+    let message = match size {
+        Some(SizeModel::Fixed(bytes) | SizeModel::Uniform(_, bytes)) => Some(*bytes),
+        _ => None,
+    };
+    let payload = match (message, scenario.link.frame_payload) {
+        (Some(message), Some(payload)) => message.min(payload),
+        (message, payload) => message.or(payload)?,
+    };
+    Some(u64::from(payload) + u64::from(scenario.link.frame_overhead))
+}
+
+/// Simulates `traffic` on `network` with the switches, links, hosts and faults of `scenario`, and tells `meter` (made
+/// with [`names`]) what happens. Ends when `stop` says so, which is asked after every instant; when nothing is left to
+/// happen; or at `limit`.
+///
+/// # Errors
+/// [`QueueError`] where this engine cannot simulate it.
+pub fn simulate<T: Traffic>(
+    network: &Network,
+    scenario: &Scenario,
+    traffic: &mut T,
+    meter: &mut Meter,
+    limit: Picos,
+    stop: impl FnMut(&T, &Meter) -> bool,
+) -> Result<Ended, QueueError> {
+    let setup = Setup::new(scenario)?;
+    let faults = Faults::new(&scenario.faults, network, scenario.seed)?;
+    let mut simulation = Simulation::new(network, setup, faults, traffic, meter);
+    let at = simulation.run(limit, stop);
+    Ok(Ended { at, checks: simulation.audit(), deadlock: simulation.find_deadlock() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Numbers that theory and other programs found, conservation under everything, deadlock.
+
+mod saturation;
+
+use super::{Ended, names, simulate};
+use crate::dice::{Dice, Purpose};
+use crate::meter::{Measured, Meter};
+use crate::network::{EndpointId, Network};
+use crate::scenario::{
+    Arbiter, EndpointModel, Fidelity, LinkModel, Numbering, Routes, RunLength, Scenario, SizeModel,
+    Switching, Topology, TrafficModel,
+};
+use crate::topology::compile;
+use crate::traffic::{Message, Next, Traffic, Wake};
+use crate::units::{Picos, Rate};
+
+/// 10 Gbit/s: 800 ps for a byte, 800 ns for a message of 1,000 bytes.
+const RATE: Rate = Rate::from_gigabits(10);
+const BYTES: u32 = 1_000;
+/// The time that one message occupies a link.
+const SLOT: Picos = Picos(800_000);
+
+/// A run of messages of one slot each from every endpoint to every other, by chance; tests change what they are about.
+fn scenario(topology: Topology, switching: Switching) -> Scenario {
+    Scenario {
+        name: String::from("test"),
+        topology,
+        numbering: Numbering::Identity,
+        link: LinkModel { rate: RATE, delay: Picos::ZERO, frame_overhead: 0, frame_payload: None },
+        switching,
+        arbiter: Arbiter::Random,
+        routes: Routes::DestinationDigit,
+        endpoint: EndpointModel {
+            overhead: Picos::ZERO,
+            start: Picos::ZERO,
+            bus: None,
+            rails: 1,
+            queue_messages: 1,
+            look_ahead: false,
+        },
+        traffic: TrafficModel::Random { size: SizeModel::Fixed(BYTES), load: 1.0 },
+        faults: Vec::new(),
+        length: RunLength::Time(Picos::ZERO),
+        flits: crate::scenario::FlitModel::default(),
+        fidelity: Fidelity::Message,
+        seed: 1,
+    }
+}
+
+fn network(scenario: &Scenario) -> Network {
+    compile(&scenario.topology, &scenario.numbering, &scenario.link, scenario.endpoint.rails).unwrap()
+}
+
+/// Simulates `traffic` for `limit`, with the self-checks that must hold in every run; the deadlock check is the
+/// caller's.
+fn run_with<T: Traffic>(scenario: &Scenario, traffic: &mut T, limit: Picos) -> (Measured, Ended) {
+    let network = network(scenario);
+    let endpoints = network.endpoints();
+    let names = names(&network, scenario).unwrap();
+    let mut meter = Meter::new(vec![true; endpoints], u32::try_from(endpoints).unwrap(), RATE, names);
+    let ended = simulate(&network, scenario, traffic, &mut meter, limit, |_, _| false).unwrap();
+    for check in ended.checks.iter().filter(|check| check.name != "deadlock") {
+        assert!(check.pass, "{check:?}");
+    }
+    let measured = meter.finish(ended.at);
+    let messages = measured.messages;
+    assert_eq!(messages.offered, messages.delivered + messages.lost + messages.in_flight);
+    (measured, ended)
+}
+
+/// The same with saturated random traffic, for so many slots.
+fn run(scenario: &Scenario, slots: u64) -> Measured {
+    let mut traffic = Uniform::new(scenario);
+    let (measured, ended) = run_with(scenario, &mut traffic, Picos(SLOT.0 * slots));
+    assert_eq!(ended.deadlock, None);
+    measured
+}
+
+/// Every sender has always something for a destination drawn by chance.
+struct Uniform {
+    dice: Vec<Dice>,
+}
+
+impl Uniform {
+    fn new(scenario: &Scenario) -> Self {
+        let endpoints = crate::topology::endpoints(&scenario.topology).unwrap();
+        Self {
+            dice: (0..endpoints)
+                .map(|sender| Dice::new(scenario.seed, Purpose::Destination, sender))
+                .collect(),
+        }
+    }
+}
+
+impl Traffic for Uniform {
+    fn next(&mut self, sender: EndpointId, now: Picos) -> Next {
+        let endpoints = u32::try_from(self.dice.len()).unwrap();
+        let destination = EndpointId(self.dice[sender.index()].below(endpoints));
+        Next::Send(Message { source: sender, destination, bytes: BYTES, token: 0, born: now })
+    }
+
+    fn delivered(&mut self, _message: &Message, _now: Picos, _wake: &mut Wake) {}
+
+    fn lost(&mut self, _message: &Message, _now: Picos, _wake: &mut Wake) {}
+}
