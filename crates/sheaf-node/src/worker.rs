@@ -3,10 +3,13 @@
 use crate::Clock;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 
-/// How often a worker that found nothing to do looks again before it sleeps. A wake-up costs some 10 to 30
-/// microseconds between two cores of the machines this was measured on, a fruitless round about 100 nanoseconds for each
-/// agent; but spinning takes the core from whoever shares it, so it ends soon.
-const IDLE_ROUNDS_BEFORE_SLEEP: u32 = 32;
+/// How long a worker that found nothing to do looks again before it sleeps. A wake-up costs some 10 to 30 microseconds
+/// between two cores of the machines this was measured on, and while everybody is busy work comes within a few; but
+/// spinning takes the core from whoever shares it, who may be the one that is waited for.
+const SPIN: Nanos = Nanos::from_micros(10);
+
+/// A worker looks at least so often before it sleeps, however long that takes: a round may cost system calls.
+const FEWEST_IDLE_ROUNDS: u32 = 2;
 
 /// The longest sleep. Nothing waits for it to end: it bounds the delay of a stop flag.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
@@ -91,6 +94,7 @@ pub(crate) fn list(nodes: &[NodeId]) -> String {
 pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
     let mut errors = Vec::new();
     let mut idle_rounds = 0;
+    let mut idle_since = clock.now();
     while !agents.is_empty() {
         let now = clock.now();
         let mut busy = false;
@@ -113,8 +117,12 @@ pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
             idle_rounds = 0;
             continue;
         }
+        if idle_rounds == 0 {
+            idle_since = now;
+        }
         idle_rounds += 1;
-        if idle_rounds > IDLE_ROUNDS_BEFORE_SLEEP
+        if idle_rounds > FEWEST_IDLE_ROUNDS
+            && now.since(idle_since) >= SPIN
             && let Some(agent) = agents.first_mut()
         {
             agent.wait(until.since(clock.now()));
