@@ -12,6 +12,7 @@ use crate::peers::PeerIndex;
 use crate::{Endpoint, Event, Frame, LinkStats, SendError};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_wire::{ByteCount, Nanos, NodeId, SessionId};
 use socket2::SockRef;
 use std::collections::VecDeque;
@@ -29,6 +30,9 @@ const EVENTS_PER_LOOK: usize = 256;
 
 /// How long to sleep when reading stopped for want of memory: nothing tells when the node drops a frame.
 const MEMORY_PAUSE: Duration = Duration::from_millis(1);
+
+/// Sleeps of this length and longer may end a millisecond late.
+const COARSE_SLEEP: Duration = Duration::from_millis(20);
 
 /// The kernel's interface counts milliseconds in 32 bits.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
@@ -315,9 +319,21 @@ impl TcpEndpoint {
 
     fn sleep(&mut self, timeout: Duration) {
         self.stats.sleeps += 1;
-        if self.look(Some(timeout.min(LONGEST_SLEEP))) {
-            self.stats.wake_ups += 1;
-        }
+        let timeout = timeout.min(LONGEST_SLEEP);
+        let woken = if timeout < COARSE_SLEEP { self.doze(timeout) } else { self.look(Some(timeout)) };
+        self.stats.wake_ups += u64::from(woken);
+    }
+
+    /// A sleep that ends in time: the readiness queue's own waits end at whole milliseconds, which is far too late for
+    /// the next trigger.
+    fn doze(&mut self, timeout: Duration) -> bool {
+        self.stats.system_calls += 1;
+        let queue = self.poll.registry();
+        let nanoseconds = timeout.subsec_nanos().into();
+        let timeout = Timespec { tv_sec: 0, tv_nsec: nanoseconds };
+        // A signal ends the sleep early; the look behind it finds nothing then.
+        let _ = rustix::event::poll(&mut [PollFd::new(queue, PollFlags::IN)], Some(&timeout));
+        self.look(Some(Duration::ZERO))
     }
 
     /// What [`Endpoint::send`] does after the frame was found to have a link.
