@@ -226,6 +226,11 @@ impl Checker<'_> {
             let keys = &["transport.block_bytes", "readout.count", "builder.count"];
             self.holds("transport.receive_bytes", transport.receive, blocks, &what, keys);
         }
+        if transport.kind == TransportKind::Shm {
+            let blocks = transport.block.0.saturating_mul(2);
+            let what = "two blocks of `transport.block_bytes`";
+            self.holds("transport.shared_bytes", transport.shared, blocks, what, &["transport.block_bytes"]);
+        }
         let message = protocol.message.0;
         let of_message = "a message of `protocol.message_bytes`";
         let key = &["protocol.message_bytes"];
@@ -301,14 +306,14 @@ impl Checker<'_> {
         self.holds("source.memory_bytes", source.memory, maximum.saturating_mul(2), of_source, keys);
     }
 
-    /// A transport that can reach nodes on other hosts.
-    pub(crate) fn reaches_other_hosts(&mut self) {
+    /// A transport that reaches nodes in other processes.
+    pub(crate) fn reaches_other_processes(&mut self) {
         if self.config.transport.kind == TransportKind::Memory {
             self.fail(
                 ErrorKind::Conflict,
                 &["transport.kind"],
                 "`transport.kind` is \"memory\", which ends at the process".into(),
-                "nodes that are started one by one need `kind = \"tcp\"`",
+                "nodes that are started one by one need `kind = \"tcp\"`, or on one host `kind = \"shm\"`",
             );
         }
     }

@@ -195,7 +195,7 @@ impl Checker<'_> {
             self.sources(&sources);
         }
         if let Purpose::Node(name) = purpose {
-            self.reaches_other_hosts();
+            self.reaches_other_processes();
             self.startable(name);
         }
     }

@@ -52,3 +52,4 @@ use crate::sync;
 pub use arena::{Arena, Lender, LentBlock};
 pub use endpoint::ShmEndpoint;
 pub use settings::{ShmError, ShmOptions, ShmPeer, ShmSettings};
+pub use socket::MAX_NAME_BYTES;

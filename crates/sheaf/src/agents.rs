@@ -3,6 +3,7 @@
 use crate::assemble::Plan;
 use crate::describe;
 use crate::leaving::Leaving;
+use crate::network::Connection;
 use crate::summary::Extras;
 use anyhow::Context;
 use sheaf_node::builder::{BuilderNode, BuilderReport};
@@ -15,14 +16,13 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::manager::EventManager;
 use sheaf_protocol::readout::ReadoutUnit;
-use sheaf_transport::Endpoint;
 use sheaf_wire::{NodeId, Role};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Makes the endpoint of a node's session.
-pub(crate) type Connect = Box<dyn FnMut(&Identity) -> anyhow::Result<Box<dyn Endpoint>> + Send>;
+/// Makes the connection of a node's session.
+pub(crate) type Connect = Box<dyn FnMut(&Identity) -> anyhow::Result<Connection> + Send>;
 
 /// Makes the agents of this process.
 #[derive(Clone)]
@@ -53,8 +53,8 @@ impl AgentMaker {
         let maker = self.clone();
         let mut begin = move || {
             let me = maker.plan.identity(id, maker.clock.now());
-            let endpoint = connect(&me)?;
-            maker.make_once(me, endpoint)
+            let connection = connect(&me)?;
+            maker.make_once(me, connection)
         };
         if id.role != Role::Builder {
             return begin();
@@ -68,7 +68,8 @@ impl AgentMaker {
         Ok(Box::new(Reborn::new(id, Box::new(next))?))
     }
 
-    fn make_once(&self, me: Identity, endpoint: Box<dyn Endpoint>) -> anyhow::Result<Box<dyn Agent>> {
+    fn make_once(&self, me: Identity, connection: Connection) -> anyhow::Result<Box<dyn Agent>> {
+        let Connection { endpoint, arena } = connection;
         let (plan, now) = (&self.plan, self.clock.now());
         let node = plan.node(me.node).with_context(|| format!("{} is not in the configuration", me.node))?;
         match me.node.role {
@@ -86,7 +87,7 @@ impl AgentMaker {
                 let role = ReadoutUnit::new(me, plan.readout(node), now);
                 let list = self.reports.readouts.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-                let sources = plan.sources(node)?;
+                let sources = plan.sources(node, arena.as_ref())?;
                 let timeout = plan.manager_timeout();
                 Ok(Box::new(ReadoutNode::new(role, endpoint, sources, timeout, now, done)))
             }

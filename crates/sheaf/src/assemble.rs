@@ -1,6 +1,7 @@
 //! From the configuration to roles, sources and outputs.
 
 use anyhow::Context;
+use sheaf_buffer::{Heap, Memory};
 use sheaf_config as conf;
 use sheaf_config::{Config, IncompletePolicy, NodeConfig, OutputKind, SourceKind, TriggerMode};
 use sheaf_node::builder::Judgement;
@@ -22,6 +23,7 @@ use sheaf_source::script::Defects;
 use sheaf_source::size_model::{SizeConfig, SizeShape};
 use sheaf_source::{EmulatedSource, EmulatorConfig, Source, StreamSet, open_directory};
 use sheaf_store::event_file::{FlushPolicy, WriterOptions};
+use sheaf_transport::shm::Arena;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -224,10 +226,16 @@ impl Plan {
         self.config.output.kind == OutputKind::File
     }
 
-    pub(crate) fn sources(&self, node: &NodeConfig) -> anyhow::Result<Vec<Box<dyn Source>>> {
-        let source = |id: &SourceId| match &self.streams {
-            Some(streams) => self.replayed(*id, streams),
-            None => self.emulated(*id),
+    /// The sources of a node; with an arena, emulated ones write there.
+    pub(crate) fn sources(
+        &self,
+        node: &NodeConfig,
+        arena: Option<&Arena>,
+    ) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        let source = |id: &SourceId| match (&self.streams, arena) {
+            (Some(streams), _) => self.replayed(*id, streams),
+            (None, Some(arena)) => self.emulated(*id, arena.lender()),
+            (None, None) => self.emulated(*id, Heap),
         };
         node.sources.iter().map(source).collect()
     }
@@ -248,7 +256,23 @@ impl Plan {
         Ok(Box::new(streams.source(id, &config).with_context(|| format!("cannot replay source {id}"))?))
     }
 
-    fn emulated(&self, id: SourceId) -> anyhow::Result<Box<dyn Source>> {
+    /// What the sources of a node take of its arena.
+    pub(crate) fn source_bytes(&self, node: &NodeConfig) -> ByteCount {
+        let source = &self.config.source;
+        if self.streams.is_some() {
+            return ByteCount::ZERO;
+        }
+        let maximum = source.emulated.effective_maximum();
+        // A block takes whole pages.
+        let block = source.block.max(maximum).0.saturating_add(PAGE_BYTES);
+        let each = block.saturating_mul(blocks(source, maximum) as u64);
+        ByteCount(each.saturating_mul(node.sources.len() as u64))
+    }
+
+    fn emulated<M>(&self, id: SourceId, memory: M) -> anyhow::Result<Box<dyn Source>>
+    where
+        M: Memory + 'static,
+    {
         let Config { source, trigger, run, .. } = &self.config;
         let emulated = &source.emulated;
         let maximum = emulated.effective_maximum();
@@ -274,10 +298,14 @@ impl Plan {
             block_size: source.block.max(maximum),
             max_blocks: blocks(source, maximum),
         };
-        let made = EmulatedSource::new(id, &config).with_context(|| format!("cannot emulate source {id}"))?;
+        let made = EmulatedSource::with_memory(id, &config, memory);
+        let made = made.with_context(|| format!("cannot emulate source {id}"))?;
         Ok(Box::new(made))
     }
 }
+
+/// A page of memory, at most.
+const PAGE_BYTES: u64 = 64 << 10;
 
 /// What fills fragments whose content is not checked: a bit pattern that shows in a hex dump.
 const FILL: u8 = 0xa5;

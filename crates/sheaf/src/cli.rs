@@ -87,9 +87,9 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
     pub(crate) duration: Option<Nanos>,
     /// How messages travel [default: memory].
-    #[arg(long, value_name = "memory|tcp", value_parser = TransportKind::from_str)]
+    #[arg(long, value_name = "memory|tcp|shm", value_parser = TransportKind::from_str)]
     pub(crate) transport: Option<TransportKind>,
-    /// Each role in a process of its own, over TCP on loopback.
+    /// Each role in a process of its own, over TCP on loopback or through shared memory.
     #[arg(long)]
     pub(crate) processes: bool,
     /// Where the run's directory is made [default: runs].
@@ -147,7 +147,7 @@ impl RunArguments {
         if let Some(kind) = self.transport {
             config.transport.kind = kind;
         }
-        if self.processes {
+        if self.processes && config.transport.kind == TransportKind::Memory {
             config.transport.kind = TransportKind::Tcp;
         }
         if let Some(output) = &self.output {

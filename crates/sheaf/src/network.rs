@@ -2,13 +2,28 @@
 
 use crate::assemble::Plan;
 use anyhow::Context;
-use sheaf_config::NodeConfig;
+use sheaf_config::{NodeConfig, TransportKind};
 use sheaf_protocol::Identity;
 use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
+use sheaf_transport::shm::MAX_NAME_BYTES;
+use sheaf_transport::shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
 use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
 use sheaf_wire::{NodeId, Role};
 use std::net::TcpListener;
+
+/// A node's place in a network, and the memory that it sends from where that is shared.
+pub(crate) struct Connection {
+    pub(crate) endpoint: Box<dyn Endpoint>,
+    pub(crate) arena: Option<Arena>,
+}
+
+impl Connection {
+    /// A place in a network without memory of its own.
+    pub(crate) fn new(endpoint: impl Endpoint + 'static) -> Self {
+        Self { endpoint: Box::new(endpoint), arena: None }
+    }
+}
 
 /// A network in memory for all nodes.
 pub(crate) fn memory(plan: &Plan) -> anyhow::Result<MemoryNetwork> {
@@ -44,13 +59,73 @@ fn talk(one: Role, other: Role) -> bool {
     one != other
 }
 
-/// The endpoint of one node, over TCP.
-pub(crate) fn tcp(
+/// The endpoint of one node of many, which may be in other processes.
+pub(crate) fn connect(
     plan: &Plan,
     me: &Identity,
     listener: Option<TcpListener>,
     nodes: &[NodeConfig],
-) -> anyhow::Result<Box<dyn Endpoint>> {
+) -> anyhow::Result<Connection> {
+    match plan.config.transport.kind {
+        TransportKind::Shm => shm(plan, me, nodes),
+        TransportKind::Memory | TransportKind::Tcp => tcp(plan, me, listener, nodes),
+    }
+}
+
+/// The name under which a node is called by others of its host: its address, of which the end tells it from others.
+fn name(node: &NodeConfig) -> Option<String> {
+    let address = node.address.as_deref()?;
+    // An address is ASCII.
+    address.get(address.len().saturating_sub(MAX_NAME_BYTES)..).map(str::to_owned)
+}
+
+/// The endpoint of one node, through memory that it shares with the others.
+fn shm(plan: &Plan, me: &Identity, nodes: &[NodeConfig]) -> anyhow::Result<Connection> {
+    let role = me.node.role;
+    let settings = shm_settings(plan);
+    let own = nodes.iter().find(|node| node.id == me.node).context("a node is in its own list")?;
+    let bytes = settings.arena_bytes() + plan.source_bytes(own);
+    let arena =
+        Arena::new(&format!("sheaf.run{}.{}", me.run, me.node), bytes, plan.config.transport.huge_pages)
+            .with_context(|| format!("cannot make {bytes} of shared memory for {}", me.node))?;
+    let peer = |node: &NodeConfig| {
+        let call = if calls(role, node.id.role) { name(node) } else { None };
+        ShmPeer { node: node.id, call }
+    };
+    let options = ShmOptions {
+        node: me.node,
+        run: me.run,
+        session: me.session,
+        name: if listens(me.node) { name(own) } else { None },
+        peers: nodes.iter().filter(|node| talk(role, node.id.role)).map(peer).collect(),
+        arena: arena.clone(),
+        settings,
+    };
+    let endpoint = ShmEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
+    Ok(Connection { endpoint: Box::new(endpoint), arena: Some(arena) })
+}
+
+fn shm_settings(plan: &Plan) -> ShmSettings {
+    let transport = &plan.config.transport;
+    ShmSettings {
+        max_frame_bytes: transport.max_frame,
+        queue_frames: transport.queue_frames as usize,
+        queue_bytes: transport.queue,
+        block_bytes: transport.block,
+        blocks: usize::try_from(transport.shared.0 / transport.block.0.max(1)).unwrap_or(usize::MAX).max(1),
+        greeting_timeout: transport.connect_timeout,
+        retry_min: transport.retry_min,
+        retry_max: transport.retry_max,
+    }
+}
+
+/// The endpoint of one node, over TCP.
+fn tcp(
+    plan: &Plan,
+    me: &Identity,
+    listener: Option<TcpListener>,
+    nodes: &[NodeConfig],
+) -> anyhow::Result<Connection> {
     let role = me.node.role;
     let peer = |node: &NodeConfig| PeerAddress {
         node: node.id,
@@ -60,7 +135,7 @@ pub(crate) fn tcp(
     let peers: Vec<_> = nodes.iter().filter(|node| talk(role, node.id.role)).map(peer).collect();
     let settings = settings(plan, peers.len());
     let options = TcpOptions { node: me.node, run: me.run, session: me.session, listener, peers, settings };
-    Ok(Box::new(TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?))
+    Ok(Connection::new(TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?))
 }
 
 fn settings(plan: &Plan, peers: usize) -> TcpSettings {

@@ -10,7 +10,7 @@ use crate::summary::{ManagerSummary, NodeSummary, Summary};
 use crate::{Verdict, files, network, placement, signals};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
-use sheaf_config::{Config, NodeConfig};
+use sheaf_config::{Config, NodeConfig, TransportKind};
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::{Clock, NodeError, worker};
 use sheaf_wire::{NodeId, Role};
@@ -27,7 +27,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     if arguments.supervised {
         end_with_parent(node.id.role)?;
     }
-    let listener = listener(arguments, &node)?;
+    let listener = listener(&plan, arguments, &node)?;
     if !arguments.supervised {
         introduce(&plan, &node, listener.as_ref());
     }
@@ -69,8 +69,12 @@ fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
     log::info!("{name} of run {run}{listens}, {calls}");
 }
 
-fn listener(arguments: &NodeArguments, node: &NodeConfig) -> anyhow::Result<Option<TcpListener>> {
-    if !network::listens(node.id) {
+fn listener(
+    plan: &Plan,
+    arguments: &NodeArguments,
+    node: &NodeConfig,
+) -> anyhow::Result<Option<TcpListener>> {
+    if !network::listens(node.id) || plan.config.transport.kind == TransportKind::Shm {
         return Ok(None);
     }
     if arguments.supervised {
@@ -100,7 +104,7 @@ fn maker(plan: &Arc<Plan>, clock: Clock, stop: Arc<AtomicBool>) -> AgentMaker {
 /// Only builders have more than one session, and they do not listen.
 fn connect(plan: &Arc<Plan>, mut listener: Option<TcpListener>) -> Connect {
     let plan = plan.clone();
-    Box::new(move |me| network::tcp(&plan, me, listener.take(), &plan.nodes))
+    Box::new(move |me| network::connect(&plan, me, listener.take(), &plan.nodes))
 }
 
 /// The event manager steers the run, and prints its summary.

@@ -1,7 +1,8 @@
-//! `sheaf run --processes`: each role in a process of its own, over TCP on loopback.
+//! `sheaf run --processes`: each role in a process of its own, over TCP on loopback or through shared memory.
 //!
 //! The parent makes the listening sockets, so that every address is known before a process starts and stays the same
-//! when one is started again; a child gets its socket as standard input. The children are in process groups of their
+//! when one is started again; a child gets its socket as standard input. Where memory is shared, the sockets only see to it
+//! that no other run has the same addresses. The children are in process groups of their
 //! own: Ctrl-C reaches the parent alone, which asks the event manager to end the run.
 
 use crate::assemble::Plan;

@@ -4,6 +4,7 @@ use crate::agents::{AgentMaker, Reports};
 use crate::assemble::Plan;
 use crate::cli::RunArguments;
 use crate::console::Console;
+use crate::network::Connection;
 use crate::run_directory::RunDirectory;
 use crate::summary::Summary;
 use crate::{Verdict, network, placement, processes, signals};
@@ -13,7 +14,6 @@ use sheaf_host::Placement;
 use sheaf_node::report::Gauges;
 use sheaf_node::{Agent, Clock, NodeError, worker};
 use sheaf_protocol::Identity;
-use sheaf_transport::Endpoint;
 use sheaf_transport::memory::Doorbell;
 use sheaf_wire::NodeId;
 use std::net::TcpListener;
@@ -24,7 +24,7 @@ use std::sync::{Arc, PoisonError};
 /// Runs a system and prints what came of it.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
     if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
-        bail!("--processes needs --transport tcp: processes do not share memory");
+        bail!("--processes needs --transport tcp or shm: memory ends at the process");
     }
     let mut config = match &arguments.config {
         Some(path) => Config::load_with(path, |config| arguments.apply(config))?,
@@ -97,7 +97,7 @@ fn in_process(
     };
     let threads = match plan.config.transport.kind {
         TransportKind::Memory => memory_threads(&maker)?,
-        TransportKind::Tcp => tcp_threads(&maker)?,
+        TransportKind::Tcp | TransportKind::Shm => socket_threads(&maker)?,
     };
     let errors = {
         let _show = console.show(maker.gauges.clone());
@@ -126,8 +126,8 @@ fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
         let doorbell = Doorbell::new();
         let agent = |node: &NodeConfig| {
             let (network, doorbell) = (network.clone(), doorbell.clone());
-            let connect = move |me: &Identity| -> anyhow::Result<Box<dyn Endpoint>> {
-                Ok(Box::new(network.attach(me.node, &doorbell)?))
+            let connect = move |me: &Identity| -> anyhow::Result<Connection> {
+                Ok(Connection::new(network.attach(me.node, &doorbell)?))
             };
             maker.make_beside_manager(node.id, Box::new(connect))
         };
@@ -136,8 +136,10 @@ fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
     Ok(threads)
 }
 
-/// Over TCP a thread sleeps in the kernel for one node's sockets, so each node has its own.
-fn tcp_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
+/// Over TCP, and through memory shared as between processes, a thread sleeps in the kernel for one node, so each node has
+/// its own. The sockets also see to it that no other run on this machine has the same addresses, which are names in
+/// shared memory.
+fn socket_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
     let mut nodes = maker.plan.nodes.clone();
     let mut listeners = loopback_listeners(&mut nodes)?;
     let mut threads = Vec::new();
@@ -145,7 +147,7 @@ fn tcp_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
         let mut listener =
             listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
         let (plan, peers) = (maker.plan.clone(), nodes.clone());
-        let connect = move |me: &Identity| network::tcp(&plan, me, listener.take(), &peers);
+        let connect = move |me: &Identity| network::connect(&plan, me, listener.take(), &peers);
         let agent = maker.make_beside_manager(node.id, Box::new(connect))?;
         threads.push(Thread { agents: vec![agent], place: placement::of(node) });
     }

@@ -110,6 +110,7 @@ pub(super) const LAYERS: &[Layer] = &[
         package: "sheaf",
         may_know: &[
             "sheaf-bench",
+            "sheaf-buffer",
             "sheaf-config",
             "sheaf-fabric",
             "sheaf-host",

@@ -1,7 +1,7 @@
 //! How nodes talk: the transport and the messages.
 
 use super::{GIB, HOUR, KIB, MIB, TIB};
-use crate::codec::{bytes, milliseconds, pick, whole, zero_is_none};
+use crate::codec::{bytes, milliseconds, pick, switch, whole, zero_is_none};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos};
 
@@ -15,6 +15,8 @@ choice! {
         Memory = "memory",
         /// over TCP, between processes and hosts
         Tcp = "tcp",
+        /// through memory that processes of one host share
+        Shm = "shm",
     }
 }
 
@@ -29,13 +31,19 @@ section! {
         queue_frames: u32 = 1_024, "queue_frames", whole(2, 1 << 20);
         /// The largest frame that is sent or accepted. A peer that announces a larger one is cut off.
         max_frame: ByteCount = ByteCount(16 * MIB), "max_frame_bytes", bytes(64 * KIB, GIB);
-        /// The size of one block of the receive memory. A block holds many frames and is used again when the last of
+        /// The size of one block of the receive memory of TCP, and of `shared_bytes`. A block holds many frames and is used again when the last of
         /// them is dropped; a frame larger than a block gets memory of its own.
         block: ByteCount = ByteCount(MIB), "block_bytes", bytes(4 * KIB, GIB);
         /// The receive memory of one node at most: a block for each peer and two more, better about twice what the
         /// node holds of received frames. A node that has filled it stops reading, which its peers feel as
         /// back-pressure. Only for TCP.
         receive: ByteCount = ByteCount(256 * MIB), "receive_bytes", bytes(64 * KIB, TIB);
+        /// The memory of one node from which payload is sent that does not lie in shared memory already: that of a replay.
+        /// Emulated sources write where others read. Only for shared memory.
+        shared: ByteCount = ByteCount(64 * MIB), "shared_bytes", bytes(64 * KIB, TIB);
+        /// Whether the kernel is asked for huge pages for shared memory; it gives them where
+        /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` says `advise` or `always`.
+        huge_pages: bool = false, "huge_pages", switch();
         /// The send buffer of a socket. 0: what the operating system chooses.
         send_buffer: Option<ByteCount> = None, "send_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
         /// The receive buffer of a socket. 0: what the operating system chooses.

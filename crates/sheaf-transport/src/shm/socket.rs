@@ -17,7 +17,7 @@ const MAX_FILES: usize = 8;
 const BACKLOG: i32 = 128;
 
 /// The longest name of a meeting place, in bytes: an address has room for 107, and what stands before the name needs some.
-pub(super) const MAX_NAME_BYTES: usize = 80;
+pub const MAX_NAME_BYTES: usize = 80;
 
 /// The address of a meeting place: a name in the kernel, which is free again when its socket is closed, however that
 /// comes. It says whose it is; that others cannot take part is checked by [`is_ours`].

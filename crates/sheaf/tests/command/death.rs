@@ -33,8 +33,12 @@ heartbeat_ms = 50
 ";
 
 fn start(place: &Place) -> Running {
+    start_over(place, "tcp")
+}
+
+fn start_over(place: &Place, transport: &str) -> Running {
     let config = place.file("death.toml", IMPATIENT);
-    place.start(&format!("run {} --processes --json", config.display()))
+    place.start(&format!("run {} --processes --transport {transport} --json", config.display()))
 }
 
 /// Bytes in the event files of a builder.
@@ -57,8 +61,17 @@ fn wait_for_work(place: &Place, builder: &str) {
 
 #[test]
 fn builders_that_are_killed_lose_no_event_and_store_none_twice() {
+    kill_builders("tcp");
+}
+
+#[test]
+fn builders_that_are_killed_with_payload_in_shared_memory_lose_no_event_and_store_none_twice() {
+    kill_builders("shm");
+}
+
+fn kill_builders(transport: &str) {
     let place = Place::new();
-    let running = start(&place);
+    let running = start_over(&place, transport);
     let mut killed = 0;
     for builder in ["bu1", "bu0", "bu1", "bu2"] {
         let process = running.wait_for_node(builder, killed);
@@ -104,8 +117,18 @@ fn a_builder_that_dies_as_it_starts_does_no_harm() {
 /// status says that not everything is accounted for.
 #[test]
 fn a_readout_unit_that_is_killed_is_missing_in_the_events_and_the_books() {
+    kill_readout("tcp");
+}
+
+/// What builders have of it stays readable after its death.
+#[test]
+fn a_readout_unit_that_is_killed_takes_no_shared_memory_from_its_readers() {
+    kill_readout("shm");
+}
+
+fn kill_readout(transport: &str) {
     let place = Place::new();
-    let mut running = start(&place);
+    let mut running = start_over(&place, transport);
     wait_for_work(&place, "bu0");
     signal(running.wait_for_node("ru1", 0), "KILL");
     running.wait_until_said("ru1 ended: signal: 9 (SIGKILL)");

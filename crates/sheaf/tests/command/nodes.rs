@@ -35,8 +35,19 @@ fn config(place: &Place) -> PathBuf {
 
 #[test]
 fn nodes_started_in_any_order_take_one_run_and_end() {
+    run_nodes("tcp");
+}
+
+#[test]
+fn nodes_that_share_memory_take_one_run_and_end() {
+    run_nodes("shm");
+}
+
+fn run_nodes(transport: &str) {
     let place = Place::new();
     let config = config(&place);
+    let text = std::fs::read_to_string(&config).unwrap();
+    place.file("system.toml", &text.replace("kind = \"tcp\"", &format!("kind = \"{transport}\"")));
     let node = |name: &str| place.start(&format!("node {} {name} --json", config.display()));
     let mut builder = node("farm-b");
     builder.wait_until_said("farm-b");
