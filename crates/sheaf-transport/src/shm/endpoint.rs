@@ -11,7 +11,7 @@ use super::socket;
 use crate::peers::PeerIndex;
 use crate::tcp::greeting::Greeting;
 use crate::{Endpoint, Event, Frame, LinkStats, SendError};
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::io;
 use sheaf_wire::{ByteCount, Nanos, NodeId, SessionId};
 use std::collections::VecDeque;
@@ -26,6 +26,9 @@ const FRAMES_PER_TURN: usize = 64;
 
 /// While a node does not sleep, the kernel is asked in one of so many rounds whether somebody has called or died.
 const ROUNDS_PER_LOOK: u32 = 64;
+
+/// Sleeps of this length and longer may end a millisecond late.
+const COARSE_SLEEP: Duration = Duration::from_millis(20);
 
 /// How many readiness events one look at the kernel takes; what is left comes with the next.
 const EVENTS_PER_LOOK: usize = 64;
@@ -198,6 +201,19 @@ impl ShmEndpoint {
         self.run_timers(Instant::now());
         self.arena.limbo().reap();
         something
+    }
+
+    /// Sleeps until the kernel has something, or the time is over. `true` if there was something.
+    fn sleep(&mut self, timeout: Option<Duration>) -> bool {
+        let Some(timeout) = timeout.filter(|timeout| *timeout < COARSE_SLEEP) else {
+            return self.look(timeout);
+        };
+        // The readiness queue's own waits end at whole milliseconds, which is far too late for the next trigger.
+        self.stats.system_calls += 1;
+        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
+        // A signal ends the sleep early; the look behind it finds nothing then.
+        let _ = rustix::event::poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timeout));
+        self.look(Some(Duration::ZERO))
     }
 
     /// A link's socket has become readable: that is its end.
@@ -384,7 +400,7 @@ impl Endpoint for ShmEndpoint {
                 (timeout, timer) => timeout.or(timer),
             };
             self.stats.sleeps += 1;
-            self.stats.wake_ups += u64::from(self.look(sleep));
+            self.stats.wake_ups += u64::from(self.sleep(sleep));
         }
         self.bell.answer();
     }
