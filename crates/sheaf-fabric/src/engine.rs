@@ -3,7 +3,101 @@
 //! | module | holds |
 //! |---|---|
 //! | `events` | what happens next: a queue of instants |
+//! | `path` | messages that hold their chain of links: wormhole switching |
 //! | `queue` | packets: cut-through, store-and-forward, output queues, shared memory; lossy and paused |
 
 pub mod events;
+pub mod path;
 pub mod queue;
+
+use crate::meter::Measured;
+use crate::network::Network;
+use crate::report::Check;
+use crate::scenario::{RunLength, Scenario};
+use crate::traffic::{Summary, Traffic};
+use crate::units::{Picos, Rate};
+
+/// What an engine works on.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// Its network.
+    pub network: &'a Network,
+    /// For each endpoint, whether throughput is averaged over it.
+    pub receives: Vec<bool>,
+    /// How many endpoints send data.
+    pub senders: u32,
+}
+
+impl Setup<'_> {
+    /// The rate of one port: of all its rails together.
+    #[must_use]
+    pub fn port_rate(&self) -> Rate {
+        Rate(self.scenario.link.rate.0.saturating_mul(self.scenario.endpoint.rails.into()))
+    }
+}
+
+/// What an engine hands back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What was measured.
+    pub measured: Measured,
+    /// What the traffic knows.
+    pub summary: Summary,
+    /// Self-checks of the engine.
+    pub checks: Vec<Check>,
+}
+
+/// Simulates one run. A trait and not a function, so that one place chooses the traffic for every engine and each
+/// engine is compiled for each traffic.
+pub trait Engine {
+    /// Why it cannot simulate something.
+    type Error;
+
+    /// Whether it cuts messages into frames itself. If not, it is given frames as messages.
+    const CUTS_FRAMES: bool;
+
+    /// Runs `traffic` on the network of `setup` until the scenario's end.
+    ///
+    /// # Errors
+    /// What does not fit together.
+    fn simulate<T: Traffic>(&self, setup: &Setup<'_>, traffic: T) -> Result<Outcome, Self::Error>;
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// Not after this instant.
+    pub end: Picos,
+    messages: u64,
+    events: u64,
+}
+
+impl Limit {
+    /// The limit of `length` with so many senders.
+    #[must_use]
+    pub fn new(length: RunLength, senders: u32) -> Self {
+        let never = Self { end: Picos::MAX, messages: u64::MAX, events: u64::MAX };
+        match length {
+            RunLength::Time(end) => Self { end, ..never },
+            RunLength::MessagesPerSender(count) => {
+                Self { messages: count.saturating_mul(senders.into()), ..never }
+            }
+            RunLength::Events(events) => Self { events, ..never },
+        }
+    }
+
+    /// Whether so many delivered messages and complete events are enough.
+    #[must_use]
+    #[inline]
+    pub fn is_reached(&self, messages: u64, events: u64) -> bool {
+        messages >= self.messages || events >= self.events
+    }
+
+    /// When a run ends in which nothing happens any more after `last`.
+    #[must_use]
+    pub fn end_after(&self, last: Picos) -> Picos {
+        if self.end == Picos::MAX { last } else { self.end }
+    }
+}

@@ -13,10 +13,12 @@
 //! | `topology`, `numbering` | from a wiring as plain data to a network |
 //! | `routing` | which of several ways a message takes |
 //! | `engine` | who simulates |
-//! | `faults` | what breaks, and when |
+//! | `faults` | what breaks, and when it heals |
 //! | `meter` | throughput, latencies, waiting, buffers: measured while a run goes on |
 //! | `dice` | chance, from the seed |
 //! | `traffic` | who sends what to whom, and when: the one interface between engines and endpoints |
+//! | `run` | a scenario, its engine, its report |
+//! | `speed` | the simulator's own speed |
 //! | `report` | what a run tells |
 //!
 //! Same scenario and seed: the same report, bit for bit. The crate starts no thread and reads no clock; sweeps and
@@ -32,10 +34,13 @@ pub mod network;
 pub mod numbering;
 pub mod report;
 pub mod routing;
+pub mod run;
 pub mod scenario;
+pub mod speed;
 pub mod topology;
 pub mod traffic;
 pub mod units;
 
 pub use report::Report;
+pub use run::{RunError, run};
 pub use scenario::Scenario;

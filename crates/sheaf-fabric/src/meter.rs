@@ -132,8 +132,10 @@ impl Meter {
         let bytes = u64::from(message.bytes);
         self.delivered.0 += 1;
         self.delivered.1 += bytes;
-        self.total.add(0, bytes, now);
-        self.by_port.add(message.destination.index(), bytes, now);
+        if self.receives[message.destination.index()] {
+            self.total.add(0, bytes, now);
+            self.by_port.add(message.destination.index(), bytes, now);
+        }
         self.latency.add(now.since(message.born), now);
     }
 

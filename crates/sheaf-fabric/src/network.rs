@@ -189,6 +189,8 @@ pub struct Network {
     pub position: Vec<u32>,
     /// How many stages of links there are: every link's stage is below.
     pub stages: u16,
+    /// The links of the longest way from an endpoint to an endpoint.
+    pub longest_way: u16,
 }
 
 impl Network {

@@ -81,6 +81,16 @@ pub enum CompileError {
         /// To this one.
         to: u32,
     },
+    /// A way that cannot be told by the arrays of an engine.
+    #[error("topology: the shortest way from endpoint {from} to endpoint {to} has more than {most} links")]
+    TooFar {
+        /// From this position.
+        from: u32,
+        /// To this one.
+        to: u32,
+        /// The most.
+        most: u16,
+    },
     /// The numbering does not fit.
     #[error(transparent)]
     Numbering(#[from] NumberingError),
@@ -203,7 +213,7 @@ fn assemble(plane: &Plane, position: Vec<u32>, link: &LinkModel, rails: u32) -> 
         }
     }
     let stages = links.iter().map(|link| link.stage + 1).max().unwrap_or(0);
-    Network { switches, links, injection, position, stages }
+    Network { switches, links, injection, position, stages, longest_way: stages.max(plane.longest) }
 }
 
 fn in_range(what: &'static str, value: impl Into<u64>, least: u64, most: u64) -> Result<(), CompileError> {

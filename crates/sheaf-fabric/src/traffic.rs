@@ -9,6 +9,7 @@
 //! | `sizes`, `placement`, `assignment` | what event-building traffic has in common |
 //! | `book` | which events are complete, and how long they took |
 //! | `push`, `pull`, `barrel` | event building, in its shapes; a recorded run is replayed by `push` |
+//! | `random` | everybody to anybody |
 //! | `frames` | any of them, cut into the frames of a link |
 //! | `roles` | the machines of `sheaf-protocol` |
 
@@ -21,6 +22,7 @@ pub mod frames;
 pub mod placement;
 pub mod pull;
 pub mod push;
+pub mod random;
 pub mod sizes;
 #[cfg(test)]
 mod tests;

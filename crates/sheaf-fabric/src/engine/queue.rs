@@ -29,6 +29,7 @@ mod ports;
 mod scheme;
 mod simulation;
 
+use super::Engine;
 use crate::faults::{FaultError, Faults};
 use crate::meter::{Meter, Names};
 use crate::network::Network;
@@ -174,6 +175,32 @@ pub fn simulate<T: Traffic>(
     let mut simulation = Simulation::new(network, setup, faults, traffic, meter);
     let at = simulation.run(limit, stop);
     Ok(Ended { at, checks: simulation.audit(), deadlock: simulation.find_deadlock() })
+}
+
+/// The engine for switches with buffers for whole frames.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueueEngine;
+
+impl Engine for QueueEngine {
+    type Error = QueueError;
+    const CUTS_FRAMES: bool = true;
+
+    fn simulate<T: Traffic>(
+        &self,
+        setup: &super::Setup<'_>,
+        mut traffic: T,
+    ) -> Result<super::Outcome, QueueError> {
+        let super::Setup { scenario, network, senders, .. } = *setup;
+        let names = names(network, scenario)?;
+        let mut meter = Meter::new(setup.receives.clone(), senders, setup.port_rate(), names);
+        let limit = super::Limit::new(scenario.length, senders);
+        let enough = |traffic: &T, meter: &Meter| {
+            limit.is_reached(meter.delivered_messages(), traffic.complete_events())
+        };
+        let ended = simulate(network, scenario, &mut traffic, &mut meter, limit.end, enough)?;
+        let end = if enough(&traffic, &meter) { ended.at } else { limit.end_after(ended.at) };
+        Ok(super::Outcome { measured: meter.finish(end), summary: traffic.summary(), checks: ended.checks })
+    }
 }
 
 #[cfg(test)]

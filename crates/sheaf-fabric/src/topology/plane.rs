@@ -29,6 +29,8 @@ pub(super) struct Plane {
     pub(super) entry: Vec<Option<(u32, Rate)>>,
     pub(super) switches: Vec<Switch>,
     pub(super) outputs: Vec<Output>,
+    /// The links of the longest way, where it may be longer than there are stages.
+    pub(super) longest: u16,
 }
 
 impl Plane {

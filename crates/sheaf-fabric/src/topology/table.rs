@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// Farther than any switch.
 const UNREACHED: u32 = u32::MAX;
 
+/// The most links of a way: engines keep those of each message.
+const MOST_LINKS: u16 = 1_000;
+
 /// Two rows of boxes, each a folded Clos network.
 #[derive(Clone, Copy)]
 pub(super) struct Boxes {
@@ -137,6 +140,7 @@ fn shortest_ways(entry: Vec<Option<(u32, Rate)>>, cables: &Cables) -> Result<Pla
         outputs += u32::try_from(own.len()).map_err(|_| CompileError::TooLarge)?;
     }
     let mut ways = Vec::new();
+    let mut longest = 0;
     for place in 0..places {
         let distance = distances(&into[place as usize], &before);
         for (switch, own) in cables.iter().enumerate() {
@@ -155,14 +159,25 @@ fn shortest_ways(entry: Vec<Option<(u32, Rate)>>, cables: &Cables) -> Result<Pla
         let stuck =
             |sender: &Option<(u32, Rate)>| sender.is_some_and(|(at, _)| distance[at as usize] == UNREACHED);
         // An endpoint that nothing leads to only sends.
-        if let Some(from) = entry.iter().position(stuck).filter(|_| !into[place as usize].is_empty()) {
+        let reached = !into[place as usize].is_empty();
+        if let Some(from) = entry.iter().position(|sender| reached && stuck(sender)) {
             let from = u32::try_from(from).map_err(|_| CompileError::TooLarge)?;
             return Err(CompileError::NoWay { from, to: place });
+        }
+        for (from, &(at, _)) in
+            (0_u32..).zip(&entry).filter_map(|(from, sender)| Some((from, sender.as_ref()?)))
+        {
+            let links = distance[at as usize].saturating_add(1);
+            if reached && links > u32::from(MOST_LINKS) {
+                return Err(CompileError::TooFar { from, to: place, most: MOST_LINKS });
+            }
+            longest = longest.max(if reached { links } else { 0 });
         }
     }
     let depth = depths(&entry, cables);
     let deepest = depth.iter().copied().max().unwrap_or(0);
-    let mut plane = Plane { entry, ..Plane::default() };
+    let longest = u16::try_from(longest).map_err(|_| CompileError::TooLarge)?;
+    let mut plane = Plane { entry, longest, ..Plane::default() };
     for (switch, own) in cables.iter().enumerate() {
         let layer = depth[switch];
         let WaySets { set, sets, .. } = std::mem::take(&mut tables[switch]);

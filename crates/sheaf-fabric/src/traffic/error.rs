@@ -21,6 +21,9 @@ pub enum SetupError {
         "the rate is {0} events per second: it must be positive, or left out for as many as the network takes"
     )]
     Rate(f64),
+    /// A load that is no load.
+    #[error("the load is {0}: it must be positive, and from 1 on there is always something to send")]
+    Load(f64),
     /// A slot that is all guard.
     #[error("the guard of {guard} leaves nothing of the slot of {slot}: it must be shorter")]
     Guard {

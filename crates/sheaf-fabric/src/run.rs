@@ -1,0 +1,236 @@
+//! A scenario, its engine, its report.
+//!
+//! The network is compiled, the traffic is made, the engine that stands for the switching and the fidelity simulates,
+//! and what was measured is checked: against the conservation of messages, and against what theory allows.
+
+use crate::engine::path::PathEngine;
+use crate::engine::queue::{QueueEngine, QueueError};
+use crate::engine::{Engine, Outcome, Setup};
+use crate::faults::FaultError;
+use crate::network::Network;
+use crate::report::{Check, Report};
+use crate::scenario::{EventTraffic, Fidelity, RunLength, Scenario, Switching, TrafficModel};
+use crate::topology::{CompileError, compile};
+use crate::traffic::barrel::Barrel;
+use crate::traffic::frames::Frames;
+use crate::traffic::placement::Roster;
+use crate::traffic::pull::{Pull, PullShape};
+use crate::traffic::push::Push;
+use crate::traffic::random::Random;
+use crate::traffic::{SetupError, Traffic};
+use thiserror::Error;
+
+/// Why a scenario cannot be run.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum RunError {
+    /// The topology makes no network.
+    #[error(transparent)]
+    Network(#[from] CompileError),
+    /// The traffic does not fit the network.
+    #[error("traffic: {0}")]
+    Traffic(#[from] SetupError),
+    /// A fault is about something that is not there.
+    #[error("faults: {0}")]
+    Faults(#[from] FaultError),
+    /// Switches with buffers cannot be so.
+    #[error("switching: {0}")]
+    Queues(#[from] QueueError),
+    /// Nobody simulates this.
+    #[error("{what} cannot be simulated with {with}; {right}")]
+    Unsupported {
+        /// What.
+        what: String,
+        /// Together with what.
+        with: &'static str,
+        /// What would be right.
+        right: &'static str,
+    },
+    /// A run without an end.
+    #[error("length: {0}")]
+    Length(&'static str),
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// [`RunError`] where its parts do not fit together.
+pub fn run(scenario: &Scenario) -> Result<Report, RunError> {
+    check_length(scenario)?;
+    let network = compile(&scenario.topology, &scenario.numbering, &scenario.link, scenario.endpoint.rails)?;
+    let outcome = match (scenario.fidelity, scenario.switching) {
+        (Fidelity::Message, Switching::Wormhole { .. }) => {
+            if scenario.endpoint.look_ahead {
+                return Err(RunError::Unsupported {
+                    what: "look-ahead in the network interface".into(),
+                    with: "wormhole switching",
+                    right: "it is modelled with cut-through or store-and-forward",
+                });
+            }
+            with_traffic(PathEngine, scenario, &network)?
+        }
+        (
+            Fidelity::Message,
+            Switching::CutThrough { .. }
+            | Switching::StoreAndForward { .. }
+            | Switching::OutputQueued { .. }
+            | Switching::SharedMemory { .. },
+        ) => with_traffic(QueueEngine, scenario, &network)?,
+        (fidelity, switching) => {
+            return Err(RunError::Unsupported {
+                what: format!("{switching:?}"),
+                with: name(fidelity),
+                right: "choose another fidelity or another switching",
+            });
+        }
+    };
+    Ok(report(scenario, outcome))
+}
+
+fn name(fidelity: Fidelity) -> &'static str {
+    match fidelity {
+        Fidelity::Analytic => "closed formulas",
+        Fidelity::Message => "the message level",
+        Fidelity::Flit => "the flit level",
+    }
+}
+
+fn check_length(scenario: &Scenario) -> Result<(), RunError> {
+    match scenario.length {
+        RunLength::Time(end) if end.0 == 0 => Err(RunError::Length("a run of no time: it must be longer")),
+        RunLength::MessagesPerSender(0) => Err(RunError::Length("a run of no messages: at least 1 is right")),
+        RunLength::Events(0) => Err(RunError::Length("a run of no events: at least 1 is right")),
+        RunLength::Events(_) if matches!(scenario.traffic, TrafficModel::Random { .. }) => {
+            Err(RunError::Length("random traffic has no events: tell it in time or in messages per sender"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Simulates with the traffic of the scenario: each engine is compiled for each traffic.
+fn with_traffic<E: Engine>(engine: E, scenario: &Scenario, network: &Network) -> Result<Outcome, RunError>
+where
+    RunError: From<E::Error>,
+{
+    let endpoints = u32::try_from(network.endpoints()).expect("a network bounds its endpoints");
+    let seed = scenario.seed;
+    match &scenario.traffic {
+        TrafficModel::Random { size, load } => {
+            let traffic = Random::new(*size, *load, scenario.link.rate, endpoints, seed)?;
+            let setup =
+                Setup { scenario, network, receives: vec![true; network.endpoints()], senders: endpoints };
+            framed(engine, &setup, traffic)
+        }
+        TrafficModel::Push(events, window) => {
+            let setup = event_setup(scenario, network, events, endpoints)?;
+            framed(engine, &setup, Push::new(events, *window, endpoints, seed)?)
+        }
+        TrafficModel::Replay { events, traffic, window } => {
+            let setup = event_setup(scenario, network, traffic, endpoints)?;
+            framed(engine, &setup, Push::replay(traffic, events.clone(), *window, endpoints, seed)?)
+        }
+        TrafficModel::Pull { events, outstanding, credit_bytes, request_bytes } => {
+            let shape = PullShape {
+                outstanding: *outstanding,
+                credit_bytes: *credit_bytes,
+                request_bytes: *request_bytes,
+            };
+            let setup = event_setup(scenario, network, events, endpoints)?;
+            framed(engine, &setup, Pull::new(events, shape, endpoints, seed)?)
+        }
+        TrafficModel::Barrel(events, shape) => {
+            let setup = event_setup(scenario, network, events, endpoints)?;
+            framed(engine, &setup, Barrel::new(events, *shape, scenario.link.rate, endpoints, seed)?)
+        }
+        TrafficModel::Roles(_) => Err(RunError::Unsupported {
+            what: "the protocol's machines".into(),
+            with: "this engine",
+            right: "choose another traffic",
+        }),
+    }
+}
+
+/// Sources send and builders receive.
+fn event_setup<'a>(
+    scenario: &'a Scenario,
+    network: &'a Network,
+    events: &EventTraffic,
+    endpoints: u32,
+) -> Result<Setup<'a>, RunError> {
+    let roster = Roster::new(&events.placement, endpoints).map_err(SetupError::from)?;
+    let mut receives = vec![false; network.endpoints()];
+    for builder in roster.builders() {
+        receives[builder.index()] = true;
+    }
+    Ok(Setup { scenario, network, receives, senders: roster.source_count() })
+}
+
+/// Cuts messages into frames where the links have them.
+fn framed<E: Engine>(engine: E, setup: &Setup<'_>, traffic: impl Traffic) -> Result<Outcome, RunError>
+where
+    RunError: From<E::Error>,
+{
+    let link = &setup.scenario.link;
+    if E::CUTS_FRAMES || link.frame_payload.is_none() && link.frame_overhead == 0 {
+        return Ok(engine.simulate(setup, traffic)?);
+    }
+    let endpoints = u32::try_from(setup.network.endpoints()).expect("a network bounds its endpoints");
+    let framed = Frames::new(traffic, endpoints, link.frame_payload, link.frame_overhead);
+    Ok(engine.simulate(setup, framed)?)
+}
+
+fn report(scenario: &Scenario, outcome: Outcome) -> Report {
+    let Outcome { measured, summary, checks } = outcome;
+    let bound = 1.0;
+    let mut all = vec![conservation(&measured.messages), within(measured.efficiency, bound, &measured)];
+    all.extend(checks);
+    all.extend(summary.checks);
+    Report {
+        fidelity: scenario.fidelity,
+        seed: scenario.seed,
+        ports: measured.ports,
+        simulated: measured.simulated,
+        warm_up: measured.warm_up,
+        messages: measured.messages,
+        bytes: measured.bytes,
+        throughput_per_port: measured.throughput_per_port,
+        efficiency: measured.efficiency,
+        efficiency_error: measured.efficiency_error,
+        efficiency_bound: bound,
+        per_port: measured.per_port,
+        message_latency: measured.message_latency,
+        event_latency: summary.event_latency,
+        events: summary.events,
+        occupancy: measured.occupancy,
+        waiting: measured.waiting,
+        evolution: measured.evolution,
+        losses: measured.losses,
+        checks: all,
+    }
+}
+
+fn conservation(messages: &crate::report::Counts) -> Check {
+    let crate::report::Counts { offered, delivered, lost, in_flight } = *messages;
+    Check {
+        name: "conservation",
+        pass: offered == delivered + lost + in_flight,
+        detail: format!(
+            "{offered} messages offered = {delivered} delivered + {lost} lost + {in_flight} in flight"
+        ),
+    }
+}
+
+/// Throughput is counted by whole messages at their ends, so that a slice of time may hold one more for each port than
+/// fits into it.
+fn within(efficiency: f64, bound: f64, measured: &crate::meter::Measured) -> Check {
+    #[expect(clippy::cast_precision_loss, reason = "a tolerance")]
+    let per_port = measured.messages.delivered as f64 / f64::from(measured.ports.max(1));
+    let granularity = if per_port > 0.0 { 2.0 / per_port } else { 0.0 };
+    Check {
+        name: "throughput within the bound",
+        pass: efficiency <= bound * (1.0 + granularity) + measured.efficiency_error,
+        detail: format!("efficiency {efficiency:.4}, at most {bound:.4}"),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
