@@ -1,0 +1,233 @@
+//! The canonical workload: 2 readout units and 2 builders build events of fixed fragments, on one thread.
+//!
+//! ```text
+//! canonical [memory|tcp|shm] [EVENTS] [FRAGMENT BYTES] [descriptor|write-read]
+//! ```
+//!
+//! One thread and a clock that goes on by the same step each round: over the memory transport the same instructions
+//! are executed every time, so that they can be counted (callgrind) and compared with those of another commit, on any
+//! machine and beside any load. `cargo xtask instructions` does that. It prints, for each fragment, what the endpoints
+//! counted.
+
+#![allow(clippy::print_stdout, reason = "the result")]
+
+mod links;
+
+use bytes::Bytes;
+use sheaf_node::builder::{BuilderNode, Judgement};
+use sheaf_node::content::ContentCheck;
+use sheaf_node::filter::Filter;
+use sheaf_node::manager::{Course, ManagerNode};
+use sheaf_node::readout::ReadoutNode;
+use sheaf_node::report::RunReport;
+use sheaf_node::sink::NullSink;
+use sheaf_node::{Agent, Progress};
+use sheaf_protocol::Identity;
+use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources};
+use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::manager::{EventManager, ManagerConfig, Triggers};
+use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
+use sheaf_source::content::Content;
+use sheaf_source::emulator::EmulatedTime;
+use sheaf_source::pacing::{Pace, Schedule};
+use sheaf_source::script::Defects;
+use sheaf_source::size_model::{SizeConfig, SizeShape};
+use sheaf_source::{EmulatorConfig, Source};
+use sheaf_transport::Endpoint;
+use sheaf_wire::{
+    ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType,
+};
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::sync::{Arc, Mutex};
+
+const READOUTS: u16 = 2;
+const BUILDERS: u16 = 2;
+const SLOTS: u32 = 256;
+const MEMORY: ByteCount = ByteCount(64 << 20);
+const CHANNEL: ChannelTimes =
+    ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_millis(10) };
+
+/// What the clock goes on by in a round: about what one takes.
+const STEP: Nanos = Nanos::from_micros(20);
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let word = |place: usize, default: &str| words.get(place).cloned().unwrap_or_else(|| default.to_owned());
+    let events: u64 = word(1, "20000").parse().expect("the second word is the number of events");
+    let bytes: u64 = word(2, "2048").parse().expect("the third word is the size of a fragment in bytes");
+    let touched = match word(3, "descriptor").as_str() {
+        "descriptor" => false,
+        "write-read" => true,
+        other => panic!("the fourth word is `descriptor` or `write-read`, not `{other}`"),
+    };
+    let nodes: Vec<NodeId> = std::iter::once(NodeId::MANAGER)
+        .chain((0..READOUTS).map(NodeId::readout))
+        .chain((0..BUILDERS).map(NodeId::builder))
+        .collect();
+    let lab = links::Lab::new(&word(0, "memory"), &nodes, ByteCount(bytes));
+    let stats = run(&lab, &nodes, events, ByteCount(bytes), touched);
+    let fragments = events * u64::from(READOUTS);
+    println!("{fragments} fragments of {bytes} bytes over {}", word(0, "memory"));
+    for (name, count) in stats {
+        if count > 0 {
+            println!("{name:24} {count:10} {:10.4} per fragment", count as f64 / fragments as f64);
+        }
+    }
+}
+
+/// Builds all events; the counts of all endpoints together.
+fn run(
+    lab: &links::Lab,
+    nodes: &[NodeId],
+    events: u64,
+    bytes: ByteCount,
+    touched: bool,
+) -> Vec<(&'static str, u64)> {
+    let mut now = Timestamp(1_000_000_000_000);
+    let report: Arc<Mutex<Option<RunReport>>> = Arc::default();
+    let stats = Arc::new(Mutex::new(sheaf_transport::LinkStats::default()));
+    let mut agents: Vec<Box<dyn Agent>> = nodes
+        .iter()
+        .map(|node| {
+            let (endpoint, memory) = lab.endpoint(*node);
+            let endpoint: Box<dyn Endpoint> = Box::new(links::Counted::new(endpoint, stats.clone()));
+            match node.role {
+                sheaf_wire::Role::Manager => manager(endpoint, events, report.clone(), now),
+                sheaf_wire::Role::Readout => readout(
+                    *node,
+                    endpoint,
+                    memory.source(&emulated(bytes, touched), SourceId(node.index.into())),
+                    now,
+                ),
+                sheaf_wire::Role::Builder => builder(*node, endpoint, touched, now),
+            }
+        })
+        .collect();
+    while !agents.is_empty() {
+        now += STEP;
+        agents.retain_mut(|agent| {
+            let over = agent.work(now) == Progress::Finished;
+            if over {
+                agent.finish().expect("every node does its work");
+            }
+            !over
+        });
+    }
+    let report = report.lock().expect("nobody panicked").take().expect("the event manager has reported");
+    assert_eq!(report.ledger.stored, events, "every event is built and stored");
+    assert_eq!(report.incomplete, 0, "and complete");
+    let stats = *stats.lock().expect("nobody panicked");
+    stats.fields().collect()
+}
+
+fn identity(node: NodeId) -> Identity {
+    Identity { node, run: RunNumber(1), session: SessionId(1) }
+}
+
+fn manager(
+    endpoint: Box<dyn Endpoint>,
+    events: u64,
+    report: Arc<Mutex<Option<RunReport>>>,
+    now: Timestamp,
+) -> Box<dyn Agent> {
+    let config = ManagerConfig {
+        readouts: READOUTS,
+        builders: BUILDERS,
+        triggers: Triggers::Free,
+        first_event: EventId(0),
+        max_events: Some(events),
+        trigger_type: TriggerType(0),
+        queue_events: 1024,
+        batch_events: 256,
+        max_attempts: 3,
+        expected_event: None,
+        start_timeout: Nanos::from_secs(10),
+        stop_timeout: Nanos::from_secs(10),
+        peer_timeout: Nanos::from_secs(10),
+        batch_time: Nanos::from_millis(1),
+        channel: CHANNEL,
+    };
+    let course = Course { triggers: None, duration: None, stop: Arc::default() };
+    let role = EventManager::new(identity(NodeId::MANAGER), config, now);
+    let done = move |found| *report.lock().expect("nobody panicked") = Some(found);
+    Box::new(ManagerNode::new(role, endpoint, course, Arc::default(), done))
+}
+
+fn emulated(bytes: ByteCount, touched: bool) -> EmulatorConfig {
+    EmulatorConfig {
+        seed: 1,
+        first_event: EventId(0),
+        events: None,
+        size: SizeConfig { shape: SizeShape::Fixed { size: bytes }, min: ByteCount(0), max: bytes },
+        content: if touched { Content::Fill(0x5a) } else { Content::None },
+        checksum: false,
+        time: EmulatedTime::Now,
+        pace: Pace { schedule: Schedule::FullSpeed, pause: Nanos::ZERO },
+        defects: Defects::default(),
+        block_size: links::SOURCE_BLOCK.max(bytes),
+        max_blocks: links::SOURCE_BLOCKS,
+    }
+}
+
+fn readout(
+    node: NodeId,
+    endpoint: Box<dyn Endpoint>,
+    source: Box<dyn Source>,
+    now: Timestamp,
+) -> Box<dyn Agent> {
+    let config = ReadoutConfig {
+        sources: vec![SourceConfig { id: source.id(), optional: false }],
+        buffer: ByteCount(1 << 20),
+        buffer_events: 16_384,
+        max_fragment: ByteCount(1 << 20),
+        announce: Announce::Never,
+        merge_timeout: Nanos::from_secs(10),
+        wait_for_required: false,
+        orphan_timeout: Some(Nanos::from_secs(30)),
+        message_bytes: ByteCount(1 << 20),
+        message_events: 256,
+        request_events: 1 << 16,
+        heartbeat: Nanos::from_millis(100),
+        channel: CHANNEL,
+    };
+    let role = ReadoutUnit::new(identity(node), config, now);
+    Box::new(ReadoutNode::new(role, endpoint, vec![source], Nanos::from_secs(10), now, drop))
+}
+
+fn builder(node: NodeId, endpoint: Box<dyn Endpoint>, touched: bool, now: Timestamp) -> Box<dyn Agent> {
+    let sources = |readout: u16| ReadoutSources { sources: vec![SourceId(readout.into())] };
+    let config = BuilderConfig {
+        readouts: (0..READOUTS).map(sources).collect(),
+        optional: BTreeSet::new(),
+        slots: SLOTS,
+        memory: MEMORY,
+        incomplete: IncompletePolicy::Store,
+        event_timeout: Nanos::from_secs(10),
+        request_retry: Nanos::from_secs(10),
+        batch_events: 64,
+        batch_time: Nanos::from_millis(1),
+        heartbeat: Nanos::from_millis(100),
+        channel: CHANNEL,
+    };
+    let role = BuilderUnit::new(identity(node), config, now);
+    let filter = Box::new(Reader { touched });
+    let judgement = Judgement { check: ContentCheck::Off, filter, sink: Box::new(NullSink::default()) };
+    Box::new(BuilderNode::new(role, endpoint, judgement, Nanos::from_secs(10), now, drop))
+}
+
+/// Reads every byte, where it is told to.
+struct Reader {
+    touched: bool,
+}
+
+impl Filter for Reader {
+    fn accept(&mut self, event: &Event<Bytes>) -> bool {
+        if self.touched {
+            for fragment in &event.fragments {
+                black_box(fragment.payload.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)));
+            }
+        }
+        true
+    }
+}
