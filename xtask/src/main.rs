@@ -8,6 +8,7 @@
 //! | `smoke` | `smoke`: a short run of the released command, its output verified |
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
 //! | `bench` | `bench` |
+//! | `instructions` | `instructions`: what a fragment costs, counted |
 //!
 //! The others are their tools: `shell` runs programs, `workspace` knows the packages and the files, `rust_source`
 //! takes comments and strings out of Rust text, `problem` is what a check finds.
@@ -16,6 +17,7 @@
 
 mod bench;
 mod fuzz;
+mod instructions;
 mod layers;
 mod problem;
 mod rust_source;
@@ -61,6 +63,8 @@ enum Verb {
     FuzzShrink(fuzz::ShrinkArguments),
     /// Measures the figures of `benches/README.md`: machine, commit, every run, median.
     Bench(bench::BenchArguments),
+    /// Counts the instructions that a fragment costs and compares them with the committed counts.
+    Instructions(instructions::InstructionsArguments),
     /// Makes the generated pages under `docs/` again.
     Docs,
     /// What a change must pass; `.ci/run` calls this.
@@ -92,6 +96,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::FuzzSeeds => fuzz::seeds(),
         Verb::FuzzShrink(arguments) => fuzz::shrink(&arguments),
         Verb::Bench(arguments) => bench::command(&arguments),
+        Verb::Instructions(arguments) => instructions::command(&arguments),
         Verb::Docs => verify::docs(),
         Verb::Ci => verify::ci(),
         Verb::Nightly(arguments) => verify::nightly(&arguments),

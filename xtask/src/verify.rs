@@ -1,5 +1,6 @@
 //! Verbs that call other tools, and the two lists of steps: for every change, and for every night.
 
+use crate::instructions::{self, InstructionsArguments};
 use crate::shell::{self, Steps, cargo};
 use crate::{fuzz, layers, smoke, tidy, workspace};
 use anyhow::Result;
@@ -106,6 +107,7 @@ pub(crate) fn ci() -> Result<()> {
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("fuzz inputs", fuzz::replay)?;
     steps.step("simulation", || simulate(SIMULATED_RUNS, 0))?;
+    steps.step("instructions", || instructions::command(&InstructionsArguments::default()))?;
     steps.step("smoke", smoke::command)?;
     steps.finish();
     Ok(())

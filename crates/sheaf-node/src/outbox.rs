@@ -72,7 +72,11 @@ impl Outbox {
         let mut head = Vec::with_capacity(HEAD_BYTES + pieces * HEAD_BYTES_A_FRAGMENT);
         let mut payload = VecDeque::new();
         let mut joined = Joined::new(parcels);
-        transmit.message.encode(&mut head, |span| payload.extend(joined.push(span)));
+        transmit.message.encode(&mut head, |span| {
+            if let Some(piece) = joined.push(span) {
+                payload.push_back(piece);
+            }
+        });
         payload.extend(joined.finish());
         self.send_or_keep(transmit.to, Frame { head: head.into(), payload });
     }

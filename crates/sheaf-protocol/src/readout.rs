@@ -17,6 +17,7 @@
 //! | is still held when the run closes | dropped, `never_triggered` |
 
 mod books;
+mod ready;
 mod slots;
 
 use crate::channel::{Channel, ChannelTimes, Received};
@@ -24,6 +25,7 @@ use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
 use books::Books;
+use ready::Ready;
 use rustc_hash::FxHashMap;
 use sheaf_wire::message::{
     Announcement, Body, Command, EventRange, Message, ReadoutStatus, Release, SuperFragments,
@@ -33,7 +35,7 @@ use sheaf_wire::{
     SuperFragment, Timestamp,
 };
 use slots::{Asked, Cell, SlotKey, SlotState, Slots};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
 const RELEASED_RANGES: usize = 4096;
@@ -119,10 +121,12 @@ pub struct ReadoutUnit<P> {
     expired: EventSet,
     sources: FxHashMap<SourceId, usize>,
     inputs: Vec<Input>,
-    /// Super-fragments ready to go, by builder.
-    ready: BTreeMap<u16, VecDeque<SlotKey>>,
-    /// The builder to serve next.
-    next_builder: u16,
+    /// The place of the source that gave the last fragment: mostly the next one's, too.
+    last_input: usize,
+    /// Payload that is held of one source at most, where no builder has asked for it.
+    share: u64,
+    /// Super-fragments ready to go.
+    ready: Ready,
     announcements: VecDeque<Announcement>,
     merge_deadlines: DeadlineQueue<SlotKey>,
     /// Events that a fragment opened and nobody has asked for, in the order of their age.
@@ -179,8 +183,9 @@ impl<P: Payload> ReadoutUnit<P> {
             expired: EventSet::new(EXPIRED_RANGES),
             sources,
             inputs: config.sources.iter().map(input).collect(),
-            ready: BTreeMap::new(),
-            next_builder: 0,
+            last_input: 0,
+            share: config.buffer.0 / (config.sources.len() as u64).max(1),
+            ready: Ready::default(),
             announcements: VecDeque::new(),
             merge_deadlines: DeadlineQueue::new(),
             unasked: VecDeque::new(),
@@ -240,14 +245,14 @@ impl<P: Payload> ReadoutUnit<P> {
         if self.closed {
             return Err(fragment);
         }
-        let Some(&index) = self.sources.get(&fragment.source) else {
+        let Some(index) = self.input_of(fragment.source) else {
             self.books.receive(fragment.payload.len());
             self.drop_fragment(fragment, DropReason::UnknownSource);
             return Ok(());
         };
         let event = fragment.event;
         let known = self.slots.find(event);
-        let is_asked = known.is_some_and(|key| self.slots[key].is_asked());
+        let is_asked = known.is_some_and(|key| self.slots.found(key).is_asked());
         if is_asked && !self.has_room(index, &fragment, false) {
             // What fills the source's share came earlier, and the builders are further on.
             self.pass_over(now, self.next_age);
@@ -326,8 +331,7 @@ impl<P: Payload> ReadoutUnit<P> {
             return Some(Transmit { to: NodeId::MANAGER, message });
         }
         // A queue may hold nothing but events that were released or given to another builder meanwhile.
-        while let Some(builder) = self.next_ready_builder() {
-            self.next_builder = builder.wrapping_add(1);
+        while let Some(builder) = self.ready.next_builder() {
             if let Some(parts) = self.compose(builder) {
                 let message = self.me.plain(Body::SuperFragments(parts));
                 return Some(Transmit { to: NodeId::builder(builder), message });
@@ -361,15 +365,21 @@ impl<P: Payload> ReadoutUnit<P> {
 
     // Fragments in.
 
+    fn input_of(&mut self, source: SourceId) -> Option<usize> {
+        if self.inputs.get(self.last_input).is_none_or(|input| input.id != source) {
+            self.last_input = *self.sources.get(&source)?;
+        }
+        Some(self.last_input)
+    }
+
     fn has_room(&self, index: usize, fragment: &Fragment<P>, is_asked: bool) -> bool {
         let input = &self.inputs[index];
         // A builder that waits must not wait for room that fragments take up which nobody asks for. Still there is a
         // bound: events that are answered stay until they are released, and that news may be slow.
         let shares = if is_asked { 2 } else { 1 };
-        let share = self.config.buffer.0 / self.inputs.len() as u64;
         // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.
         input.held_events == 0
-            || (input.held.0 + fragment.payload.len() as u64 <= share.saturating_mul(shares)
+            || (input.held.0 + fragment.payload.len() as u64 <= self.share.saturating_mul(shares)
                 && (input.held_events as u64) < (self.config.buffer_events as u64).saturating_mul(shares))
     }
 
@@ -476,7 +486,7 @@ impl<P: Payload> ReadoutUnit<P> {
             }
             None => self.slots.insert(event, 0),
         };
-        let slot = &mut self.slots[key];
+        let slot = self.slots.found_mut(key);
         if slot.asked.is_some_and(|before| before.attempt > asked.attempt) {
             self.books.count(Counter::StaleRequests);
             return;
@@ -552,45 +562,35 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     fn queue_if_ready(&mut self, key: SlotKey) {
-        let slot = &mut self.slots[key];
+        let slot = self.slots.found_mut(key);
         if let (0, SlotState::Merging, Some(asked)) = (slot.unsettled, slot.state, slot.asked) {
             slot.state = SlotState::Ready(asked.builder);
-            self.ready.entry(asked.builder).or_default().push_back(key);
+            self.ready.push(asked.builder, key);
         }
     }
 
     // Answers out.
 
-    fn next_ready_builder(&self) -> Option<u16> {
-        let ready = |(builder, queue): (&u16, &VecDeque<SlotKey>)| (!queue.is_empty()).then_some(*builder);
-        self.ready
-            .range(self.next_builder..)
-            .find_map(ready)
-            .or_else(|| self.ready.range(..self.next_builder).find_map(ready))
-    }
-
     fn compose(&mut self, builder: u16) -> Option<SuperFragments<P>> {
-        let queue = self.ready.get_mut(&builder)?;
-        let events = queue.len().min(self.config.message_events);
+        let events = self.ready.len(builder).min(self.config.message_events);
         let mut parts = SuperFragments {
             entries: Vec::with_capacity(events),
             fragments: Vec::with_capacity(events * self.inputs.len()),
             missing: Vec::new(),
         };
         let mut bytes = 0_u64;
-        while let Some(&key) = queue.front() {
-            if !self.slots.is_ready_for(key, builder) {
-                queue.pop_front();
+        while let Some(key) = self.ready.first(builder) {
+            let Some(slot) = self.slots.ready_for(key, builder) else {
+                self.ready.pop(builder);
                 continue;
-            }
-            let slot = &mut self.slots[key];
+            };
             let size = slot.bytes;
             let full = bytes + size > self.config.message_bytes.0
                 || parts.entries.len() >= self.config.message_events;
             if full && !parts.entries.is_empty() {
                 break;
             }
-            queue.pop_front();
+            self.ready.pop(builder);
             bytes += size;
             slot.state = SlotState::Answered;
             append(&mut parts, key.event, self.slots.cells(key), &self.inputs);

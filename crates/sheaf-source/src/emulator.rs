@@ -254,29 +254,28 @@ impl<M: Memory> EmulatedSource<M> {
     /// Makes fragments side by side until something is in the way.
     fn fill(&mut self, now: Timestamp, most: usize, fragments: &mut Vec<Fragment<Span>>) -> BatchEnd {
         while fragments.len() < most {
-            let turn = match self.turn.map_or_else(|| self.next_turn(now), Ok) {
+            let turn = match self.turn.take().map_or_else(|| self.next_turn(now), Ok) {
                 Ok(turn) => turn,
                 Err(SourcePoll::NotBefore(at)) => return BatchEnd::NotBefore(at),
                 Err(_) => return BatchEnd::Ended,
             };
-            self.turn = Some(turn);
-            if turn.duplicate {
-                // The rare fragment that is given twice goes alone.
-                return BatchEnd::More;
-            }
-            if let Err(ready) = self.pacer.admit(now, turn.place) {
-                return BatchEnd::NotBefore(ready);
-            }
             let length = turn.size.as_usize();
-            if !fragments.is_empty() && !self.maker.continues_for(length) {
-                return BatchEnd::More;
+            let obstacle = if turn.duplicate || !(fragments.is_empty() || self.maker.continues_for(length)) {
+                // The rare fragment that is given twice goes alone, and so begins what needs another block.
+                Err(BatchEnd::More)
+            } else {
+                self.pacer.admit(now, turn.place).map_err(BatchEnd::NotBefore)
+            };
+            if let Err(end) = obstacle {
+                self.turn = Some(turn);
+                return end;
             }
             let Some(span) = self.maker.append(self.id, turn.event, length) else {
+                self.turn = Some(turn);
                 self.note_starved();
                 return BatchEnd::OutOfMemory;
             };
             self.starved = false;
-            self.turn = None;
             self.count_defects(turn);
             self.count(length, turn.place, now);
             let time = self.time_of(turn, now);

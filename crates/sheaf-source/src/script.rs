@@ -76,6 +76,8 @@ pub struct Script {
     late: Roll,
     oversize: Roll,
     oversize_size: ByteCount,
+    /// Whether nothing can go wrong.
+    is_faultless: bool,
 }
 
 /// A chance and the draws that decide it.
@@ -109,7 +111,9 @@ impl Script {
             let draws = Draws::new(seed, source, purpose);
             Ok::<_, ScriptError>(Roll { chance, draws })
         };
+        let probabilities = [defects.silent, defects.duplicate, defects.late, defects.oversize];
         let script = Self {
+            is_faultless: probabilities.iter().all(|probability| *probability == 0.0),
             sizes,
             size_draws: Draws::new(seed, source, Purpose::Size),
             silent: roll(defects.silent, "silent", Purpose::Silent)?,
@@ -127,6 +131,10 @@ impl Script {
     /// What the source does at `event`.
     #[must_use]
     pub fn act(&self, event: EventId) -> Act {
+        if self.is_faultless {
+            let size = self.sizes.size(&self.size_draws, event);
+            return Act::Fragment { size, oversize: false, late: false, duplicate: false };
+        }
         if self.silent.happens(event) {
             return Act::Silent;
         }

@@ -148,7 +148,7 @@ impl<P: Payload> Slots<P> {
         };
         let before = std::mem::replace(&mut self.cells_mut(key)[source], cell);
         debug_assert!(matches!(before, Cell::Waiting), "event {}: source settled twice", key.event);
-        let slot = &mut self[key];
+        let slot = self.found_mut(key);
         slot.bytes += bytes;
         slot.unsettled -= 1;
     }
@@ -172,8 +172,31 @@ impl<P: Payload> Slots<P> {
         self.get(key).is_some_and(|slot| !slot.is_asked())
     }
 
-    pub(super) fn is_ready_for(&self, key: SlotKey, builder: u16) -> bool {
-        self.get(key).is_some_and(|slot| slot.state == SlotState::Ready(builder))
+    /// The slot, if it still lives and is to be sent to this builder.
+    pub(super) fn ready_for(&mut self, key: SlotKey, builder: u16) -> Option<&mut Slot> {
+        self.get_mut(key).filter(|slot| slot.state == SlotState::Ready(builder))
+    }
+
+    /// The slot of a key that was just found or opened: nothing can have outlived anything.
+    pub(super) fn found(&self, key: SlotKey) -> &Slot {
+        let slot = &self.slots[key.index as usize];
+        debug_assert!(
+            slot.lives && slot.event == key.event,
+            "event {}: the key was not just found",
+            key.event
+        );
+        slot
+    }
+
+    /// See [`Self::found`].
+    pub(super) fn found_mut(&mut self, key: SlotKey) -> &mut Slot {
+        let slot = &mut self.slots[key.index as usize];
+        debug_assert!(
+            slot.lives && slot.event == key.event,
+            "event {}: the key was not just found",
+            key.event
+        );
+        slot
     }
 
     pub(super) fn asked_keys(&self) -> Vec<SlotKey> {

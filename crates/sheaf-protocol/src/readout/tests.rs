@@ -4,6 +4,7 @@ use super::*;
 use crate::ledger::Ledger;
 use sheaf_wire::message::Header;
 use sheaf_wire::{RunNumber, SessionId};
+use std::collections::BTreeMap;
 
 /// A payload that is only a size.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -306,9 +306,19 @@ fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
 }
 
 fn emit_all<E: Entry>(head: &mut Vec<u8>, entries: &[E]) {
-    head.reserve(entries.len() * size_of::<E::Bytes>());
-    for entry in entries {
-        head.extend_from_slice(entry.emit().as_bytes());
+    emit_each(head, entries, E::emit);
+}
+
+/// Appends entries at their places in a list that is made long enough first, so that no entry asks for room.
+fn emit_each<E, B>(head: &mut Vec<u8>, entries: &[E], emit: impl Fn(&E) -> B)
+where
+    B: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned,
+{
+    let start = head.len();
+    head.resize(start + entries.len() * size_of::<B>(), 0);
+    let places = <[B]>::mut_from_bytes(&mut head[start..]).expect("the list was made to measure");
+    for (place, entry) in places.iter_mut().zip(entries) {
+        *place = emit(entry);
     }
 }
 
@@ -363,10 +373,7 @@ fn emit_super_fragments_head<P: Payload>(head: &mut Vec<u8>, parts: &SuperFragme
     };
     head.extend_from_slice(sizes.as_bytes());
     emit_all(head, &parts.entries);
-    head.reserve(parts.fragments.len() * size_of::<FragmentBytes>());
-    for fragment in &parts.fragments {
-        head.extend_from_slice(fragment_to_bytes(fragment).as_bytes());
-    }
+    emit_each(head, &parts.fragments, fragment_to_bytes);
     emit_all(head, &parts.missing);
 }
 
@@ -428,9 +435,9 @@ pub(crate) fn parse_fragment<P: Payload>(
         return Err(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) });
     }
     let length = bytes.length.get();
-    let payload = payload
-        .take(length as usize)
-        .ok_or(DecodeError::WrongPayloadLength { declared: u64::from(length), have: payload.total() })?;
+    let Some(payload) = payload.take(length as usize) else {
+        return Err(DecodeError::WrongPayloadLength { declared: u64::from(length), have: payload.total() });
+    };
     Ok(Fragment {
         event,
         source: SourceId(bytes.source.get()),

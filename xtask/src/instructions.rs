@@ -1,0 +1,139 @@
+//! Counts the instructions that a fragment costs, from its source to the end of its event. Unlike a time, the count is
+//! the same whatever else the machine does, so a change that makes fragments dearer is found by CI.
+
+use crate::{shell, workspace};
+use anyhow::{Context as _, Result, bail, ensure};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The committed counts, from the root of the repository.
+const COMMITTED: &str = "benches/instructions.json";
+
+/// The example that is run, of the package `sheaf-node`.
+const WORKLOAD: &str = "canonical";
+
+/// Two lengths of the run: their difference has no start and no end in it.
+const EVENTS: [u64; 2] = [20_000, 40_000];
+
+/// Fragments of an event of the workload.
+const FRAGMENTS_AN_EVENT: u64 = 2;
+
+/// Counts may rise by so much before it is an error: another minor release of the compiler is within it.
+const TOLERANCE: f64 = 0.04;
+
+/// What is counted: a name, and the arguments of the workload around the number of events.
+const CASES: &[(&str, [&str; 3])] = &[
+    ("memory transport, 2 kB, payload not touched", ["memory", "2048", "descriptor"]),
+    ("memory transport, 2 kB, payload written and read", ["memory", "2048", "write-read"]),
+];
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct InstructionsArguments {
+    /// Commit what is counted now: after a change that is worth its price, or has lowered it.
+    #[arg(long)]
+    update: bool,
+}
+
+/// `cargo xtask instructions`.
+pub(crate) fn command(arguments: &InstructionsArguments) -> Result<()> {
+    if !is_there("valgrind") {
+        println!("skipped: valgrind is not installed");
+        return Ok(());
+    }
+    if !cfg!(target_arch = "x86_64") {
+        println!("skipped: the committed counts are of x86_64");
+        return Ok(());
+    }
+    let mut build =
+        shell::cargo(&["build", "--quiet", "--release", "--package", "sheaf-node", "--example", WORKLOAD]);
+    shell::run(&mut build)?;
+    let workload = workspace::target_directory()?.join("release/examples").join(WORKLOAD);
+    let path = workspace::root().join(COMMITTED);
+    let committed = if arguments.update { serde_json::Map::new() } else { read(&path)? };
+    let mut counted = serde_json::Map::new();
+    let mut worse = String::new();
+    for (name, words) in CASES {
+        let count = count(&workload, words)?;
+        let before = committed.get(*name).and_then(serde_json::Value::as_u64);
+        println!("{name}: {count} instructions per fragment{}", compared(count, before));
+        if before.is_some_and(|before| ratio(count, before) > 1.0 + TOLERANCE) {
+            writeln!(worse, "\n  {name}{}", compared(count, before))?;
+        }
+        counted.insert((*name).to_owned(), count.into());
+    }
+    if arguments.update {
+        let text = serde_json::to_string_pretty(&counted)? + "\n";
+        return std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()));
+    }
+    ensure!(
+        worse.is_empty(),
+        "fragments have become dearer:{worse}\nif that is worth it, `cargo xtask instructions --update` and commit {COMMITTED}"
+    );
+    Ok(())
+}
+
+fn compared(count: u64, before: Option<u64>) -> String {
+    match before {
+        Some(before) => format!(" ({before} committed, {:+.1} %)", (ratio(count, before) - 1.0) * 100.0),
+        None => " (none committed)".to_owned(),
+    }
+}
+
+fn ratio(count: u64, before: u64) -> f64 {
+    count as f64 / before.max(1) as f64
+}
+
+fn read(path: &Path) -> Result<serde_json::Map<String, serde_json::Value>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not what this verb wrote", path.display()))
+}
+
+fn is_there(program: &str) -> bool {
+    let mut probe = Command::new(program);
+    probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}
+
+/// Instructions for each fragment more.
+fn count(workload: &Path, [transport, bytes, payload]: &[&str; 3]) -> Result<u64> {
+    let mut totals = [0; 2];
+    for (total, events) in totals.iter_mut().zip(EVENTS) {
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(workload);
+        command.args([*transport, events.to_string().as_str(), *bytes, *payload]);
+        let output = command.output().context("cannot start valgrind")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            bail!("the workload failed under valgrind: {}", said.trim_end());
+        }
+        *total = collected(&said).with_context(|| format!("valgrind says no count: {}", said.trim_end()))?;
+    }
+    Ok((totals[1] - totals[0]) / ((EVENTS[1] - EVENTS[0]) * FRAGMENTS_AN_EVENT))
+}
+
+/// The number in valgrind's line `==1== Collected : 136538442`.
+fn collected(said: &str) -> Option<u64> {
+    let (_, count) = said.lines().find_map(|line| line.split_once("Collected :"))?;
+    count.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_read_from_what_valgrind_says() {
+        let said = "==7== Events    : Ir\n==7== Collected : 136538442\n==7== \n";
+        assert_eq!(collected(said), Some(136_538_442));
+        assert_eq!(collected("==7== error"), None);
+    }
+
+    #[test]
+    fn every_case_has_a_committed_count() {
+        let committed = read(&workspace::root().join(COMMITTED)).expect("the file is there");
+        for (name, _) in CASES {
+            assert!(committed.contains_key(*name), "`{name}` has none; cargo xtask instructions --update");
+        }
+    }
+}
