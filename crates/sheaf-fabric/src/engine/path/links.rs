@@ -1,109 +1,78 @@
 //! Links, who holds them, and who waits for them.
 
-use super::messages::Messages;
 use crate::dice::{Dice, Purpose};
-use crate::network::{EndpointId, Forwarding, LinkId, Network, Place, SwitchId};
+use crate::network::{EndpointId, LinkId, Network, Place, SwitchId};
 use crate::scenario::Arbiter;
 
 /// No message.
 pub(super) const NONE: u32 = u32::MAX;
-/// [`Link::rule`] of a link that leads to an endpoint.
-const ENDPOINT: u16 = u16::MAX;
-/// [`Link::rule`] of a link that leads to a switch whose ways the network knows.
-const SWITCH: u16 = u16::MAX - 1;
+/// The bit that tells an endpoint from a switch.
+const ENDPOINT: u32 = 1 << 31;
 
-/// A link as the engine needs it: 16 bytes, so that a large network stays in the cache as far as it can.
+/// A link as the engine needs it: 16 bytes, so that four of them share a cache line.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     /// The message that holds it.
     holder: u32,
-    /// The last of those that wait, in a ring through [`Messages::behind`]: the first comes after the last.
+    /// Those that wait for it, linked through [`Links::next`].
+    first: u32,
     last: u32,
-    /// An endpoint, a switch, or the first output of a switch that goes by a rule.
+    /// Where it leads: the number of a switch, or of an endpoint with the highest bit set.
     end: u32,
-    /// Which of [`Links::rules`], or what `end` is.
-    rule: u16,
-    /// For reports.
-    stage: u16,
-}
-
-/// How a switch with one way to each destination finds it: by the digit `place / divisor % radix`. The switches of a
-/// layer share a rule, so that the rules are few and near, and no switch needs to be looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rule {
-    divisor: u32,
-    radix: u32,
-}
-
-/// Where a link leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// To its destination.
-    End(EndpointId),
-    /// To a switch, from which this link leads on.
-    On(LinkId),
-    /// To a switch that asks the router.
-    Ask(SwitchId),
 }
 
 /// All links, with the messages that wait.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     links: Vec<Link>,
-    rules: Vec<Rule>,
+    /// For each message, who waits behind it for the same link.
+    next: Vec<u32>,
+    /// For each message that waits, the link on which its head came; for an arbiter that goes by inputs.
+    input: Vec<u32>,
     arbiter: Arbiter,
     dice: Dice,
     /// For each link, the input that was served last; empty for arbiters that need none.
-    served: Vec<LinkId>,
+    served: Vec<u32>,
 }
 
 impl Links {
     pub(super) fn new(network: &Network, arbiter: Arbiter, seed: u64) -> Self {
-        let mut rules = Vec::new();
-        let rule_of: Vec<u16> =
-            network.switches.iter().map(|switch| rule(&switch.forwarding, &mut rules)).collect();
-        let link = |link: &crate::network::Link| {
-            let (end, rule) = match link.to {
-                Place::Endpoint(endpoint) => (endpoint.0, ENDPOINT),
-                Place::Switch(switch) if rule_of[switch.index()] == SWITCH => (switch.0, SWITCH),
-                Place::Switch(switch) => {
-                    (network.switches[switch.index()].outputs.start, rule_of[switch.index()])
-                }
-            };
-            Link { holder: NONE, last: NONE, end, rule, stage: link.stage }
+        let end = |place: Place| match place {
+            Place::Switch(switch) => switch.0,
+            Place::Endpoint(endpoint) => endpoint.0 | ENDPOINT,
         };
-        let links: Vec<Link> = network.links.iter().map(link).collect();
+        let link =
+            |link: &crate::network::Link| Link { holder: NONE, first: NONE, last: NONE, end: end(link.to) };
         Self {
-            served: if arbiter == Arbiter::RoundRobin { vec![LinkId(0); links.len()] } else { Vec::new() },
-            links,
-            rules,
+            links: network.links.iter().map(link).collect(),
+            next: Vec::new(),
+            input: Vec::new(),
             arbiter,
             dice: Dice::new(seed, Purpose::Arbiter, 0),
+            served: if arbiter == Arbiter::RoundRobin { vec![0; network.links.len()] } else { Vec::new() },
         }
     }
 
-    /// Where `link` leads a message to the endpoint at `place` of the wiring.
+    /// How many messages there are.
     #[inline]
-    pub(super) fn way(&self, link: LinkId, place: u32) -> Way {
-        let Link { end, rule, .. } = self.links[link.index()];
-        match rule {
-            ENDPOINT => Way::End(EndpointId(end)),
-            SWITCH => Way::Ask(SwitchId(end)),
-            rule => {
-                let Rule { divisor, radix } = self.rules[usize::from(rule)];
-                let digit = if divisor.is_power_of_two() && radix.is_power_of_two() {
-                    place >> divisor.trailing_zeros() & (radix - 1)
-                } else {
-                    place / divisor % radix
-                };
-                Way::On(LinkId(end + digit))
-            }
-        }
+    pub(super) fn messages(&self) -> usize {
+        self.next.len()
+    }
+
+    /// There are `messages` messages now.
+    pub(super) fn grow(&mut self, messages: usize) {
+        self.next.resize(messages, NONE);
+        self.input.resize(messages, NONE);
     }
 
     #[inline]
-    pub(super) fn stage(&self, link: LinkId) -> u16 {
-        self.links[link.index()].stage
+    pub(super) fn end(&self, link: LinkId) -> Place {
+        let end = self.links[link.index()].end;
+        if end & ENDPOINT == 0 {
+            Place::Switch(SwitchId(end))
+        } else {
+            Place::Endpoint(EndpointId(end & !ENDPOINT))
+        }
     }
 
     /// Who holds `link`.
@@ -128,61 +97,57 @@ impl Links {
         free
     }
 
-    /// `message` waits for `link`, behind all others.
+    /// `message`, whose head came on `input`, waits for `link`, behind all others.
     #[inline]
-    pub(super) fn wait(&mut self, link: LinkId, message: u32, messages: &mut Messages) {
+    pub(super) fn wait(&mut self, link: LinkId, message: u32, input: u32) {
+        self.next[message as usize] = NONE;
+        self.input[message as usize] = input;
         let link = &mut self.links[link.index()];
-        if link.last == NONE {
-            messages.set_behind(message, message);
+        if link.first == NONE {
+            link.first = message;
         } else {
-            messages.set_behind(message, messages.behind(link.last));
-            messages.set_behind(link.last, message);
+            self.next[link.last as usize] = message;
         }
         link.last = message;
-    }
-
-    /// Those that wait for `link`, from the first on.
-    pub(super) fn waiting<'a>(&self, link: LinkId, messages: &'a Messages) -> impl Iterator<Item = u32> + 'a {
-        let last = self.links[link.index()].last;
-        let first = (last != NONE).then(|| messages.behind(last));
-        std::iter::successors(first, move |&message| (message != last).then(|| messages.behind(message)))
     }
 
     /// The holder gives `link` up. Says who holds it now: of those that wait the one that the arbiter chooses, or
     /// [`NONE`].
     #[inline]
-    pub(super) fn pass_on(&mut self, number: LinkId, messages: &mut Messages) -> u32 {
-        let link = &mut self.links[number.index()];
-        let winner = if link.last == NONE || messages.behind(link.last) == link.last {
-            // Nobody waits, or one: the usual case.
-            std::mem::replace(&mut link.last, NONE)
+    pub(super) fn pass_on(&mut self, number: LinkId) -> u32 {
+        let link = self.links[number.index()];
+        let winner = if link.first == NONE || self.next[link.first as usize] == NONE {
+            // Nobody, or one: the usual case.
+            self.links[number.index()].first = NONE;
+            link.first
         } else {
-            self.choose(number, messages)
+            self.choose(number)
         };
         self.links[number.index()].holder = winner;
         if winner != NONE && !self.served.is_empty() {
-            self.served[number.index()] = messages.input(winner);
+            self.served[number.index()] = self.input[winner as usize];
         }
         winner
     }
 
-    /// Takes one of several out of the ring.
-    fn choose(&mut self, number: LinkId, messages: &mut Messages) -> u32 {
-        let last = self.links[number.index()].last;
-        let (mut before, mut winner) = (last, messages.behind(last));
-        let mut previous = winner;
-        // The n-th that waits replaces the choice with probability 1/n: all are equally likely, in one pass.
+    /// Takes one of several out of the queue.
+    fn choose(&mut self, number: LinkId) -> u32 {
+        let first = self.links[number.index()].first;
+        let (mut before, mut winner) = (NONE, first);
+        let mut previous = first;
+        let mut waiting = self.next[first as usize];
+        // The n-th waiter replaces the choice with probability 1/n: all are equally likely, in one pass.
         let mut count = 1;
-        while previous != last && self.arbiter != Arbiter::FirstCome {
-            let waiting = messages.behind(previous);
+        while waiting != NONE {
             count += 1;
             let better = match self.arbiter {
                 Arbiter::Random => self.dice.below(count) == 0,
                 Arbiter::FirstCome => false,
-                Arbiter::Priority => messages.input(waiting) < messages.input(winner),
+                Arbiter::Priority => self.input[waiting as usize] < self.input[winner as usize],
                 Arbiter::RoundRobin => {
-                    let served = self.served[number.index()].0;
-                    let turn = |message: u32| messages.input(message).0.wrapping_sub(served).wrapping_sub(1);
+                    let served = self.served[number.index()];
+                    let turn =
+                        |message: u32| self.input[message as usize].wrapping_sub(served).wrapping_sub(1);
                     turn(waiting) < turn(winner)
                 }
             };
@@ -190,22 +155,17 @@ impl Links {
                 (before, winner) = (previous, waiting);
             }
             previous = waiting;
+            waiting = self.next[waiting as usize];
         }
-        messages.set_behind(before, messages.behind(winner));
-        if winner == last {
+        let behind = self.next[winner as usize];
+        if before == NONE {
+            self.links[number.index()].first = behind;
+        } else {
+            self.next[before as usize] = behind;
+        }
+        if behind == NONE {
             self.links[number.index()].last = before;
         }
         winner
     }
-}
-
-/// The number of the rule of a switch, which becomes one of `rules`.
-fn rule(forwarding: &Forwarding, rules: &mut Vec<Rule>) -> u16 {
-    let &Forwarding::Digit { divisor, radix, width: 1 } = forwarding else { return SWITCH };
-    let wanted = Rule { divisor, radix };
-    let known = rules.iter().position(|&rule| rule == wanted).unwrap_or_else(|| {
-        rules.push(wanted);
-        rules.len() - 1
-    });
-    u16::try_from(known).ok().filter(|&known| known < SWITCH).unwrap_or(SWITCH)
 }

@@ -52,7 +52,7 @@ impl<T: Traffic> Simulation<'_, T> {
             let _ = write!(detail, "; frames of a message from {source} to {destination} are missing");
         }
         Check {
-            name: "conservation",
+            name: "frames found again",
             pass: under_way == booked && queued == self.frames.live() && wrong.is_none(),
             detail,
         }

@@ -131,21 +131,30 @@ impl<'a, T: Traffic> Simulation<'a, T> {
             }
         }
         self.plan_fault();
-        loop {
+        let ended = loop {
             self.settle();
             if stop(self.traffic, self.meter) {
-                break;
+                break self.now;
             }
-            let Some((at, event)) = self.events.pop() else { break };
-            if at > limit {
-                self.now = limit;
-                break;
+            match self.events.pop() {
+                Some((at, event)) if at <= limit => {
+                    self.now = at;
+                    self.handle(event);
+                }
+                Some(_) => break limit,
+                None => {
+                    // What waits now waits for the rest of the time, too.
+                    let last = self.now;
+                    if limit < Picos::MAX {
+                        self.now = limit;
+                    }
+                    break last;
+                }
             }
-            self.now = at;
-            self.handle(event);
-        }
+        };
+        self.now = self.now.max(ended);
         self.close();
-        self.now
+        ended
     }
 
     /// All that belongs to this instant.

@@ -1,5 +1,8 @@
 //! Numbers that theory and other programs found, conservation under everything, deadlock.
 
+mod blocking;
+mod conservation;
+mod leaf_spine;
 mod saturation;
 
 use super::{Ended, names, simulate};
@@ -11,6 +14,7 @@ use crate::scenario::{
     Switching, Topology, TrafficModel,
 };
 use crate::topology::compile;
+use crate::traffic::random::Random;
 use crate::traffic::{Message, Next, Traffic, Wake};
 use crate::units::{Picos, Rate};
 
@@ -47,17 +51,26 @@ fn scenario(topology: Topology, switching: Switching) -> Scenario {
     }
 }
 
+fn slots(count: u64) -> Picos {
+    Picos(count * SLOT.0)
+}
+
 fn network(scenario: &Scenario) -> Network {
     compile(&scenario.topology, &scenario.numbering, &scenario.link, scenario.endpoint.rails).unwrap()
 }
 
 /// Simulates `traffic` for `limit`, with the self-checks that must hold in every run; the deadlock check is the
-/// caller's.
-fn run_with<T: Traffic>(scenario: &Scenario, traffic: &mut T, limit: Picos) -> (Measured, Ended) {
+/// caller's. Throughput is that of the endpoints that `receives` says yes to.
+fn run_on<T: Traffic>(
+    scenario: &Scenario,
+    traffic: &mut T,
+    limit: Picos,
+    receives: impl Fn(usize) -> bool,
+) -> (Measured, Ended) {
     let network = network(scenario);
-    let endpoints = network.endpoints();
-    let names = names(&network, scenario).unwrap();
-    let mut meter = Meter::new(vec![true; endpoints], u32::try_from(endpoints).unwrap(), RATE, names);
+    let receives: Vec<bool> = (0..network.endpoints()).map(receives).collect();
+    let senders = u32::try_from(receives.len()).unwrap();
+    let mut meter = Meter::new(receives, senders, RATE, names(&network, scenario).unwrap());
     let ended = simulate(&network, scenario, traffic, &mut meter, limit, |_, _| false).unwrap();
     for check in ended.checks.iter().filter(|check| check.name != "deadlock") {
         assert!(check.pass, "{check:?}");
@@ -65,41 +78,25 @@ fn run_with<T: Traffic>(scenario: &Scenario, traffic: &mut T, limit: Picos) -> (
     let measured = meter.finish(ended.at);
     let messages = measured.messages;
     assert_eq!(messages.offered, messages.delivered + messages.lost + messages.in_flight);
+    assert_eq!(measured.losses.iter().map(|loss| loss.messages).sum::<u64>(), messages.lost);
     (measured, ended)
+}
+
+/// The same for traffic in which everybody receives.
+fn run_with<T: Traffic>(scenario: &Scenario, traffic: &mut T, limit: Picos) -> (Measured, Ended) {
+    run_on(scenario, traffic, limit, |_| true)
 }
 
 /// The same with saturated random traffic, for so many slots.
 fn run(scenario: &Scenario, slots: u64) -> Measured {
-    let mut traffic = Uniform::new(scenario);
-    let (measured, ended) = run_with(scenario, &mut traffic, Picos(SLOT.0 * slots));
+    let mut traffic = uniform(scenario);
+    let (measured, ended) = run_with(scenario, &mut traffic, self::slots(slots));
     assert_eq!(ended.deadlock, None);
     measured
 }
 
 /// Every sender has always something for a destination drawn by chance.
-struct Uniform {
-    dice: Vec<Dice>,
-}
-
-impl Uniform {
-    fn new(scenario: &Scenario) -> Self {
-        let endpoints = crate::topology::endpoints(&scenario.topology).unwrap();
-        Self {
-            dice: (0..endpoints)
-                .map(|sender| Dice::new(scenario.seed, Purpose::Destination, sender))
-                .collect(),
-        }
-    }
-}
-
-impl Traffic for Uniform {
-    fn next(&mut self, sender: EndpointId, now: Picos) -> Next {
-        let endpoints = u32::try_from(self.dice.len()).unwrap();
-        let destination = EndpointId(self.dice[sender.index()].below(endpoints));
-        Next::Send(Message { source: sender, destination, bytes: BYTES, token: 0, born: now })
-    }
-
-    fn delivered(&mut self, _message: &Message, _now: Picos, _wake: &mut Wake) {}
-
-    fn lost(&mut self, _message: &Message, _now: Picos, _wake: &mut Wake) {}
+fn uniform(scenario: &Scenario) -> Random {
+    let endpoints = crate::topology::endpoints(&scenario.topology).unwrap();
+    Random::new(SizeModel::Fixed(BYTES), 1.0, RATE, endpoints, scenario.seed).unwrap()
 }
