@@ -5,10 +5,19 @@
 //! | `events` | what happens next: a queue of instants |
 //! | `path` | messages that hold their chain of links: wormhole switching |
 //! | `queue` | packets: cut-through, store-and-forward, output queues, shared memory; lossy and paused |
+//! | `slotted` | fixed-size messages and a clock that ticks once for each: the models of the classic papers |
+//! | `flit` | every flit in every clock cycle: the reference |
+//! | `clocked`, `arbitration` | what the clock-driven engines have in common |
 
+mod arbitration;
+pub mod clocked;
 pub mod events;
+pub mod flit;
 pub mod path;
 pub mod queue;
+pub mod slotted;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use crate::meter::Measured;
 use crate::network::Network;

@@ -12,6 +12,7 @@
 //! | `network` | endpoints, switches and directed links |
 //! | `topology`, `numbering` | from a wiring as plain data to a network |
 //! | `routing` | which of several ways a message takes |
+//! | `analytic` | closed formulas: bounds, and exact results where theory has them |
 //! | `engine` | who simulates |
 //! | `faults` | what breaks, and when it heals |
 //! | `meter` | throughput, latencies, waiting, buffers: measured while a run goes on |
@@ -26,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analytic;
 pub mod dice;
 pub mod engine;
 pub mod faults;

@@ -1,0 +1,178 @@
+//! The hosts of an engine that goes in equal steps of time: when to ask which sender, timers, and the count of what was
+//! handed over and what arrived. The slotted and the flit-level engine have this in common.
+
+use crate::meter::{Cause, Meter};
+use crate::network::EndpointId;
+use crate::scenario::RunLength;
+use crate::traffic::{Message, Next, Traffic, Wake};
+use crate::units::Picos;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a run of a clock-driven engine amounts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Steps of the clock.
+    pub steps: u64,
+    /// The end of the last step.
+    pub end: Picos,
+    /// Messages handed to the network.
+    pub offered: u64,
+    /// Messages that arrived.
+    pub delivered: u64,
+    /// Messages that were lost for good.
+    pub lost: u64,
+    /// Whether messages were in the network, and neither the network nor any sender could do anything any more.
+    pub stuck: bool,
+}
+
+/// The hosts.
+pub(crate) struct Hosts<'a, T> {
+    traffic: &'a mut T,
+    meter: &'a mut Meter,
+    /// When each sender is asked next; [`Picos::MAX`] while it sleeps.
+    ask_at: Vec<Picos>,
+    timers: BinaryHeap<Reverse<Picos>>,
+    wake: Wake,
+    length: RunLength,
+    outcome: Outcome,
+}
+
+impl<'a, T: Traffic> Hosts<'a, T> {
+    /// The hosts of `senders` endpoints; the traffic is told that the run begins.
+    pub(crate) fn new(senders: usize, traffic: &'a mut T, meter: &'a mut Meter, length: RunLength) -> Self {
+        let mut hosts = Self {
+            traffic,
+            meter,
+            ask_at: vec![Picos::ZERO; senders],
+            timers: BinaryHeap::new(),
+            wake: Wake::default(),
+            length,
+            outcome: Outcome::default(),
+        };
+        hosts.traffic.begin(&mut hosts.wake);
+        hosts.wake_up(Picos::ZERO);
+        hosts
+    }
+
+    /// Calls the timers that are due.
+    pub(crate) fn timers(&mut self, now: Picos) {
+        while self.timers.peek().is_some_and(|&Reverse(at)| at <= now) {
+            self.timers.pop();
+            self.traffic.timer(now, &mut self.wake);
+            self.wake_up(now);
+        }
+    }
+
+    /// Whether `sender` may have something to send.
+    pub(crate) fn may_send(&self, sender: usize, now: Picos) -> bool {
+        self.ask_at[sender] <= now
+    }
+
+    /// What `sender` hands over now, if anything.
+    pub(crate) fn next(&mut self, sender: usize, now: Picos) -> Option<Message> {
+        if !self.may_send(sender, now) {
+            return None;
+        }
+        let id = EndpointId(u32::try_from(sender).expect("endpoints are numbered by 32 bits"));
+        match self.traffic.next(id, now) {
+            Next::Send(message) => {
+                self.outcome.offered += 1;
+                self.meter.offered(&message);
+                return Some(message);
+            }
+            Next::At(at) => self.ask_at[sender] = at,
+            Next::Sleep => self.ask_at[sender] = Picos::MAX,
+        }
+        None
+    }
+
+    /// Whoever measures.
+    pub(crate) fn meter(&mut self) -> &mut Meter {
+        self.meter
+    }
+
+    /// The last byte of `message` has left its host.
+    pub(crate) fn sent(&mut self, message: &Message, now: Picos) {
+        self.traffic.sent(message, now, &mut self.wake);
+        self.wake_up(now);
+    }
+
+    /// The last byte of `message` has arrived.
+    pub(crate) fn delivered(&mut self, message: &Message, now: Picos) {
+        self.outcome.delivered += 1;
+        self.meter.delivered(message, now);
+        self.traffic.delivered(message, now, &mut self.wake);
+        self.wake_up(now);
+    }
+
+    /// `message` is lost, because of `cause`.
+    pub(crate) fn lost(&mut self, message: &Message, cause: Cause, now: Picos) {
+        self.outcome.lost += 1;
+        self.meter.lost(message, cause);
+        self.traffic.lost(message, now, &mut self.wake);
+        self.wake_up(now);
+    }
+
+    /// Whether the run is over at `now`.
+    pub(crate) fn is_over(&self, now: Picos) -> bool {
+        match self.length {
+            RunLength::Time(end) => now >= end,
+            RunLength::MessagesPerSender(count) => {
+                let senders = u64::try_from(self.ask_at.len()).unwrap_or(u64::MAX);
+                self.outcome.delivered + self.outcome.lost >= count.saturating_mul(senders)
+            }
+            RunLength::Events(count) => self.traffic.complete_events() >= count,
+        }
+    }
+
+    /// The next instant at which a sender or a timer does something, or the run ends; `None`: never, unless the network
+    /// delivers something.
+    pub(crate) fn next_instant(&self) -> Option<Picos> {
+        let asked = self.ask_at.iter().copied().min().filter(|&at| at < Picos::MAX);
+        self.not_beyond_the_end([asked, self.next_timer()].into_iter().flatten().min())
+    }
+
+    /// When `sender` will be asked; [`Picos::MAX`] while it sleeps.
+    pub(crate) fn ask_at(&self, sender: usize) -> Picos {
+        self.ask_at[sender]
+    }
+
+    /// When the next timer is due.
+    pub(crate) fn next_timer(&self) -> Option<Picos> {
+        self.timers.peek().map(|&Reverse(at)| at)
+    }
+
+    /// `instant`, or the end of the run where that comes first.
+    pub(crate) fn not_beyond_the_end(&self, instant: Option<Picos>) -> Option<Picos> {
+        match self.length {
+            RunLength::Time(end) => instant.map(|at| at.min(end)),
+            _ => instant,
+        }
+    }
+
+    /// Messages that are in the network.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.outcome.offered - self.outcome.delivered - self.outcome.lost
+    }
+
+    /// What the run amounted to.
+    pub(crate) fn finish(mut self, steps: u64, end: Picos, stuck: bool) -> Outcome {
+        self.outcome.steps = steps;
+        self.outcome.end = end;
+        self.outcome.stuck = stuck;
+        self.outcome
+    }
+
+    /// Does what the traffic asked for in its last call.
+    fn wake_up(&mut self, now: Picos) {
+        if self.wake.is_empty() {
+            return;
+        }
+        for sender in self.wake.drain() {
+            let at = &mut self.ask_at[sender.index()];
+            *at = (*at).min(now);
+        }
+        self.timers.extend(self.wake.drain_timers().map(Reverse));
+    }
+}
