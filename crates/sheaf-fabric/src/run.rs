@@ -3,8 +3,10 @@
 //! The network is compiled, the traffic is made, the engine that stands for the switching and the fidelity simulates,
 //! and what was measured is checked: against the conservation of messages, and against what theory allows.
 
+use crate::engine::flit::{FlitEngine, FlitError};
 use crate::engine::path::PathEngine;
 use crate::engine::queue::{QueueEngine, QueueError};
+use crate::engine::slotted::{SlottedEngine, SlottedError};
 use crate::engine::{Engine, Outcome, Setup};
 use crate::faults::FaultError;
 use crate::network::Network;
@@ -35,6 +37,12 @@ pub enum RunError {
     /// Switches with buffers cannot be so.
     #[error("switching: {0}")]
     Queues(#[from] QueueError),
+    /// A slotted switch cannot be so.
+    #[error("switching: {0}")]
+    Slotted(#[from] SlottedError),
+    /// It has no flits.
+    #[error("flits: {0}")]
+    Flits(#[from] FlitError),
     /// Nobody simulates this.
     #[error("{what} cannot be simulated with {with}; {right}")]
     Unsupported {
@@ -75,6 +83,11 @@ pub fn run(scenario: &Scenario) -> Result<Report, RunError> {
             | Switching::OutputQueued { .. }
             | Switching::SharedMemory { .. },
         ) => with_traffic(QueueEngine, scenario, &network)?,
+        (
+            Fidelity::Message,
+            Switching::InputQueued { .. } | Switching::Unbuffered | Switching::SlottedBuffered { .. },
+        ) => with_traffic(SlottedEngine, scenario, &network)?,
+        (Fidelity::Flit, _) => with_traffic(FlitEngine, scenario, &network)?,
         (fidelity, switching) => {
             return Err(RunError::Unsupported {
                 what: format!("{switching:?}"),

@@ -62,5 +62,43 @@ pub fn message_level(stages: u32, messages_per_sender: u64) -> Result<Work, RunE
     Ok(Work { ports: report.ports, messages: report.messages.delivered, report })
 }
 
+/// The same network at the flit level, for so many cycles: messages of 64 flits, 4 flits at each switch input.
+#[must_use]
+pub fn flits(stages: u32, cycles: u64) -> Scenario {
+    let mut scenario = messages(stages, 1);
+    scenario.traffic = TrafficModel::Random { size: SizeModel::Fixed(64 * FLIT_BYTES), load: 1.0 };
+    scenario.switching = Switching::Wormhole { buffer_bytes: 4 * FLIT_BYTES };
+    scenario.fidelity = Fidelity::Flit;
+    scenario.flits.flit_bytes = Some(FLIT_BYTES);
+    let cycle = scenario.link.rate.time_for(FLIT_BYTES.into());
+    scenario.length = RunLength::Time(Picos(cycle.0.saturating_mul(cycles)));
+    scenario
+}
+
+/// What a link moves in one cycle of [`flits`].
+const FLIT_BYTES: u32 = 1_024;
+
+/// What a timed run of flits did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlitWork {
+    /// Endpoints of the network.
+    pub ports: u32,
+    /// Clock cycles, in each of which all links are looked after.
+    pub cycles: u64,
+    /// The report of the run.
+    pub report: Report,
+}
+
+/// Simulates [`flits`]: the caller takes the time and divides.
+///
+/// # Errors
+/// Those of [`run`], for numbers of stages that make no network.
+pub fn flit_level(stages: u32, cycles: u64) -> Result<FlitWork, RunError> {
+    let scenario = flits(stages, cycles);
+    let report = run(&scenario)?;
+    let cycle = scenario.link.rate.time_for(FLIT_BYTES.into());
+    Ok(FlitWork { ports: report.ports, cycles: report.simulated.0 / cycle.0, report })
+}
+
 #[cfg(test)]
 mod tests;

@@ -24,6 +24,17 @@ pub fn saturation(ports: u32, speed_up: u32) -> Option<f64> {
     Some(Chain::new(ports as usize, speed_up as usize).throughput())
 }
 
+/// The same without slots and with exponential message sizes: N / (2 N - 1).
+///
+/// The first messages in the queues are then a closed network of N equal stations (the outputs) and N customers (the
+/// inputs) whose states are all equally likely (Gordon and Newell, Oper. Res. 15(2), 1967): a station is busy for
+/// customers / (stations + customers - 1) of the time.
+#[must_use]
+pub fn saturation_exponential(ports: u32) -> f64 {
+    let ports = f64::from(ports.max(1));
+    ports / (2.0 * ports - 1.0)
+}
+
 /// The limit of [`saturation`] for a switch of many ports: 2 - sqrt(2) without speed-up.
 ///
 /// The first messages that want one output are then a queue to which a Poisson number of new ones comes in every slot

@@ -1,9 +1,9 @@
 //! The hosts of an engine that goes in equal steps of time: when to ask which sender, timers, and the count of what was
 //! handed over and what arrived. The slotted and the flit-level engine have this in common.
 
+use super::Limit;
 use crate::meter::{Cause, Meter};
 use crate::network::EndpointId;
-use crate::scenario::RunLength;
 use crate::traffic::{Message, Next, Traffic, Wake};
 use crate::units::Picos;
 use std::cmp::Reverse;
@@ -11,17 +11,11 @@ use std::collections::BinaryHeap;
 
 /// What a run of a clock-driven engine amounts to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct Course {
     /// Steps of the clock.
     pub steps: u64,
-    /// The end of the last step.
+    /// When it ended.
     pub end: Picos,
-    /// Messages handed to the network.
-    pub offered: u64,
-    /// Messages that arrived.
-    pub delivered: u64,
-    /// Messages that were lost for good.
-    pub lost: u64,
     /// Whether messages were in the network, and neither the network nor any sender could do anything any more.
     pub stuck: bool,
 }
@@ -34,21 +28,19 @@ pub(crate) struct Hosts<'a, T> {
     ask_at: Vec<Picos>,
     timers: BinaryHeap<Reverse<Picos>>,
     wake: Wake,
-    length: RunLength,
-    outcome: Outcome,
+    limit: Limit,
 }
 
 impl<'a, T: Traffic> Hosts<'a, T> {
     /// The hosts of `senders` endpoints; the traffic is told that the run begins.
-    pub(crate) fn new(senders: usize, traffic: &'a mut T, meter: &'a mut Meter, length: RunLength) -> Self {
+    pub(crate) fn new(senders: usize, traffic: &'a mut T, meter: &'a mut Meter, limit: Limit) -> Self {
         let mut hosts = Self {
             traffic,
             meter,
             ask_at: vec![Picos::ZERO; senders],
             timers: BinaryHeap::new(),
             wake: Wake::default(),
-            length,
-            outcome: Outcome::default(),
+            limit,
         };
         hosts.traffic.begin(&mut hosts.wake);
         hosts.wake_up(Picos::ZERO);
@@ -77,7 +69,6 @@ impl<'a, T: Traffic> Hosts<'a, T> {
         let id = EndpointId(u32::try_from(sender).expect("endpoints are numbered by 32 bits"));
         match self.traffic.next(id, now) {
             Next::Send(message) => {
-                self.outcome.offered += 1;
                 self.meter.offered(&message);
                 return Some(message);
             }
@@ -100,7 +91,6 @@ impl<'a, T: Traffic> Hosts<'a, T> {
 
     /// The last byte of `message` has arrived.
     pub(crate) fn delivered(&mut self, message: &Message, now: Picos) {
-        self.outcome.delivered += 1;
         self.meter.delivered(message, now);
         self.traffic.delivered(message, now, &mut self.wake);
         self.wake_up(now);
@@ -108,7 +98,6 @@ impl<'a, T: Traffic> Hosts<'a, T> {
 
     /// `message` is lost, because of `cause`.
     pub(crate) fn lost(&mut self, message: &Message, cause: Cause, now: Picos) {
-        self.outcome.lost += 1;
         self.meter.lost(message, cause);
         self.traffic.lost(message, now, &mut self.wake);
         self.wake_up(now);
@@ -116,14 +105,8 @@ impl<'a, T: Traffic> Hosts<'a, T> {
 
     /// Whether the run is over at `now`.
     pub(crate) fn is_over(&self, now: Picos) -> bool {
-        match self.length {
-            RunLength::Time(end) => now >= end,
-            RunLength::MessagesPerSender(count) => {
-                let senders = u64::try_from(self.ask_at.len()).unwrap_or(u64::MAX);
-                self.outcome.delivered + self.outcome.lost >= count.saturating_mul(senders)
-            }
-            RunLength::Events(count) => self.traffic.complete_events() >= count,
-        }
+        now >= self.limit.end
+            || self.limit.is_reached(self.meter.delivered_messages(), self.traffic.complete_events())
     }
 
     /// The next instant at which a sender or a timer does something, or the run ends; `None`: never, unless the network
@@ -145,23 +128,19 @@ impl<'a, T: Traffic> Hosts<'a, T> {
 
     /// `instant`, or the end of the run where that comes first.
     pub(crate) fn not_beyond_the_end(&self, instant: Option<Picos>) -> Option<Picos> {
-        match self.length {
-            RunLength::Time(end) => instant.map(|at| at.min(end)),
-            _ => instant,
-        }
+        instant.map(|at| at.min(self.limit.end))
     }
 
     /// Messages that are in the network.
     pub(crate) fn in_flight(&self) -> u64 {
-        self.outcome.offered - self.outcome.delivered - self.outcome.lost
+        self.meter.in_flight()
     }
 
-    /// What the run amounted to.
-    pub(crate) fn finish(mut self, steps: u64, end: Picos, stuck: bool) -> Outcome {
-        self.outcome.steps = steps;
-        self.outcome.end = end;
-        self.outcome.stuck = stuck;
-        self.outcome
+    /// The run ends at `now`, after so many `steps`: because it is over, or because nothing happens any more.
+    pub(crate) fn finish(self, steps: u64, now: Picos) -> Course {
+        let over = self.is_over(now);
+        let stuck = !over && self.in_flight() > 0;
+        Course { steps, end: if over { now } else { self.limit.end_after(now) }, stuck }
     }
 
     /// Does what the traffic asked for in its last call.

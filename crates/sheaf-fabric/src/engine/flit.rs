@@ -23,20 +23,60 @@ mod deadlock;
 mod fabric;
 mod options;
 
+pub(crate) use options::size_of;
 pub use options::{FlitError, Kind, Options};
 
-use crate::engine::clocked::Outcome;
+use super::clocked::Course;
+use super::{Engine, Limit, Outcome, Setup};
 use crate::meter::{Meter, Names};
 use crate::network::{LinkId, Network};
+use crate::report::Check;
 use crate::traffic::Traffic;
+
+/// The engine for [`Fidelity::Flit`](crate::scenario::Fidelity::Flit).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlitEngine;
+
+impl Engine for FlitEngine {
+    type Error = FlitError;
+    const CUTS_FRAMES: bool = false;
+
+    fn simulate<T: Traffic>(&self, setup: &Setup<'_>, mut traffic: T) -> Result<Outcome, FlitError> {
+        let options = Options::of(setup.scenario)?;
+        let names = names(setup.network, &options);
+        let mut meter = Meter::new(setup.receives.clone(), setup.senders, setup.port_rate(), names);
+        let limit = Limit::new(setup.scenario.length, setup.senders);
+        let flits = run(setup.network, &options, limit, &mut traffic, &mut meter);
+        let checks = vec![flits.check(setup.network)];
+        Ok(Outcome { measured: meter.finish(flits.course.end), summary: traffic.summary(), checks })
+    }
+}
 
 /// What a flit-level run amounts to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FlitOutcome {
-    /// Cycles and messages.
-    pub run: Outcome,
+pub struct FlitRun {
+    /// Cycles, end, and whether it was stuck.
+    pub course: Course,
     /// Where the run was stuck: the links of a loop, each of which is held by a message that waits for the next one.
     pub deadlock: Option<Vec<LinkId>>,
+}
+
+impl FlitRun {
+    fn check(&self, network: &Network) -> Check {
+        let name_of = |link: &LinkId| {
+            let ends = &network.links[link.index()];
+            format!("link {} ({:?} to {:?})", link.0, ends.from, ends.to)
+        };
+        let detail = match &self.deadlock {
+            Some(links) => {
+                let links: Vec<String> = links.iter().map(name_of).collect();
+                format!("messages hold one another: {}", links.join(", then "))
+            }
+            None if self.course.stuck => "messages wait for what never comes, but not for one another".into(),
+            None => format!("no messages wait for one another after {} cycles", self.course.steps),
+        };
+        Check { name: "deadlock", pass: !self.course.stuck, detail }
+    }
 }
 
 /// What a meter of such a run tells apart: waiting for the outputs of each layer, and the buffers of its inputs.
@@ -68,10 +108,11 @@ pub const SAMPLE_CYCLES: u64 = 64;
 pub fn run<T: Traffic>(
     network: &Network,
     options: &Options,
+    limit: Limit,
     traffic: &mut T,
     meter: &mut Meter,
-) -> FlitOutcome {
-    cycle::Run::new(network, options, traffic, meter).run()
+) -> FlitRun {
+    cycle::Run::new(network, options, limit, traffic, meter).run()
 }
 
 #[cfg(test)]

@@ -13,13 +13,67 @@ mod crossbar;
 mod matching;
 mod staged;
 
-use crate::engine::clocked::Outcome;
+use super::clocked::Course;
+use super::flit::size_of;
+use super::{Engine, Limit, Outcome, Setup};
 use crate::meter::{Meter, Names};
 use crate::network::Network;
-use crate::scenario::{Arbiter, Routes, RunLength, Switching};
+use crate::report::Check;
+use crate::scenario::{Arbiter, EndpointModel, Routes, Scenario, SizeModel, Switching, TrafficModel};
 use crate::traffic::Traffic;
 use crate::units::Picos;
 use thiserror::Error;
+
+/// The engine for [`Switching::InputQueued`], [`Switching::Unbuffered`] and [`Switching::SlottedBuffered`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SlottedEngine;
+
+impl Engine for SlottedEngine {
+    type Error = SlottedError;
+    const CUTS_FRAMES: bool = false;
+
+    fn simulate<T: Traffic>(&self, setup: &Setup<'_>, mut traffic: T) -> Result<Outcome, SlottedError> {
+        let scenario = setup.scenario;
+        let bytes = message_bytes(scenario)?;
+        let options = Options {
+            slot: scenario.link.rate.time_for(bytes),
+            switching: scenario.switching,
+            arbiter: scenario.arbiter,
+            routes: scenario.routes,
+            seed: scenario.seed,
+        };
+        let names = names(setup.network, &options, bytes);
+        let mut meter = Meter::new(setup.receives.clone(), setup.senders, setup.port_rate(), names);
+        let limit = Limit::new(scenario.length, setup.senders);
+        let course = run(setup.network, &options, limit, &mut traffic, &mut meter)?;
+        let detail = format!("after {} slots", course.steps);
+        let checks = vec![Check { name: "deadlock", pass: !course.stuck, detail }];
+        Ok(Outcome { measured: meter.finish(course.end), summary: traffic.summary(), checks })
+    }
+}
+
+/// The size of all messages of `scenario`, which makes the slot.
+fn message_bytes(scenario: &Scenario) -> Result<u64, SlottedError> {
+    let EndpointModel { overhead, start, bus, .. } = scenario.endpoint;
+    let found = [
+        (!scenario.faults.is_empty(), "faults"),
+        (
+            overhead > Picos::ZERO || start > Picos::ZERO || bus.is_some(),
+            "overhead, start and bus limit of hosts",
+        ),
+        (scenario.link.delay > Picos::ZERO, "cables that have a length"),
+        (matches!(scenario.traffic, TrafficModel::Pull { .. }), "requests beside the fragments"),
+    ];
+    if let Some((_, what)) = found.into_iter().find(|&(asked, _)| asked) {
+        return Err(SlottedError::NotModelled { what });
+    }
+    match size_of(&scenario.traffic) {
+        SizeModel::Fixed(bytes) if scenario.link.frame_payload.is_none_or(|payload| bytes <= payload) => {
+            Ok(u64::from(bytes) + u64::from(scenario.link.frame_overhead))
+        }
+        size => Err(SlottedError::NotFixed { size }),
+    }
+}
 
 /// What a slotted run is made of, beside network and traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,14 +86,12 @@ pub struct Options {
     pub arbiter: Arbiter,
     /// Which of several ways.
     pub routes: Routes,
-    /// When it ends.
-    pub length: RunLength,
     /// What chance comes from.
     pub seed: u64,
 }
 
 /// Why there is no such run.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum SlottedError {
     /// Not one switch.
     #[error("slotted input queues are a model of one switch, but the network has {switches}; use a crossbar")]
@@ -73,6 +125,20 @@ pub enum SlottedError {
         /// What was asked for.
         switching: Switching,
     },
+    /// Messages of several sizes.
+    #[error("{size:?} in frames of the link is not one size; slotted models need messages of one fixed size")]
+    NotFixed {
+        /// The sizes.
+        size: SizeModel,
+    },
+    /// What only other engines know.
+    #[error(
+        "slotted models do not know {what}; use wormhole, cut-through, store-and-forward or output queues"
+    )]
+    NotModelled {
+        /// What.
+        what: &'static str,
+    },
     /// Without time nothing happens.
     #[error("a slot of no length never ends; messages must have a size")]
     NoTime,
@@ -99,9 +165,10 @@ pub fn names(network: &Network, options: &Options, message_bytes: u64) -> Names 
 pub fn run<T: Traffic>(
     network: &Network,
     options: &Options,
+    limit: Limit,
     traffic: &mut T,
     meter: &mut Meter,
-) -> Result<Outcome, SlottedError> {
+) -> Result<Course, SlottedError> {
     if options.slot == Picos::ZERO {
         return Err(SlottedError::NoTime);
     }
@@ -115,11 +182,11 @@ pub fn run<T: Traffic>(
                 return Err(SlottedError::NotOneSwitch { switches: network.switches.len() });
             }
             let buffers = crossbar::Buffers { queue, messages: buffer_messages, speed_up };
-            Ok(crossbar::run(network.endpoints(), options, buffers, traffic, meter))
+            Ok(crossbar::run(network.endpoints(), options, buffers, limit, traffic, meter))
         }
-        Switching::Unbuffered => staged::run_unbuffered(network, options, traffic, meter),
+        Switching::Unbuffered => staged::run_unbuffered(network, options, limit, traffic, meter),
         Switching::SlottedBuffered { buffer_messages } => {
-            staged::run_buffered(network, options, buffer_messages, traffic, meter)
+            staged::run_buffered(network, options, buffer_messages, limit, traffic, meter)
         }
         switching => Err(SlottedError::NotSlotted { switching }),
     }

@@ -1,4 +1,4 @@
-use super::message_level;
+use super::{flit_level, message_level};
 
 #[test]
 fn the_canonical_run_counts_its_messages_and_is_right() {
@@ -7,5 +7,13 @@ fn the_canonical_run_counts_its_messages_and_is_right() {
     assert!(work.messages >= 64 * 2_000);
     // Two stages of 8x8: the same network as a Clos network with routes by digits.
     assert!((0.438..0.450).contains(&work.report.efficiency), "{}", work.report.efficiency);
+    assert!(work.report.checks.iter().all(|check| check.pass));
+}
+
+#[test]
+fn the_canonical_run_of_flits_counts_its_cycles_and_is_right() {
+    let work = flit_level(2, 60_000).unwrap();
+    assert_eq!((work.ports, work.cycles), (64, 60_000));
+    assert!((0.435..0.455).contains(&work.report.efficiency), "{}", work.report.efficiency);
     assert!(work.report.checks.iter().all(|check| check.pass));
 }

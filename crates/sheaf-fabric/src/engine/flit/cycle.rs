@@ -3,7 +3,8 @@
 use super::allocation::{Allocation, Waiter};
 use super::fabric::{ENDLESS, Fabric, Messages, NONE, Passing};
 use super::options::{Kind, Options};
-use super::{FlitOutcome, SAMPLE_CYCLES, deadlock};
+use super::{FlitRun, SAMPLE_CYCLES, deadlock};
+use crate::engine::Limit;
 use crate::engine::arbitration::Contender;
 use crate::engine::clocked::Hosts;
 use crate::meter::{Cause, Meter};
@@ -137,6 +138,7 @@ impl<'a, T: Traffic> Run<'a, T> {
     pub(super) fn new(
         network: &'a Network,
         options: &'a Options,
+        limit: Limit,
         traffic: &'a mut T,
         meter: &'a mut Meter,
     ) -> Self {
@@ -155,7 +157,7 @@ impl<'a, T: Traffic> Run<'a, T> {
         Self {
             network,
             options,
-            hosts: Hosts::new(network.endpoints(), traffic, meter, options.length),
+            hosts: Hosts::new(network.endpoints(), traffic, meter, limit),
             fabric: Fabric::new(network, options),
             messages: Messages::default(),
             allocation: Allocation::new(links, options),
@@ -174,17 +176,16 @@ impl<'a, T: Traffic> Run<'a, T> {
         }
     }
 
-    pub(super) fn run(mut self) -> FlitOutcome {
-        let mut stuck = false;
+    pub(super) fn run(mut self) -> FlitRun {
         while !self.hosts.is_over(self.now) {
             if !self.step() && !self.step_over() {
-                stuck = self.hosts.in_flight() > 0;
                 break;
             }
         }
         self.sample(true);
-        let deadlock = if stuck { deadlock::find(&self.fabric, &self.allocation) } else { None };
-        FlitOutcome { run: self.hosts.finish(self.cycle, self.now, stuck), deadlock }
+        let course = self.hosts.finish(self.cycle, self.now);
+        let deadlock = if course.stuck { deadlock::find(&self.fabric, &self.allocation) } else { None };
+        FlitRun { course, deadlock }
     }
 
     /// One cycle. Returns whether anything moved or is on its way.

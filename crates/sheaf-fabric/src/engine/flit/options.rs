@@ -1,8 +1,6 @@
 //! What a flit-level run is made of, and how a scenario becomes flits.
 
-use crate::scenario::{
-    Arbiter, EndpointModel, Routes, RunLength, Scenario, SizeModel, Switching, TrafficModel,
-};
+use crate::scenario::{Arbiter, EndpointModel, Routes, Scenario, SizeModel, Switching, TrafficModel};
 use crate::units::{Picos, Rate};
 use thiserror::Error;
 
@@ -40,8 +38,6 @@ pub struct Options {
     pub overhead: Picos,
     /// From hand-over to the first flit.
     pub start: Picos,
-    /// When it ends.
-    pub length: RunLength,
     /// What chance comes from.
     pub seed: u64,
 }
@@ -86,7 +82,7 @@ impl Options {
     ///
     /// Where it does not say how large a flit is: a wormhole message has 128 flits if it is to be much longer than
     /// buffers (which then have as many flits as keep a link busy), a buffer of so many bytes has 4 flits and a message
-    /// at least 16, and where buffers hold whole messages a message has 16.
+    /// at least 16, and where buffers hold whole messages a message has 64.
     ///
     /// # Errors
     /// [`FlitError`] where the scenario asks for what flits cannot say.
@@ -96,7 +92,11 @@ impl Options {
         in_range("credit_cycles", flits.credit_cycles, 1, 10_000)?;
         in_range("lanes", flits.lanes, 1, 64)?;
         let size = size_of(&scenario.traffic);
-        let mean = mean(size);
+        let framed = |bytes: u32| match scenario.link.frame_payload {
+            Some(payload) => bytes.min(payload).saturating_add(scenario.link.frame_overhead),
+            None => bytes.saturating_add(scenario.link.frame_overhead),
+        };
+        let mean = framed(mean(size));
         let (kind, flit_bytes, buffer_flits) = match scenario.switching {
             Switching::Wormhole { buffer_bytes: 0 } => {
                 let flit = flits.flit_bytes.unwrap_or((mean / 128).max(1));
@@ -108,8 +108,11 @@ impl Options {
             }
             Switching::CutThrough { buffer_messages, credit_delay }
             | Switching::StoreAndForward { buffer_messages, credit_delay } => {
-                let largest = largest(size).ok_or(FlitError::Unbounded { size })?;
-                let flit = flits.flit_bytes.unwrap_or((mean / 16).max(1));
+                let largest = match scenario.link.frame_payload {
+                    Some(payload) => framed(payload),
+                    None => framed(largest(size).ok_or(FlitError::Unbounded { size })?),
+                };
+                let flit = flits.flit_bytes.unwrap_or((mean / 64).max(1));
                 let cycle = scenario.link.rate.time_for(flit.into()).0.max(1);
                 let delay = u32::try_from(credit_delay.0.div_ceil(cycle)).unwrap_or(u32::MAX);
                 in_range("credit delay in cycles", delay, 0, 10_000)?;
@@ -143,7 +146,6 @@ impl Options {
             routes: scenario.routes,
             overhead: scenario.endpoint.overhead,
             start: scenario.endpoint.start,
-            length: scenario.length,
             seed: scenario.seed,
         })
     }
@@ -174,7 +176,6 @@ fn not_modelled(scenario: &Scenario) -> Result<(), FlitError> {
         (!scenario.faults.is_empty(), "faults"),
         (bus.is_some(), "the memory or bus limit of hosts"),
         (look_ahead, "look-ahead in network interfaces"),
-        (scenario.link.frame_payload.is_some(), "messages that are cut into frames"),
         (matches!(scenario.traffic, TrafficModel::Roles(_)), "the machines of the protocol as endpoints"),
     ];
     match found.into_iter().find(|&(asked, _)| asked) {

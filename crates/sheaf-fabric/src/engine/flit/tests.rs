@@ -4,7 +4,9 @@
 mod events;
 mod small;
 
-use super::{FlitOutcome, Kind, Options, names, run};
+use super::{FlitRun, Kind, Options, names, run};
+use crate::analytic::saturation::saturation_exponential;
+use crate::engine::Limit;
 use crate::engine::testing::{RATE, Uniform, crossbar, delta, measured, meter};
 use crate::meter::Measured;
 use crate::network::Network;
@@ -12,9 +14,23 @@ use crate::scenario::{Arbiter, Routes, RunLength, SizeModel};
 use crate::traffic::Traffic;
 use crate::units::Picos;
 
+/// A run of so many cycles.
+#[derive(Clone, Copy)]
+struct Case {
+    options: Options,
+    cycles: u64,
+}
+
+impl Case {
+    fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut self.options);
+        self
+    }
+}
+
 /// Flits of one byte, one nanosecond each.
-fn options(kind: Kind, buffer_flits: u32, cycles: u64) -> Options {
-    Options {
+fn case(kind: Kind, buffer_flits: u32, cycles: u64) -> Case {
+    let options = Options {
         flit_bytes: 1,
         rate: RATE,
         kind,
@@ -25,23 +41,24 @@ fn options(kind: Kind, buffer_flits: u32, cycles: u64) -> Options {
         routes: Routes::Random,
         overhead: Picos::ZERO,
         start: Picos::ZERO,
-        length: RunLength::Time(Picos::from_nanos(cycles)),
         seed: 1,
-    }
+    };
+    Case { options, cycles }
 }
 
-fn simulate<T: Traffic>(network: &Network, options: &Options, traffic: &mut T) -> (FlitOutcome, Measured) {
-    let mut meter = meter(network, names(network, options));
-    let outcome = run(network, options, traffic, &mut meter);
-    let measured = measured(meter, outcome.run.end);
-    (outcome, measured)
+fn simulate<T: Traffic>(network: &Network, case: Case, traffic: &mut T) -> (FlitRun, Measured) {
+    let mut meter = meter(network, names(network, &case.options));
+    let limit = Limit::new(RunLength::Time(Picos::from_nanos(case.cycles)), 1);
+    let run = run(network, &case.options, limit, traffic, &mut meter);
+    let measured = measured(meter, run.course.end);
+    (run, measured)
 }
 
 /// Efficiency where every host always has a message for anybody.
-fn saturated(network: &Network, options: &Options, size: SizeModel) -> f64 {
-    let mut traffic = Uniform::saturated(size, network.endpoints(), options.seed);
-    let (outcome, measured) = simulate(network, options, &mut traffic);
-    assert!(!outcome.run.stuck && outcome.deadlock.is_none());
+fn saturated(network: &Network, case: Case, size: SizeModel) -> f64 {
+    let mut traffic = Uniform::saturated(size, network.endpoints(), case.options.seed);
+    let (run, measured) = simulate(network, case, &mut traffic);
+    assert!(!run.course.stuck && run.deadlock.is_none());
     measured.efficiency
 }
 
@@ -52,35 +69,34 @@ fn near(value: f64, expected: f64, tolerance: f64) {
 
 #[test]
 fn four_ports_saturate_where_karol_says() {
-    near(saturated(&crossbar(4), &options(Kind::Wormhole, 2, 1_500_000), SizeModel::Fixed(64)), 0.655, 0.004);
+    near(saturated(&crossbar(4), case(Kind::Wormhole, 2, 1_500_000), SizeModel::Fixed(64)), 0.655, 0.004);
 }
 
 #[test]
 fn sizes_that_differ_cost_throughput() {
-    let long = options(Kind::Wormhole, 2, 6_000_000);
-    // A closed queueing network of four stations with exponential service and four customers is busy 4 / 7 of the time.
-    near(saturated(&crossbar(4), &long, SizeModel::Exponential(64.0)), 4.0 / 7.0, 0.005);
-    near(saturated(&crossbar(4), &long, SizeModel::Uniform(1, 128)), 0.617, 0.005);
+    let long = case(Kind::Wormhole, 2, 6_000_000);
+    near(saturated(&crossbar(4), long, SizeModel::Exponential(64.0)), saturation_exponential(4), 0.005);
+    near(saturated(&crossbar(4), long, SizeModel::Uniform(1, 128)), 0.617, 0.005);
 }
 
 #[test]
 fn sixteen_ports_in_two_layers_have_what_was_simulated_for_the_demonstrator() {
     for (flits, buffer) in [(32, 2), (64, 4), (256, 2)] {
-        let options = options(Kind::Wormhole, buffer, 1_000_000.max(u64::from(flits) * 10_000));
-        near(saturated(&delta(4, 2), &options, SizeModel::Fixed(flits)), 0.4825, 0.005);
+        let case = case(Kind::Wormhole, buffer, 1_000_000.max(u64::from(flits) * 10_000));
+        near(saturated(&delta(4, 2), case, SizeModel::Fixed(flits)), 0.4825, 0.005);
     }
 }
 
 #[test]
 fn five_hundred_and_twelve_ports_in_three_layers_have_what_was_simulated_for_the_full_system() {
-    let value = saturated(&delta(8, 3), &options(Kind::Wormhole, 4, 40_000), SizeModel::Fixed(64));
+    let value = saturated(&delta(8, 3), case(Kind::Wormhole, 4, 40_000), SizeModel::Fixed(64));
     assert!((0.342..=0.351).contains(&value), "{value}");
 }
 
 #[test]
 fn buffers_of_whole_messages_help() {
     let run = |kind: Kind, messages: u32| {
-        saturated(&delta(4, 2), &options(kind, 64 * messages, 800_000), SizeModel::Fixed(64))
+        saturated(&delta(4, 2), case(kind, 64 * messages, 800_000), SizeModel::Fixed(64))
     };
     near(run(Kind::CutThrough, 1), 0.500, 0.005);
     near(run(Kind::Wormhole, 1), 0.531, 0.006);
@@ -90,16 +106,16 @@ fn buffers_of_whole_messages_help() {
 #[test]
 fn throughput_hardly_depends_on_who_goes_first() {
     for arbiter in [Arbiter::RoundRobin, Arbiter::FirstCome, Arbiter::Priority] {
-        let options = Options { arbiter, ..options(Kind::Wormhole, 2, 600_000) };
-        near(saturated(&delta(4, 2), &options, SizeModel::Fixed(32)), 0.4825, 0.008);
+        let case = case(Kind::Wormhole, 2, 600_000).with(|options| options.arbiter = arbiter);
+        near(saturated(&delta(4, 2), case, SizeModel::Fixed(32)), 0.4825, 0.008);
     }
 }
 
 #[test]
 fn a_second_lane_lets_messages_overtake_those_that_are_blocked() {
     let value = |lanes: u32| {
-        let options = Options { lanes, ..options(Kind::Wormhole, 4, 60_000) };
-        saturated(&delta(2, 6), &options, SizeModel::Fixed(32))
+        let case = case(Kind::Wormhole, 4, 60_000).with(|options| options.lanes = lanes);
+        saturated(&delta(2, 6), case, SizeModel::Fixed(32))
     };
     let (one, two) = (value(1), value(2));
     assert!(two > one + 0.05, "{one}, {two}");
@@ -109,8 +125,8 @@ fn a_second_lane_lets_messages_overtake_those_that_are_blocked() {
 fn the_same_seed_gives_the_same_figures() {
     let network = delta(2, 3);
     let once = |seed: u64| {
-        let options = Options { seed, lanes: 2, ..options(Kind::Wormhole, 3, 20_000) };
-        simulate(&network, &options, &mut Uniform::saturated(SizeModel::Uniform(3, 30), 8, seed))
+        let case = case(Kind::Wormhole, 3, 20_000).with(|options| (options.seed, options.lanes) = (seed, 2));
+        simulate(&network, case, &mut Uniform::saturated(SizeModel::Uniform(3, 30), 8, seed))
     };
     assert_eq!(once(5), once(5));
     assert_ne!(once(5), once(6));

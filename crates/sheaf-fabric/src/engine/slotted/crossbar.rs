@@ -9,7 +9,8 @@
 use super::Options;
 use super::matching::{Islip, Rounds};
 use crate::dice::{Dice, Purpose};
-use crate::engine::clocked::{Hosts, Outcome};
+use crate::engine::Limit;
+use crate::engine::clocked::{Course, Hosts};
 use crate::meter::{Cause, Meter, Names};
 use crate::scenario::InputQueue;
 use crate::traffic::{Message, Traffic};
@@ -127,9 +128,10 @@ pub(super) fn run<T: Traffic>(
     ports: usize,
     options: &Options,
     buffers: Buffers,
+    limit: Limit,
     traffic: &mut T,
     meter: &mut Meter,
-) -> Outcome {
+) -> Course {
     let mut inputs = Inputs::new(ports, buffers.queue);
     let room = match (buffers.messages, buffers.queue) {
         (Some(messages), _) => messages.max(1) as usize,
@@ -139,7 +141,7 @@ pub(super) fn run<T: Traffic>(
     };
     let mut outputs: Vec<VecDeque<Message>> = vec![VecDeque::new(); ports];
     let mut dice = Dice::new(options.seed, Purpose::Arbiter, 0);
-    let mut hosts = Hosts::new(ports, traffic, meter, options.length);
+    let mut hosts = Hosts::new(ports, traffic, meter, limit);
     let mut moved = Vec::with_capacity(ports);
     let (mut slot, mut now) = (0_u64, Picos::ZERO);
     while !hosts.is_over(now) {
@@ -182,5 +184,5 @@ pub(super) fn run<T: Traffic>(
             now = Picos(slot.saturating_mul(options.slot.0));
         }
     }
-    hosts.finish(slot, now, false)
+    hosts.finish(slot, now)
 }

@@ -7,8 +7,9 @@
 
 use super::{Options, SlottedError};
 use crate::dice::{Dice, Purpose};
+use crate::engine::Limit;
 use crate::engine::arbitration::{Contender, Turn};
-use crate::engine::clocked::{Hosts, Outcome};
+use crate::engine::clocked::{Course, Hosts};
 use crate::meter::{Cause, Meter, Names};
 use crate::network::{EndpointId, LinkId, Network, Place};
 use crate::routing::{Journey, Router};
@@ -139,11 +140,12 @@ fn enter(layers: &mut Layers<'_>, message: &Message, free: impl FnMut(LinkId) ->
 pub(super) fn run_unbuffered<T: Traffic>(
     network: &Network,
     options: &Options,
+    limit: Limit,
     traffic: &mut T,
     meter: &mut Meter,
-) -> Result<Outcome, SlottedError> {
+) -> Result<Course, SlottedError> {
     let mut layers = Layers::new(network, options)?;
-    let mut hosts = Hosts::new(network.endpoints(), traffic, meter, options.length);
+    let mut hosts = Hosts::new(network.endpoints(), traffic, meter, limit);
     let mut on_link: Vec<Option<Held>> = vec![None; network.links.len()];
     let (mut slot, mut now) = (0_u64, Picos::ZERO);
     while !hosts.is_over(now) {
@@ -193,7 +195,7 @@ pub(super) fn run_unbuffered<T: Traffic>(
             break;
         }
     }
-    Ok(hosts.finish(slot, now, false))
+    Ok(hosts.finish(slot, now))
 }
 
 /// Goes on to the next slot in which somebody sends; false where nobody ever does.
@@ -211,18 +213,18 @@ pub(super) fn run_buffered<T: Traffic>(
     network: &Network,
     options: &Options,
     buffer_messages: u32,
+    limit: Limit,
     traffic: &mut T,
     meter: &mut Meter,
-) -> Result<Outcome, SlottedError> {
+) -> Result<Course, SlottedError> {
     let mut layers = Layers::new(network, options)?;
-    let mut hosts = Hosts::new(network.endpoints(), traffic, meter, options.length);
+    let mut hosts = Hosts::new(network.endpoints(), traffic, meter, limit);
     let mut buffers = Buffers {
         queues: vec![VecDeque::new(); network.links.len()],
         room: buffer_messages.max(1) as usize,
         network,
     };
     let (mut slot, mut now) = (0_u64, Picos::ZERO);
-    let mut stuck = false;
     while !hosts.is_over(now) {
         hosts.timers(now);
         for sender in 0..network.endpoints() {
@@ -258,7 +260,6 @@ pub(super) fn run_buffered<T: Traffic>(
         if !moved {
             if hosts.in_flight() > 0 {
                 // Layers have no loops: what cannot move now never can.
-                stuck = true;
                 break;
             }
             if !step_over(&hosts, options.slot, &mut slot, &mut now) {
@@ -266,7 +267,7 @@ pub(super) fn run_buffered<T: Traffic>(
             }
         }
     }
-    Ok(hosts.finish(slot, now, stuck))
+    Ok(hosts.finish(slot, now))
 }
 
 /// The queue at the end of each link; what arrives at an endpoint is gone at once.

@@ -1,6 +1,7 @@
 use super::{Options, SlottedError, names, run};
 use crate::analytic::banyan::unbuffered;
 use crate::analytic::saturation::{saturation, saturation_limit};
+use crate::engine::Limit;
 use crate::engine::testing::{Uniform, crossbar, delta, measured, meter, network};
 use crate::meter::Measured;
 use crate::network::Network;
@@ -9,27 +10,30 @@ use crate::units::Picos;
 
 const SLOT: Picos = Picos::from_nanos(1);
 
-fn options(switching: Switching, slots: u64) -> Options {
-    Options {
-        slot: SLOT,
-        switching,
-        arbiter: Arbiter::Random,
-        routes: Routes::Random,
-        length: RunLength::Time(Picos(slots * SLOT.0)),
-        seed: 1,
-    }
+/// A run of so many slots.
+#[derive(Clone, Copy)]
+struct Case {
+    options: Options,
+    slots: u64,
 }
 
-fn simulate(network: &Network, options: &Options, mut traffic: Uniform) -> Measured {
-    let mut meter = meter(network, names(network, options, 1));
-    let outcome = run(network, options, &mut traffic, &mut meter).unwrap();
-    assert!(!outcome.stuck);
-    measured(meter, outcome.end)
+fn case(switching: Switching, slots: u64) -> Case {
+    let options =
+        Options { slot: SLOT, switching, arbiter: Arbiter::Random, routes: Routes::Random, seed: 1 };
+    Case { options, slots }
 }
 
-fn saturated(network: &Network, options: &Options) -> f64 {
-    simulate(network, options, Uniform::saturated(SizeModel::Fixed(1), network.endpoints(), options.seed))
-        .efficiency
+fn simulate(network: &Network, case: Case, mut traffic: Uniform) -> Measured {
+    let mut meter = meter(network, names(network, &case.options, 1));
+    let limit = Limit::new(RunLength::Time(Picos(case.slots * SLOT.0)), 1);
+    let course = run(network, &case.options, limit, &mut traffic, &mut meter).unwrap();
+    assert!(!course.stuck);
+    measured(meter, course.end)
+}
+
+fn saturated(network: &Network, case: Case) -> f64 {
+    let traffic = Uniform::saturated(SizeModel::Fixed(1), network.endpoints(), case.options.seed);
+    simulate(network, case, traffic).efficiency
 }
 
 fn input_queued(queue: InputQueue, speed_up: u32) -> Switching {
@@ -49,23 +53,24 @@ fn near(value: f64, expected: f64, tolerance: f64) {
 #[test]
 fn first_in_first_out_saturates_where_karol_says() {
     for ports in [1, 2, 3, 4, 5, 6, 7, 8, 16] {
-        let value = saturated(&crossbar(ports), &options(input_queued(InputQueue::Fifo, 1), slots(ports)));
+        let value = saturated(&crossbar(ports), case(input_queued(InputQueue::Fifo, 1), slots(ports)));
         near(value, saturation(ports, 1).unwrap(), 0.002);
     }
 }
 
 #[test]
 fn many_inputs_saturate_at_two_minus_the_root_of_two() {
-    let value = saturated(&crossbar(512), &options(input_queued(InputQueue::Fifo, 1), slots(512)));
+    let value = saturated(&crossbar(512), case(input_queued(InputQueue::Fifo, 1), slots(512)));
     near(value, 0.586, 0.002);
     assert!(value > saturation_limit(1) - 0.001);
 }
 
 #[test]
 fn saturation_does_not_depend_on_who_goes_first() {
+    let sound = case(input_queued(InputQueue::Fifo, 1), slots(8));
     for arbiter in [Arbiter::Random, Arbiter::RoundRobin, Arbiter::FirstCome, Arbiter::Priority] {
-        let options = Options { arbiter, ..options(input_queued(InputQueue::Fifo, 1), slots(8)) };
-        near(saturated(&crossbar(8), &options), saturation(8, 1).unwrap(), 0.002);
+        let case = Case { options: Options { arbiter, ..sound.options }, ..sound };
+        near(saturated(&crossbar(8), case), saturation(8, 1).unwrap(), 0.002);
     }
 }
 
@@ -76,8 +81,8 @@ fn looking_further_into_the_queue_helps_as_hluchyj_and_karol_found() {
         (16, [0.602, 0.710, 0.768, 0.804, 0.830, 0.849, 0.864, 0.876]),
     ] {
         for (window, expected) in (1..).zip(values) {
-            let options = options(input_queued(InputQueue::Window(window), 1), slots(ports) / 2);
-            near(saturated(&crossbar(ports), &options), expected, 0.004);
+            let case = case(input_queued(InputQueue::Window(window), 1), slots(ports) / 2);
+            near(saturated(&crossbar(ports), case), expected, 0.004);
         }
     }
 }
@@ -86,23 +91,23 @@ fn looking_further_into_the_queue_helps_as_hluchyj_and_karol_found() {
 fn outputs_that_take_several_messages_help_as_the_formula_says() {
     for (ports, values) in [(4, [0.655, 0.944, 0.996, 1.0]), (16, [0.602, 0.900, 0.982, 0.997])] {
         for (speed_up, expected) in (1..).zip(values) {
-            let options = options(input_queued(InputQueue::Fifo, speed_up), slots(ports) / 2);
-            let value = saturated(&crossbar(ports), &options);
+            let case = case(input_queued(InputQueue::Fifo, speed_up), slots(ports) / 2);
+            let value = saturated(&crossbar(ports), case);
             near(value, expected, 0.003);
             near(value, saturation(ports, speed_up).unwrap(), 0.003);
         }
     }
     // More speed-up than two needs longer runs: the queues of nearly full outputs fill slowly.
-    near(saturated(&crossbar(512), &options(input_queued(InputQueue::Fifo, 2), 4_000)), 0.885, 0.003);
+    near(saturated(&crossbar(512), case(input_queued(InputQueue::Fifo, 2), 4_000)), 0.885, 0.003);
 }
 
 #[test]
 fn virtual_output_queues_carry_nearly_all_of_a_load_of_99_percent() {
     for (ports, iterations) in [(4, 1), (16, 1), (16, 4), (32, 2)] {
         let network = crossbar(ports);
-        let options = options(input_queued(InputQueue::VirtualOutput(iterations), 1), 60_000);
+        let case = case(input_queued(InputQueue::VirtualOutput(iterations), 1), 60_000);
         let traffic = Uniform::bernoulli(0.99, SLOT, network.endpoints(), 3);
-        let value = simulate(&network, &options, traffic).efficiency;
+        let value = simulate(&network, case, traffic).efficiency;
         assert!((0.99 * 0.988..=0.992).contains(&value), "{ports} ports, {iterations} iterations: {value}");
     }
 }
@@ -111,9 +116,9 @@ fn virtual_output_queues_carry_nearly_all_of_a_load_of_99_percent() {
 fn twice_the_speed_makes_virtual_output_queues_as_quick_as_output_queues() {
     let network = crossbar(16);
     let mean_wait = |speed_up: u32| {
-        let options = options(input_queued(InputQueue::VirtualOutput(4), speed_up), 20_000);
+        let case = case(input_queued(InputQueue::VirtualOutput(4), speed_up), 20_000);
         let traffic = Uniform::bernoulli(0.9, SLOT, network.endpoints(), 3);
-        simulate(&network, &options, traffic).message_latency.unwrap().mean / SLOT.0 as f64
+        simulate(&network, case, traffic).message_latency.unwrap().mean / SLOT.0 as f64
     };
     // Karol, Hluchyj and Morgan 1987: an output queue makes a message wait (N - 1) / N * p / (2 (1 - p)) slots on
     // average; one more is its own.
@@ -128,16 +133,16 @@ fn twice_the_speed_makes_virtual_output_queues_as_quick_as_output_queues() {
 fn without_buffers_what_is_left_is_what_patel_says() {
     for (radix, stages) in [(4, 1), (4, 2), (8, 3), (2, 4)] {
         let network = delta(radix, stages);
-        let options = options(Switching::Unbuffered, slots(radix.pow(stages)));
-        near(saturated(&network, &options), unbuffered(radix, stages, 1.0), 0.003);
+        let case = case(Switching::Unbuffered, slots(radix.pow(stages)));
+        near(saturated(&network, case), unbuffered(radix, stages, 1.0), 0.003);
     }
 }
 
 #[test]
 fn without_buffers_what_is_not_delivered_is_lost_layer_by_layer() {
     let network = delta(4, 2);
-    let options = options(Switching::Unbuffered, 20_000);
-    let measured = simulate(&network, &options, Uniform::saturated(SizeModel::Fixed(1), 16, 1));
+    let case = case(Switching::Unbuffered, 20_000);
+    let measured = simulate(&network, case, Uniform::saturated(SizeModel::Fixed(1), 16, 1));
     assert_eq!(measured.messages.in_flight, 0);
     let offered = measured.messages.offered as f64;
     let lost = |layer: usize| measured.losses[layer].messages as f64 / offered;
@@ -148,7 +153,7 @@ fn without_buffers_what_is_not_delivered_is_lost_layer_by_layer() {
 /// Saturated throughput of a delta network with so many messages at each input of each layer.
 fn buffered(radix: u32, stages: u32, buffer_messages: u32) -> f64 {
     let ports = radix.pow(stages);
-    saturated(&delta(radix, stages), &options(Switching::SlottedBuffered { buffer_messages }, slots(ports)))
+    saturated(&delta(radix, stages), case(Switching::SlottedBuffered { buffer_messages }, slots(ports)))
 }
 
 #[test]
@@ -190,9 +195,10 @@ fn the_same_seed_gives_the_same_figures() {
         Switching::SlottedBuffered { buffer_messages: 2 },
     ] {
         let network = crossbar(8);
+        let sound = case(switching, 2_000);
         let once = |seed: u64| {
-            let options = Options { seed, ..options(switching, 2_000) };
-            simulate(&network, &options, Uniform::bernoulli(0.9, SLOT, 8, seed))
+            let case = Case { options: Options { seed, ..sound.options }, ..sound };
+            simulate(&network, case, Uniform::bernoulli(0.9, SLOT, 8, seed))
         };
         assert_eq!(once(5), once(5));
         assert_ne!(once(5), once(6));
@@ -204,8 +210,7 @@ fn a_bound_on_the_input_queue_is_kept() {
     let network = crossbar(4);
     let switching =
         Switching::InputQueued { queue: InputQueue::VirtualOutput(1), buffer_messages: Some(5), speed_up: 1 };
-    let measured =
-        simulate(&network, &options(switching, 5_000), Uniform::saturated(SizeModel::Fixed(1), 4, 1));
+    let measured = simulate(&network, case(switching, 5_000), Uniform::saturated(SizeModel::Fixed(1), 4, 1));
     assert_eq!(measured.occupancy[0].max_bytes, 5);
     assert_eq!(measured.occupancy[0].size_bytes, Some(5));
 }
@@ -215,10 +220,11 @@ fn what_is_no_slotted_switch_is_refused() {
     let folded =
         network(&Topology::FoldedClos { leaves: 2, ports: 2, spines: 2, uplinks: 1, uplink_rate: None });
     let refused = |network: &Network, switching: Switching| {
-        let options = options(switching, 10);
+        let Case { options, slots } = case(switching, 10);
         let mut traffic = Uniform::saturated(SizeModel::Fixed(1), network.endpoints(), 1);
         let mut meter = meter(network, names(network, &options, 1));
-        run(network, &options, &mut traffic, &mut meter).unwrap_err()
+        let limit = Limit::new(RunLength::MessagesPerSender(slots), 1);
+        run(network, &options, limit, &mut traffic, &mut meter).unwrap_err()
     };
     let fifo = input_queued(InputQueue::Fifo, 1);
     assert_eq!(refused(&delta(2, 2), fifo), SlottedError::NotOneSwitch { switches: 4 });

@@ -1,6 +1,6 @@
 //! Event building: all sources begin with the same event, and the arbiter decides what becomes of it.
 
-use super::{Kind, Options, options, simulate};
+use super::{Kind, case, simulate};
 use crate::engine::testing::delta;
 use crate::scenario::{Arbiter, Assignment, EventTraffic, Placement, SizeModel, Window};
 use crate::traffic::push::Push;
@@ -17,9 +17,9 @@ fn round_robin(radix: u32, stages: u32, arbiter: Arbiter, cycles: u64) -> f64 {
         event_rate: None,
     };
     let mut traffic = Push::new(&events, Window { events: ports }, ports, 1).unwrap();
-    let options = Options { arbiter, ..options(Kind::Wormhole, 2, cycles) };
-    let (outcome, measured) = simulate(&network, &options, &mut traffic);
-    assert!(!outcome.run.stuck);
+    let case = case(Kind::Wormhole, 2, cycles).with(|options| options.arbiter = arbiter);
+    let (outcome, measured) = simulate(&network, case, &mut traffic);
+    assert!(!outcome.course.stuck);
     measured.efficiency
 }
 

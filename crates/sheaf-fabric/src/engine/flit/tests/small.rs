@@ -1,6 +1,6 @@
 //! Runs of a few messages, whose times are known to the cycle.
 
-use super::{Kind, Options, near, options, saturated, simulate};
+use super::{Case, Kind, case, near, saturated, simulate};
 use crate::engine::testing::{crossbar, delta, network};
 use crate::network::{EndpointId, LinkId, Place, SwitchId};
 use crate::scenario::{SizeModel, TableLink, TableTopology, Topology};
@@ -51,10 +51,10 @@ fn ring() -> Topology {
     Topology::Table(Box::new(table))
 }
 
-fn arrivals(topology: &Topology, options: &Options, lists: &[&[(u32, u32)]]) -> Vec<u64> {
+fn arrivals(topology: &Topology, case: Case, lists: &[&[(u32, u32)]]) -> Vec<u64> {
     let mut traffic = Listed::new(lists);
-    let (outcome, _) = simulate(&network(topology), options, &mut traffic);
-    assert!(!outcome.run.stuck);
+    let (outcome, _) = simulate(&network(topology), case, &mut traffic);
+    assert!(!outcome.course.stuck);
     traffic.arrived.iter().map(|(_, at)| at.0 / 1_000).collect()
 }
 
@@ -62,23 +62,23 @@ const LINE: Topology = Topology::Crossbar { ports: 1 };
 
 #[test]
 fn an_empty_network_takes_one_cycle_for_each_link_and_one_for_each_flit() {
-    let options = options(Kind::Wormhole, 2, 1_000);
+    let case = case(Kind::Wormhole, 2, 1_000);
     // Two links, the second 9 flits behind the first.
-    assert_eq!(arrivals(&LINE, &options, &[&[(0, 10)]]), [11]);
+    assert_eq!(arrivals(&LINE, case, &[&[(0, 10)]]), [11]);
     let delta = Topology::Delta { radix: 2, stages: 3, digits: crate::scenario::DigitOrder::MostFirst };
-    assert_eq!(arrivals(&delta, &options, &[&[(5, 10)], &[], &[], &[], &[], &[], &[], &[]]), [13]);
+    assert_eq!(arrivals(&delta, case, &[&[(5, 10)], &[], &[], &[], &[], &[], &[], &[]]), [13]);
 }
 
 #[test]
 fn messages_follow_one_another_without_a_gap() {
-    let arrived = arrivals(&LINE, &options(Kind::Wormhole, 2, 1_000), &[&[(0, 10), (0, 1), (0, 5)]]);
+    let arrived = arrivals(&LINE, case(Kind::Wormhole, 2, 1_000), &[&[(0, 10), (0, 1), (0, 5)]]);
     assert_eq!(arrived, [11, 12, 17]);
 }
 
 #[test]
 fn stored_messages_take_their_time_at_every_switch() {
-    assert_eq!(arrivals(&LINE, &options(Kind::StoreAndForward, 10, 1_000), &[&[(0, 10)]]), [20]);
-    assert_eq!(arrivals(&LINE, &options(Kind::CutThrough, 10, 1_000), &[&[(0, 10)]]), [11]);
+    assert_eq!(arrivals(&LINE, case(Kind::StoreAndForward, 10, 1_000), &[&[(0, 10)]]), [20]);
+    assert_eq!(arrivals(&LINE, case(Kind::CutThrough, 10, 1_000), &[&[(0, 10)]]), [11]);
 }
 
 #[test]
@@ -86,28 +86,25 @@ fn a_cable_makes_every_flit_late_by_its_length() {
     let mut long = network(&LINE);
     long.links.iter_mut().for_each(|link| link.delay = Picos::from_nanos(7));
     let mut traffic = Listed::new(&[&[(0, 10)]]);
-    let options = options(Kind::Wormhole, 100, 1_000);
-    assert!(!simulate(&long, &options, &mut traffic).0.run.stuck);
+    let case = case(Kind::Wormhole, 100, 1_000);
+    assert!(!simulate(&long, case, &mut traffic).0.course.stuck);
     assert_eq!(traffic.arrived[0].1, Picos::from_nanos(11 + 2 * 7));
 }
 
 #[test]
 fn a_host_pauses_after_each_message_and_before_each_message() {
-    let options = Options {
-        overhead: Picos::from_nanos(3),
-        start: Picos::from_nanos(4),
-        ..options(Kind::Wormhole, 2, 1_000)
-    };
-    assert_eq!(arrivals(&LINE, &options, &[&[(0, 10), (0, 10)]]), [15, 32]);
+    let case = case(Kind::Wormhole, 2, 1_000)
+        .with(|options| (options.overhead, options.start) = (Picos::from_nanos(3), Picos::from_nanos(4)));
+    assert_eq!(arrivals(&LINE, case, &[&[(0, 10), (0, 10)]]), [15, 32]);
 }
 
 #[test]
 fn a_buffer_smaller_than_the_credit_loop_starves_the_link() {
     for (buffer, credit_cycles) in [(1, 1), (1, 3), (2, 3), (4, 9), (4, 3), (8, 3)] {
-        let options = Options { credit_cycles, ..options(Kind::Wormhole, buffer, 20_000) };
+        let case = case(Kind::Wormhole, buffer, 20_000).with(|options| options.credit_cycles = credit_cycles);
         // So many flits leave in the time in which the room of the first comes back.
         let expected = (f64::from(buffer) / f64::from(credit_cycles + 1)).min(1.0);
-        near(saturated(&crossbar(1), &options, SizeModel::Fixed(50)), expected, 0.004);
+        near(saturated(&crossbar(1), case, SizeModel::Fixed(50)), expected, 0.004);
     }
 }
 
@@ -116,7 +113,7 @@ fn a_slower_link_takes_several_cycles_for_a_flit() {
     for rate in [2_000_000_000, 3_000_000_000, 7_500_000_000] {
         let mut slow = network(&LINE);
         slow.links[1].rate = Rate(rate);
-        let value = saturated(&slow, &options(Kind::Wormhole, 4, 20_000), SizeModel::Fixed(50));
+        let value = saturated(&slow, case(Kind::Wormhole, 4, 20_000), SizeModel::Fixed(50));
         near(value, rate as f64 / 8e9, 0.003);
     }
 }
@@ -126,9 +123,9 @@ fn messages_in_a_ring_hold_one_another_and_the_loop_is_named() {
     let network = network(&ring());
     // Either they wait for the next link, or they have it and no room behind it.
     for buffer in [2, 50] {
-        let options = options(Kind::Wormhole, buffer, 10_000);
-        let (outcome, measured) = simulate(&network, &options, &mut around());
-        assert!(outcome.run.stuck);
+        let case = case(Kind::Wormhole, buffer, 10_000);
+        let (outcome, measured) = simulate(&network, case, &mut around());
+        assert!(outcome.course.stuck);
         assert_eq!(measured.messages.in_flight, 4);
         let mut held = outcome.deadlock.expect("a loop holds the run");
         held.sort();
@@ -144,8 +141,8 @@ fn messages_in_a_ring_hold_one_another_and_the_loop_is_named() {
 #[test]
 fn buffers_that_take_two_messages_free_the_ring() {
     let mut traffic = around();
-    let (outcome, _) = simulate(&network(&ring()), &options(Kind::Wormhole, 100, 10_000), &mut traffic);
-    assert!(!outcome.run.stuck);
+    let (outcome, _) = simulate(&network(&ring()), case(Kind::Wormhole, 100, 10_000), &mut traffic);
+    assert!(!outcome.course.stuck);
     assert_eq!(traffic.arrived.len(), 4);
 }
 
@@ -175,9 +172,9 @@ proptest! {
         }
         let slices: Vec<&[(u32, u32)]> = lists.iter().map(Vec::as_slice).collect();
         let mut traffic = Listed::new(&slices);
-        let options = Options { lanes, credit_cycles, ..options(kind, buffer, 1_000_000) };
-        let (outcome, measured) = simulate(&network, &options, &mut traffic);
-        prop_assert!(!outcome.run.stuck);
+        let case = case(kind, buffer, 1_000_000).with(|options| (options.lanes, options.credit_cycles) = (lanes, credit_cycles));
+        let (outcome, measured) = simulate(&network, case, &mut traffic);
+        prop_assert!(!outcome.course.stuck);
         prop_assert_eq!(measured.messages.delivered, messages.len() as u64);
         for source in 0..8_u32 {
             for destination in 0..8_u32 {
