@@ -35,7 +35,10 @@ mod arena;
 mod bell;
 mod copies;
 mod cursor;
+#[cfg(test)]
+mod cursor_model;
 mod endpoint;
+mod fuzz;
 mod greeting;
 mod limbo;
 mod link;
@@ -46,10 +49,14 @@ mod settings;
 mod side;
 mod slots;
 mod socket;
+#[cfg(test)]
+mod tests;
 
 use crate::sync;
 
 pub use arena::{Arena, Lender, LentBlock};
 pub use endpoint::ShmEndpoint;
+#[doc(hidden)]
+pub use fuzz::fuzz_shm_ring;
 pub use settings::{ShmError, ShmOptions, ShmPeer, ShmSettings};
 pub use socket::MAX_NAME_BYTES;

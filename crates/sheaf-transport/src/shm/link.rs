@@ -162,6 +162,12 @@ impl Link {
         }
     }
 
+    /// The memory of the link, for tests that do to it what a broken peer might.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> &Common {
+        &self.common
+    }
+
     fn peer(&self) -> Side {
         self.side.other()
     }

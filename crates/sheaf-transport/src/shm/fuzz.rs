@@ -1,0 +1,52 @@
+//! The entry point of the fuzz target for what a peer writes into a link's memory.
+
+use super::cursor::Taker;
+use super::record::{self, Bounds, Extent};
+use super::segment::{self, Common};
+use super::side::{Side, link_bytes};
+use super::slots::SLOTS;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const RING_BYTES: usize = 1024;
+const BOUNDS: Bounds = Bounds { arena_bytes: 1 << 16, max_frame_bytes: 1 << 14, slots: SLOTS };
+
+/// Puts `bytes` into a ring as a peer's doing: the first 8 are how far it says that it has written, the rest is in the
+/// ring. Takes records until there are none, or one is refused, and checks that none leads anywhere else than it may.
+///
+/// # Panics
+/// If one does, or if the machine has no memory.
+pub fn fuzz_shm_ring(bytes: &[u8]) {
+    let (written, content) = bytes.split_at(bytes.len().min(8));
+    let mut position = [0; 8];
+    position[..written.len()].copy_from_slice(written);
+    let size = link_bytes(RING_BYTES);
+    let file = segment::create("sheaf.fuzz", size).expect("a few pages");
+    let common = Common::new(&file, size).expect("a few pages");
+    let ring = Side::Caller.ring(RING_BYTES);
+    common.write(ring.at, &content[..content.len().min(RING_BYTES)]);
+    // Only the lower part of the number: most others are refused at once.
+    let written = AtomicU64::new(u64::from_le_bytes(position) % (2 * RING_BYTES as u64));
+    let taken = AtomicU64::new(0);
+    let mut taker = Taker::new(RING_BYTES as u64);
+    let mut payload = Vec::new();
+    let mut before = 0;
+    while let Ok(Some(record)) =
+        record::take(&common, ring, &mut taker, (&written, &taken), BOUNDS, &mut payload)
+    {
+        let now = taken.load(Ordering::Relaxed);
+        assert!(
+            now > before && now <= written.load(Ordering::Relaxed),
+            "every record moves on, within what is there"
+        );
+        before = now;
+        let in_arena = |extent: &Extent| extent.at + extent.bytes <= BOUNDS.arena_bytes as u64;
+        assert!(payload.iter().all(in_arena));
+        assert_eq!(payload.iter().map(|extent| extent.bytes).sum::<u64>(), record.payload_bytes as u64);
+        let head = record.head.as_ref().map_or(0, bytes::Bytes::len)
+            + record.head_extent.as_ref().map_or(0, ExactSizeIterator::len);
+        assert!(head + record.payload_bytes <= BOUNDS.max_frame_bytes);
+        assert!(record.head.is_some() != record.head_extent.is_some());
+        assert!(record.head_extent.as_ref().is_none_or(|range| range.end <= BOUNDS.arena_bytes));
+        assert!(record.slot.is_some_and(|slot| slot < SLOTS) || payload.is_empty());
+    }
+}

@@ -1,0 +1,4 @@
+mod arena;
+mod broken;
+mod ring;
+mod world;
