@@ -16,6 +16,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("fragment_stream_sealed", fragment_stream_sealed),
     ("message", message),
     ("message_sealed", message_sealed),
+    ("shm_ring", shm_ring),
     ("slcio", slcio),
     ("tcp_deframer", tcp_deframer),
 ];
@@ -57,6 +58,11 @@ pub fn message(bytes: &[u8]) {
 /// A message with a good header.
 pub fn message_sealed(bytes: &[u8]) {
     sheaf_wire::fuzz::fuzz_sealed_message(bytes);
+}
+
+/// What a peer that shares memory writes into the ring of a link, behind how far it says that it has written.
+pub fn shm_ring(bytes: &[u8]) {
+    sheaf_transport::shm::fuzz_shm_ring(bytes);
 }
 
 /// An LCIO file of the SDHCAL calorimeter.

@@ -57,6 +57,6 @@ use crate::sync;
 pub use arena::{Arena, Lender, LentBlock};
 pub use endpoint::ShmEndpoint;
 #[doc(hidden)]
-pub use fuzz::fuzz_shm_ring;
+pub use fuzz::{fuzz_shm_ring, fuzz_shm_ring_seed};
 pub use settings::{ShmError, ShmOptions, ShmPeer, ShmSettings};
 pub use socket::MAX_NAME_BYTES;

@@ -3,6 +3,7 @@
 //! The other process is this test program again, told by its environment to be a node ([`the_other_process`]).
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails its test")]
 
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};

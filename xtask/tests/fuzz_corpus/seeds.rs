@@ -5,6 +5,7 @@ mod config;
 mod files;
 mod lcio;
 mod messages;
+mod shm;
 mod tcp;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "event_file" | "event_file_sealed" => files::event_files(&mut dice),
         "fragment_stream" | "fragment_stream_sealed" => files::fragment_streams(&mut dice),
         "message" | "message_sealed" => messages::seeds(&mut dice),
+        "shm_ring" => shm::seeds(),
         "slcio" => lcio::seeds(&mut dice),
         "tcp_deframer" => tcp::seeds(&mut dice),
         other => panic!("no seeds are made for the target {other}"),

@@ -1,7 +1,7 @@
 //! The entry point of the fuzz target for what a peer writes into a link's memory.
 
-use super::cursor::Taker;
-use super::record::{self, Bounds, Extent};
+use super::cursor::{Taker, Writer};
+use super::record::{self, Bounds, Extent, Outgoing};
 use super::segment::{self, Common};
 use super::side::{Side, link_bytes};
 use super::slots::SLOTS;
@@ -49,4 +49,39 @@ pub fn fuzz_shm_ring(bytes: &[u8]) {
         assert!(record.head_extent.as_ref().is_none_or(|range| range.end <= BOUNDS.arena_bytes));
         assert!(record.slot.is_some_and(|slot| slot < SLOTS) || payload.is_empty());
     }
+}
+
+/// An input for [`fuzz_shm_ring`] as a good peer would have it: records with heads of these sizes and so many extents of
+/// payload, as far as the ring has room.
+///
+/// # Panics
+/// If the machine has no memory.
+#[must_use]
+pub fn fuzz_shm_ring_seed(records: &[(usize, u64)]) -> Vec<u8> {
+    let size = link_bytes(RING_BYTES);
+    let file = segment::create("sheaf.fuzz", size).expect("a few pages");
+    let common = Common::new(&file, size).expect("a few pages");
+    let ring = Side::Caller.ring(RING_BYTES);
+    let mut writer = Writer::new(RING_BYTES as u64);
+    let (written, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+    for (index, (head, extents)) in records.iter().enumerate() {
+        let extents: Vec<Extent> =
+            (0..*extents).map(|at| Extent { at: at * 5000, bytes: 400 + at }).collect();
+        if !record::has_room(ring, &mut writer, &taken, record::record_bytes(*head, extents.len())) {
+            break;
+        }
+        let outgoing = Outgoing {
+            head: &vec![b'h'; *head],
+            head_in_extent: *head == 0 && !extents.is_empty(),
+            payload_bytes: extents.iter().skip(usize::from(*head == 0)).map(|extent| extent.bytes).sum(),
+            slot: (!extents.is_empty()).then_some(index as u32),
+            copy: index % 2 == 1,
+            extents: &extents,
+        };
+        record::write(&common, ring, &mut writer, outgoing);
+        writer.publish(&written);
+    }
+    let mut seed = written.load(Ordering::Relaxed).to_le_bytes().to_vec();
+    seed.extend_from_slice(&common.copy(ring.at, RING_BYTES));
+    seed
 }
