@@ -219,14 +219,14 @@ impl Checker<'_> {
 
     fn memory(&mut self) {
         let Config { source, readout, builder, manager, transport, protocol, .. } = self.config;
-        if transport.kind == TransportKind::Tcp {
+        if transport.kind.uses_tcp() {
             let peers = u64::from(readout.count) + u64::from(builder.count);
             let blocks = (peers + 2).saturating_mul(transport.block.0);
             let what = format!("a block for each of up to {peers} peers and two more");
             let keys = &["transport.block_bytes", "readout.count", "builder.count"];
             self.holds("transport.receive_bytes", transport.receive, blocks, &what, keys);
         }
-        if transport.kind == TransportKind::Shm {
+        if transport.kind.shares_memory() {
             let blocks = transport.block.0.saturating_mul(2);
             let what = "two blocks of `transport.block_bytes`";
             self.holds("transport.shared_bytes", transport.shared, blocks, what, &["transport.block_bytes"]);
@@ -313,7 +313,7 @@ impl Checker<'_> {
                 ErrorKind::Conflict,
                 &["transport.kind"],
                 "`transport.kind` is \"memory\", which ends at the process".into(),
-                "nodes that are started one by one need `kind = \"tcp\"`, or on one host `kind = \"shm\"`",
+                "nodes that are started one by one need `kind = \"tcp\"`, `\"shm\"` on one host, or `\"mixed\"`",
             );
         }
     }

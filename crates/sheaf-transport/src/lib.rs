@@ -8,8 +8,9 @@
 //! | [`endpoint`] | the port: [`Endpoint`], [`Frame`], [`Event`], [`SendError`]; the contract that every transport keeps |
 //! | [`stats`] | what an endpoint counts |
 //! | [`memory`] | nodes of one process: frames move through bounded rings, nothing is copied |
-//! | [`shm`] | processes of one host (Linux): payload is read where it was written |
 //! | [`tcp`] | nodes anywhere: one connection for each pair of nodes |
+//! | [`shm`] | processes of one host (Linux): payload is read where it was written |
+//! | [`mixed`] | shared memory for peers on this host, TCP for the others |
 //! | [`conformance`] | the tests that every transport passes |
 //!
 //! What this crate deliberately does not do: retransmission (transports here deliver a link's frames in order, whole
@@ -21,6 +22,8 @@ mod doorbell;
 mod doorbell_model;
 pub mod endpoint;
 pub mod memory;
+#[cfg(target_os = "linux")]
+pub mod mixed;
 mod peers;
 #[cfg(target_os = "linux")]
 pub mod shm;

@@ -6,6 +6,7 @@ use sheaf_config::{NodeConfig, TransportKind};
 use sheaf_protocol::Identity;
 use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
+use sheaf_transport::mixed::MixedEndpoint;
 use sheaf_transport::shm::MAX_NAME_BYTES;
 use sheaf_transport::shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
 use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
@@ -66,10 +67,29 @@ pub(crate) fn connect(
     listener: Option<TcpListener>,
     nodes: &[NodeConfig],
 ) -> anyhow::Result<Connection> {
-    match plan.config.transport.kind {
-        TransportKind::Shm => shm(plan, me, nodes),
-        TransportKind::Memory | TransportKind::Tcp => tcp(plan, me, listener, nodes),
+    let kind = plan.config.transport.kind;
+    let own = nodes.iter().find(|node| node.id == me.node).context("a node is in its own list")?;
+    let peers = nodes.iter().filter(|node| talk(me.node.role, node.id.role));
+    let (near, far): (Vec<_>, Vec<_>) = peers.partition(|node| match kind {
+        TransportKind::Shm => true,
+        TransportKind::Mixed => host(own).is_some() && host(own) == host(node),
+        TransportKind::Memory | TransportKind::Tcp => false,
+    });
+    if far.is_empty() && kind.shares_memory() {
+        let (endpoint, arena) = shm(plan, me, own, &near)?;
+        return Ok(Connection { endpoint: Box::new(endpoint), arena: Some(arena) });
     }
+    let tcp = tcp(plan, me, listener, &far)?;
+    if near.is_empty() {
+        return Ok(Connection::new(tcp));
+    }
+    let (shm, arena) = shm(plan, me, own, &near)?;
+    Ok(Connection { endpoint: Box::new(MixedEndpoint::new(shm, tcp)?), arena: Some(arena) })
+}
+
+/// The host in a node's address.
+fn host(node: &NodeConfig) -> Option<&str> {
+    Some(node.address.as_deref()?.rsplit_once(':')?.0)
 }
 
 /// The name under which a node is called by others of its host: its address, of which the end tells it from others.
@@ -79,16 +99,20 @@ fn name(node: &NodeConfig) -> Option<String> {
     address.get(address.len().saturating_sub(MAX_NAME_BYTES)..).map(str::to_owned)
 }
 
-/// The endpoint of one node, through memory that it shares with the others.
-fn shm(plan: &Plan, me: &Identity, nodes: &[NodeConfig]) -> anyhow::Result<Connection> {
+/// The endpoint of one node, through memory that it shares with `peers`.
+fn shm(
+    plan: &Plan,
+    me: &Identity,
+    own: &NodeConfig,
+    peers: &[&NodeConfig],
+) -> anyhow::Result<(ShmEndpoint, Arena)> {
     let role = me.node.role;
     let settings = shm_settings(plan);
-    let own = nodes.iter().find(|node| node.id == me.node).context("a node is in its own list")?;
     let bytes = settings.arena_bytes() + plan.source_bytes(own);
     let arena =
         Arena::new(&format!("sheaf.run{}.{}", me.run, me.node), bytes, plan.config.transport.huge_pages)
             .with_context(|| format!("cannot make {bytes} of shared memory for {}", me.node))?;
-    let peer = |node: &NodeConfig| {
+    let peer = |node: &&NodeConfig| {
         let call = if calls(role, node.id.role) { name(node) } else { None };
         ShmPeer { node: node.id, call }
     };
@@ -97,12 +121,12 @@ fn shm(plan: &Plan, me: &Identity, nodes: &[NodeConfig]) -> anyhow::Result<Conne
         run: me.run,
         session: me.session,
         name: if listens(me.node) { name(own) } else { None },
-        peers: nodes.iter().filter(|node| talk(role, node.id.role)).map(peer).collect(),
+        peers: peers.iter().map(peer).collect(),
         arena: arena.clone(),
         settings,
     };
     let endpoint = ShmEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
-    Ok(Connection { endpoint: Box::new(endpoint), arena: Some(arena) })
+    Ok((endpoint, arena))
 }
 
 fn shm_settings(plan: &Plan) -> ShmSettings {
@@ -119,23 +143,23 @@ fn shm_settings(plan: &Plan) -> ShmSettings {
     }
 }
 
-/// The endpoint of one node, over TCP.
+/// The endpoint of one node, over TCP to `peers`.
 fn tcp(
     plan: &Plan,
     me: &Identity,
     listener: Option<TcpListener>,
-    nodes: &[NodeConfig],
-) -> anyhow::Result<Connection> {
+    peers: &[&NodeConfig],
+) -> anyhow::Result<TcpEndpoint> {
     let role = me.node.role;
-    let peer = |node: &NodeConfig| PeerAddress {
+    let peer = |node: &&NodeConfig| PeerAddress {
         node: node.id,
         addresses: node.address.iter().cloned().collect(),
         initiate: calls(role, node.id.role),
     };
-    let peers: Vec<_> = nodes.iter().filter(|node| talk(role, node.id.role)).map(peer).collect();
+    let peers: Vec<_> = peers.iter().map(peer).collect();
     let settings = settings(plan, peers.len());
     let options = TcpOptions { node: me.node, run: me.run, session: me.session, listener, peers, settings };
-    Ok(Connection::new(TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?))
+    TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))
 }
 
 fn settings(plan: &Plan, peers: usize) -> TcpSettings {

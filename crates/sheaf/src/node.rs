@@ -10,7 +10,7 @@ use crate::summary::{ManagerSummary, NodeSummary, Summary};
 use crate::{Verdict, files, network, placement, signals};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
-use sheaf_config::{Config, NodeConfig, TransportKind};
+use sheaf_config::{Config, NodeConfig};
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::{Clock, NodeError, worker};
 use sheaf_wire::{NodeId, Role};
@@ -74,7 +74,7 @@ fn listener(
     arguments: &NodeArguments,
     node: &NodeConfig,
 ) -> anyhow::Result<Option<TcpListener>> {
-    if !network::listens(node.id) || plan.config.transport.kind == TransportKind::Shm {
+    if !network::listens(node.id) || !plan.config.transport.kind.uses_tcp() {
         return Ok(None);
     }
     if arguments.supervised {

@@ -24,7 +24,7 @@ use std::sync::{Arc, PoisonError};
 /// Runs a system and prints what came of it.
 pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
     if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
-        bail!("--processes needs --transport tcp or shm: memory ends at the process");
+        bail!("--processes needs --transport tcp, shm or mixed: memory ends at the process");
     }
     let mut config = match &arguments.config {
         Some(path) => Config::load_with(path, |config| arguments.apply(config))?,
@@ -97,7 +97,7 @@ fn in_process(
     };
     let threads = match plan.config.transport.kind {
         TransportKind::Memory => memory_threads(&maker)?,
-        TransportKind::Tcp | TransportKind::Shm => socket_threads(&maker)?,
+        TransportKind::Tcp | TransportKind::Shm | TransportKind::Mixed => socket_threads(&maker)?,
     };
     let errors = {
         let _show = console.show(maker.gauges.clone());

@@ -17,6 +17,22 @@ choice! {
         Tcp = "tcp",
         /// through memory that processes of one host share
         Shm = "shm",
+        /// through shared memory between nodes whose addresses have the same host, over TCP between others
+        Mixed = "mixed",
+    }
+}
+
+impl TransportKind {
+    /// Whether some links may go over TCP.
+    #[must_use]
+    pub fn uses_tcp(self) -> bool {
+        matches!(self, Self::Tcp | Self::Mixed)
+    }
+
+    /// Whether some links may go through memory that processes share.
+    #[must_use]
+    pub fn shares_memory(self) -> bool {
+        matches!(self, Self::Shm | Self::Mixed)
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::io;
 use sheaf_wire::{ByteCount, Nanos, NodeId, SessionId};
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -162,6 +162,11 @@ impl ShmEndpoint {
         })
     }
 
+    /// The nodes that this one may talk to.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = NodeId> {
+        self.peers.iter().map(|peer| peer.node)
+    }
+
     pub(super) fn next_watch(&mut self) -> Watch {
         self.last_watch += 1;
         Watch(self.last_watch)
@@ -201,6 +206,35 @@ impl ShmEndpoint {
         self.run_timers(Instant::now());
         self.arena.limbo().reap();
         something
+    }
+
+    /// Announces a sleep of at most `timeout`, which [`ShmEndpoint::readiness`] ends; says how long it may last (`None`
+    /// there: without limit). `None` if there is something to do first.
+    pub(crate) fn lie_down(&mut self, timeout: Nanos) -> Option<Option<Duration>> {
+        if self.bell.answer() || timeout == Nanos::ZERO {
+            return None;
+        }
+        if !self.bell.lie_down() {
+            self.bell.answer();
+            return None;
+        }
+        let timeout = (timeout != Nanos::MAX).then(|| timeout.to_std());
+        let timer = self.next_timer.map(|timer| timer.saturating_duration_since(Instant::now()));
+        Some(match (timeout, timer) {
+            (Some(timeout), Some(timer)) => Some(timeout.min(timer)),
+            (timeout, timer) => timeout.or(timer),
+        })
+    }
+
+    /// Becomes readable when there is something to do.
+    pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Ends a sleep that was announced.
+    pub(crate) fn get_up(&mut self) {
+        self.look(Some(Duration::ZERO));
+        self.bell.answer();
     }
 
     /// Sleeps until the kernel has something, or the time is over. `true` if there was something.
@@ -389,20 +423,11 @@ impl Endpoint for ShmEndpoint {
 
     fn wait(&mut self, timeout: Nanos) {
         self.flush();
-        if self.bell.answer() || timeout == Nanos::ZERO {
-            return;
-        }
-        if self.bell.lie_down() {
-            let timeout = (timeout != Nanos::MAX).then(|| timeout.to_std());
-            let timer = self.next_timer.map(|timer| timer.saturating_duration_since(Instant::now()));
-            let sleep = match (timeout, timer) {
-                (Some(timeout), Some(timer)) => Some(timeout.min(timer)),
-                (timeout, timer) => timeout.or(timer),
-            };
+        if let Some(longest) = self.lie_down(timeout) {
             self.stats.sleeps += 1;
-            self.stats.wake_ups += u64::from(self.sleep(sleep));
+            self.stats.wake_ups += u64::from(self.sleep(longest));
+            self.bell.answer();
         }
-        self.bell.answer();
     }
 
     fn waker(&self) -> Waker {

@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_wire::{ByteCount, Nanos, NodeId, SessionId};
 use socket2::SockRef;
 use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
@@ -210,6 +211,12 @@ impl TcpEndpoint {
         })
     }
 
+    /// The nodes that this one may talk to.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn peers(&self) -> impl Iterator<Item = NodeId> {
+        self.peers.iter().map(|peer| peer.node)
+    }
+
     /// Changes where a peer that this node calls is looked for, from the next attempt to connect on. A link that is up
     /// stays. Does nothing for a node that is not such a peer.
     pub fn set_addresses(&mut self, peer: NodeId, addresses: Vec<String>) {
@@ -299,6 +306,36 @@ impl TcpEndpoint {
             Some(Stage::Greeting { .. }) => self.read_greeting(slot),
             Some(Stage::Up(_)) => self.read_frames(slot),
         }
+    }
+
+    /// Announces a sleep of at most `timeout`, which [`TcpEndpoint::readiness`] ends; says how long it may last. `None` if
+    /// there is something to do first.
+    pub(crate) fn lie_down(&mut self, timeout: Nanos) -> Option<Duration> {
+        if std::mem::take(&mut self.room_made)
+            || self.work_is_left()
+            || self.notice.agreement.answer()
+            || timeout == Nanos::ZERO
+        {
+            return None;
+        }
+        if !self.notice.agreement.lie_down() {
+            self.notice.agreement.answer();
+            return None;
+        }
+        Some(self.longest_sleep(timeout.to_std()))
+    }
+
+    /// Becomes readable when there is something to do.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
+        self.poll.registry().as_fd()
+    }
+
+    /// Ends a sleep that was announced.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn get_up(&mut self) {
+        self.look(Some(Duration::ZERO));
+        self.notice.agreement.answer();
     }
 
     /// Whether a round would find something without asking the kernel, and could do something about it.
@@ -435,17 +472,10 @@ impl Endpoint for TcpEndpoint {
 
     fn wait(&mut self, timeout: Nanos) {
         self.flush();
-        if std::mem::take(&mut self.room_made)
-            || self.work_is_left()
-            || self.notice.agreement.answer()
-            || timeout == Nanos::ZERO
-        {
-            return;
+        if let Some(longest) = self.lie_down(timeout) {
+            self.sleep(longest);
+            self.notice.agreement.answer();
         }
-        if self.notice.agreement.lie_down() {
-            self.sleep(self.longest_sleep(timeout.to_std()));
-        }
-        self.notice.agreement.answer();
     }
 
     fn waker(&self) -> Waker {

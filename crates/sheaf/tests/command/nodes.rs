@@ -43,11 +43,28 @@ fn nodes_that_share_memory_take_one_run_and_end() {
     run_nodes("shm");
 }
 
+/// The tracker's readout unit and one builder are on another host, as far as their addresses tell.
+#[test]
+fn nodes_of_two_hosts_share_memory_on_each_and_take_one_run_over_tcp() {
+    run_nodes("mixed");
+}
+
 fn run_nodes(transport: &str) {
     let place = Place::new();
     let config = config(&place);
-    let text = std::fs::read_to_string(&config).unwrap();
-    place.file("system.toml", &text.replace("kind = \"tcp\"", &format!("kind = \"{transport}\"")));
+    let mut text = std::fs::read_to_string(&config).unwrap();
+    text = text.replace("kind = \"tcp\"", &format!("kind = \"{transport}\""));
+    if transport == "mixed" {
+        let nodes: Vec<String> = text
+            .split("[[node]]")
+            .map(|node| {
+                let there = node.contains("\"tracker\"") || node.contains("\"farm-b\"");
+                if there { node.replace("127.0.0.1", "127.0.0.2") } else { node.to_owned() }
+            })
+            .collect();
+        text = nodes.join("[[node]]");
+    }
+    place.file("system.toml", &text);
     let node = |name: &str| place.start(&format!("node {} {name} --json", config.display()));
     let mut builder = node("farm-b");
     builder.wait_until_said("farm-b");
