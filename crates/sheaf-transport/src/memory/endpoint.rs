@@ -3,7 +3,7 @@
 use super::link::{Link, Look};
 use super::{Desk, Shared};
 use crate::doorbell::Waited;
-use crate::{Endpoint, Event, Frame, LinkStats, SendError};
+use crate::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{Nanos, NodeId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -100,7 +100,10 @@ impl MemoryEndpoint {
             }
             Look::Ended(reason) => {
                 self.stats.links_down += 1;
-                self.stats.frames_lost += link.not_taken();
+                // Where both close, the peer can still take what is in the ring.
+                if !self.closed || reason != DownReason::Closed {
+                    self.stats.frames_lost += link.not_taken();
+                }
                 peer.links.pop_front();
                 peer.announced = false;
                 Some(Event::PeerDown { peer: node, reason })

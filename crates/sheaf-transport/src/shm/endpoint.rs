@@ -10,7 +10,7 @@ use super::side::End;
 use super::socket;
 use crate::peers::PeerIndex;
 use crate::tcp::greeting::Greeting;
-use crate::{Endpoint, Event, Frame, LinkStats, SendError};
+use crate::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::io;
 use sheaf_wire::{ByteCount, Nanos, NodeId, SessionId};
@@ -294,8 +294,11 @@ impl ShmEndpoint {
             }
             Look::Ended(reason) => {
                 self.stats.links_down += 1;
-                self.stats.links_violated += u64::from(reason == crate::DownReason::Violated);
-                self.stats.frames_lost += link.not_taken();
+                self.stats.links_violated += u64::from(reason == DownReason::Violated);
+                // Where both close, the peer can still take what is in the ring.
+                if !self.closed || reason != DownReason::Closed {
+                    self.stats.frames_lost += link.not_taken();
+                }
                 link.end(End::Lost);
                 peer.announced = false;
                 if let Some((_, link)) = peer.links.pop_front() {
