@@ -17,7 +17,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `links` | who holds a link, who waits for it, and the arbiter |
+//! | `links` | whether a link is held, who waits for it, and the arbiter |
 //! | `messages` | messages under way, and their chains of links |
 //! | `body` | where the tail is, with delays and buffers |
 //! | `deadlock` | messages that wait for one another in a circle |
@@ -38,7 +38,7 @@ use crate::scenario::Switching;
 use crate::traffic::{Message, Next, Traffic, Wake};
 use crate::units::{Picos, Rate};
 use body::Bodies;
-use links::{Links, NONE};
+use links::{Links, NONE, Way};
 use messages::Messages;
 
 /// The engine for [`Switching::Wormhole`].
@@ -97,8 +97,8 @@ struct Simulation<'a, T, const TAILS: bool> {
     limit: Limit,
     wake: Wake,
     hosts: Vec<Host>,
-    /// The stage of each link.
-    stage: Vec<u16>,
+    /// Whether each endpoint has one rail, so that rails have the numbers of their endpoints.
+    single_rails: bool,
     pace: Pace,
     overhead: Picos,
     start: Picos,
@@ -130,18 +130,26 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
             events: EventQueue::default(),
             links: Links::new(network, scenario.arbiter, seed),
             messages: Messages::new(network.longest_way),
-            bodies: Bodies::new(
-                network.longest_way,
-                scenario.link.rate.time_for(buffer.into()),
-                network.links.len(),
-            ),
+            bodies: if TAILS {
+                Bodies::new(
+                    network.longest_way,
+                    scenario.link.rate.time_for(buffer.into()),
+                    network.links.len(),
+                )
+            } else {
+                Bodies::new(0, Picos::ZERO, 0)
+            },
             router: Router::new(scenario.routes, network, seed),
             meter: Meter::new(setup.receives.clone(), setup.senders, setup.port_rate(), names),
             faults: Faults::new(&scenario.faults, network, seed)?,
             limit: Limit::new(scenario.length, setup.senders),
             wake: Wake::default(),
             hosts: vec![Host { full: false, streams: 0, ask_at: Picos::MAX }; network.endpoints()],
-            stage: network.links.iter().map(|link| link.stage).collect(),
+            single_rails: network
+                .injection
+                .iter()
+                .enumerate()
+                .all(|(number, own)| own.len() == 1 && own.start as usize == number),
             pace: Pace::new(network),
             overhead: scenario.endpoint.overhead,
             start: if ready { Picos::ZERO } else { scenario.endpoint.start },
@@ -210,9 +218,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
     /// Takes messages from the traffic as long as the network interface of `endpoint` has room.
     #[inline]
     fn ask(&mut self, endpoint: EndpointId, now: Picos) {
-        let rails = self.network.injection[endpoint.index()].clone();
-        while !self.hosts[endpoint.index()].full && rails.clone().any(|rail| self.links.is_free(LinkId(rail)))
-        {
+        while self.has_room(endpoint) {
             match self.traffic.next(endpoint, now) {
                 Next::Send(message) => self.enter(message, now),
                 Next::At(at) => {
@@ -228,25 +234,37 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
         }
     }
 
+    #[inline]
+    fn has_room(&self, endpoint: EndpointId) -> bool {
+        if self.single_rails {
+            return self.links.is_free(LinkId(endpoint.0));
+        }
+        let mut rails = self.network.injection[endpoint.index()].clone();
+        !self.hosts[endpoint.index()].full && rails.any(|rail| self.links.is_free(LinkId(rail)))
+    }
+
     /// A message comes to the network interface.
     #[inline]
     fn enter(&mut self, message: Message, now: Picos) {
         self.meter.offered(&message);
         let journey = self.router.begin(message.source, message.destination);
-        let number = self.messages.add(message, journey.turn);
-        if self.messages.count() > self.links.messages() {
-            self.links.grow(self.messages.count());
+        let place = self.network.position[message.destination.index()];
+        let number = self.messages.add(message, journey.turn, place);
+        if TAILS && self.messages.count() > self.bodies.count() {
             self.bodies.grow(self.messages.count());
         }
-        let links = &self.links;
-        let rail = self.router.rail(self.network, &journey, |rail| links.is_free(rail));
-        let rail = rail.expect("a sender that is asked has a free rail");
-        if self.links.take(rail, number) {
+        let rail = if self.single_rails {
+            LinkId(message.source.0)
+        } else {
+            let links = &self.links;
+            let rail = self.router.rail(self.network, &journey, |rail| links.is_free(rail));
+            rail.expect("a sender that is asked has a free rail")
+        };
+        if self.links.take(rail) {
             self.begin(number, rail, now);
         } else {
             self.hosts[message.source.index()].full = true;
-            self.messages.wait(number, rail, now);
-            self.links.wait(rail, number, 0);
+            self.wait(number, rail, now);
         }
     }
 
@@ -291,7 +309,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
             return;
         }
         while let Some(link) = self.choose(message, now) {
-            if !self.links.take(link, message) {
+            if !self.links.take(link) {
                 self.wait(message, link, now);
                 return;
             }
@@ -305,7 +323,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
             return; // behind the tail of another message
         }
         let Some(link) = self.choose(message, now) else { return };
-        if self.links.take(link, message) {
+        if self.links.take(link) {
             self.hold(message, link, now);
             self.travel(message, now);
         } else {
@@ -317,9 +335,13 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
     /// follows.
     #[inline]
     fn choose(&mut self, message: u32, now: Picos) -> Option<LinkId> {
-        let Place::Switch(at) = self.links.end(self.messages.last_link(message)) else {
-            self.body_follows(message, now);
-            return None;
+        let at = match self.links.way(self.messages.last_link(message), self.messages.place(message)) {
+            Way::On(link) => return Some(link),
+            Way::Ask(switch) => switch,
+            Way::End(_) => {
+                self.body_follows(message, now);
+                return None;
+            }
         };
         let journey = self.messages.journey(message);
         let links = &self.links;
@@ -334,9 +356,8 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
 
     #[inline]
     fn wait(&mut self, message: u32, link: LinkId, now: Picos) {
-        let input = self.messages.last_link(message).0;
-        self.messages.wait(message, link, now);
-        self.links.wait(link, message, input);
+        self.messages.wait(message, now);
+        self.links.wait(link, message, &mut self.messages);
     }
 
     /// Nothing is in the way of the body any more.
@@ -378,6 +399,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
     /// The tail has left the link of this hop.
     fn leave(&mut self, message: u32, hop: u16, now: Picos) {
         let link = self.messages.chain(message)[usize::from(hop)];
+        self.messages.leave(message);
         if hop == 0 {
             self.traffic.sent(self.messages.get(message), now, &mut self.wake);
             self.end_injection(link, now);
@@ -418,7 +440,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
         }
         if TAILS {
             let last = self.messages.last_link(number);
-            if matches!(self.links.end(last), Place::Switch(_)) {
+            if matches!(self.network.end(last), Place::Switch(_)) {
                 self.drained(number, self.messages.chain(number).len() - 1, now);
             }
             self.messages.remove(number);
@@ -437,12 +459,12 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
     /// A link is free for the next one.
     #[inline]
     fn give_up(&mut self, link: LinkId, now: Picos) {
-        let winner = self.links.pass_on(link);
+        let winner = self.links.pass_on(link, &mut self.messages);
         if winner == NONE {
             return;
         }
-        let cause = Cause(self.stage[link.index()]);
-        self.meter.waited(cause, self.messages.end_wait(winner), now);
+        let cause = Cause(self.links.stage(link));
+        self.meter.waited(cause, self.messages.since(winner), now);
         self.hold(winner, link, now);
         self.travel(winner, now);
     }
@@ -460,23 +482,27 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
     /// A rail is free for the next message.
     #[inline]
     fn idle(&mut self, rail: LinkId, now: Picos) {
-        let Place::Endpoint(endpoint) = self.network.links[rail.index()].from else {
-            unreachable!("a rail leaves an endpoint");
-        };
-        let winner = self.links.pass_on(rail);
+        let endpoint = if self.single_rails { EndpointId(rail.0) } else { self.owner(rail) };
+        let winner = self.links.pass_on(rail, &mut self.messages);
         if winner != NONE {
-            self.meter.waited(Cause(0), self.messages.end_wait(winner), now);
+            self.meter.waited(Cause(0), self.messages.since(winner), now);
             self.hosts[endpoint.index()].full = false;
             self.begin(winner, rail, now);
         }
         self.ask(endpoint, now);
     }
 
+    fn owner(&self, rail: LinkId) -> EndpointId {
+        match self.network.links[rail.index()].from {
+            Place::Endpoint(endpoint) => endpoint,
+            Place::Switch(_) => unreachable!("a rail leaves an endpoint"),
+        }
+    }
+
     fn break_or_heal(&mut self, now: Picos) {
         self.faults.advance(now);
         if !self.faults.is_quiet() {
-            for link in (0..).map(LinkId).take(self.network.links.len()) {
-                let holder = self.links.holder(link);
+            for (link, holder) in (0..).map(LinkId).zip(self.messages.holders(self.network.links.len())) {
                 if holder != NONE && self.faults.is_dead(link) {
                     self.messages.doom(holder);
                 }
@@ -492,10 +518,10 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
     }
 
     fn finish(mut self, now: Picos) -> Outcome {
-        let waiting: Vec<u32> = self.messages.waiting().collect();
-        for &message in &waiting {
-            let (link, since) = self.messages.wanted(message);
-            self.meter.waited(Cause(self.stage[link.index()]), since, now);
+        for link in (0..).map(LinkId).take(self.network.links.len()) {
+            for message in self.links.waiting(link, &self.messages) {
+                self.meter.waited(Cause(self.links.stage(link)), self.messages.since(message), now);
+            }
         }
         let under_way = self.messages.under_way();
         let conservation = Check {

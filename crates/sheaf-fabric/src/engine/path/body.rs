@@ -75,6 +75,12 @@ impl Bodies {
         }
     }
 
+    /// How many messages there is room for.
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        self.bodies.len()
+    }
+
     /// There are `messages` messages now.
     pub(super) fn grow(&mut self, messages: usize) {
         let body = Body {
@@ -200,10 +206,14 @@ impl Bodies {
         })
     }
 
-    /// The message whose tail a head that has come on `link` waits for; `None` where it waits for none.
-    pub(super) fn before(&self, message: u32, link: LinkId) -> Option<u32> {
-        let behind = self.bodies.get(message as usize).is_some_and(|body| body.behind);
-        behind.then(|| self.buffers[link.index()].first)
+    /// Whether the head waits behind the tail of another message.
+    pub(super) fn is_behind(&self, message: u32) -> bool {
+        self.bodies.get(message as usize).is_some_and(|body| body.behind)
+    }
+
+    /// The first message in the buffer at the end of `link`.
+    pub(super) fn first(&self, link: LinkId) -> u32 {
+        self.buffers[link.index()].first
     }
 }
 

@@ -9,7 +9,7 @@ use crate::report::Check;
 
 /// Looks for a circle, and names its links.
 pub(super) fn check(network: &Network, links: &Links, messages: &Messages, bodies: &Bodies) -> Check {
-    let cycle = find(network, links, messages, bodies);
+    let cycle = find(&Obstacles::new(network, links, messages, bodies));
     let detail = match &cycle {
         None => "no messages wait for one another in a circle".to_owned(),
         Some(cycle) => {
@@ -25,17 +25,17 @@ pub(super) fn check(network: &Network, links: &Links, messages: &Messages, bodie
 }
 
 /// The links that are waited for in a circle, each held by the message that waits for the next one.
-fn find(network: &Network, links: &Links, messages: &Messages, bodies: &Bodies) -> Option<Vec<LinkId>> {
+fn find(obstacles: &Obstacles) -> Option<Vec<LinkId>> {
     // In which search a message was seen: a search that comes back to its own trace has found a circle.
-    let mut seen = vec![NONE; messages.count()];
-    for start in 0..u32::try_from(messages.count()).expect("messages are numbered by 32 bits") {
+    let mut seen = vec![NONE; obstacles.0.len()];
+    for start in 0..u32::try_from(obstacles.0.len()).expect("messages are numbered by 32 bits") {
         let mut at = start;
         while seen[at as usize] == NONE {
             seen[at as usize] = start;
-            let Some((_, next)) = obstacle(network, links, messages, bodies, at) else { break };
+            let Some((_, next)) = obstacles.of(at) else { break };
             at = next;
             if seen[at as usize] == start {
-                return Some(circle(network, links, messages, bodies, at));
+                return Some(circle(obstacles, at));
             }
         }
     }
@@ -43,10 +43,10 @@ fn find(network: &Network, links: &Links, messages: &Messages, bodies: &Bodies) 
 }
 
 /// The links of the circle through `start`.
-fn circle(network: &Network, links: &Links, messages: &Messages, bodies: &Bodies, start: u32) -> Vec<LinkId> {
+fn circle(obstacles: &Obstacles, start: u32) -> Vec<LinkId> {
     let mut named = Vec::new();
     let mut at = start;
-    while let Some((link, next)) = obstacle(network, links, messages, bodies, at) {
+    while let Some((link, next)) = obstacles.of(at) {
         named.push(link);
         at = next;
         if at == start {
@@ -56,24 +56,33 @@ fn circle(network: &Network, links: &Links, messages: &Messages, bodies: &Bodies
     named
 }
 
-/// What a message waits for inside the network: the link, and the message that is in the way.
-fn obstacle(
-    network: &Network,
-    links: &Links,
-    messages: &Messages,
-    bodies: &Bodies,
-    message: u32,
-) -> Option<(LinkId, u32)> {
-    if let Some(wanted) = messages.waits_for(message) {
-        let in_network = matches!(network.links[wanted.index()].from, Place::Switch(_));
-        let holder = links.holder(wanted);
-        return (in_network && holder != NONE).then_some((wanted, holder));
+/// For each message what it waits for inside the network: the link, and the message that is in the way.
+struct Obstacles(Vec<Option<(LinkId, u32)>>);
+
+impl Obstacles {
+    fn new(network: &Network, links: &Links, messages: &Messages, bodies: &Bodies) -> Self {
+        let mut obstacles = vec![None; messages.count()];
+        for (number, holder) in (0..).map(LinkId).zip(messages.holders(network.links.len())) {
+            // A rail is held by nobody in the idle time after a message.
+            if holder == NONE {
+                continue;
+            }
+            for waiting in links.waiting(number, messages) {
+                obstacles[waiting as usize] = Some((number, holder));
+            }
+        }
+        for (message, obstacle) in (0_u32..).zip(&mut obstacles) {
+            if bodies.is_behind(message) {
+                let link = messages.last_link(message);
+                *obstacle = Some((link, bodies.first(link)));
+            }
+        }
+        Self(obstacles)
     }
-    if messages.chain(message).is_empty() {
-        return None;
+
+    fn of(&self, message: u32) -> Option<(LinkId, u32)> {
+        self.0[message as usize]
     }
-    let link = messages.last_link(message);
-    bodies.before(message, link).map(|first| (link, first))
 }
 
 fn name(network: &Network, link: LinkId) -> String {

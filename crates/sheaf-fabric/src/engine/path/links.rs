@@ -1,153 +1,193 @@
-//! Links, who holds them, and who waits for them.
+//! Links, whether they are held, and who waits for them.
 
+use super::messages::Messages;
 use crate::dice::{Dice, Purpose};
-use crate::network::{EndpointId, LinkId, Network, Place, SwitchId};
+use crate::network::{EndpointId, Forwarding, LinkId, Network, Place, SwitchId};
 use crate::scenario::Arbiter;
 
 /// No message.
 pub(super) const NONE: u32 = u32::MAX;
-/// The bit that tells an endpoint from a switch.
-const ENDPOINT: u32 = 1 << 31;
+/// [`Link::state`] of a link that nobody holds.
+const FREE: u32 = u32::MAX;
+/// [`Link::state`] of a link that is held, and for which nobody waits.
+const HELD: u32 = u32::MAX - 1;
 
-/// A link as the engine needs it: 16 bytes, so that four of them share a cache line.
+/// The bits of [`Link::end`] that tell what it is; the others are a number.
+const KIND_SHIFT: u32 = 26;
+/// The kind of a link that leads to an endpoint.
+const ENDPOINT: u32 = 63;
+/// The kind of a link that leads to a switch whose ways the network knows. Those below are numbers of rules.
+const SWITCH: u32 = 62;
+
+/// A link as the engine needs it: 8 bytes, because what a message costs in a large network is the links that are not in
+/// the cache. Who holds it is not told here but by the chains of the messages.
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    /// The message that holds it.
-    holder: u32,
-    /// Those that wait for it, linked through [`Links::next`].
-    first: u32,
-    last: u32,
-    /// Where it leads: the number of a switch, or of an endpoint with the highest bit set.
+    /// [`FREE`], [`HELD`], or the last of those that wait, in a ring through [`Messages::behind`]: the first comes after
+    /// the last.
+    state: u32,
+    /// The number of an endpoint, of a switch, or of the first output of a switch that goes by a rule, and which.
     end: u32,
+}
+
+/// How a switch with one way to each destination finds it: by the digit `place / divisor % radix`. The switches of a
+/// layer share a rule, so that the rules are few and near, and no switch needs to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rule {
+    divisor: u32,
+    radix: u32,
+}
+
+/// Where a link leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To its destination.
+    End(EndpointId),
+    /// To a switch, from which this link leads on.
+    On(LinkId),
+    /// To a switch that asks the router.
+    Ask(SwitchId),
 }
 
 /// All links, with the messages that wait.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     links: Vec<Link>,
-    /// For each message, who waits behind it for the same link.
-    next: Vec<u32>,
-    /// For each message that waits, the link on which its head came; for an arbiter that goes by inputs.
-    input: Vec<u32>,
+    rules: Vec<Rule>,
+    /// The stage of each link, for reports.
+    stages: Vec<u16>,
     arbiter: Arbiter,
     dice: Dice,
     /// For each link, the input that was served last; empty for arbiters that need none.
-    served: Vec<u32>,
+    served: Vec<LinkId>,
 }
 
 impl Links {
     pub(super) fn new(network: &Network, arbiter: Arbiter, seed: u64) -> Self {
-        let end = |place: Place| match place {
-            Place::Switch(switch) => switch.0,
-            Place::Endpoint(endpoint) => endpoint.0 | ENDPOINT,
+        assert!(network.links.len() < 1 << KIND_SHIFT, "a network bounds its links and rails");
+        let mut rules = Vec::new();
+        let kind_of: Vec<u32> =
+            network.switches.iter().map(|switch| kind(&switch.forwarding, &mut rules)).collect();
+        let end = |link: &crate::network::Link| match link.to {
+            Place::Endpoint(endpoint) => (endpoint.0, ENDPOINT),
+            Place::Switch(switch) => match kind_of[switch.index()] {
+                SWITCH => (switch.0, SWITCH),
+                rule => (network.switches[switch.index()].outputs.start, rule),
+            },
         };
-        let link =
-            |link: &crate::network::Link| Link { holder: NONE, first: NONE, last: NONE, end: end(link.to) };
+        let link = |link: &crate::network::Link| {
+            let (number, kind) = end(link);
+            Link { state: FREE, end: kind << KIND_SHIFT | number }
+        };
+        let links: Vec<Link> = network.links.iter().map(link).collect();
         Self {
-            links: network.links.iter().map(link).collect(),
-            next: Vec::new(),
-            input: Vec::new(),
+            served: if arbiter == Arbiter::RoundRobin { vec![LinkId(0); links.len()] } else { Vec::new() },
+            stages: network.links.iter().map(|link| link.stage).collect(),
+            links,
+            rules,
             arbiter,
             dice: Dice::new(seed, Purpose::Arbiter, 0),
-            served: if arbiter == Arbiter::RoundRobin { vec![0; network.links.len()] } else { Vec::new() },
         }
     }
 
-    /// How many messages there are.
+    /// Where `link` leads a message to the endpoint at `place` of the wiring.
     #[inline]
-    pub(super) fn messages(&self) -> usize {
-        self.next.len()
-    }
-
-    /// There are `messages` messages now.
-    pub(super) fn grow(&mut self, messages: usize) {
-        self.next.resize(messages, NONE);
-        self.input.resize(messages, NONE);
-    }
-
-    #[inline]
-    pub(super) fn end(&self, link: LinkId) -> Place {
+    pub(super) fn way(&self, link: LinkId, place: u32) -> Way {
         let end = self.links[link.index()].end;
-        if end & ENDPOINT == 0 {
-            Place::Switch(SwitchId(end))
-        } else {
-            Place::Endpoint(EndpointId(end & !ENDPOINT))
+        let number = end & ((1 << KIND_SHIFT) - 1);
+        match end >> KIND_SHIFT {
+            ENDPOINT => Way::End(EndpointId(number)),
+            SWITCH => Way::Ask(SwitchId(number)),
+            rule => {
+                let Rule { divisor, radix } = self.rules[rule as usize];
+                let digit = if divisor.is_power_of_two() && radix.is_power_of_two() {
+                    (place >> divisor.trailing_zeros()) & (radix - 1)
+                } else {
+                    place / divisor % radix
+                };
+                Way::On(LinkId(number + digit))
+            }
         }
     }
 
-    /// Who holds `link`.
     #[inline]
-    pub(super) fn holder(&self, link: LinkId) -> u32 {
-        self.links[link.index()].holder
+    pub(super) fn stage(&self, link: LinkId) -> u16 {
+        self.stages[link.index()]
     }
 
     #[inline]
     pub(super) fn is_free(&self, link: LinkId) -> bool {
-        self.links[link.index()].holder == NONE
+        self.links[link.index()].state == FREE
     }
 
-    /// `message` takes `link` if it is free.
+    /// Takes `link` if it is free.
     #[inline]
-    pub(super) fn take(&mut self, link: LinkId, message: u32) -> bool {
+    pub(super) fn take(&mut self, link: LinkId) -> bool {
         let link = &mut self.links[link.index()];
-        let free = link.holder == NONE;
+        let free = link.state == FREE;
         if free {
-            link.holder = message;
+            link.state = HELD;
         }
         free
     }
 
-    /// `message`, whose head came on `input`, waits for `link`, behind all others.
+    /// `message` waits for `link`, behind all others.
     #[inline]
-    pub(super) fn wait(&mut self, link: LinkId, message: u32, input: u32) {
-        self.next[message as usize] = NONE;
-        self.input[message as usize] = input;
+    pub(super) fn wait(&mut self, link: LinkId, message: u32, messages: &mut Messages) {
         let link = &mut self.links[link.index()];
-        if link.first == NONE {
-            link.first = message;
+        if link.state == HELD {
+            messages.set_behind(message, message);
         } else {
-            self.next[link.last as usize] = message;
+            messages.set_behind(message, messages.behind(link.state));
+            messages.set_behind(link.state, message);
         }
-        link.last = message;
+        link.state = message;
+    }
+
+    /// Those that wait for `link`, from the first on.
+    pub(super) fn waiting<'a>(&self, link: LinkId, messages: &'a Messages) -> impl Iterator<Item = u32> + 'a {
+        let last = self.links[link.index()].state;
+        let first = (last < HELD).then(|| messages.behind(last));
+        std::iter::successors(first, move |&message| (message != last).then(|| messages.behind(message)))
     }
 
     /// The holder gives `link` up. Says who holds it now: of those that wait the one that the arbiter chooses, or
     /// [`NONE`].
     #[inline]
-    pub(super) fn pass_on(&mut self, number: LinkId) -> u32 {
-        let link = self.links[number.index()];
-        let winner = if link.first == NONE || self.next[link.first as usize] == NONE {
-            // Nobody, or one: the usual case.
-            self.links[number.index()].first = NONE;
-            link.first
+    pub(super) fn pass_on(&mut self, number: LinkId, messages: &mut Messages) -> u32 {
+        let link = &mut self.links[number.index()];
+        if link.state == HELD {
+            link.state = FREE;
+            return NONE;
+        }
+        let winner = if messages.behind(link.state) == link.state {
+            std::mem::replace(&mut link.state, HELD)
         } else {
-            self.choose(number)
+            self.choose(number, messages)
         };
-        self.links[number.index()].holder = winner;
-        if winner != NONE && !self.served.is_empty() {
-            self.served[number.index()] = self.input[winner as usize];
+        if !self.served.is_empty() {
+            self.served[number.index()] = messages.input(winner);
         }
         winner
     }
 
-    /// Takes one of several out of the queue.
-    fn choose(&mut self, number: LinkId) -> u32 {
-        let first = self.links[number.index()].first;
-        let (mut before, mut winner) = (NONE, first);
-        let mut previous = first;
-        let mut waiting = self.next[first as usize];
-        // The n-th waiter replaces the choice with probability 1/n: all are equally likely, in one pass.
+    /// Takes one of several out of the ring.
+    fn choose(&mut self, number: LinkId, messages: &mut Messages) -> u32 {
+        let last = self.links[number.index()].state;
+        let (mut before, mut winner) = (last, messages.behind(last));
+        let mut previous = winner;
+        // The n-th that waits replaces the choice with probability 1/n: all are equally likely, in one pass.
         let mut count = 1;
-        while waiting != NONE {
+        while previous != last && self.arbiter != Arbiter::FirstCome {
+            let waiting = messages.behind(previous);
             count += 1;
             let better = match self.arbiter {
                 Arbiter::Random => self.dice.below(count) == 0,
                 Arbiter::FirstCome => false,
-                Arbiter::Priority => self.input[waiting as usize] < self.input[winner as usize],
+                Arbiter::Priority => messages.input(waiting) < messages.input(winner),
                 Arbiter::RoundRobin => {
-                    let served = self.served[number.index()];
-                    let turn =
-                        |message: u32| self.input[message as usize].wrapping_sub(served).wrapping_sub(1);
+                    let served = self.served[number.index()].0;
+                    let turn = |message: u32| messages.input(message).0.wrapping_sub(served).wrapping_sub(1);
                     turn(waiting) < turn(winner)
                 }
             };
@@ -155,17 +195,25 @@ impl Links {
                 (before, winner) = (previous, waiting);
             }
             previous = waiting;
-            waiting = self.next[waiting as usize];
         }
-        let behind = self.next[winner as usize];
-        if before == NONE {
-            self.links[number.index()].first = behind;
-        } else {
-            self.next[before as usize] = behind;
-        }
-        if behind == NONE {
-            self.links[number.index()].last = before;
+        messages.set_behind(before, messages.behind(winner));
+        if winner == last {
+            self.links[number.index()].state = before;
         }
         winner
     }
+}
+
+/// What links to a switch are: the number of its rule, which becomes one of `rules`, or [`SWITCH`].
+fn kind(forwarding: &Forwarding, rules: &mut Vec<Rule>) -> u32 {
+    let &Forwarding::Digit { divisor, radix, width: 1 } = forwarding else { return SWITCH };
+    let wanted = Rule { divisor, radix };
+    let known = rules.iter().position(|&rule| rule == wanted).unwrap_or(rules.len());
+    if known == SWITCH as usize {
+        return SWITCH;
+    }
+    if known == rules.len() {
+        rules.push(wanted);
+    }
+    u32::try_from(known).unwrap_or(SWITCH)
 }

@@ -1,27 +1,31 @@
-//! Messages under way: a slab of arrays, without allocation once the network is full.
+//! Messages under way: a slab, without allocation once the network is full.
 
+use super::links::NONE;
 use crate::network::LinkId;
 use crate::routing::Journey;
 use crate::traffic::Message;
 use crate::units::Picos;
 
-/// Not waiting for any link.
-const NOTHING: LinkId = LinkId(u32::MAX);
-
 /// Messages by number; a number is used again when its message has ended.
+///
+/// An array for each field: most of what happens in a large network is that a message waits or goes on, and the few
+/// fields for that then stay in the cache.
 #[derive(Clone, Debug)]
 pub(super) struct Messages {
     messages: Vec<Message>,
-    turn: Vec<u32>,
-    /// How many links it holds or held.
+    /// The destination's place in the wiring.
+    place: Vec<u32>,
+    /// How many links it holds or held, and how many of these its tail has left.
     hops: Vec<u16>,
-    doomed: Vec<bool>,
-    /// The link that it waits for, and since when.
-    wanted: Vec<LinkId>,
-    since: Vec<Picos>,
+    left: Vec<u16>,
     /// The links of each, `stride` entries.
     chains: Vec<LinkId>,
     stride: usize,
+    /// Since when it has waited, and who is behind it in the ring of those that wait for the same link.
+    since: Vec<Picos>,
+    behind: Vec<u32>,
+    turn: Vec<u32>,
+    doomed: Vec<bool>,
     unused: Vec<u32>,
 }
 
@@ -29,13 +33,15 @@ impl Messages {
     pub(super) fn new(longest: u16) -> Self {
         Self {
             messages: Vec::new(),
-            turn: Vec::new(),
+            place: Vec::new(),
             hops: Vec::new(),
-            doomed: Vec::new(),
-            wanted: Vec::new(),
-            since: Vec::new(),
+            left: Vec::new(),
             chains: Vec::new(),
             stride: usize::from(longest),
+            since: Vec::new(),
+            behind: Vec::new(),
+            turn: Vec::new(),
+            doomed: Vec::new(),
             unused: Vec::new(),
         }
     }
@@ -51,34 +57,44 @@ impl Messages {
         (self.messages.len() - self.unused.len()) as u64
     }
 
+    /// A new message to the endpoint at `place`.
     #[inline]
-    pub(super) fn add(&mut self, message: Message, turn: u32) -> u32 {
+    pub(super) fn add(&mut self, message: Message, turn: u32, place: u32) -> u32 {
         if let Some(number) = self.unused.pop() {
             let index = number as usize;
             self.messages[index] = message;
+            self.place[index] = place;
             self.turn[index] = turn;
-            self.hops[index] = 0;
+            self.left[index] = 0;
             self.doomed[index] = false;
             return number;
         }
         self.messages.push(message);
-        self.turn.push(turn);
+        self.place.push(place);
         self.hops.push(0);
-        self.doomed.push(false);
-        self.wanted.push(NOTHING);
+        self.left.push(0);
+        self.chains.resize(self.chains.len() + self.stride, LinkId(0));
         self.since.push(Picos::ZERO);
-        self.chains.resize(self.chains.len() + self.stride, NOTHING);
+        self.behind.push(NONE);
+        self.turn.push(turn);
+        self.doomed.push(false);
         u32::try_from(self.messages.len() - 1).expect("each message holds a link or waits in a host")
     }
 
     #[inline]
     pub(super) fn remove(&mut self, number: u32) {
+        self.hops[number as usize] = 0;
         self.unused.push(number);
     }
 
     #[inline]
     pub(super) fn get(&self, number: u32) -> &Message {
         &self.messages[number as usize]
+    }
+
+    #[inline]
+    pub(super) fn place(&self, number: u32) -> u32 {
+        self.place[number as usize]
     }
 
     #[inline]
@@ -99,6 +115,29 @@ impl Messages {
         self.chains[number as usize * self.stride + usize::from(self.hops[number as usize]) - 1]
     }
 
+    /// Its tail has left the first of the links that it held.
+    pub(super) fn leave(&mut self, number: u32) {
+        self.left[number as usize] += 1;
+    }
+
+    /// Who holds each of `links` links; [`NONE`] where nobody does.
+    pub(super) fn holders(&self, links: usize) -> Vec<u32> {
+        let mut holders = vec![NONE; links];
+        for (number, &left) in (0_u32..).zip(&self.left) {
+            for &link in self.chain(number).iter().skip(usize::from(left)) {
+                holders[link.index()] = number;
+            }
+        }
+        holders
+    }
+
+    /// The link on which its head has come, for an arbiter that goes by inputs; any one for a message in its host.
+    #[inline]
+    pub(super) fn input(&self, number: u32) -> LinkId {
+        let last = usize::from(self.hops[number as usize]).saturating_sub(1);
+        self.chains[number as usize * self.stride + last]
+    }
+
     #[inline]
     pub(super) fn hold(&mut self, number: u32, link: LinkId) {
         let hops = &mut self.hops[number as usize];
@@ -106,33 +145,26 @@ impl Messages {
         *hops += 1;
     }
 
+    /// It waits from now on.
     #[inline]
-    pub(super) fn wait(&mut self, number: u32, link: LinkId, now: Picos) {
-        self.wanted[number as usize] = link;
+    pub(super) fn wait(&mut self, number: u32, now: Picos) {
         self.since[number as usize] = now;
     }
 
-    /// It waits no longer. Says since when it did.
+    /// Since when one that waits has done so.
     #[inline]
-    pub(super) fn end_wait(&mut self, number: u32) -> Picos {
-        self.wanted[number as usize] = NOTHING;
+    pub(super) fn since(&self, number: u32) -> Picos {
         self.since[number as usize]
     }
 
-    /// Those that wait for a link.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
-        let all = (0_u32..).zip(&self.wanted);
-        all.filter(|&(_, &wanted)| wanted != NOTHING).map(|(number, _)| number)
+    #[inline]
+    pub(super) fn behind(&self, number: u32) -> u32 {
+        self.behind[number as usize]
     }
 
-    /// What one that waits waits for, and since when.
-    pub(super) fn wanted(&self, number: u32) -> (LinkId, Picos) {
-        (self.wanted[number as usize], self.since[number as usize])
-    }
-
-    /// What it waits for, if it does.
-    pub(super) fn waits_for(&self, number: u32) -> Option<LinkId> {
-        Some(self.wanted[number as usize]).filter(|&wanted| wanted != NOTHING)
+    #[inline]
+    pub(super) fn set_behind(&mut self, number: u32, behind: u32) {
+        self.behind[number as usize] = behind;
     }
 
     /// It will be lost.

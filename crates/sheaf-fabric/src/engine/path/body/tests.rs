@@ -96,8 +96,9 @@ fn a_head_waits_behind_the_tail_in_its_buffer() {
     chain.hold(1, 0, true, 50);
     assert!(chain.bodies.arrive(0, first[0]));
     assert!(!chain.bodies.arrive(1, LinkId(0)));
-    assert_eq!(chain.bodies.before(1, LinkId(0)), Some(0));
+    assert!(chain.bodies.is_behind(1));
+    assert_eq!(chain.bodies.first(LinkId(0)), 0);
     assert_eq!(chain.bodies.drained(0, LinkId(0), 0), Some((1, true)));
-    assert_eq!(chain.bodies.before(1, LinkId(0)), None);
+    assert!(!chain.bodies.is_behind(1));
     assert_eq!(chain.bodies.drained(1, LinkId(0), 0), None);
 }
