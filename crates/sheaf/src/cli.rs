@@ -30,6 +30,7 @@ Examples:
   sheaf run --replay streams                            events from them
   sheaf verify runs/run000001                           every checksum of a run
   sheaf dump runs/run000001 --csv                       one line a fragment
+  sheaf doctor --config run.toml                        what of this host costs that run something
 
 Exit status: 0 done; 1 failed; 2 wrong arguments; 3 done, but the books do not balance or problems were found.";
 
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Verify(PathArguments),
     /// Print every fragment as a line of comma-separated values.
     Dump(DumpArguments),
+    /// Read this host and say what of it costs a run something, how much, and the command that would change it.
+    Doctor(DoctorArguments),
 }
 
 #[derive(Debug, Default, Args)]
@@ -268,6 +271,28 @@ pub(crate) struct DumpArguments {
     /// As comma-separated values `event,source,time_ns,bytes,crc32` with a header line. The only format so far.
     #[arg(long)]
     pub(crate) csv: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Compare the host with what this configuration wants of it: processors, memory, sockets, interfaces, output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Show also what is as it should be.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Run the commands of these findings, after asking; nothing is ever changed without this.
+    #[arg(long, value_name = "KEY,...", value_delimiter = ',', num_args = 1)]
+    pub(crate) apply: Vec<String>,
+    /// Do not ask before commands are run.
+    #[arg(long, requires = "apply")]
+    pub(crate) yes: bool,
+    /// Print one JSON object on standard output, and nothing else there.
+    #[arg(long, conflicts_with = "apply")]
+    pub(crate) json: bool,
+    /// Read the files of the kernel below this directory.
+    #[arg(long, hide = true, default_value = "/", value_name = "DIR")]
+    pub(crate) root: PathBuf,
 }
 
 fn parse_seconds(text: &str) -> Result<Nanos, String> {

@@ -16,12 +16,14 @@
 //! | `run_directory` | where a run is written, its manifest, and its last tidying |
 //! | `console` | progress line and log on standard error |
 //! | `signals` | Ctrl-C and termination |
+//! | `doctor` | `sheaf doctor` |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
 mod agents;
 mod assemble;
 mod cli;
 mod console;
+mod doctor;
 mod files;
 mod leaving;
 mod names;
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => files::inspect(&arguments),
         Command::Verify(arguments) => files::verify(&arguments),
         Command::Dump(arguments) => files::dump(&arguments),
+        Command::Doctor(arguments) => doctor::command(&arguments),
     };
     match result {
         Ok(Verdict::Good) => ExitCode::SUCCESS,

@@ -15,6 +15,7 @@ mod bad_input;
 mod child;
 mod content;
 mod death;
+mod doctor;
 mod full_disk;
 mod incomplete;
 mod json;

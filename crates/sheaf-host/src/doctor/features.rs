@@ -1,0 +1,37 @@
+//! What later transports need of the kernel.
+
+use super::Doctor;
+
+const PROTOCOLS: &str = "/proc/net/protocols";
+const URING: &str = "/proc/sys/kernel/io_uring_disabled";
+const RDMA: &str = "/sys/class/infiniband";
+
+pub(super) fn probe(doctor: &mut Doctor<'_>) {
+    let release = "/proc/sys/kernel/osrelease";
+    match doctor.root.text(release) {
+        Some(kernel) => doctor.good("feature.kernel", format!("Linux {kernel}"), release),
+        None => doctor.unknown("feature.kernel", release, "which kernel runs is not told"),
+    }
+    match doctor.root.text(PROTOCOLS) {
+        None => doctor.unknown("feature.af_xdp", PROTOCOLS, "whether raw frames can be had is not told"),
+        Some(text) if text.lines().any(|line| line.split_whitespace().next() == Some("XDP")) => {
+            doctor.good("feature.af_xdp", "there", PROTOCOLS);
+        }
+        Some(_) => {
+            let note = "a transport on raw Ethernet would need CONFIG_XDP_SOCKETS; memory and TCP do not";
+            doctor.note("feature.af_xdp", "not there", PROTOCOLS, note);
+        }
+    }
+    match doctor.root.number(URING) {
+        None => doctor.unknown("feature.io_uring", URING, "this kernel does not tell, or is older than 6.6"),
+        Some(0) => doctor.good("feature.io_uring", "allowed", URING),
+        Some(level) => {
+            let value = if level == 1 { "for privileged processes only" } else { "switched off" };
+            doctor.note("feature.io_uring", value, URING, "no transport of this release uses it");
+        }
+    }
+    match doctor.root.names(RDMA).as_slice() {
+        [] => doctor.good("feature.rdma", "no adapter", RDMA),
+        adapters => doctor.good("feature.rdma", adapters.join(", "), RDMA),
+    }
+}

@@ -1,0 +1,222 @@
+//! Limits and queues of the kernel's network.
+
+use super::{Doctor, LIMITS, Remedy, size};
+
+const CORE: &str = "/proc/sys/net/core";
+const IPV4: &str = "/proc/sys/net/ipv4";
+const SOFTNET: &str = "/proc/net/softnet_stat";
+const NETSTAT: &str = "/proc/net/netstat";
+const SNMP: &str = "/proc/net/snmp";
+
+/// What the kernel may let one connection have on its way at least: 25 Gbit/s over a round trip of 1 ms, or 100 Gbit/s
+/// over 0.25 ms, are 3.125 MB.
+const WINDOW_BYTES: u64 = 3_125_000;
+
+/// What the kernel should take before it drops: a few milliseconds of frames of 1,500 bytes at 10 Gbit/s.
+const BACKLOG: i64 = 10_000;
+
+/// Sockets and files beside those of peers: standard streams, epoll, wakers, listeners, event files and their index.
+const OTHER_FILES: u64 = 64;
+
+/// Segments that were sent again, in so many thousandths of all, cost noticeably.
+const RETRANSMITTED_PER_MILLE: u64 = 1;
+
+pub(super) fn probe(doctor: &mut Doctor<'_>) {
+    window(doctor, "network.tcp_rmem", "net.ipv4.tcp_rmem", &format!("{IPV4}/tcp_rmem"), "receive");
+    window(doctor, "network.tcp_wmem", "net.ipv4.tcp_wmem", &format!("{IPV4}/tcp_wmem"), "send");
+    let (send, receive) = (doctor.wanted.send_buffer_bytes, doctor.wanted.receive_buffer_bytes);
+    cap(
+        doctor,
+        "network.rmem_max",
+        "net.core.rmem_max",
+        "rmem_max",
+        receive,
+        "transport.receive_buffer_bytes",
+    );
+    cap(doctor, "network.wmem_max", "net.core.wmem_max", "wmem_max", send, "transport.send_buffer_bytes");
+    backlog(doctor);
+    waiting_callers(doctor);
+    congestion(doctor);
+    softnet(doctor);
+    overflows(doctor);
+    retransmissions(doctor);
+    files(doctor);
+}
+
+/// How far the kernel lets a connection's window grow by itself.
+fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, direction: &str) {
+    let Some([least, first, most]) = doctor.root.numbers(source).and_then(|it| <[u64; 3]>::try_from(it).ok())
+    else {
+        return doctor.unknown(key, source, "how far a connection's window may grow is not told");
+    };
+    let value = format!("{direction} buffers grow to {}", size(most));
+    if most >= WINDOW_BYTES {
+        return doctor.good(key, value, source);
+    }
+    // Bytes in a millisecond are kilobytes in a second.
+    let cost = format!(
+        "one connection has at most {} on its way: {} MB/s where a round trip takes 1 ms under load, whatever the link",
+        size(most),
+        most / 1_000
+    );
+    let remedy = Remedy::sysctl(name, format!("{least} {first} {}", 16 << 20));
+    doctor.warn(key, value, source, cost, remedy);
+}
+
+/// What a program may set for itself.
+fn cap(doctor: &mut Doctor<'_>, key: &str, name: &str, file: &str, wanted: Option<u64>, knob: &str) {
+    let source = format!("{CORE}/{file}");
+    let Some(most) = doctor.root.number(&source).and_then(|it| u64::try_from(it).ok()) else {
+        return doctor.unknown(key, &source, "how large a socket buffer may be set is not told");
+    };
+    let value = format!("buffers may be set up to {}", size(most));
+    match wanted {
+        Some(wanted) if wanted > most => {
+            let cost = format!("`{knob}` asks for {}: the kernel cuts it without a word", size(wanted));
+            doctor.problem(key, value, &source, cost, Remedy::sysctl(name, wanted));
+        }
+        _ => doctor.good(key, value, &source),
+    }
+}
+
+fn backlog(doctor: &mut Doctor<'_>) {
+    let source = format!("{CORE}/netdev_max_backlog");
+    match doctor.root.number(&source) {
+        None => {
+            doctor.unknown("network.backlog", &source, "how many frames may wait for a processor is not told")
+        }
+        Some(frames) if frames >= BACKLOG => {
+            doctor.good("network.backlog", format!("{frames} frames a processor"), &source);
+        }
+        Some(frames) => {
+            let cost = "many senders at once to one builder fill it where frames change processors (loopback, veth, RPS); \
+                        what comes then is dropped and sent again";
+            let remedy = Remedy::sysctl("net.core.netdev_max_backlog", BACKLOG);
+            doctor.warn("network.backlog", format!("{frames} frames a processor"), &source, cost, remedy);
+        }
+    }
+}
+
+fn waiting_callers(doctor: &mut Doctor<'_>) {
+    let source = format!("{CORE}/somaxconn");
+    let sockets = i64::try_from(doctor.wanted.sockets).unwrap_or(i64::MAX);
+    match doctor.root.number(&source) {
+        None => doctor.unknown("network.somaxconn", &source, "how many callers may wait is not told"),
+        Some(most) if most >= sockets.max(128) => {
+            doctor.good("network.somaxconn", format!("{most} callers may wait"), &source);
+        }
+        Some(most) => {
+            let cost = "all builders call at the same moment when a run starts; callers beyond it try again after 1 s";
+            let remedy = Remedy::sysctl("net.core.somaxconn", sockets.max(1024));
+            doctor.warn("network.somaxconn", format!("{most} callers may wait"), &source, cost, remedy);
+        }
+    }
+}
+
+fn congestion(doctor: &mut Doctor<'_>) {
+    let source = format!("{IPV4}/tcp_congestion_control");
+    let Some(name) = doctor.root.text(&source) else {
+        return doctor.unknown("network.congestion", &source, "how TCP answers loss is not told");
+    };
+    let available = doctor.root.text(&format!("{IPV4}/tcp_available_congestion_control")).unwrap_or_default();
+    match name.as_str() {
+        "cubic" | "dctcp" => doctor.good("network.congestion", name, &source),
+        "bbr" if available.split_whitespace().any(|it| it == "cubic") => {
+            let cost = "bbr paces by an estimate of the path and shares a port unevenly with others: of 16 senders to one \
+                        port of a virtual switch it was less fair and sent five times as much again as cubic \
+                        (docs/operating/host.md)";
+            let remedy = Remedy::sysctl("net.ipv4.tcp_congestion_control", "cubic");
+            doctor.warn("network.congestion", name, &source, cost, remedy);
+        }
+        _ => doctor.note("network.congestion", name, &source, "cubic is what Sheaf is measured with"),
+    }
+}
+
+/// Frames that the kernel dropped before a socket saw them, and rounds that ended with work left.
+fn softnet(doctor: &mut Doctor<'_>) {
+    let rows = doctor.root.text(SOFTNET).unwrap_or_default();
+    let column = |line: &str, index: usize| {
+        line.split_whitespace().nth(index).and_then(|word| u64::from_str_radix(word, 16).ok())
+    };
+    let rows: Vec<Option<[u64; 3]>> =
+        rows.lines().map(|line| Some([column(line, 0)?, column(line, 1)?, column(line, 2)?])).collect();
+    let Some(rows) = rows.into_iter().collect::<Option<Vec<_>>>().filter(|rows| !rows.is_empty()) else {
+        return doctor.unknown("network.softnet", SOFTNET, "how many frames the kernel dropped is not told");
+    };
+    let [frames, dropped, squeezed] = rows.iter().fold([0; 3], |sum: [u64; 3], row| {
+        std::array::from_fn(|index| sum[index].saturating_add(row[index]))
+    });
+    let value = format!("{dropped} of {frames} frames dropped, {squeezed} rounds cut short");
+    if dropped > 0 {
+        let cost = "frames that had arrived were thrown away, because a processor's queue was full; TCP sends them again \
+                    and slows down";
+        let remedy = Remedy::sysctl("net.core.netdev_max_backlog", BACKLOG);
+        return doctor.warn("network.softnet", value, SOFTNET, cost, remedy);
+    }
+    // One in a thousand: a round is some hundred frames.
+    if squeezed.saturating_mul(1_000) > frames {
+        let cost = "the kernel stopped with frames left: interrupts of the network have too little time";
+        let remedy = Remedy::sysctl("net.core.netdev_budget", 600);
+        return doctor.warn("network.softnet", value, SOFTNET, cost, remedy);
+    }
+    doctor.good("network.softnet", value, SOFTNET);
+}
+
+/// A counter of a file of pairs of lines: names, then values.
+fn counter(text: &str, prefix: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let index = names.split_whitespace().position(|it| it == name)?;
+    values.split_whitespace().nth(index)?.parse().ok()
+}
+
+fn overflows(doctor: &mut Doctor<'_>) {
+    let text = doctor.root.text(NETSTAT).unwrap_or_default();
+    match counter(&text, "TcpExt:", "ListenOverflows") {
+        None => doctor.unknown("network.overflows", NETSTAT, "whether callers were turned away is not told"),
+        Some(0) => doctor.good("network.overflows", "no caller was turned away", NETSTAT),
+        Some(count) => {
+            let cost = "a listening socket's queue was full: callers came up a second or more later";
+            let remedy = Remedy::sysctl("net.core.somaxconn", 4096);
+            doctor.warn("network.overflows", format!("{count} callers turned away"), NETSTAT, cost, remedy);
+        }
+    }
+}
+
+fn retransmissions(doctor: &mut Doctor<'_>) {
+    let text = doctor.root.text(SNMP).unwrap_or_default();
+    let of = |name| counter(&text, "Tcp:", name);
+    let (Some(sent), Some(again)) = (of("OutSegs"), of("RetransSegs")) else {
+        return doctor.unknown("network.retransmissions", SNMP, "how much was sent again is not told");
+    };
+    let value = format!("{again} of {sent} segments sent again");
+    if again.saturating_mul(1_000) <= sent.saturating_mul(RETRANSMITTED_PER_MILLE) {
+        return doctor.good("network.retransmissions", value, SNMP);
+    }
+    let cost = "segments were lost on the way: a port of a switch overflows when many readout units answer one builder, or \
+                a cable is bad; fewer bytes in flight help where it is a port: smaller `builder.memory_bytes`, `builder.slots`";
+    let remedy =
+        Remedy::advice("look at the drop counters of the switch's ports and of the interfaces below");
+    doctor.warn("network.retransmissions", value, SNMP, cost, remedy);
+}
+
+fn files(doctor: &mut Doctor<'_>) {
+    let Some(limit) = doctor.limit("Max open files") else {
+        return doctor.unknown(
+            "network.files",
+            LIMITS,
+            "how many files and sockets a process may have is not told",
+        );
+    };
+    let wanted = doctor.wanted.sockets + OTHER_FILES;
+    let value = format!("{limit} files and sockets a process");
+    if limit >= wanted {
+        return doctor.good("network.files", value, LIMITS);
+    }
+    let cost = format!("a node of this configuration has up to {wanted}: callers wait for ever");
+    let remedy = Remedy::advice(format!(
+        "`ulimit -n {wanted}` before the start, `LimitNOFILE={wanted}` in the unit, or `USER - nofile {wanted}` in \
+         /etc/security/limits.conf"
+    ));
+    doctor.problem("network.files", value, LIMITS, cost, remedy);
+}

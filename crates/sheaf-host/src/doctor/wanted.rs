@@ -1,0 +1,35 @@
+//! What a configuration wants of a host.
+
+use crate::CpuList;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// What is known of the run that is to be on this host; all of it may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Whether a configuration was given: without one nothing here is a wish.
+    pub configured: bool,
+    /// Each group of threads with a name ("readout units"), and the processors that it is given.
+    pub threads: Vec<(String, CpuList)>,
+    /// The highest real-time priority that is asked for.
+    pub priority: Option<u8>,
+    /// The addresses that nodes listen on or call.
+    pub addresses: Vec<IpAddr>,
+    /// The most memory that all nodes of the run take for payload, in bytes, if all of them are here.
+    pub memory_bytes: u64,
+    /// How many sockets the node with most of them has.
+    pub sockets: u64,
+    /// The socket buffers that are asked for, in bytes: to send, to receive.
+    pub send_buffer_bytes: Option<u64>,
+    /// See `send_buffer_bytes`.
+    pub receive_buffer_bytes: Option<u64>,
+    /// Where events are written.
+    pub output: Option<Output>,
+}
+
+/// Where events are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// The directory; it need not be there yet.
+    pub directory: PathBuf,
+}

@@ -1,0 +1,46 @@
+//! `sheaf doctor`: what of this host costs a run something, and what would change it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `wanted` | what a configuration wants of a host |
+//! | `report` | the findings as a table |
+//! | `apply` | running commands, when asked to |
+
+mod apply;
+mod report;
+mod wanted;
+
+use crate::cli::DoctorArguments;
+use crate::{Verdict, files};
+use serde::Serialize;
+use sheaf_host::Root;
+use sheaf_host::doctor::{Finding, Severity, examine};
+
+/// The findings for programs. In the order of the table.
+#[derive(Serialize)]
+struct Answer<'a> {
+    /// Findings with the severity `problem`.
+    problems: usize,
+    /// Findings with the severity `warning`.
+    warnings: usize,
+    findings: &'a [Finding],
+}
+
+/// Reads the host; changes it only with `--apply`.
+pub(crate) fn command(arguments: &DoctorArguments) -> anyhow::Result<Verdict> {
+    let root = Root::at(&arguments.root);
+    let wanted = wanted::of(arguments.config.as_deref())?;
+    let findings = examine(&root, &wanted);
+    if !arguments.apply.is_empty() {
+        apply::run(&root, &wanted, &findings, arguments)?;
+        return Ok(Verdict::Good);
+    }
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
+    if arguments.json {
+        files::print_json(&Answer { problems, warnings, findings: &findings })?;
+    } else {
+        files::print(&report::table(&findings, arguments.all, wanted.configured))?;
+    }
+    Ok(if problems == 0 { Verdict::Good } else { Verdict::NotGood })
+}

@@ -1,0 +1,94 @@
+//! What a configuration wants of a host.
+
+use sheaf_config::{Config, NodeConfig, OutputKind, TransportKind};
+use sheaf_host::CpuList;
+use sheaf_host::doctor::{Output, Wanted};
+use sheaf_wire::Role;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::Path;
+
+/// What the configuration wants; without one, what the embedded default writes and nothing else.
+pub(super) fn of(config: Option<&Path>) -> anyhow::Result<Wanted> {
+    let Some(path) = config else {
+        return Ok(Wanted { output: output(&Config::default()), ..Wanted::default() });
+    };
+    let config = Config::load(path)?;
+    // The sources of a replay are known only to who reads its directory; what nodes there are is known all the same.
+    let nodes = config.nodes().or_else(|_| config.resolve_nodes(&stand_ins(&config)))?;
+    let transport = &config.transport;
+    Ok(Wanted {
+        configured: true,
+        threads: threads(&nodes),
+        priority: nodes.iter().filter_map(|node| node.priority).max(),
+        addresses: nodes.iter().flat_map(addresses).collect(),
+        memory_bytes: nodes.iter().map(|node| memory_bytes(&config, node)).sum(),
+        sockets: sockets(&config, &nodes),
+        send_buffer_bytes: transport.send_buffer.map(|bytes| bytes.0),
+        receive_buffer_bytes: transport.receive_buffer.map(|bytes| bytes.0),
+        output: output(&config),
+    })
+}
+
+/// A source for each readout unit.
+fn stand_ins(config: &Config) -> Vec<sheaf_wire::SourceId> {
+    (0..u32::from(config.readout.count)).map(sheaf_wire::SourceId).collect()
+}
+
+fn output(config: &Config) -> Option<Output> {
+    let is_file = config.output.kind == OutputKind::File;
+    is_file.then(|| Output { directory: config.run.output.clone() })
+}
+
+/// The processors of each role: of all its nodes together; empty where one of them may use all.
+fn threads(nodes: &[NodeConfig]) -> Vec<(String, CpuList)> {
+    let roles = [
+        (Role::Manager, "event manager"),
+        (Role::Readout, "readout units"),
+        (Role::Builder, "builder units"),
+    ];
+    let of_role = |(role, name): (Role, &str)| {
+        let own: Vec<&NodeConfig> = nodes.iter().filter(|node| node.id.role == role).collect();
+        let anywhere = own.iter().any(|node| node.cpu.is_empty());
+        let cpus = own.iter().flat_map(|node| node.cpu.iter().copied());
+        (name.to_owned(), if anywhere { CpuList::default() } else { cpus.collect() })
+    };
+    roles.into_iter().map(of_role).collect()
+}
+
+/// The addresses behind a node's `host:port`.
+fn addresses(node: &NodeConfig) -> Vec<IpAddr> {
+    let mut found = Vec::new();
+    for address in node.address.iter() {
+        match address.to_socket_addrs() {
+            Ok(addresses) => found.extend(addresses.map(|address| address.ip())),
+            Err(error) => log::warn!("{}: the address {address} leads nowhere: {error}", node.name),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The payload that a node may hold at most, as ARCHITECTURE.md counts it.
+fn memory_bytes(config: &Config, node: &NodeConfig) -> u64 {
+    let received = match config.transport.kind {
+        TransportKind::Tcp => config.transport.receive.0,
+        _ => 0,
+    };
+    let of_role = match node.id.role {
+        Role::Manager => 0,
+        Role::Readout => config.source.memory.0.saturating_mul(node.sources.len() as u64),
+        Role::Builder => config.builder.memory.0,
+    };
+    received.saturating_add(of_role)
+}
+
+/// The sockets of the node with most of them: one for each peer, and those that listen.
+fn sockets(config: &Config, nodes: &[NodeConfig]) -> u64 {
+    if config.transport.kind != TransportKind::Tcp {
+        return 0;
+    }
+    let count = |role| nodes.iter().filter(|node| node.id.role == role).count() as u64;
+    let (readouts, builders) = (count(Role::Readout), count(Role::Builder));
+    readouts + builders + 1
+}

@@ -1,0 +1,58 @@
+//! `sheaf doctor`: reads, explains, and changes nothing that nobody asked for.
+
+use crate::child::Place;
+use crate::output::{field, number};
+
+#[test]
+fn this_host_is_examined_and_every_finding_is_explained() {
+    let place = Place::new();
+    let json = place.sheaf("doctor --json").json();
+    let findings = field(&json, "findings").as_array().unwrap();
+    assert!(findings.len() > 20, "{json}");
+    for finding in findings {
+        for key in ["group", "key", "severity", "value", "source"] {
+            assert!(!field(finding, key).as_str().unwrap().is_empty(), "{finding}");
+        }
+        let severity = field(finding, "severity").as_str().unwrap();
+        if severity != "good" {
+            assert!(!field(finding, "cost").as_str().unwrap().is_empty(), "{finding}");
+        }
+        if severity == "warning" || severity == "problem" {
+            assert!(field(finding, "remedy").is_object(), "{finding}");
+        }
+    }
+    let warnings = findings.iter().filter(|it| field(it, "severity") == "warning").count() as u64;
+    assert_eq!(number(&json, "warnings"), warnings);
+}
+
+#[test]
+fn a_configuration_is_compared_with_the_host() {
+    let place = Place::new();
+    let file = place.file("run.toml", "[affinity]\nbuilder_cpu = [1000]\n");
+    let ended = place.sheaf(&format!("doctor --config {}", file.display()));
+    let ended = ended.exits(3);
+    let text = &ended.stdout;
+    assert!(text.contains("PROBLEM  cpu.placement.builder-units"), "{text}");
+    assert!(text.contains("nodes") || text.contains("[affinity]"), "{text}");
+}
+
+#[test]
+fn a_host_that_tells_nothing_is_no_error() {
+    let place = Place::new();
+    let empty = place.join("nothing");
+    std::fs::create_dir(&empty).unwrap();
+    let json = place.sheaf(&format!("doctor --json --root {}", empty.display())).exits(0).json();
+    assert_eq!((number(&json, "problems"), number(&json, "warnings")), (0, 0));
+}
+
+#[test]
+fn nothing_is_applied_that_does_not_exist_or_that_nobody_agreed_to() {
+    let place = Place::new();
+    place
+        .sheaf("doctor --apply no.such.key --yes")
+        .exits(1)
+        .says(&["no.such.key", "those with a command are"]);
+    place.sheaf("doctor --apply cpu.online --yes").exits(1).says(&["cpu.online needs no change"]);
+    place.sheaf("doctor --apply cpu.online --yes --root /nowhere").exits(1).says(&["--root"]);
+    place.sheaf("doctor --yes").exits(2);
+}
