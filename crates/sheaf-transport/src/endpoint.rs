@@ -170,7 +170,9 @@ pub enum Refusal {
     #[error("peer does not speak this transport's framing (wrong magic)")]
     WrongMagic,
     /// Another version of the framing.
-    #[error("peer speaks version {0} of the framing; run the same release on all nodes")]
+    #[error(
+        "peer speaks version {0} of the framing; run the same release, with one number of rails, on all nodes"
+    )]
     WrongVersion(u16),
     /// A node of another run.
     #[error("peer takes part in run {0}")]
@@ -187,6 +189,9 @@ pub enum Refusal {
     /// A field of the greeting has a value without meaning.
     #[error("peer's greeting is malformed")]
     Malformed,
+    /// The peer's links have another number of connections.
+    #[error("peer has links of another number of rails; all nodes need the same `transport.rails`")]
+    WrongRails,
     /// No greeting came in time.
     #[error("no greeting came in time")]
     NoGreeting,

@@ -53,6 +53,14 @@ stats! {
     links_up,
     /// Links that went down.
     links_down,
+    /// Rails that joined a link that was up, or came back to it.
+    rails_up,
+    /// Rails that a link lost and did without.
+    rails_down,
+    /// Frames that were given to another rail, because that which they were given to was lost.
+    frames_repeated,
+    /// Frames that had arrived before on another rail.
+    frames_repeated_in_vain,
     /// Connections that this endpoint began.
     connects_begun,
     /// Connections that could not be made.

@@ -31,8 +31,10 @@ mod endpoint;
 pub mod framing;
 mod fuzz;
 pub(crate) mod greeting;
+mod link;
 mod meeting;
 mod outbox;
+mod sequence;
 mod settings;
 mod socket;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The TCP transport keeps the contract.
+//! The TCP transport keeps the contract: over IPv4 and IPv6, with one connection for a link and with several.
 
 use sheaf_transport::conformance::{Lab, Limits};
 use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
@@ -8,22 +8,24 @@ use std::net::{SocketAddr, TcpListener};
 /// Nodes on loopback; of two, the one that was named later calls.
 struct TcpLab {
     nodes: Vec<NodeId>,
-    addresses: Vec<SocketAddr>,
+    /// The addresses of each node.
+    addresses: Vec<Vec<SocketAddr>>,
     /// The listeners of nodes that have not started yet: their ports are taken.
-    reserved: Vec<Option<TcpListener>>,
+    reserved: Vec<Option<Vec<TcpListener>>>,
     settings: TcpSettings,
     sessions: u64,
 }
 
-impl Lab for TcpLab {
-    type Endpoint = TcpEndpoint;
-
-    fn new(nodes: &[NodeId], limits: Limits) -> Self {
-        let listeners: Vec<TcpListener> =
-            nodes.iter().map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+impl TcpLab {
+    /// Nodes that listen at each of `hosts`, with links of so many rails.
+    fn at(hosts: &[&str], rails: usize, nodes: &[NodeId], limits: Limits) -> Self {
+        let listen = |host: &&str| TcpListener::bind((*host, 0)).expect("a free port");
+        let listeners: Vec<Vec<TcpListener>> =
+            nodes.iter().map(|_| hosts.iter().map(listen).collect()).collect();
+        let address = |listener: &TcpListener| listener.local_addr().expect("it is bound");
         Self {
             nodes: nodes.to_vec(),
-            addresses: listeners.iter().map(|it| it.local_addr().expect("it is bound")).collect(),
+            addresses: listeners.iter().map(|of_node| of_node.iter().map(address).collect()).collect(),
             reserved: listeners.into_iter().map(Some).collect(),
             settings: TcpSettings {
                 max_frame_bytes: limits.max_frame_bytes,
@@ -32,6 +34,7 @@ impl Lab for TcpLab {
                 // Small, so that frames meet the ends of blocks, and some are larger than one.
                 block_bytes: ByteCount::kib(64),
                 blocks: 8192,
+                rails,
                 retry_min: Nanos::from_millis(1),
                 retry_max: Nanos::from_millis(20),
                 ..TcpSettings::default()
@@ -43,25 +46,56 @@ impl Lab for TcpLab {
     fn start(&mut self, node: NodeId) -> TcpEndpoint {
         self.sessions += 1;
         let place = self.nodes.iter().position(|it| *it == node).expect("the network has the node");
-        let listener = self.reserved[place].take();
-        let listener =
-            listener.unwrap_or_else(|| TcpListener::bind(self.addresses[place]).expect("its old port"));
+        let again = |address: &SocketAddr| TcpListener::bind(address).expect("its old port");
+        let listeners = self.reserved[place].take();
+        let mut listeners =
+            listeners.unwrap_or_else(|| self.addresses[place].iter().map(again).collect()).into_iter();
         let peer = |(other, node): (usize, &NodeId)| PeerAddress {
             node: *node,
-            addresses: vec![self.addresses[other].to_string()],
+            addresses: self.addresses[other].iter().map(ToString::to_string).collect(),
             initiate: other < place,
         };
         let peers = self.nodes.iter().enumerate().filter(|(other, _)| *other != place).map(peer).collect();
-        TcpEndpoint::new(TcpOptions {
+        let mut endpoint = TcpEndpoint::new(TcpOptions {
             node,
             run: RunNumber(7),
             session: SessionId(self.sessions),
-            listener: Some(listener),
+            listener: listeners.next(),
             peers,
             settings: self.settings,
         })
-        .expect("the options are right")
+        .expect("the options are right");
+        listeners.for_each(|listener| endpoint.listen_too(listener).expect("room for another"));
+        endpoint
     }
 }
 
-sheaf_transport::conformance_tests!(TcpLab);
+/// A module with the whole suite.
+macro_rules! suite {
+    ($module:ident, $lab:ident, $hosts:expr, $rails:expr) => {
+        mod $module {
+            use super::*;
+
+            struct $lab(TcpLab);
+
+            impl Lab for $lab {
+                type Endpoint = TcpEndpoint;
+
+                fn new(nodes: &[NodeId], limits: Limits) -> Self {
+                    Self(TcpLab::at(&$hosts, $rails, nodes, limits))
+                }
+
+                fn start(&mut self, node: NodeId) -> TcpEndpoint {
+                    self.0.start(node)
+                }
+            }
+
+            sheaf_transport::conformance_tests!($lab);
+        }
+    };
+}
+
+suite!(one_connection, OneConnection, ["127.0.0.1"], 1);
+suite!(one_connection_of_ipv6, OneConnectionOfIpv6, ["::1"], 1);
+suite!(two_rails_at_one_address, TwoRailsAtOneAddress, ["127.0.0.1"], 2);
+suite!(three_rails_of_both_families, ThreeRailsOfBothFamilies, ["127.0.0.1", "::1"], 3);

@@ -413,7 +413,7 @@ fn options_that_cannot_work_are_refused_with_the_reason() {
     assert!(matches!(TcpEndpoint::new(twice).unwrap_err(), TcpError::NamedTwice(RU)));
     let mut few = options(BU, Some(listener()), vec![expects(RU)]);
     few.settings.blocks = 2;
-    assert_eq!(fails(few), "2 receive blocks are not enough for 1 peers; at least 3 are needed");
+    assert_eq!(fails(few), "2 receive blocks are not enough for 1 connections; at least 3 are needed");
     let mut narrow = options(BU, Some(listener()), vec![expects(RU)]);
     narrow.settings.queue_bytes = ByteCount(1);
     assert_eq!(fails(narrow), "`queue_bytes` is 1; it must be at least `max_frame_bytes`");

@@ -61,13 +61,22 @@ pub struct Deframer {
     /// Whether the last read brought little.
     light: bool,
     ended: bool,
+    /// Whether to go on with memory of its own where all blocks are in use.
+    own_memory: bool,
 }
 
 impl Deframer {
     /// A stream whose frames have at most `max_frame_bytes`, head and payload together.
     #[must_use]
     pub fn new(max_frame_bytes: usize) -> Self {
-        Self { max_frame_bytes, block: None, pooled: false, light: false, ended: false }
+        Self { max_frame_bytes, block: None, pooled: false, light: false, ended: false, own_memory: false }
+    }
+
+    /// Whether to read into memory beyond the blocks where all of them are in use. For a stream that has what others wait
+    /// for: its bytes must come before the blocks can be free again. How much that may be is bounded by the sender's
+    /// window.
+    pub(super) fn use_own_memory(&mut self, yes: bool) {
+        self.own_memory = yes;
     }
 
     /// Has `read` put bytes into free room and return the part that it filled, from the start. `None`: there is no
@@ -181,9 +190,10 @@ impl Deframer {
                 return true;
             }
         }
-        let pooled = whole <= blocks.block_bytes();
-        let fresh = if pooled { blocks.take(whole) } else { Some(BytesMut::with_capacity(whole)) };
-        let Some(mut fresh) = fresh else {
+        let from_pool = if whole <= blocks.block_bytes() { blocks.take(whole) } else { None };
+        let pooled = from_pool.is_some();
+        let may_be_own = self.own_memory || whole > blocks.block_bytes();
+        let Some(mut fresh) = from_pool.or_else(|| may_be_own.then(|| BytesMut::with_capacity(whole))) else {
             return false;
         };
         if let Some(old) = self.block.take() {

@@ -8,10 +8,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The calling side of one peer.
+/// The calling side of one connection to a peer.
 #[derive(Debug)]
 pub(super) struct Dialer {
     addresses: Vec<String>,
+    /// Which rail, of how many.
+    place: (usize, usize),
     state: State,
     /// Addresses that the present attempt has not tried yet.
     untried: VecDeque<SocketAddr>,
@@ -34,13 +36,22 @@ enum State {
 type Answer = Arc<Mutex<Option<VecDeque<SocketAddr>>>>;
 
 impl Dialer {
-    pub(super) fn new(addresses: Vec<String>, from: NodeId, to: NodeId, now: Instant) -> Self {
+    /// The calling side of rail `rail` of `rails` from one node to another.
+    pub(super) fn new(
+        addresses: Vec<String>,
+        (rail, rails): (usize, usize),
+        from: NodeId,
+        to: NodeId,
+        now: Instant,
+    ) -> Self {
+        let pair = (u64::from(from.to_code()) << 32) | u64::from(to.to_code());
         Self {
-            addresses,
+            addresses: of_rail(addresses, rail, rails),
+            place: (rail, rails),
             state: State::Resting(now),
             untried: VecDeque::new(),
             attempts: 0,
-            salt: (u64::from(from.to_code()) << 32) | u64::from(to.to_code()),
+            salt: mix(pair.wrapping_add(rail as u64)),
         }
     }
 
@@ -92,7 +103,7 @@ impl Dialer {
 
     /// Changes where the peer is looked for from the next attempt on.
     pub(super) fn set_addresses(&mut self, addresses: Vec<String>) {
-        self.addresses = addresses;
+        self.addresses = of_rail(addresses, self.place.0, self.place.1);
     }
 
     /// Literal addresses are taken as they are. Names may take the resolver seconds, and it cannot be asked without
@@ -127,6 +138,15 @@ impl Dialer {
         let spread = mix(self.salt.wrapping_add(u64::from(self.attempts))) % (pause / 4 + 1);
         Nanos::from(Duration::from_nanos(pause.saturating_add(spread)))
     }
+}
+
+/// The addresses that a rail calls: all of them if it is the only one, else one.
+fn of_rail(addresses: Vec<String>, rail: usize, rails: usize) -> Vec<String> {
+    if rails == 1 || addresses.is_empty() {
+        return addresses;
+    }
+    let place = rail % addresses.len();
+    addresses.into_iter().skip(place).take(1).collect()
 }
 
 /// The finaliser of SplitMix64: every bit of the input changes about half of the output's.

@@ -1,10 +1,8 @@
 //! The endpoint: rounds over the connections, sleep, and the port.
 
 use super::blocks::Blocks;
-use super::deframer::Deframer;
-use super::dialer::Dialer;
 use super::greeting::{Greeting, GreetingBuffer};
-use super::outbox::Outbox;
+use super::link::{Called, Peer, Rail};
 use super::settings::{TcpError, TcpOptions, TcpSettings};
 use super::socket;
 use crate::doorbell::Token as Agreement;
@@ -13,7 +11,7 @@ use crate::{Endpoint, Event, Frame, LinkStats, SendError};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use sheaf_wire::{ByteCount, Nanos, NodeId, SessionId};
+use sheaf_wire::{ByteCount, Nanos, NodeId};
 use socket2::SockRef;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,9 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-const LISTENER: Token = Token(0);
-const WAKER: Token = Token(1);
-const FIRST_CONNECTION: usize = 2;
+const WAKER: Token = Token(0);
+const FIRST_LISTENER: usize = 1;
+const MAX_LISTENERS: usize = 64;
+const FIRST_CONNECTION: usize = FIRST_LISTENER + MAX_LISTENERS;
 
 /// How many readiness events one look at the kernel takes; what is left comes with the next.
 const EVENTS_PER_LOOK: usize = 256;
@@ -46,7 +45,7 @@ pub struct TcpEndpoint {
     pub(super) poll: Poll,
     events: Events,
     pub(super) notice: Arc<Notice>,
-    pub(super) listener: Option<Listener>,
+    pub(super) listeners: Vec<Listener>,
     pub(super) index: PeerIndex,
     pub(super) peers: Vec<Peer>,
     /// By their tokens, less [`FIRST_CONNECTION`].
@@ -78,16 +77,6 @@ pub(super) struct Listener {
 }
 
 #[derive(Debug)]
-pub(super) struct Peer {
-    pub(super) node: NodeId,
-    /// Where this node is the one that calls.
-    pub(super) dialer: Option<Dialer>,
-    /// The connection that is the link to this peer.
-    pub(super) link: Option<usize>,
-    pub(super) last_session: SessionId,
-}
-
-#[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
     pub(super) stage: Stage,
@@ -101,29 +90,11 @@ pub(super) struct Connection {
 #[derive(Debug)]
 pub(super) enum Stage {
     /// Called, no answer from the kernel yet.
-    Connecting { peer: usize, deadline: Instant },
-    /// The other side has to greet. `peer` is whom we called.
-    Greeting { peer: Option<usize>, buffer: GreetingBuffer, deadline: Instant },
-    /// A link.
-    Up(Box<Link>),
-}
-
-#[derive(Debug)]
-pub(super) struct Link {
-    pub(super) peer: usize,
-    pub(super) outbox: Outbox,
-    pub(super) deframer: Deframer,
-    /// The largest frame that both sides take.
-    pub(super) max_frame_bytes: usize,
-    /// Whether reading stopped for want of memory.
-    pub(super) starved: bool,
-    /// Whether a frame was refused since a frame last left the queue.
-    pub(super) refused: bool,
-    /// Whether the peer said goodbye; whether we did, and it is written.
-    pub(super) peer_is_done: bool,
-    pub(super) we_are_done: bool,
-    /// Whether writing has failed.
-    pub(super) broken: bool,
+    Connecting { called: Called, deadline: Instant },
+    /// The other side has to greet. `called`: whom we called, if it was us.
+    Greeting { called: Option<Called>, buffer: GreetingBuffer, deadline: Instant },
+    /// A link's only connection, or one of its rails.
+    Up(Box<Rail>),
 }
 
 /// How other threads end a wait.
@@ -174,27 +145,16 @@ impl TcpEndpoint {
         let index = PeerIndex::new(peers.iter().map(|peer| peer.node)).map_err(TcpError::NamedTwice)?;
         let poll = Poll::new().map_err(io("create the readiness queue (epoll)"))?;
         let waker = mio::Waker::new(poll.registry(), WAKER).map_err(io("create the waker"))?;
-        let listener = listener
-            .map(|listener| listen(listener, &poll, &settings))
-            .transpose()
-            .map_err(io("set up the listener"))?;
         let now = Instant::now();
-        let peers: Vec<Peer> = peers
-            .into_iter()
-            .map(|peer| Peer {
-                node: peer.node,
-                dialer: peer.initiate.then(|| Dialer::new(peer.addresses, node, peer.node, now)),
-                link: None,
-                last_session: SessionId(0),
-            })
-            .collect();
-        Ok(Self {
+        let peers: Vec<Peer> =
+            peers.into_iter().map(|peer| Peer::new(peer, settings.rails, node, now)).collect();
+        let mut endpoint = Self {
             me: Greeting { node, run, session, max_frame_bytes: settings.max_frame_bytes.as_usize() },
             settings,
             poll,
             events: Events::with_capacity(EVENTS_PER_LOOK),
             notice: Arc::new(Notice { agreement: Agreement::new(), waker, resolved: AtomicBool::new(false) }),
-            listener,
+            listeners: Vec::new(),
             index,
             peers,
             connections: Vec::new(),
@@ -208,7 +168,27 @@ impl TcpEndpoint {
             next_timer: Some(now),
             closing: false,
             stats: LinkStats::default(),
-        })
+        };
+        if let Some(listener) = listener {
+            endpoint.listen_too(listener)?;
+        }
+        Ok(endpoint)
+    }
+
+    /// Answers also at this socket, at most 64 in all: where a node has several addresses, one for each of its rails.
+    ///
+    /// # Errors
+    /// If the operating system refuses, or it is one too many.
+    pub fn listen_too(&mut self, listener: std::net::TcpListener) -> Result<(), TcpError> {
+        let token = Token(FIRST_LISTENER + self.listeners.len());
+        let listener = if self.listeners.len() < MAX_LISTENERS {
+            listen(listener, token, &self.poll, &self.settings)
+        } else {
+            Err(std::io::Error::other("there are 64 already"))
+        };
+        let failed = |source| TcpError::Io { what: "set up the listener", source };
+        self.listeners.push(listener.map_err(failed)?);
+        Ok(())
     }
 
     /// The nodes that this one may talk to.
@@ -221,8 +201,8 @@ impl TcpEndpoint {
     /// stays. Does nothing for a node that is not such a peer.
     pub fn set_addresses(&mut self, peer: NodeId, addresses: Vec<String>) {
         let place = self.index.place(peer);
-        if let Some(dialer) = place.and_then(|place| self.peers[place].dialer.as_mut()) {
-            dialer.set_addresses(addresses);
+        if let Some(place) = place {
+            self.peers[place].dialers.iter_mut().for_each(|dialer| dialer.set_addresses(addresses.clone()));
         }
     }
 
@@ -264,7 +244,7 @@ impl TcpEndpoint {
     fn look(&mut self, timeout: Option<Duration>) -> bool {
         self.looked = true;
         self.stats.system_calls += 1;
-        let Self { poll, events, connections, listener, .. } = self;
+        let Self { poll, events, connections, listeners, .. } = self;
         if poll.poll(events, timeout).is_err() {
             // A signal: the caller comes back. Nothing else can be wrong with an open readiness queue.
             return false;
@@ -272,7 +252,9 @@ impl TcpEndpoint {
         for event in events.iter() {
             match event.token() {
                 WAKER => {}
-                LISTENER => listener.iter_mut().for_each(|listener| listener.ready = true),
+                Token(token @ FIRST_LISTENER..FIRST_CONNECTION) => {
+                    listeners.get_mut(token - FIRST_LISTENER).into_iter().for_each(|it| it.ready = true);
+                }
                 Token(token) => {
                     let connection = connections.get_mut(token - FIRST_CONNECTION).and_then(Option::as_mut);
                     if let Some(connection) = connection {
@@ -343,7 +325,7 @@ impl TcpEndpoint {
         let accepting = |listener: &Listener| listener.ready && listener.not_before.is_none();
         self.in_round
             || !self.happened.is_empty()
-            || self.listener.as_ref().is_some_and(accepting)
+            || self.listeners.iter().any(accepting)
             || self.connections.iter().flatten().any(|it| it.is_ready() && !it.is_starved())
     }
 
@@ -373,9 +355,9 @@ impl TcpEndpoint {
         self.look(Some(Duration::ZERO))
     }
 
-    /// What [`Endpoint::send`] does after the frame was found to have a link.
-    fn queue(&mut self, slot: usize, frame: Frame) -> Result<(), SendError> {
-        let Some(Connection { stage: Stage::Up(link), .. }) = &mut self.connections[slot] else {
+    /// What [`Endpoint::send`] does after the peer was found.
+    fn queue(&mut self, place: usize, frame: Frame) -> Result<(), SendError> {
+        let Some(link) = self.peers[place].link.as_mut().filter(|_| !self.closing) else {
             self.stats.refused_not_connected += 1;
             return Err(SendError::NotConnected(frame));
         };
@@ -385,7 +367,14 @@ impl TcpEndpoint {
             let limit = ByteCount::from(link.max_frame_bytes);
             return Err(SendError::TooLarge { frame, limit });
         }
-        if let Err(frame) = link.outbox.push(frame, bytes) {
+        let only =
+            link.only_rail().and_then(|slot| self.connections[slot].as_mut()).and_then(Connection::rail);
+        let taken = match (&mut link.order, only) {
+            (Some(order), _) => order.outgoing.push(frame, bytes),
+            (None, Some(rail)) => rail.outbox.push(frame, bytes),
+            (None, None) => Err(frame),
+        };
+        if let Err(frame) = taken {
             link.refused = true;
             self.stats.refused_full += 1;
             return Err(SendError::Full(frame));
@@ -396,11 +385,16 @@ impl TcpEndpoint {
     }
 }
 
-fn listen(listener: std::net::TcpListener, poll: &Poll, settings: &TcpSettings) -> std::io::Result<Listener> {
+fn listen(
+    listener: std::net::TcpListener,
+    token: Token,
+    poll: &Poll,
+    settings: &TcpSettings,
+) -> std::io::Result<Listener> {
     listener.set_nonblocking(true)?;
     socket::set_buffers(&SockRef::from(&listener), settings)?;
     let mut socket = TcpListener::from_std(listener);
-    poll.registry().register(&mut socket, LISTENER, Interest::READABLE)?;
+    poll.registry().register(&mut socket, token, Interest::READABLE)?;
     Ok(Listener { socket, ready: true, not_before: None })
 }
 
@@ -420,7 +414,14 @@ impl Connection {
     }
 
     fn is_starved(&self) -> bool {
-        matches!(&self.stage, Stage::Up(link) if link.starved)
+        matches!(&self.stage, Stage::Up(rail) if rail.starved)
+    }
+
+    pub(super) fn rail(&mut self) -> Option<&mut Rail> {
+        match &mut self.stage {
+            Stage::Up(rail) => Some(rail),
+            Stage::Connecting { .. } | Stage::Greeting { .. } => None,
+        }
     }
 }
 
@@ -434,20 +435,12 @@ impl Endpoint for TcpEndpoint {
             self.stats.refused_unknown_peer += 1;
             return Err(SendError::UnknownPeer(frame));
         };
-        match self.peers[place].link.filter(|_| !self.closing) {
-            Some(slot) => self.queue(slot, frame),
-            None => {
-                self.stats.refused_not_connected += 1;
-                Err(SendError::NotConnected(frame))
-            }
-        }
+        self.queue(place, frame)
     }
 
     fn flush(&mut self) {
         for place in 0..self.peers.len() {
-            if let Some(slot) = self.peers[place].link {
-                self.write(slot);
-            }
+            self.flush_link(place);
         }
     }
 

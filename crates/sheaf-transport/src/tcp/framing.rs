@@ -6,8 +6,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The first bytes of every connection, from both sides.
 pub const MAGIC: [u8; 8] = *b"SHEAFTCP";
 
-/// The version of the framing.
+/// The version of the framing of a link with one connection.
 pub const VERSION: u16 = 1;
+
+/// The version of the framing of a link with several connections (rails): a longer greeting, and numbered frames.
+pub const RAILS_VERSION: u16 = 2;
 
 /// The greeting, 32 bytes: sent first by the side that called, then by the side that was called. In every version of
 /// the framing the first 12 bytes have this meaning, so that versions can refuse each other politely.
@@ -33,6 +36,38 @@ pub struct GreetingBytes {
 /// The size of a greeting.
 pub const GREETING_BYTES: usize = size_of::<GreetingBytes>();
 
+/// What follows the greeting in [`RAILS_VERSION`], 24 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct RailBytes {
+    /// Offset 32: which of the link's connections this is, from 0.
+    pub rail: U16,
+    /// Offset 34: how many connections a link has.
+    pub rails: U16,
+    /// Offset 36: which link this is of those that the two sessions have had, counted by the calling side.
+    pub link: U32,
+    /// Offset 40: how many frames the sender of the greeting holds that it cannot hand out yet.
+    pub window_frames: U32,
+    /// Offset 44: zero.
+    pub reserved: U32,
+    /// Offset 48: how many bytes of them.
+    pub window_bytes: U64,
+}
+
+/// The size of a greeting with the part about rails.
+pub const RAIL_GREETING_BYTES: usize = GREETING_BYTES + size_of::<RailBytes>();
+
+/// The number that stands where a frame's number would, before the number of an acknowledgement. In
+/// [`RAILS_VERSION`] each head begins with a number of 8 bytes.
+pub const ACKNOWLEDGEMENT: u64 = u64::MAX;
+
+/// The number that says that all frames of the sender are acknowledged and no more will come: it closes the link in good
+/// order. Acknowledgements may follow.
+pub const FAREWELL: u64 = u64::MAX - 1;
+
+/// The size of a frame's number.
+pub const NUMBER_BYTES: usize = size_of::<U64>();
+
 /// What stands before every frame, 8 bytes. Head and payload follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -53,4 +88,4 @@ pub const GOODBYE: PrefixBytes = PrefixBytes { head_bytes: U32::MAX_VALUE, paylo
 /// never a frame.
 pub const MAX_FRAME_BYTES: usize = 1 << 30;
 
-const _: () = assert!(GREETING_BYTES == 32 && PREFIX_BYTES == 8);
+const _: () = assert!(GREETING_BYTES == 32 && RAIL_GREETING_BYTES == 56 && PREFIX_BYTES == 8);

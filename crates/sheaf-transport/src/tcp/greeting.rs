@@ -1,6 +1,9 @@
 //! Who is there: what both sides of a connection say before the first frame, and whether it is acceptable.
 
-use super::framing::{GREETING_BYTES, GreetingBytes, MAGIC, MAX_FRAME_BYTES, VERSION};
+use super::framing::{
+    GREETING_BYTES, GreetingBytes, MAGIC, MAX_FRAME_BYTES, RAIL_GREETING_BYTES, RailBytes, VERSION,
+};
+use super::sequence::Window;
 use crate::Refusal;
 use sheaf_wire::{NodeId, RunNumber, SessionId};
 use zerocopy::{FromBytes, IntoBytes};
@@ -17,9 +20,14 @@ pub(crate) struct Greeting {
 impl Greeting {
     /// The bytes of the greeting, with the reason where the other side is refused.
     pub(crate) fn emit(&self, refusal: Option<Refusal>) -> [u8; GREETING_BYTES] {
+        self.emit_as(VERSION, refusal)
+    }
+
+    /// As [`Greeting::emit`], in another version of the framing.
+    pub(crate) fn emit_as(&self, version: u16, refusal: Option<Refusal>) -> [u8; GREETING_BYTES] {
         let bytes = GreetingBytes {
             magic: MAGIC,
-            version: VERSION.into(),
+            version: version.into(),
             refusal: refusal.map_or(0, code).into(),
             node: self.node.to_code().into(),
             run: self.run.0.into(),
@@ -34,6 +42,11 @@ impl Greeting {
 
     /// What the other side said, as heard by `self`. Whether the node is expected is for the caller to say.
     pub(crate) fn hear(&self, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
+        self.hear_as(VERSION, bytes)
+    }
+
+    /// As [`Greeting::hear`], in another version of the framing.
+    pub(crate) fn hear_as(&self, version: u16, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
         let Ok(said) = GreetingBytes::read_from_bytes(bytes) else {
             return Err(Refusal::Malformed);
         };
@@ -44,7 +57,7 @@ impl Greeting {
         if said.refusal != 0 {
             return Err(self.refused(said.refusal.get(), said.version.get(), run));
         }
-        if said.version != VERSION {
+        if said.version != version {
             return Err(Refusal::WrongVersion(said.version.get()));
         }
         if run != self.run {
@@ -67,6 +80,7 @@ impl Greeting {
             4 => Refusal::StaleSession(self.session),
             5 => Refusal::BothInitiate,
             6 => Refusal::Malformed,
+            7 => Refusal::WrongRails,
             other => Refusal::Other(other),
         }
     }
@@ -80,28 +94,91 @@ fn code(refusal: Refusal) -> u16 {
         Refusal::UnknownNode(_) => 3,
         Refusal::StaleSession(_) => 4,
         Refusal::BothInitiate => 5,
+        Refusal::WrongRails => 7,
         // Said only to those who sent something like a greeting: not to strangers, nor to the silent.
         Refusal::Malformed | Refusal::WrongMagic | Refusal::NoGreeting | Refusal::Other(_) => 6,
     }
 }
 
+/// What a node says of one of several connections of a link, behind its greeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RailGreeting {
+    /// Which of the link's, from 0.
+    pub(super) rail: usize,
+    /// How many there are.
+    pub(super) rails: usize,
+    /// Which link it is of those that the two sessions have had.
+    pub(super) epoch: u32,
+    /// How much the sender holds of frames that came out of order.
+    pub(super) window: Window,
+}
+
+impl RailGreeting {
+    pub(super) fn emit(&self) -> [u8; RAIL_GREETING_BYTES - GREETING_BYTES] {
+        let bytes = RailBytes {
+            // At most 64 rails, see the settings.
+            rail: (self.rail as u16).into(),
+            rails: (self.rails as u16).into(),
+            link: self.epoch.into(),
+            window_frames: u32::try_from(self.window.frames).unwrap_or(u32::MAX).into(),
+            reserved: 0.into(),
+            window_bytes: (self.window.bytes as u64).into(),
+        };
+        let mut out = [0; RAIL_GREETING_BYTES - GREETING_BYTES];
+        out.copy_from_slice(bytes.as_bytes());
+        out
+    }
+
+    /// What the other side said; `None` if it has no meaning.
+    pub(super) fn hear(bytes: &[u8]) -> Option<Self> {
+        let said = RailBytes::read_from_bytes(bytes).ok()?;
+        let window = Window {
+            frames: said.window_frames.get() as usize,
+            bytes: usize::try_from(said.window_bytes.get()).unwrap_or(usize::MAX),
+        };
+        let (rail, rails) = (usize::from(said.rail.get()), usize::from(said.rails.get()));
+        (window.frames > 0).then_some(Self { rail, rails, epoch: said.link.get(), window })
+    }
+}
+
 /// A greeting that may arrive a byte at a time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct GreetingBuffer {
-    bytes: [u8; GREETING_BYTES],
+    bytes: [u8; RAIL_GREETING_BYTES],
     arrived: usize,
+    /// The version that is spoken here, which says how long a greeting is.
+    version: u16,
 }
 
 impl GreetingBuffer {
+    /// For a greeting in this version of the framing.
+    pub(super) fn new(version: u16) -> Self {
+        Self { bytes: [0; RAIL_GREETING_BYTES], arrived: 0, version }
+    }
+
+    /// The length of what has arrived when it is whole. One of another version, or one that refuses, may be no longer than
+    /// what all versions have.
+    fn whole(&self) -> usize {
+        let is_short = match self.bytes.first_chunk::<12>() {
+            Some([.., one, two, 0, 0]) if self.arrived >= 12 => {
+                u16::from_le_bytes([*one, *two]) != self.version
+            }
+            _ => self.arrived >= 12,
+        };
+        if is_short || self.version == VERSION { GREETING_BYTES } else { RAIL_GREETING_BYTES }
+    }
+
     /// The room that is left.
     pub(super) fn room(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.arrived..]
+        // What makes a greeting short is known before a short one is whole: never read beyond that.
+        let end = if self.arrived < GREETING_BYTES { GREETING_BYTES } else { self.whole() };
+        &mut self.bytes[self.arrived..end]
     }
 
     /// Takes note of `bytes` more; gives the greeting when it is whole.
-    pub(super) fn filled(&mut self, bytes: usize) -> Option<&[u8; GREETING_BYTES]> {
+    pub(super) fn filled(&mut self, bytes: usize) -> Option<&[u8]> {
         self.arrived += bytes;
-        (self.arrived == GREETING_BYTES).then_some(&self.bytes)
+        (self.arrived >= GREETING_BYTES && self.arrived == self.whole()).then(|| &self.bytes[..self.arrived])
     }
 
     /// Whether what has arrived cannot become a greeting: no need to wait for the rest.

@@ -1,10 +1,13 @@
 //! Accepting, calling and greeting: everything before a link is up.
 
 use super::deframer::Deframer;
-use super::endpoint::{Connection, Link, Stage, TcpEndpoint};
-use super::framing::GREETING_BYTES;
-use super::greeting::{Greeting, GreetingBuffer};
+use super::dialer::Dialer;
+use super::endpoint::{Connection, Stage, TcpEndpoint};
+use super::framing::{GREETING_BYTES, NUMBER_BYTES, RAILS_VERSION, VERSION};
+use super::greeting::{Greeting, GreetingBuffer, RailGreeting};
+use super::link::{Called, Link, Rail};
 use super::outbox::Outbox;
+use super::sequence::Window;
 use super::socket;
 use crate::{DownReason, Event, Refusal};
 use mio::net::TcpStream;
@@ -33,22 +36,23 @@ impl TcpEndpoint {
         if self.closing {
             return;
         }
-        if let Some(listener) = &mut self.listener {
+        for listener in &mut self.listeners {
             listener.not_before = listener.not_before.filter(|at| *at > now);
-            if let Some(at) = listener.not_before {
-                self.arm(at);
-            }
+        }
+        if let Some(at) = self.listeners.iter().filter_map(|listener| listener.not_before).min() {
+            self.arm(at);
         }
         for slot in 0..self.connections.len() {
             self.check_deadline(slot, now);
         }
         for place in 0..self.peers.len() {
-            let notice = self.notice.clone();
-            let dialer = &mut self.peers[place].dialer;
-            if dialer.as_mut().is_some_and(|dialer| dialer.proceed(now, &notice)) {
-                self.call(place, now);
-            } else if let Some(at) = dialer.as_ref().and_then(super::dialer::Dialer::due) {
-                self.arm(at);
+            for rail in 0..self.peers[place].dialers.len() {
+                let dialer = &mut self.peers[place].dialers[rail];
+                if dialer.proceed(now, &self.notice) {
+                    self.call(place, rail, now);
+                } else if let Some(at) = dialer.due() {
+                    self.arm(at);
+                }
             }
         }
     }
@@ -63,8 +67,8 @@ impl TcpEndpoint {
                 self.arm(deadline)
             }
             Stage::Connecting { .. } => self.call_failed(slot),
-            Stage::Greeting { peer, .. } => {
-                let node = peer.map(|place| self.peers[place].node);
+            Stage::Greeting { called, .. } => {
+                let node = called.map(|called| self.peers[called.peer].node);
                 self.refuse(slot, node, Refusal::NoGreeting);
             }
         }
@@ -72,11 +76,17 @@ impl TcpEndpoint {
 
     /// Accepts callers.
     pub(super) fn accept(&mut self, now: Instant) {
+        for place in 0..self.listeners.len() {
+            self.accept_at(place, now);
+        }
+    }
+
+    fn accept_at(&mut self, place: usize, now: Instant) {
         for _ in 0..ACCEPTS_PER_ROUND {
-            let Some(listener) = self.listener.as_mut().filter(|it| it.ready && it.not_before.is_none())
-            else {
+            let listener = &mut self.listeners[place];
+            if !listener.ready || listener.not_before.is_some() {
                 return;
-            };
+            }
             self.stats.system_calls += 1;
             match listener.socket.accept() {
                 Ok((stream, _)) => self.answer(stream, now),
@@ -92,41 +102,42 @@ impl TcpEndpoint {
     }
 
     fn answer(&mut self, stream: TcpStream, now: Instant) {
-        let is_stranger = |it: &&Connection| matches!(it.stage, Stage::Greeting { peer: None, .. });
+        let is_stranger = |it: &&Connection| matches!(it.stage, Stage::Greeting { called: None, .. });
         let strangers = self.connections.iter().flatten().filter(is_stranger).count();
-        if strangers >= STRANGERS + self.peers.len()
+        if strangers >= STRANGERS + self.peers.len() * self.settings.rails
             || socket::set_up(&SockRef::from(&stream), &self.settings).is_err()
         {
             self.stats.links_refused += 1;
             return;
         }
         let deadline = now + self.settings.greeting_timeout.to_std();
-        let buffer = GreetingBuffer::default();
-        if self.adopt(stream, Stage::Greeting { peer: None, buffer, deadline }).is_ok() {
+        let buffer = GreetingBuffer::new(self.version());
+        if self.adopt(stream, Stage::Greeting { called: None, buffer, deadline }).is_ok() {
             self.arm(deadline);
         }
     }
 
     /// Calls the next address of the attempt; at their end rests.
-    fn call(&mut self, place: usize, now: Instant) {
-        while let Some(address) = self.peers[place].dialer.as_mut().and_then(|dialer| dialer.next_address()) {
+    fn call(&mut self, place: usize, rail: usize, now: Instant) {
+        let called = Called { peer: place, rail, epoch: self.peers[place].epoch };
+        while let Some(address) = self.peers[place].dialers.get_mut(rail).and_then(Dialer::next_address) {
             self.stats.connects_begun += 1;
             self.stats.system_calls += 1;
             let deadline = now + self.settings.connect_timeout.to_std();
-            let called = socket::connect(address, &self.settings)
-                .and_then(|stream| self.adopt(stream, Stage::Connecting { peer: place, deadline }));
-            match called {
+            let connecting = socket::connect(address, &self.settings)
+                .and_then(|stream| self.adopt(stream, Stage::Connecting { called, deadline }));
+            match connecting {
                 Ok(_) => return self.arm(deadline),
                 Err(_) => self.stats.connects_failed += 1,
             }
         }
-        self.rest(place, now);
+        self.rest(place, rail, now);
     }
 
-    /// Lets the calling side of a peer rest before it calls again, where this is the calling side.
-    pub(super) fn rest(&mut self, place: usize, now: Instant) {
+    /// Lets the calling side of a rail rest before it calls again, where this is the calling side.
+    pub(super) fn rest(&mut self, place: usize, rail: usize, now: Instant) {
         let settings = self.settings;
-        if let Some(dialer) = &mut self.peers[place].dialer {
+        if let Some(dialer) = self.peers[place].dialers.get_mut(rail) {
             let until = dialer.rest(&settings, now);
             self.arm(until);
         }
@@ -137,15 +148,15 @@ impl TcpEndpoint {
         let Some(connection) = self.release(slot) else {
             return;
         };
-        let peer = match connection.stage {
-            Stage::Connecting { peer, .. } => Some(peer),
-            Stage::Greeting { peer, .. } => peer,
+        let called = match connection.stage {
+            Stage::Connecting { called, .. } => Some(called),
+            Stage::Greeting { called, .. } => called,
             Stage::Up(_) => None,
         };
         drop(connection.stream);
-        if let Some(place) = peer {
+        if let Some(Called { peer, rail, .. }) = called {
             self.stats.connects_failed += 1;
-            self.call(place, Instant::now());
+            self.call(peer, rail, Instant::now());
         }
     }
 
@@ -154,7 +165,7 @@ impl TcpEndpoint {
         let Some(connection) = &mut self.connections[slot] else {
             return;
         };
-        let Stage::Connecting { peer, .. } = connection.stage else {
+        let Stage::Connecting { called, .. } = connection.stage else {
             return;
         };
         let failed = !matches!(connection.stream.take_error(), Ok(None));
@@ -162,26 +173,41 @@ impl TcpEndpoint {
             connection.writable = false;
             return;
         }
-        if failed || self.greet(slot, None).is_err() {
+        if failed || self.greet(slot, None, called.rail, called.epoch).is_err() {
             return self.call_failed(slot);
         }
         let deadline = Instant::now() + self.settings.greeting_timeout.to_std();
+        let buffer = GreetingBuffer::new(self.version());
         if let Some(connection) = &mut self.connections[slot] {
-            let buffer = GreetingBuffer::default();
-            connection.stage = Stage::Greeting { peer: Some(peer), buffer, deadline };
+            connection.stage = Stage::Greeting { called: Some(called), buffer, deadline };
         }
         self.arm(deadline);
     }
 
+    /// The version of the framing that this endpoint's links have.
+    fn version(&self) -> u16 {
+        if self.settings.rails == 1 { VERSION } else { RAILS_VERSION }
+    }
+
+    /// What of its memory this endpoint lends to frames of a link that come out of order, and keeps of those that it sent.
+    fn window(&self) -> Window {
+        Window { frames: self.settings.queue_frames, bytes: self.settings.queue_bytes.as_usize() }
+    }
+
     /// Says who we are, and why we refuse if we do. The kernel's buffer of a new connection always has room for it.
-    fn greet(&mut self, slot: usize, refusal: Option<Refusal>) -> io::Result<()> {
+    fn greet(&mut self, slot: usize, refusal: Option<Refusal>, rail: usize, epoch: u32) -> io::Result<()> {
         let Some(connection) = &self.connections[slot] else {
             return Ok(());
         };
-        let greeting = self.me.emit(refusal);
+        let version = self.version();
+        let mut greeting = self.me.emit_as(version, refusal).to_vec();
+        if version == RAILS_VERSION && refusal.is_none() {
+            let own = RailGreeting { rail, rails: self.settings.rails, epoch, window: self.window() };
+            greeting.extend(own.emit());
+        }
         self.stats.system_calls += 1;
         match socket::send(&connection.stream, &[IoSlice::new(&greeting)])? {
-            GREETING_BYTES => Ok(()),
+            sent if sent == greeting.len() => Ok(()),
             _ => Err(ErrorKind::WriteZero.into()),
         }
     }
@@ -191,16 +217,16 @@ impl TcpEndpoint {
         let Some(connection) = &mut self.connections[slot] else {
             return;
         };
-        let Stage::Greeting { buffer, peer, .. } = &mut connection.stage else {
+        let Stage::Greeting { buffer, called, .. } = &mut connection.stage else {
             return;
         };
-        let called = *peer;
+        let called = *called;
         self.stats.system_calls += 1;
         self.stats.reads += 1;
         match socket::receive_slice(&connection.stream, buffer.room()) {
             Ok(0) => self.call_failed(slot),
             Ok(bytes) => {
-                if let Some(greeting) = buffer.filled(bytes).copied() {
+                if let Some(greeting) = buffer.filled(bytes).map(<[u8]>::to_vec) {
                     self.heard(slot, called, &greeting);
                 } else if buffer.is_hopeless() {
                     self.refuse(slot, None, Refusal::WrongMagic);
@@ -214,29 +240,56 @@ impl TcpEndpoint {
         }
     }
 
-    fn heard(&mut self, slot: usize, called: Option<usize>, bytes: &[u8; GREETING_BYTES]) {
-        let known = called.map(|place| self.peers[place].node);
-        let admitted = match self.me.hear(bytes) {
-            Ok(peer) => {
-                self.admit(&peer, called).map(|place| (place, peer)).map_err(|it| (Some(peer.node), it))
-            }
-            Err(refusal) => Err((known, refusal)),
-        };
-        match admitted {
+    fn heard(&mut self, slot: usize, called: Option<Called>, bytes: &[u8]) {
+        let known = called.map(|called| self.peers[called.peer].node);
+        match self.hear(bytes, called) {
             Err((node, refusal)) => {
                 if called.is_none() && refusal != Refusal::WrongMagic {
                     // If it cannot be said, the caller learns it from the closed connection.
-                    let _ = self.greet(slot, Some(refusal));
+                    let _ = self.greet(slot, Some(refusal), 0, 0);
                 }
-                self.refuse(slot, node, refusal);
+                self.refuse(slot, node.or(known), refusal);
             }
-            Ok((place, peer)) => {
-                if called.is_none() && self.greet(slot, None).is_err() {
-                    return self.call_failed(slot);
+            Ok(guest) => match self.standing(&guest, called) {
+                // Whoever called will find out that this link is over, and begin another.
+                Standing::Over => self.call_failed(slot),
+                standing => {
+                    let Guest { rail, epoch, .. } = guest;
+                    if called.is_none() && self.greet(slot, None, rail, epoch).is_err() {
+                        return self.call_failed(slot);
+                    }
+                    if let Standing::New = standing {
+                        self.begin_link(&guest);
+                    }
+                    self.bring_up(slot, &guest);
                 }
-                self.bring_up(slot, place, &peer);
-            }
+            },
         }
+    }
+
+    /// Who speaks, if it may have a link here; else the node, where it is known, and why not.
+    fn hear(&self, bytes: &[u8], called: Option<Called>) -> Result<Guest, (Option<NodeId>, Refusal)> {
+        let version = self.version();
+        let malformed = (None, Refusal::Malformed);
+        let (fixed, more) = bytes.split_first_chunk::<GREETING_BYTES>().ok_or(malformed)?;
+        let greeting = self.me.hear_as(version, fixed).map_err(|refusal| (None, refusal))?;
+        let refused = |refusal| (Some(greeting.node), refusal);
+        let place = self.admit(&greeting, called.map(|called| called.peer)).map_err(refused)?;
+        if version == VERSION {
+            return Ok(Guest { place, greeting, rail: 0, epoch: 0, window: self.window() });
+        }
+        let said = RailGreeting::hear(more).ok_or(refused(Refusal::Malformed))?;
+        if said.rails != self.settings.rails {
+            return Err(refused(Refusal::WrongRails));
+        }
+        let is_answer = called.is_none_or(|called| (called.rail, called.epoch) == (said.rail, said.epoch));
+        if said.rail >= said.rails || !is_answer {
+            return Err(refused(Refusal::Malformed));
+        }
+        let own = self.window();
+        let window =
+            Window { frames: own.frames.min(said.window.frames), bytes: own.bytes.min(said.window.bytes) };
+        Ok(Guest { place, greeting, rail: said.rail, epoch: said.epoch, window })
     }
 
     /// Whether `peer` may have a link here, and its place. `called` is whom we meant to reach.
@@ -245,7 +298,7 @@ impl TcpEndpoint {
         let place = self.index.place(peer.node).ok_or(unknown)?;
         match called {
             Some(meant) if meant != place => return Err(unknown),
-            None if self.peers[place].dialer.is_some() => return Err(Refusal::BothInitiate),
+            None if self.peers[place].is_called() => return Err(Refusal::BothInitiate),
             _ => {}
         }
         if peer.session < self.peers[place].last_session {
@@ -254,41 +307,92 @@ impl TcpEndpoint {
         Ok(place)
     }
 
+    /// What a connection is to the link that there is.
+    fn standing(&self, guest: &Guest, called: Option<Called>) -> Standing {
+        let peer = &self.peers[guest.place];
+        if self.settings.rails == 1 {
+            // A node calls again only when it has lost the old connection, even if that looks alive from here.
+            return Standing::New;
+        }
+        let same_session = guest.greeting.session == peer.last_session;
+        match called {
+            Some(called) if called.epoch != peer.epoch => Standing::Over,
+            Some(_) if same_session && peer.link.is_some() => Standing::Joins,
+            Some(_) => Standing::New,
+            None if !same_session || guest.epoch > peer.epoch => Standing::New,
+            None if guest.epoch == peer.epoch && peer.link.is_some() => Standing::Joins,
+            None => Standing::Over,
+        }
+    }
+
     fn refuse(&mut self, slot: usize, peer: Option<NodeId>, reason: Refusal) {
         self.stats.links_refused += 1;
         self.happened.push_back(Event::Refused { peer, reason });
         self.call_failed(slot);
     }
 
-    fn bring_up(&mut self, slot: usize, place: usize, greeting: &Greeting) {
-        if let Some(old) = self.peers[place].link {
-            // A node calls again only when it has lost the old connection, even if that looks alive from here.
-            let newer = greeting.session > self.peers[place].last_session;
-            self.end(old, if newer { DownReason::Replaced } else { DownReason::Lost });
-        }
-        let Some(connection) = &mut self.connections[slot] else {
-            return;
-        };
-        let settings = &self.settings;
-        connection.stage = Stage::Up(Box::new(Link {
-            peer: place,
-            outbox: Outbox::new(settings.queue_frames, settings.queue_bytes.as_usize()),
-            deframer: Deframer::new(self.me.max_frame_bytes),
-            max_frame_bytes: self.me.max_frame_bytes.min(greeting.max_frame_bytes),
-            starved: false,
-            refused: false,
-            peer_is_done: false,
-            we_are_done: false,
-            broken: false,
-        }));
-        connection.writable = true;
-        let peer = &mut self.peers[place];
-        peer.link = Some(slot);
+    /// Begins a link; one that there is still is over.
+    fn begin_link(&mut self, guest: &Guest) {
+        let Guest { place, greeting, epoch, window, .. } = guest;
+        let newer = greeting.session > self.peers[*place].last_session;
+        self.end(*place, if newer { DownReason::Replaced } else { DownReason::Lost });
+        let max_frame_bytes = self.me.max_frame_bytes.min(greeting.max_frame_bytes);
+        let peer = &mut self.peers[*place];
+        peer.link = Some(Link::new(self.settings.rails, max_frame_bytes, *window));
         peer.last_session = greeting.session;
-        if let Some(dialer) = &mut peer.dialer {
-            dialer.succeeded();
-        }
+        peer.epoch = *epoch;
         self.stats.links_up += 1;
         self.happened.push_back(Event::PeerUp { peer: peer.node });
     }
+
+    /// Makes a connection a rail of its peer's link.
+    fn bring_up(&mut self, slot: usize, guest: &Guest) {
+        let Guest { place, rail: number, .. } = *guest;
+        let old = self.peers[place].link.as_ref().and_then(|link| link.rails[number]);
+        if old.is_some() {
+            // The other side calls a rail again only when it has lost it, even if it looks alive from here.
+            self.lose_rail(place, number);
+        }
+        let (Some(connection), Some(link)) = (&mut self.connections[slot], &mut self.peers[place].link)
+        else {
+            return;
+        };
+        let settings = &self.settings;
+        let of_number = if link.order.is_some() { NUMBER_BYTES } else { 0 };
+        self.stats.rails_up += u64::from(link.order.is_some() && link.slots().next().is_some());
+        connection.stage = Stage::Up(Box::new(Rail {
+            peer: place,
+            rail: number,
+            outbox: Outbox::new(settings.queue_frames, settings.queue_bytes.as_usize()),
+            deframer: Deframer::new(self.me.max_frame_bytes + of_number),
+            starved: false,
+            broken: false,
+        }));
+        connection.writable = true;
+        link.rails[number] = Some(slot);
+        if let Some(dialer) = self.peers[place].dialers.get_mut(number) {
+            dialer.succeeded();
+        }
+    }
+}
+
+/// Who speaks on a connection.
+struct Guest {
+    place: usize,
+    greeting: Greeting,
+    rail: usize,
+    epoch: u32,
+    /// What both sides lend to a link.
+    window: Window,
+}
+
+/// What a connection is to the link that there is.
+#[derive(Clone, Copy)]
+enum Standing {
+    /// It begins another link.
+    New,
+    /// It is another rail of it.
+    Joins,
+    /// It was made for a link that has ended.
+    Over,
 }

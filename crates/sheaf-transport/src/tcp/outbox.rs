@@ -1,6 +1,6 @@
 //! What waits to be written to one connection.
 
-use super::framing::{GOODBYE, PrefixBytes};
+use super::framing::{ACKNOWLEDGEMENT, FAREWELL, GOODBYE, NUMBER_BYTES, PREFIX_BYTES, PrefixBytes};
 use crate::Frame;
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ const PIECES_PER_WRITE: usize = 1024;
 
 /// How many bytes one write is offered. In `benches/stream.rs`, 128 KiB took a quarter more processor time a frame, 2 MiB no
 /// less; what is offered beyond the kernel's free room is gathered for nothing.
-const BYTES_PER_WRITE: usize = 512 << 10;
+pub(super) const BYTES_PER_WRITE: usize = 512 << 10;
 
 /// A bounded queue of frames, and how much of the first is written.
 #[derive(Debug)]
@@ -28,17 +28,38 @@ pub(super) struct Outbox {
 
 #[derive(Debug)]
 struct Queued {
-    prefix: PrefixBytes,
+    front: Front,
     frame: Frame,
     /// How many pieces are written: the prefix, the head, then the payload's.
     pieces_written: usize,
     bytes: usize,
 }
 
+/// What stands before a frame: the prefix, and what a link of several rails adds to the head.
+#[derive(Debug)]
+enum Front {
+    Frame(PrefixBytes),
+    Numbered([u8; PREFIX_BYTES + NUMBER_BYTES]),
+    Acknowledgement([u8; PREFIX_BYTES + 2 * NUMBER_BYTES]),
+    Farewell([u8; PREFIX_BYTES + NUMBER_BYTES]),
+    Goodbye,
+}
+
+impl Front {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Frame(prefix) => prefix.as_bytes(),
+            Self::Numbered(bytes) | Self::Farewell(bytes) => bytes,
+            Self::Acknowledgement(bytes) => bytes,
+            Self::Goodbye => GOODBYE.as_bytes(),
+        }
+    }
+}
+
 impl Queued {
     fn piece(&self, piece: usize) -> Option<&[u8]> {
         match piece {
-            0 => Some(self.prefix.as_bytes()),
+            0 => Some(self.front.bytes()),
             1 => Some(&self.frame.head),
             _ => self.frame.payload.get(piece - 2).map(Bytes::as_ref),
         }
@@ -67,22 +88,50 @@ impl Outbox {
         if self.queue.len() >= self.max_frames || self.bytes + bytes > self.max_bytes {
             return Err(frame);
         }
-        // Both lengths are below the limit for frames, which is below 2^32.
-        let head_bytes = frame.head.len() as u32;
-        let prefix =
-            PrefixBytes { head_bytes: head_bytes.into(), payload_bytes: (bytes as u32 - head_bytes).into() };
-        self.put(prefix, frame, bytes);
+        let prefix = prefix(frame.head.len(), bytes - frame.head.len());
+        self.put(Front::Frame(prefix), frame, bytes);
         Ok(())
+    }
+
+    /// Queues a frame of `bytes` bytes of a link of several rails, whatever the bounds: the link has its own.
+    pub(super) fn push_numbered(&mut self, number: u64, frame: Frame, bytes: usize) {
+        let prefix = prefix(NUMBER_BYTES + frame.head.len(), bytes - frame.head.len());
+        let mut front = [0; PREFIX_BYTES + NUMBER_BYTES];
+        front[..PREFIX_BYTES].copy_from_slice(prefix.as_bytes());
+        front[PREFIX_BYTES..].copy_from_slice(&number.to_le_bytes());
+        self.put(Front::Numbered(front), frame, bytes);
+    }
+
+    /// Queues the word that all frames below `number` have arrived.
+    pub(super) fn push_acknowledgement(&mut self, number: u64) {
+        let mut front = [0; PREFIX_BYTES + 2 * NUMBER_BYTES];
+        front[..PREFIX_BYTES].copy_from_slice(prefix(2 * NUMBER_BYTES, 0).as_bytes());
+        front[PREFIX_BYTES..PREFIX_BYTES + NUMBER_BYTES].copy_from_slice(&ACKNOWLEDGEMENT.to_le_bytes());
+        front[PREFIX_BYTES + NUMBER_BYTES..].copy_from_slice(&number.to_le_bytes());
+        self.put(Front::Acknowledgement(front), Frame::default(), 0);
+    }
+
+    /// Queues the farewell of a link of several rails.
+    pub(super) fn push_farewell(&mut self) {
+        let mut front = [0; PREFIX_BYTES + NUMBER_BYTES];
+        front[..PREFIX_BYTES].copy_from_slice(prefix(NUMBER_BYTES, 0).as_bytes());
+        front[PREFIX_BYTES..].copy_from_slice(&FAREWELL.to_le_bytes());
+        self.put(Front::Farewell(front), Frame::default(), 0);
+    }
+
+    /// Bytes that wait, without prefixes; the first frame counts whole until it is written.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Queues the goodbye, whatever the bounds.
     pub(super) fn push_goodbye(&mut self) {
-        self.put(GOODBYE, Frame::default(), 0);
+        self.put(Front::Goodbye, Frame::default(), 0);
     }
 
-    fn put(&mut self, prefix: PrefixBytes, frame: Frame, bytes: usize) {
+    fn put(&mut self, front: Front, frame: Frame, bytes: usize) {
         self.bytes += bytes;
-        self.queue.push_back(Queued { prefix, frame, pieces_written: 0, bytes });
+        self.queue.push_back(Queued { front, frame, pieces_written: 0, bytes });
     }
 
     /// The next bytes to write, in order, for one vectored write, and how many there are.
@@ -133,6 +182,14 @@ impl Outbox {
 
     /// How many frames are not completely written (the goodbye is none).
     pub(super) fn frames(&self) -> u64 {
-        self.queue.iter().filter(|queued| queued.prefix != GOODBYE).count() as u64
+        self.queue
+            .iter()
+            .filter(|queued| matches!(queued.front, Front::Frame(_) | Front::Numbered(_)))
+            .count() as u64
     }
+}
+
+/// The prefix of a frame; both lengths are below the limit for frames, which is below 2^32.
+fn prefix(head_bytes: usize, payload_bytes: usize) -> PrefixBytes {
+    PrefixBytes { head_bytes: (head_bytes as u32).into(), payload_bytes: (payload_bytes as u32).into() }
 }

@@ -27,8 +27,9 @@ pub struct TcpOptions {
 pub struct PeerAddress {
     /// The node.
     pub node: NodeId,
-    /// Where it listens, as `host:port`, `1.2.3.4:port` or `[::1]:port`: tried in order, names resolved with every
-    /// attempt to connect. Not used if the peer is the one that calls.
+    /// Where it listens, as `host:port`, `1.2.3.4:port` or `[::1]:port`; names are resolved with every attempt to connect.
+    /// A link of one connection tries them in order; rail `i` of several calls the one at place `i`, beginning anew after
+    /// the last. Not used if the peer is the one that calls.
     pub addresses: Vec<String>,
     /// Whether this node calls the peer. Exactly one of the two must.
     pub initiate: bool,
@@ -47,10 +48,14 @@ pub struct TcpSettings {
     /// The size of the blocks that frames are received into, at least 4 KiB. A received frame keeps its block from being
     /// filled again until it is dropped; a frame larger than a block gets memory of its own. Default 1 MiB.
     pub block_bytes: ByteCount,
-    /// How many blocks there may be, at least the number of peers and two more. If all are held by frames that the
+    /// How many blocks there may be, at least the number of connections (peers times rails) and two more. If all are held by frames that the
     /// node has not dropped, reading stops: the peers feel it as back-pressure. So the blocks should hold about twice what the
     /// node is willing to hold of received frames. Blocks are allocated when first needed. Default 256.
     pub blocks: usize,
+    /// How many connections (rails) a link has, at most 64; the same on all nodes of a system. With one, frames go as they
+    /// are. With more they are numbered, kept until they are acknowledged, and put in order again, so that a link outlives
+    /// each of its rails. Default 1.
+    pub rails: usize,
     /// The kernel's send buffer (`SO_SNDBUF`). `None` lets the kernel adapt it, which is mostly best. Default `None`.
     pub send_buffer: Option<ByteCount>,
     /// The kernel's receive buffer (`SO_RCVBUF`). `None` lets the kernel adapt it. Default `None`.
@@ -76,6 +81,7 @@ impl Default for TcpSettings {
             queue_bytes: ByteCount::mib(16),
             block_bytes: ByteCount::mib(1),
             blocks: 256,
+            rails: 1,
             send_buffer: None,
             receive_buffer: None,
             connect_timeout: Nanos::from_secs(5),
@@ -112,13 +118,13 @@ pub enum TcpError {
         /// What would be right.
         rule: &'static str,
     },
-    /// Fewer blocks than peers.
-    #[error("{blocks} receive blocks are not enough for {peers} peers; at least {} are needed", .peers + 2)]
+    /// Fewer blocks than connections.
+    #[error("{blocks} receive blocks are not enough for {connections} connections; at least {} are needed", .connections + 2)]
     TooFewBlocks {
         /// Blocks that there would be.
         blocks: usize,
-        /// Peers that there are.
-        peers: usize,
+        /// Connections to peers that there are: one for each peer and rail.
+        connections: usize,
     },
     /// The operating system refused.
     #[error("could not {what}")]
@@ -133,6 +139,9 @@ pub enum TcpError {
 
 /// The least block: a few greetings' and small frames' worth, so that a block is never all bookkeeping.
 const MIN_BLOCK_BYTES: u64 = 4 << 10;
+
+/// No link has more connections.
+const MAX_RAILS: usize = 64;
 
 impl TcpOptions {
     pub(super) fn check(&self) -> Result<(), TcpError> {
@@ -150,11 +159,12 @@ impl TcpOptions {
                 return Err(TcpError::NoListener(peer.node));
             }
         }
-        let (blocks, peers) = (self.settings.blocks, self.peers.len());
-        if blocks < peers + 2 {
-            return Err(TcpError::TooFewBlocks { blocks, peers });
+        self.settings.check()?;
+        let (blocks, connections) = (self.settings.blocks, self.peers.len() * self.settings.rails);
+        if blocks < connections + 2 {
+            return Err(TcpError::TooFewBlocks { blocks, connections });
         }
-        self.settings.check()
+        Ok(())
     }
 }
 
@@ -180,6 +190,7 @@ impl TcpSettings {
                 (MIN_BLOCK_BYTES..=MAX_FRAME_BYTES as u64).contains(&self.block_bytes.0),
                 "from 4 KiB to 1 GiB",
             ),
+            ("rails", self.rails as u64, (1..=MAX_RAILS).contains(&self.rails), "from 1 to 64"),
             ("retry_min", self.retry_min.0, self.retry_min > Nanos::ZERO, "more than zero"),
             ("retry_max", self.retry_max.0, self.retry_max >= self.retry_min, "at least `retry_min`"),
             ("dead_peer", self.dead_peer.0, self.dead_peer >= Nanos::from_secs(1), "at least 1 s"),

@@ -1,6 +1,7 @@
 mod deframer;
 mod greeting;
 mod outbox;
+mod sequence;
 
 use super::framing::PrefixBytes;
 use crate::Frame;

@@ -2,29 +2,14 @@
 
 use super::blocks::READ_BYTES;
 use super::deframer::Item;
-use super::endpoint::{Connection, Link, Stage, TcpEndpoint};
+use super::endpoint::{Connection, Stage, TcpEndpoint};
+use super::link::{Link, Rail, Taken};
+use super::outbox::BYTES_PER_WRITE;
 use super::socket;
-use crate::{DownReason, Event};
+use crate::{DownReason, Event, Frame};
 use std::io::ErrorKind;
 use std::net::Shutdown;
 use std::time::Instant;
-
-impl Connection {
-    fn link(&mut self) -> Option<&mut Link> {
-        match &mut self.stage {
-            Stage::Up(link) => Some(link),
-            Stage::Connecting { .. } | Stage::Greeting { .. } => None,
-        }
-    }
-}
-
-impl Link {
-    /// Whether the peer's end of the stream must not end the link: both sides are closing, the peer is done first, and
-    /// still reads what we have for it.
-    fn half_closed(&self, closing: bool) -> bool {
-        closing && self.peer_is_done && !self.we_are_done && !self.broken
-    }
-}
 
 impl TcpEndpoint {
     /// One read; its frames are handed out next.
@@ -32,24 +17,28 @@ impl TcpEndpoint {
         let Some(connection) = &mut self.connections[slot] else {
             return;
         };
-        let Connection { stream, stage: Stage::Up(link), readable, end_in_sight, .. } = connection else {
+        let Connection { stream, stage: Stage::Up(rail), readable, end_in_sight, .. } = connection else {
             return;
         };
+        let link = self.peers[rail.peer].link.as_ref();
+        rail.deframer.use_own_memory(link.is_some_and(Link::is_waiting));
         let mut asked = 0;
-        let read = link.deframer.fill(&mut self.blocks, |room| {
+        let read = rail.deframer.fill(&mut self.blocks, |room| {
             asked = room.len().min(READ_BYTES);
             socket::receive(stream, &mut room[..asked])
         });
         let Some(read) = read else {
-            self.stats.memory_exhausted += u64::from(!link.starved);
-            link.starved = true;
+            self.stats.memory_exhausted += u64::from(!rail.starved);
+            rail.starved = true;
             return;
         };
-        link.starved = false;
+        rail.starved = false;
         self.stats.system_calls += 1;
         self.stats.reads += 1;
         match read {
-            Ok(0) if link.half_closed(self.closing) => (*readable, *end_in_sight) = (false, false),
+            Ok(0) if link.is_some_and(|link| link.half_closed(self.closing, rail.broken)) => {
+                (*readable, *end_in_sight) = (false, false);
+            }
             Ok(0) => self.stream_ended(slot),
             Ok(bytes) => {
                 // Less than was asked for: the kernel has no more, and will say when it has.
@@ -59,71 +48,213 @@ impl TcpEndpoint {
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock => {
                     *readable = false;
-                    link.deframer.rest(&mut self.blocks);
+                    rail.deframer.rest(&mut self.blocks);
                 }
-                ErrorKind::Interrupted => link.deframer.rest(&mut self.blocks),
+                ErrorKind::Interrupted => rail.deframer.rest(&mut self.blocks),
                 _ => self.stream_ended(slot),
             },
         }
     }
 
-    /// The next of the frames that the last read brought; at their end the turn is over.
+    /// The next of the frames that the last read brought, or that it let go; at their end the turn is over.
     pub(super) fn next_frame(&mut self, slot: usize) -> Option<Event> {
-        let Some(link) = self.connections[slot].as_mut().and_then(Connection::link) else {
+        let Some(rail) = self.connections[slot].as_mut().and_then(Connection::rail) else {
             self.turn = None;
             return None;
         };
-        match link.deframer.next(&mut self.blocks) {
-            Ok(Some(Item::Frame(frame))) => {
-                self.stats.frames_received += 1;
-                self.stats.bytes_received += frame.bytes() as u64;
-                let from = self.peers[link.peer].node;
-                return Some(Event::Received { from, frame });
-            }
-            Ok(Some(Item::Goodbye)) => {
-                link.peer_is_done = true;
-                // While closing, what we have for the peer is still written: it may be closing, too, and reading.
-                if !self.closing || link.we_are_done {
-                    self.end(slot, DownReason::Closed);
-                }
-            }
+        let place = rail.peer;
+        let Some(link) = self.peers[place].link.as_mut() else {
+            self.turn = None;
+            return None;
+        };
+        if let Some(order) = &mut link.order
+            && let Some(frame) = order.incoming.pop()
+        {
+            return Some(self.received(place, frame));
+        }
+        match rail.deframer.next(&mut self.blocks) {
+            Ok(Some(Item::Frame(frame))) => match &mut link.order {
+                None => return Some(self.received(place, frame)),
+                Some(order) => match order.take(frame) {
+                    Ok(Taken::Held) => {}
+                    Ok(Taken::InVain) => self.stats.frames_repeated_in_vain += 1,
+                    Ok(Taken::Acknowledged(more_room)) => {
+                        self.room_made |= more_room && std::mem::take(&mut link.refused);
+                    }
+                    Ok(Taken::Farewell) => self.peer_said_goodbye(place),
+                    Err(_) => self.violated(place),
+                },
+            },
+            Ok(Some(Item::Goodbye)) if link.order.is_none() => self.peer_said_goodbye(place),
+            Ok(Some(Item::Goodbye)) => self.violated(place),
             Ok(None) => {
-                link.deframer.rest(&mut self.blocks);
+                rail.deframer.rest(&mut self.blocks);
                 self.turn = None;
             }
-            Err(_) => {
-                self.stats.links_violated += 1;
-                self.end(slot, DownReason::Violated);
-            }
+            Err(_) => self.violated(place),
         }
         None
     }
 
+    fn peer_said_goodbye(&mut self, place: usize) {
+        let Some(link) = &mut self.peers[place].link else {
+            return;
+        };
+        link.peer_is_done = true;
+        // While closing, what we have for the peer is still written: it may be closing, too, and reading.
+        if !self.closing || link.we_are_done {
+            self.end(place, DownReason::Closed);
+        }
+    }
+
+    fn received(&mut self, place: usize, frame: Frame) -> Event {
+        self.stats.frames_received += 1;
+        self.stats.bytes_received += frame.bytes() as u64;
+        Event::Received { from: self.peers[place].node, frame }
+    }
+
+    fn violated(&mut self, place: usize) {
+        self.stats.links_violated += 1;
+        self.end(place, DownReason::Violated);
+    }
+
+    /// The end of one connection: of its link, if it was the last.
     fn stream_ended(&mut self, slot: usize) {
-        let in_good_order = self.connections[slot]
-            .as_mut()
-            .and_then(Connection::link)
-            .is_some_and(|link| link.peer_is_done || link.we_are_done);
-        self.end(slot, if in_good_order { DownReason::Closed } else { DownReason::Lost });
+        let Some(rail) = self.connections[slot].as_mut().and_then(Connection::rail) else {
+            return;
+        };
+        let (place, number) = (rail.peer, rail.rail);
+        let Some(link) = &self.peers[place].link else {
+            return;
+        };
+        if link.slots().any(|other| other != slot) {
+            return self.lose_rail(place, number);
+        }
+        let reason = if link.ends_in_good_order() { DownReason::Closed } else { DownReason::Lost };
+        self.end(place, reason);
+    }
+
+    /// Goes on without a rail: the others take what it had.
+    pub(super) fn lose_rail(&mut self, place: usize, number: usize) {
+        let Some(link) = &mut self.peers[place].link else {
+            return;
+        };
+        let Some(slot) = link.rails[number].take() else {
+            return;
+        };
+        if let Some(order) = &mut link.order {
+            self.stats.frames_repeated += order.outgoing.rail_lost(number);
+            order.incoming.tell_again();
+        }
+        self.stats.rails_down += 1;
+        self.drop_rail(slot);
+        self.rest(place, number, Instant::now());
+    }
+
+    /// Drops a connection that was a link's. How many frames of its own queue are lost with it.
+    fn drop_rail(&mut self, slot: usize) -> u64 {
+        if self.turn == Some(slot) {
+            self.turn = None;
+        }
+        let Some(Connection { stage: Stage::Up(rail), .. }) = self.release(slot) else {
+            return 0;
+        };
+        let Rail { outbox, deframer, .. } = *rail;
+        deframer.abandon(&mut self.blocks);
+        outbox.frames()
+    }
+
+    /// Gives what a link has to its connections, and lets them write.
+    pub(super) fn flush_link(&mut self, place: usize) {
+        let Some(link) = &mut self.peers[place].link else {
+            return;
+        };
+        if link.order.is_none() {
+            if let Some(slot) = link.only_rail() {
+                self.write(slot);
+            }
+            return;
+        }
+        let rails = link.rails.len();
+        link.turn = (link.turn + 1) % rails;
+        let turn = link.turn;
+        self.acknowledge(place);
+        self.prepare_goodbye(place);
+        for step in 0..rails {
+            let slot = self.peers[place].link.as_ref().and_then(|link| link.rails[(turn + step) % rails]);
+            if let Some(slot) = slot {
+                self.write(slot);
+            }
+        }
+    }
+
+    /// Says what has arrived, on a rail that can take it.
+    fn acknowledge(&mut self, place: usize) {
+        let Some(link) = &mut self.peers[place].link else {
+            return;
+        };
+        let Some(order) = &mut link.order else {
+            return;
+        };
+        let Some(up_to) = order.incoming.due() else {
+            return;
+        };
+        let rails = link.rails.len();
+        for step in 0..rails {
+            let slot = link.rails[(link.turn + step) % rails];
+            let connection = slot.and_then(|slot| self.connections[slot].as_mut());
+            if let Some(Connection { stage: Stage::Up(rail), writable: true, .. }) = connection {
+                rail.outbox.push_acknowledgement(up_to);
+                order.incoming.told(up_to);
+                return;
+            }
+        }
+    }
+
+    /// While closing: the goodbye goes behind everything, and on every rail, when all that was sent is acknowledged.
+    fn prepare_goodbye(&mut self, place: usize) {
+        let Some(link) = self.peers[place].link.as_mut().filter(|_| self.closing) else {
+            return;
+        };
+        let all_arrived = link.order.as_ref().is_none_or(|order| order.outgoing.is_empty());
+        if link.goodbye_is_queued || !all_arrived {
+            return;
+        }
+        link.goodbye_is_queued = true;
+        for slot in link.rails.iter().flatten() {
+            match self.connections[*slot].as_mut().and_then(Connection::rail) {
+                Some(rail) if link.order.is_some() => rail.outbox.push_farewell(),
+                Some(rail) => rail.outbox.push_goodbye(),
+                None => {}
+            }
+        }
     }
 
     /// Writes what waits, until the kernel's buffer is full.
-    pub(super) fn write(&mut self, slot: usize) {
+    fn write(&mut self, slot: usize) {
         let Some(connection) = &mut self.connections[slot] else {
             return;
         };
-        let Connection { stream, stage: Stage::Up(link), writable, .. } = connection else {
+        let Connection { stream, stage: Stage::Up(rail), writable, .. } = connection else {
             return;
         };
-        while *writable && !link.outbox.is_empty() {
-            let (pieces, offered) = link.outbox.gather();
+        let place = rail.peer;
+        let Some(link) = &mut self.peers[place].link else {
+            return;
+        };
+        while *writable {
+            load(link, rail);
+            if rail.outbox.is_empty() {
+                break;
+            }
+            let (pieces, offered) = rail.outbox.gather();
             let sent = socket::send(stream, &pieces);
             drop(pieces);
             self.stats.system_calls += 1;
             self.stats.writes += 1;
             match sent {
                 Ok(bytes) => {
-                    if link.outbox.advance(bytes) {
+                    if rail.outbox.advance(bytes) && link.order.is_none() {
                         self.room_made |= std::mem::take(&mut link.refused);
                     }
                     // The kernel will say when there is room worth a write.
@@ -133,7 +264,7 @@ impl TcpEndpoint {
                     *writable = false;
                     if error.kind() != ErrorKind::WouldBlock {
                         // What had arrived before the connection broke is read first; then reading finds the end.
-                        link.broken = true;
+                        rail.broken = true;
                         connection.readable = true;
                         connection.end_in_sight = true;
                         return;
@@ -141,55 +272,72 @@ impl TcpEndpoint {
                 }
             }
         }
-        if self.closing && link.outbox.is_empty() && !link.we_are_done {
+        if link.goodbye_is_queued && rail.outbox.is_empty() && !link.we_are_done {
             link.we_are_done = true;
-            // Fails only if the connection is broken, which reading finds.
-            let _ = stream.shutdown(Shutdown::Write);
+            if link.order.is_none() {
+                // Fails only if the connection is broken, which reading finds.
+                let _ = stream.shutdown(Shutdown::Write);
+            }
             if link.peer_is_done {
-                self.end(slot, DownReason::Closed);
+                self.end(place, DownReason::Closed);
             }
         }
     }
 
     /// Takes a link down.
-    pub(super) fn end(&mut self, slot: usize, reason: DownReason) {
-        if self.turn == Some(slot) {
-            self.turn = None;
+    pub(super) fn end(&mut self, place: usize, reason: DownReason) {
+        let peer = &mut self.peers[place];
+        let Some(link) = peer.link.take() else {
+            return;
+        };
+        let node = peer.node;
+        if peer.is_called() {
+            peer.epoch = peer.epoch.wrapping_add(1);
         }
-        let Some(connection) = self.release(slot) else {
-            return;
-        };
-        let Stage::Up(link) = connection.stage else {
-            return;
-        };
         self.stats.links_down += 1;
-        self.stats.frames_lost += link.outbox.frames();
-        link.deframer.abandon(&mut self.blocks);
-        let peer = &mut self.peers[link.peer];
-        peer.link = None;
-        self.happened.push_back(Event::PeerDown { peer: peer.node, reason });
-        self.rest(link.peer, Instant::now());
+        for slot in link.slots() {
+            let own = self.drop_rail(slot);
+            self.stats.frames_lost += if link.order.is_none() { own } else { 0 };
+        }
+        self.stats.frames_lost += link.order.as_ref().map_or(0, |order| order.outgoing.frames());
+        self.happened.push_back(Event::PeerDown { peer: node, reason });
+        let now = Instant::now();
+        (0..link.rails.len()).for_each(|rail| self.rest(place, rail, now));
     }
 
     /// Begins to close: nothing new comes up, and every link gets a goodbye behind what waits.
     pub(super) fn say_goodbye(&mut self) {
         self.closing = true;
-        self.listener = None;
+        self.listeners.clear();
         for slot in 0..self.connections.len() {
-            match self.connections[slot].as_mut().map(|connection| &mut connection.stage) {
-                Some(Stage::Up(link)) => link.outbox.push_goodbye(),
-                Some(Stage::Connecting { .. } | Stage::Greeting { .. }) => drop(self.release(slot)),
-                None => {}
+            let stage = self.connections[slot].as_ref().map(|connection| &connection.stage);
+            if let Some(Stage::Connecting { .. } | Stage::Greeting { .. }) = stage {
+                drop(self.release(slot));
             }
         }
+        (0..self.peers.len()).for_each(|place| self.prepare_goodbye(place));
     }
 
     /// Ends what is left of the links.
     pub(super) fn give_up_links(&mut self) {
         for place in 0..self.peers.len() {
-            if let Some(slot) = self.peers[place].link {
-                self.stream_ended(slot);
+            if let Some(link) = &self.peers[place].link {
+                let reason = if link.ends_in_good_order() { DownReason::Closed } else { DownReason::Lost };
+                self.end(place, reason);
             }
         }
+    }
+}
+
+/// Gives a rail of several as much as one write takes: who can write takes the next, so that a slow rail gets less.
+fn load(link: &mut Link, rail: &mut Rail) {
+    let Some(order) = &mut link.order else {
+        return;
+    };
+    while rail.outbox.bytes() < BYTES_PER_WRITE {
+        let Some((number, frame, bytes)) = order.outgoing.next(rail.rail) else {
+            return;
+        };
+        rail.outbox.push_numbered(number, frame, bytes);
     }
 }

@@ -1,4 +1,6 @@
-use super::super::greeting::{Greeting, GreetingBuffer};
+use super::super::framing::{RAILS_VERSION, VERSION};
+use super::super::greeting::{Greeting, GreetingBuffer, RailGreeting};
+use super::super::sequence::Window;
 use crate::Refusal;
 use sheaf_wire::{NodeId, RunNumber, SessionId};
 
@@ -67,18 +69,60 @@ fn a_refusal_reaches_the_refused_with_its_reason() {
     assert_eq!(me().hear(&bytes), Err(Refusal::Other(200)));
 }
 
-#[test]
-fn a_greeting_may_come_byte_by_byte_and_rubbish_is_seen_at_once() {
-    let bytes = peer().emit(None);
-    let mut buffer = GreetingBuffer::default();
-    for (at, byte) in bytes.into_iter().enumerate() {
-        assert_eq!(buffer.room().len(), bytes.len() - at);
-        buffer.room()[0] = byte;
-        let whole = buffer.filled(1).copied();
-        assert_eq!(whole, (at + 1 == bytes.len()).then_some(bytes));
+fn rail() -> RailGreeting {
+    RailGreeting { rail: 1, rails: 3, epoch: 7, window: Window { frames: 1024, bytes: 1 << 24 } }
+}
+
+/// Gives `bytes` to a buffer one by one; what it says of them, and how many it took.
+fn trickle(version: u16, bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
+    let mut buffer = GreetingBuffer::new(version);
+    for (at, byte) in bytes.iter().enumerate() {
+        assert!(!buffer.room().is_empty(), "there is room until it is whole");
+        buffer.room()[0] = *byte;
+        if let Some(whole) = buffer.filled(1) {
+            return (Some(whole.to_vec()), at + 1);
+        }
         assert!(!buffer.is_hopeless());
     }
-    let mut buffer = GreetingBuffer::default();
+    (None, bytes.len())
+}
+
+#[test]
+fn a_greeting_may_come_byte_by_byte_and_nothing_behind_it_is_taken() {
+    let short = peer().emit(None).to_vec();
+    let with_frames = [short.as_slice(), &[9; 40]].concat();
+    assert_eq!(trickle(VERSION, &with_frames), (Some(short), 32));
+
+    let long = [peer().emit_as(RAILS_VERSION, None).as_slice(), &rail().emit()].concat();
+    let with_frames = [long.as_slice(), &[9; 40]].concat();
+    assert_eq!(trickle(RAILS_VERSION, &with_frames), (Some(long), 56));
+}
+
+#[test]
+fn a_refusal_and_another_version_are_whole_when_their_common_part_is() {
+    let refused = peer().emit_as(RAILS_VERSION, Some(Refusal::BothInitiate)).to_vec();
+    assert_eq!(trickle(RAILS_VERSION, &refused), (Some(refused), 32));
+    let other = peer().emit(None).to_vec();
+    assert_eq!(trickle(RAILS_VERSION, &other), (Some(other.clone()), 32));
+    let heard = me().hear_as(RAILS_VERSION, other.first_chunk().unwrap());
+    assert_eq!(heard, Err(Refusal::WrongVersion(VERSION)));
+}
+
+#[test]
+fn a_rail_is_heard_as_it_was_said() {
+    let bytes = rail().emit();
+    assert_eq!(RailGreeting::hear(&bytes), Some(rail()));
+    let mut expected = vec![1, 0, 3, 0, 7, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0];
+    expected.extend([0, 0, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(bytes.as_slice(), expected, "the documented bytes");
+    assert_eq!(RailGreeting::hear(&bytes[1..]), None);
+    let no_window = RailGreeting { window: Window { frames: 0, bytes: 9 }, ..rail() };
+    assert_eq!(RailGreeting::hear(&no_window.emit()), None);
+}
+
+#[test]
+fn rubbish_is_seen_at_once() {
+    let mut buffer = GreetingBuffer::new(VERSION);
     buffer.room()[..3].copy_from_slice(b"GET");
     assert_eq!(buffer.filled(3), None);
     assert!(buffer.is_hopeless());
