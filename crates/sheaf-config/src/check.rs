@@ -221,9 +221,13 @@ impl Checker<'_> {
         let Config { source, readout, builder, manager, transport, protocol, .. } = self.config;
         if transport.kind.uses_tcp() {
             let peers = u64::from(readout.count) + u64::from(builder.count);
-            let blocks = (peers + 2).saturating_mul(transport.block.0);
-            let what = format!("a block for each of up to {peers} peers and two more");
-            let keys = &["transport.block_bytes", "readout.count", "builder.count"];
+            let rails = u64::from(transport.rails);
+            let blocks = (peers * rails + 2).saturating_mul(transport.block.0);
+            let what = match rails {
+                1 => format!("a block for each of up to {peers} peers and two more"),
+                _ => format!("a block for each of {rails} rails to up to {peers} peers and two more"),
+            };
+            let keys = &["transport.block_bytes", "transport.rails", "readout.count", "builder.count"];
             self.holds("transport.receive_bytes", transport.receive, blocks, &what, keys);
         }
         if transport.kind.shares_memory() {

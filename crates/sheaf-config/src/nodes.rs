@@ -18,6 +18,8 @@ pub struct NodeConfig {
     pub name: String,
     /// Where it listens, `host:port`, if the configuration says so.
     pub address: Option<String>,
+    /// Where it listens, too: for further rails.
+    pub more_addresses: Vec<String>,
     /// The sources that it reads, in the order of the configuration; empty but for readout units.
     pub sources: Vec<SourceId>,
     /// The processors that its threads may use: its own, or those of its role; empty: all.
@@ -73,6 +75,7 @@ impl Config {
             name: node.name.clone(),
             role: node.id.role,
             address: node.address.clone(),
+            more_addresses: node.more_addresses.clone(),
             sources: (node.id.role == Role::Readout).then(|| node.sources.clone()),
             cpu: node.cpu.clone(),
         };
@@ -141,6 +144,7 @@ impl Config {
             id,
             name: id.to_string(),
             address: None,
+            more_addresses: Vec::new(),
             sources: Vec::new(),
             cpu: Vec::new(),
             priority: None,
@@ -159,6 +163,7 @@ impl Config {
                 id,
                 name: table.name.clone(),
                 address: table.address.clone(),
+                more_addresses: table.more_addresses.clone(),
                 sources: table.sources.clone().unwrap_or_default(),
                 cpu: table.cpu.clone(),
                 priority: None,
@@ -206,8 +211,9 @@ impl Checker<'_> {
         if config.node.is_empty() {
             return;
         }
-        self.unique("name", |node| Some(&node.name));
-        self.unique("address", |node| node.address.as_ref());
+        self.unique("name", |node| vec![&node.name]);
+        self.unique("address", |node| node.address.iter().chain(&node.more_addresses).collect());
+        self.used_addresses();
         let count = |role| config.node.iter().filter(|node| node.role == role).count();
         let managers = count(Role::Manager);
         if managers != 1 {
@@ -238,16 +244,33 @@ impl Checker<'_> {
     }
 
     /// No two nodes with the same `what`.
-    fn unique(&mut self, what: &str, value: fn(&Node) -> Option<&String>) {
+    fn unique(&mut self, what: &str, values: fn(&Node) -> Vec<&String>) {
         let config = self.config;
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, node) in config.node.iter().enumerate() {
-            let Some(text) = value(node) else { continue };
-            if let Some(first) = seen.insert(text, index) {
+            for text in values(node) {
+                let Some(first) = seen.insert(text, index) else { continue };
                 let key = format!("node[{index}].{what}");
                 let found = format!("node[{first}] and node[{index}] have the same {what}, \"{text}\"");
                 self.fail(ErrorKind::Nodes, &[&key], found, format!("no two nodes have the same {what}"));
             }
+        }
+    }
+
+    /// No address that no rail goes to.
+    fn used_addresses(&mut self) {
+        let rails = usize::from(self.config.transport.rails);
+        let config = self.config;
+        for (index, node) in config.node.iter().enumerate() {
+            let addresses = usize::from(node.address.is_some()) + node.more_addresses.len();
+            if node.more_addresses.is_empty() || addresses <= rails {
+                continue;
+            }
+            let key = format!("node[{index}].more_addresses");
+            let found =
+                format!("\"{}\" has {addresses} addresses, and `transport.rails` is {rails}", node.name);
+            let right = format!("with `rails = {addresses}` each address has a rail");
+            self.fail(ErrorKind::Conflict, &[&key, "transport.rails"], found, right);
         }
     }
 

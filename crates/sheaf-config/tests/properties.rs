@@ -374,10 +374,12 @@ fn nodes() -> impl Strategy<Value = Change> {
                 config.node.push(Node {
                     sources: Some(block.to_vec()),
                     address: Some(format!("ro-{index}.daq:{}", 7_000 + index)),
+                    more_addresses: vec![format!("[fd00::{index}]:7000")],
                     cpu: cpu.iter().copied().collect(),
                     ..node(format!("readout.{index}"), Role::Readout)
                 });
             }
+            config.transport.rails = 2;
             config.readout.count = u16::try_from(config.node.len() - 1).expect("a few nodes");
             config.node.extend((0..builders).map(|index| node(format!("bu{index}"), Role::Builder)));
             config.builder.count = builders;

@@ -28,6 +28,8 @@ pub struct OutboxStats {
     pub too_large_frames: u64,
     /// Links refused before they came up: strangers, other runs, other releases.
     pub refused_links: u64,
+    /// Rails that links lost and did without.
+    pub lost_rails: u64,
 }
 
 /// An endpoint, with a place for frames that it cannot take now. A slow peer holds up only its own frames.
@@ -54,7 +56,7 @@ impl Outbox {
     /// What went wrong so far.
     #[must_use]
     pub fn stats(&self) -> OutboxStats {
-        self.stats
+        OutboxStats { lost_rails: self.endpoint.stats().rails_down, ..self.stats }
     }
 
     /// Sends a message, or keeps it for later.

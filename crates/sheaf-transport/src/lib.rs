@@ -8,7 +8,7 @@
 //! | [`endpoint`] | the port: [`Endpoint`], [`Frame`], [`Event`], [`SendError`]; the contract that every transport keeps |
 //! | [`stats`] | what an endpoint counts |
 //! | [`memory`] | nodes of one process: frames move through bounded rings, nothing is copied |
-//! | [`tcp`] | nodes anywhere: one connection for each pair of nodes |
+//! | [`tcp`] | nodes anywhere: one connection for each pair of nodes, or several rails |
 //! | [`shm`] | processes of one host (Linux): payload is read where it was written |
 //! | [`mixed`] | shared memory for peers on this host, TCP for the others |
 //! | [`conformance`] | the tests that every transport passes |

@@ -6,6 +6,9 @@
 //! endpoint that is closed says goodbye; a stream that ends without one was lost. The layouts are in [`framing`],
 //! the story in `docs/reference/tcp-framing.md`.
 //!
+//! A link may have several connections, its rails: then frames are numbered, kept until they are acknowledged, given to
+//! another rail when theirs is lost, and handed out in order.
+//!
 //! | module | holds |
 //! |---|---|
 //! | `settings` | the knobs, each with its default |
@@ -13,6 +16,7 @@
 //! | `greeting` | who is there, and whether it is acceptable |
 //! | `deframer`, `blocks` | from received bytes to frames, without a socket; the receive memory |
 //! | `outbox` | frames that wait to be written, and what of them is written |
+//! | `link`, `sequence` | a link and its rails; the order of frames over several rails, without a socket |
 //! | `socket` | the system calls, and how sockets are set up |
 //! | `endpoint` | the endpoint: rounds, sleep, and the port |
 //! | `traffic` | reading from and writing to links that are up, and their end |

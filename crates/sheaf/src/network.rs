@@ -79,7 +79,7 @@ pub(crate) fn connect(
         let (endpoint, arena) = shm(plan, me, own, &near)?;
         return Ok(Connection { endpoint: Box::new(endpoint), arena: Some(arena) });
     }
-    let tcp = tcp(plan, me, listener, &far)?;
+    let tcp = tcp(plan, me, own, listener, &far)?;
     if near.is_empty() {
         return Ok(Connection::new(tcp));
     }
@@ -147,19 +147,27 @@ fn shm_settings(plan: &Plan) -> ShmSettings {
 fn tcp(
     plan: &Plan,
     me: &Identity,
+    own: &NodeConfig,
     listener: Option<TcpListener>,
     peers: &[&NodeConfig],
 ) -> anyhow::Result<TcpEndpoint> {
     let role = me.node.role;
     let peer = |node: &&NodeConfig| PeerAddress {
         node: node.id,
-        addresses: node.address.iter().cloned().collect(),
+        addresses: node.address.iter().chain(&node.more_addresses).cloned().collect(),
         initiate: calls(role, node.id.role),
     };
     let peers: Vec<_> = peers.iter().map(peer).collect();
     let settings = settings(plan, peers.len());
     let options = TcpOptions { node: me.node, run: me.run, session: me.session, listener, peers, settings };
-    TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))
+    let mut endpoint = TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
+    for address in own.more_addresses.iter().filter(|_| listens(me.node)) {
+        let listener = TcpListener::bind(address).with_context(|| {
+            format!("{} cannot listen on {address}; is it in use, or of another host?", me.node)
+        })?;
+        endpoint.listen_too(listener)?;
+    }
+    Ok(endpoint)
 }
 
 fn settings(plan: &Plan, peers: usize) -> TcpSettings {
@@ -170,8 +178,9 @@ fn settings(plan: &Plan, peers: usize) -> TcpSettings {
         queue_frames: transport.queue_frames as usize,
         queue_bytes: transport.queue,
         block_bytes: transport.block,
-        // The configuration asks for a block for each peer and two more; the number of peers follows from the nodes.
-        blocks: blocks.max(peers + 2),
+        // The configuration asks for a block for each rail and two more; the number of peers follows from the nodes.
+        blocks: blocks.max(peers * usize::from(transport.rails) + 2),
+        rails: usize::from(transport.rails),
         send_buffer: transport.send_buffer,
         receive_buffer: transport.receive_buffer,
         connect_timeout: transport.connect_timeout,

@@ -159,6 +159,8 @@ pub(crate) fn loopback_listeners(
     nodes: &mut [NodeConfig],
 ) -> anyhow::Result<Vec<(NodeId, Option<TcpListener>)>> {
     let mut listeners = Vec::new();
+    // The addresses of the configuration are of other hosts, or will be; here all rails go over loopback.
+    nodes.iter_mut().for_each(|node| node.more_addresses.clear());
     for node in nodes.iter_mut().filter(|node| network::listens(node.id)) {
         let (listener, address) = network::loopback_listener()?;
         node.address = Some(address);

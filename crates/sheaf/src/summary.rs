@@ -126,6 +126,7 @@ impl Extras {
         self.add("dropped_frames", stats.dropped_frames);
         self.add("too_large_frames", stats.too_large_frames);
         self.add("refused_links", stats.refused_links);
+        self.add("lost_rails", stats.lost_rails);
     }
 
     fn add(&mut self, name: &str, value: u64) {

@@ -99,7 +99,9 @@ fn lists_take_numbers_and_ranges_and_refuse_what_is_twice_or_without_end() {
 #[test]
 fn addresses_are_host_and_port() {
     let codec = address();
-    for text in ["a:1", "daq-0.example.org:65535", "127.0.0.1:7000", "[::1]:7000", "[fe80::1]:1"] {
+    for text in
+        ["a:1", "daq-0.example.org:65535", "127.0.0.1:7000", "[::1]:7000", "[fe80::1]:1", "[fe80::1%2]:1"]
+    {
         assert!(codec.accepts(&text.to_owned()), "{text}");
     }
     for text in [
@@ -118,6 +120,22 @@ fn addresses_are_host_and_port() {
         "a/b:1",
     ] {
         assert!(!codec.accepts(&text.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn a_list_of_addresses_has_each_once() {
+    let codec = address_list();
+    let list = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(read(&codec, "[]"), Ok(list(&[])));
+    let two = list(&["10.0.0.1:1", "[::1]:2"]);
+    assert_eq!(read(&codec, "['10.0.0.1:1', '[::1]:2']"), Ok(two.clone()));
+    assert_eq!(read(&codec, &codec.write(&two).unwrap()), Ok(two));
+    for text in ["['a:1', 'a:1']", "['a']", "['a:0']"] {
+        assert_eq!(read(&codec, text), Err(Refusal::Value), "{text}");
+    }
+    for text in ["'a:1'", "[1]"] {
+        assert_eq!(read(&codec, text), Err(Refusal::Type), "{text}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Paths, names and addresses.
 
 use super::{Codec, Refusal};
-use std::net::Ipv6Addr;
+use std::net::SocketAddrV6;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
@@ -68,14 +68,15 @@ pub(crate) fn name() -> Text {
 /// The address of a node, `host:port`.
 pub(crate) fn address() -> Text {
     Text {
-        limits: "`host:port` with a port from 1 to 65535; `[::1]:port` for IPv6",
+        limits: "`host:port` with a port from 1 to 65535; `[::1]:port` for IPv6, `[fe80::1%2]:port` on the interface with the index 2",
         accepts: |text| {
             let Some((host, port)) = text.rsplit_once(':') else {
                 return false;
             };
             let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
             let host_is_good = match bare {
-                Some(host) => host.parse::<Ipv6Addr>().is_ok(),
+                // With a zone, as link-local addresses need one: `[fe80::1%2]:7000`.
+                Some(_) => text.parse::<SocketAddrV6>().is_ok(),
                 None => {
                     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
                     (1..=253).contains(&host.len()) && host.bytes().all(allowed)
@@ -84,6 +85,49 @@ pub(crate) fn address() -> Text {
             let digits = port.bytes().all(|byte| byte.is_ascii_digit());
             host_is_good && digits && port.parse::<u16>().is_ok_and(|port| port > 0)
         },
+    }
+}
+
+/// Some addresses, each at most once.
+pub(crate) fn address_list() -> TextList {
+    TextList { of: address(), most: 15 }
+}
+
+/// See [`address_list`].
+pub(crate) struct TextList {
+    of: Text,
+    most: usize,
+}
+
+impl Codec for TextList {
+    type Value = Vec<String>;
+
+    fn type_name(&self) -> String {
+        "list".into()
+    }
+
+    fn limits(&self) -> String {
+        format!("at most {}, each at most once: {}", self.most, self.of.limits)
+    }
+
+    fn expected(&self) -> String {
+        format!("a list of texts, {}", self.limits())
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<Vec<String>, Refusal> {
+        let entries = value.as_array().ok_or(Refusal::Type)?;
+        let texts: Vec<String> =
+            entries.iter().map(|entry| self.of.read(entry.get_ref())).collect::<Result<_, _>>()?;
+        if self.accepts(&texts) { Ok(texts) } else { Err(Refusal::Value) }
+    }
+
+    fn accepts(&self, value: &Vec<String>) -> bool {
+        let different = value.iter().enumerate().all(|(index, text)| !value[..index].contains(text));
+        value.len() <= self.most && different && value.iter().all(|text| self.of.accepts(text))
+    }
+
+    fn write(&self, value: &Vec<String>) -> Option<String> {
+        Some(format!("[{}]", value.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", ")))
     }
 }
 

@@ -60,6 +60,11 @@ section! {
         /// Whether the kernel is asked for huge pages for shared memory; it gives them where
         /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` says `advise` or `always`.
         huge_pages: bool = false, "huge_pages", switch();
+        /// How many connections (rails) a link has, the same on all nodes. Rail `i` goes to the address at place `i` of the node
+        /// that is called (`address`, then `more_addresses`, then anew): over another interface or switch where the
+        /// addresses are in networks of their own. A link outlives each of its rails. With more than one, what was sent is
+        /// kept until it is acknowledged: it counts for `queue_bytes` and `queue_frames`. Only for TCP.
+        rails: u16 = 1, "rails", whole(1, 16);
         /// The send buffer of a socket. 0: what the operating system chooses.
         send_buffer: Option<ByteCount> = None, "send_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
         /// The receive buffer of a socket. 0: what the operating system chooses.
@@ -70,7 +75,8 @@ section! {
         retry_min: Nanos = Nanos::from_millis(20), "retry_min_ms", milliseconds(MILLISECOND, HOUR);
         /// The longest pause between attempts to connect.
         retry_max: Nanos = Nanos::from_secs(2), "retry_max_ms", milliseconds(MILLISECOND, HOUR);
-        /// How long a peer's machine may be silent before its connection counts as lost.
+        /// How long a peer's machine may be silent before its connection counts as lost. Of a rail that dies without a word
+        /// the frames come over another one after this time.
         dead_peer: Nanos = Nanos::from_secs(10), "dead_peer_ms", milliseconds(Nanos::from_secs(1), HOUR);
     }
 }

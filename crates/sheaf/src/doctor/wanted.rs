@@ -58,7 +58,7 @@ fn threads(nodes: &[NodeConfig]) -> Vec<(String, CpuList)> {
 /// The addresses behind a node's `host:port`.
 fn addresses(node: &NodeConfig) -> Vec<IpAddr> {
     let mut found = Vec::new();
-    for address in node.address.iter() {
+    for address in node.address.iter().chain(&node.more_addresses) {
         match address.to_socket_addrs() {
             Ok(addresses) => found.extend(addresses.map(|address| address.ip())),
             Err(error) => log::warn!("{}: the address {address} leads nowhere: {error}", node.name),
@@ -72,8 +72,8 @@ fn addresses(node: &NodeConfig) -> Vec<IpAddr> {
 /// The payload that a node may hold at most, as ARCHITECTURE.md counts it.
 fn memory_bytes(config: &Config, node: &NodeConfig) -> u64 {
     let received = match config.transport.kind {
-        TransportKind::Tcp => config.transport.receive.0,
-        _ => 0,
+        TransportKind::Tcp | TransportKind::Mixed => config.transport.receive.0,
+        TransportKind::Memory | TransportKind::Shm => 0,
     };
     let of_role = match node.id.role {
         Role::Manager => 0,
@@ -83,12 +83,15 @@ fn memory_bytes(config: &Config, node: &NodeConfig) -> u64 {
     received.saturating_add(of_role)
 }
 
+/// As many addresses a node may listen at.
+const MOST_ADDRESSES: u64 = 16;
+
 /// The sockets of the node with most of them: one for each peer, and those that listen.
 fn sockets(config: &Config, nodes: &[NodeConfig]) -> u64 {
-    if config.transport.kind != TransportKind::Tcp {
+    if config.transport.kind == TransportKind::Memory {
         return 0;
     }
     let count = |role| nodes.iter().filter(|node| node.id.role == role).count() as u64;
     let (readouts, builders) = (count(Role::Readout), count(Role::Builder));
-    readouts + builders + 1
+    (readouts + builders) * u64::from(config.transport.rails) + 1 + MOST_ADDRESSES
 }

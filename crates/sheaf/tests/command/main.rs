@@ -21,6 +21,7 @@ mod incomplete;
 mod json;
 mod nodes;
 mod output;
+mod rails;
 mod real_data;
 mod repeatable;
 mod signals;
