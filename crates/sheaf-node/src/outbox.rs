@@ -6,6 +6,7 @@ use sheaf_protocol::Transmit;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
 use sheaf_wire::message::{DecodeError, Message, PayloadSource};
 use sheaf_wire::{NodeId, Payload, Span};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many frames are kept for one peer whose link is full or not up yet. What a role has to say is bounded by
@@ -178,32 +179,39 @@ pub trait Arriving: Payload {
 
 impl Arriving for Bytes {
     fn decode(frame: Frame) -> Result<Message<Self>, DecodeError> {
-        Message::decode(&frame.head, &mut Cut { pieces: frame.payload, own_count: false })
+        Message::decode(&frame.head, &mut Cut { piece: Bytes::new(), pieces: frame.payload })
     }
 }
 
 /// Cuts arrived pieces into fragments, each with a handle of its own. The count of the memory that they lie in is the
 /// sender's business too, often on another processor; so a piece that is cut gets a count of its own before.
 struct Cut {
+    /// What is left of the piece that is being cut.
+    piece: Bytes,
     pieces: VecDeque<Bytes>,
-    /// Whether the first piece has it.
-    own_count: bool,
 }
 
 impl PayloadSource<Bytes> for Cut {
     fn total(&self) -> u64 {
-        PayloadSource::total(&self.pieces)
+        self.piece.len() as u64 + PayloadSource::total(&self.pieces)
     }
 
     fn take(&mut self, bytes: usize) -> Option<Bytes> {
-        if let Some(piece) = self.pieces.front_mut() {
-            let is_cut = bytes > 0 && bytes < piece.len();
-            if is_cut && !self.own_count {
-                *piece = Bytes::from_owner(std::mem::take(piece));
-            }
-            self.own_count = is_cut;
+        if bytes == 0 {
+            return Some(Bytes::new());
         }
-        self.pieces.take(bytes)
+        if self.piece.is_empty() {
+            let piece = std::iter::from_fn(|| self.pieces.pop_front()).find(|piece| !piece.is_empty())?;
+            if piece.len() == bytes {
+                return Some(piece);
+            }
+            self.piece = Bytes::from_owner(piece);
+        }
+        match bytes.cmp(&self.piece.len()) {
+            Ordering::Less => Some(self.piece.split_to(bytes)),
+            Ordering::Equal => Some(std::mem::take(&mut self.piece)),
+            Ordering::Greater => None,
+        }
     }
 }
 

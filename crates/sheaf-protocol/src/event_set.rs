@@ -13,13 +13,24 @@ pub struct EventSet {
     max_ranges: usize,
     /// No member is greater.
     highest: u64,
+    /// The range that grew last, as it is now; in `ranges` its end may lag behind. Most events end one after another,
+    /// and a range here grows without a search.
+    growing: Option<Growing>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Growing {
+    first: u64,
+    last: u64,
+    /// The range may grow up to the id before this one without touching the next range.
+    before: u64,
 }
 
 impl EventSet {
     /// An empty set that remembers at most `max_ranges` separate ranges (at least one).
     #[must_use]
     pub fn new(max_ranges: usize) -> Self {
-        Self { ranges: BTreeMap::new(), max_ranges: max_ranges.max(1), highest: 0 }
+        Self { ranges: BTreeMap::new(), max_ranges: max_ranges.max(1), highest: 0, growing: None }
     }
 
     /// Whether `event` has ended.
@@ -29,6 +40,9 @@ impl EventSet {
         if event.0 > self.highest {
             return false;
         }
+        if self.growing.is_some_and(|growing| (growing.first..=growing.last).contains(&event.0)) {
+            return true;
+        }
         self.ranges.range(..=event.0).next_back().is_some_and(|(_, last)| event.0 <= *last)
     }
 
@@ -37,17 +51,42 @@ impl EventSet {
         if count == 0 {
             return;
         }
-        let mut start = first.0;
-        let mut end = start.saturating_add(u64::from(count) - 1);
+        let end = first.0.saturating_add(u64::from(count) - 1);
         self.highest = self.highest.max(end);
-        // The range that begins at or before the new one, if they touch: it grows in its place, without another search,
-        // because most events end one after another.
+        if let Some(growing) = &mut self.growing
+            && growing.last.checked_add(1) == Some(first.0)
+            && end.saturating_add(1) < growing.before
+        {
+            growing.last = end;
+            return;
+        }
+        self.settle();
+        let range = self.insert(first.0, end);
+        while self.ranges.len() > self.max_ranges {
+            self.join_lowest();
+        }
+        self.growing = self.ranges.get_key_value(&range).map(|(first, last)| {
+            let next = self.ranges.range((Bound::Excluded(range), Bound::Unbounded)).next();
+            Growing { first: *first, last: *last, before: next.map_or(u64::MAX, |(next, _)| *next) }
+        });
+    }
+
+    /// Brings `ranges` up to date.
+    fn settle(&mut self) {
+        if let Some(growing) = self.growing.take() {
+            self.ranges.insert(growing.first, growing.last);
+        }
+    }
+
+    /// Adds a range to `ranges`; the first id of the range that it has become part of.
+    fn insert(&mut self, mut start: u64, mut end: u64) -> u64 {
+        // The range that begins at or before the new one, if they touch.
         let before = self.ranges.range_mut(..=start).next_back();
         if let Some((&before, before_end)) = before
             && before_end.saturating_add(1) >= start
         {
             if *before_end >= end {
-                return;
+                return before;
             }
             *before_end = end;
             start = before;
@@ -65,9 +104,7 @@ impl EventSet {
                 self.ranges.insert(start, end);
             }
         }
-        while self.ranges.len() > self.max_ranges {
-            self.join_lowest();
-        }
+        start
     }
 
     fn join_lowest(&mut self) {
@@ -81,7 +118,11 @@ impl EventSet {
 
     /// The ranges as first id and last id, ascending.
     pub fn ranges(&self) -> impl Iterator<Item = (EventId, EventId)> {
-        self.ranges.iter().map(|(first, last)| (EventId(*first), EventId(*last)))
+        let growing = self.growing;
+        self.ranges.iter().map(move |(first, last)| {
+            let last = growing.filter(|growing| growing.first == *first).map_or(*last, |growing| growing.last);
+            (EventId(*first), EventId(last))
+        })
     }
 }
 
