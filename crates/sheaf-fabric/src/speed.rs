@@ -4,7 +4,7 @@ use crate::report::Report;
 use crate::run::{RunError, run};
 use crate::scenario::{
     Arbiter, DigitOrder, EndpointModel, Fidelity, FlitModel, LinkModel, Numbering, Routes, RunLength,
-    Scenario, SizeModel, Switching, Topology, TrafficModel,
+    Scenario, SizeModel, Switching, Topology, TrafficModel, WhenFull,
 };
 use crate::units::{Picos, Rate};
 
@@ -98,6 +98,30 @@ pub fn flit_level(stages: u32, cycles: u64) -> Result<FlitWork, RunError> {
     let report = run(&scenario)?;
     let cycle = scenario.link.rate.time_for(FLIT_BYTES.into());
     Ok(FlitWork { ports: report.ports, cycles: report.simulated.0 / cycle.0, report })
+}
+
+/// A canonical scenario of frames: 500 hosts on 25 leaves and 20 spines, 10 Gbit/s, queues of 100 frames that drop what
+/// they cannot hold, random destinations at 95 % load, of so many frames of 1,500 bytes for each sender.
+#[must_use]
+pub fn frames(frames_per_sender: u64) -> Scenario {
+    Scenario {
+        name: "25 leaves and 20 spines, output queues, random traffic at 95 % load".into(),
+        topology: Topology::FoldedClos { leaves: 25, ports: 20, spines: 20, uplinks: 1, uplink_rate: None },
+        switching: Switching::OutputQueued { buffer_bytes: Some(150_000), full: WhenFull::Drop },
+        routes: Routes::DestinationDigit,
+        traffic: TrafficModel::Random { size: SizeModel::Fixed(1_500), load: 0.95 },
+        length: RunLength::MessagesPerSender(frames_per_sender),
+        ..messages(3, 1)
+    }
+}
+
+/// Simulates [`frames`]: the caller takes the time and divides.
+///
+/// # Errors
+/// None are known.
+pub fn packet_level(frames_per_sender: u64) -> Result<Work, RunError> {
+    let report = run(&frames(frames_per_sender))?;
+    Ok(Work { ports: report.ports, messages: report.messages.delivered, report })
 }
 
 #[cfg(test)]

@@ -71,15 +71,6 @@ impl<E: Copy> EventQueue<E> {
         Some(event)
     }
 
-    /// The next event of the present instant; `None`: whatever is left happens later.
-    #[inline]
-    pub fn pop_now(&mut self) -> Option<E> {
-        let &(_, event) = self.buckets[0].get(self.taken)?;
-        self.taken += 1;
-        self.len -= 1;
-        Some(event)
-    }
-
     /// Goes on to the next instant at which something happens.
     fn advance(&mut self) -> bool {
         self.buckets[0].clear();

@@ -8,6 +8,7 @@
 //! | `outputs` | switches with output queues, own or shared: tail drop and pause |
 //! | `arbiter` | who goes first |
 //! | `frames`, `ports` | slabs of messages and frames; a link with its buffers |
+//! | `timeline` | what happens next |
 //! | `causes` | what reports tell apart |
 //! | `audit`, `deadlock` | self-checks |
 //!
@@ -28,6 +29,7 @@ mod outputs;
 mod ports;
 mod scheme;
 mod simulation;
+mod timeline;
 
 use super::Engine;
 use crate::faults::{FaultError, Faults};

@@ -1,4 +1,4 @@
-use super::{flit_level, message_level};
+use super::{flit_level, message_level, packet_level};
 
 #[test]
 fn the_canonical_run_counts_its_messages_and_is_right() {
@@ -16,4 +16,13 @@ fn the_canonical_run_of_flits_counts_its_cycles_and_is_right() {
     assert_eq!((work.ports, work.cycles), (64, 60_000));
     assert!((0.435..0.455).contains(&work.report.efficiency), "{}", work.report.efficiency);
     assert!(work.report.checks.iter().all(|check| check.pass));
+}
+
+#[test]
+fn the_canonical_run_of_frames_counts_them_and_is_right() {
+    let work = packet_level(1_000).unwrap();
+    assert_eq!(work.ports, 500);
+    assert!(work.messages >= 500 * 1_000);
+    assert!((0.93..0.96).contains(&work.report.efficiency), "{}", work.report.efficiency);
+    assert!(work.report.checks.iter().all(|check| check.pass), "{:?}", work.report.checks);
 }

@@ -12,7 +12,7 @@ use super::frames::{Frames, Messages, NONE};
 use super::hosts::{Host, Rail};
 use super::ports::Port;
 use super::scheme::Scheme;
-use crate::engine::events::EventQueue;
+use super::timeline::Timeline;
 use crate::faults::Faults;
 use crate::meter::Meter;
 use crate::network::{EndpointId, LinkId, Network};
@@ -21,7 +21,7 @@ use crate::traffic::{Traffic, Wake};
 use crate::units::Picos;
 
 /// Something that is planned.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// The last byte of the frame on this link leaves its sender.
     Left(u32),
@@ -53,7 +53,7 @@ pub(super) struct Simulation<'a, T> {
     pub(super) scheme: Scheme,
     pub(super) causes: Causes,
     pub(super) setup: Setup,
-    pub(super) events: EventQueue<Event>,
+    pub(super) events: Timeline<Event>,
     pub(super) now: Picos,
     pub(super) ports: Vec<Port>,
     pub(super) hosts: Vec<Host>,
@@ -98,7 +98,7 @@ impl<'a, T: Traffic> Simulation<'a, T> {
             faults,
             scheme: setup.scheme,
             causes: Causes::new(network.stages, setup.scheme),
-            events: EventQueue::default(),
+            events: Timeline::default(),
             now: Picos::ZERO,
             ports: Port::all(network, setup.scheme.room()),
             hosts: network.injection.iter().map(|rails| Host::new(rails.clone())).collect(),
@@ -136,21 +136,19 @@ impl<'a, T: Traffic> Simulation<'a, T> {
             if stop(self.traffic, self.meter) {
                 break self.now;
             }
-            match self.events.pop() {
-                Some((at, event)) if at <= limit => {
-                    self.now = at;
-                    self.handle(event);
+            let at = self.events.next_at();
+            if at == Picos::MAX {
+                // What waits now waits for the rest of the time, too.
+                let last = self.now;
+                if limit < Picos::MAX {
+                    self.now = limit;
                 }
-                Some(_) => break limit,
-                None => {
-                    // What waits now waits for the rest of the time, too.
-                    let last = self.now;
-                    if limit < Picos::MAX {
-                        self.now = limit;
-                    }
-                    break last;
-                }
+                break last;
             }
+            if at > limit {
+                break limit;
+            }
+            self.now = at;
         };
         self.now = self.now.max(ended);
         self.close();
@@ -160,9 +158,12 @@ impl<'a, T: Traffic> Simulation<'a, T> {
     /// All that belongs to this instant.
     fn settle(&mut self) {
         loop {
-            if let Some(event) = self.events.pop_now() {
+            while self.events.next_at() == self.now
+                && let Some(event) = self.events.pop()
+            {
                 self.handle(event);
-            } else if let Some(host) = self.agenda.asks.pop() {
+            }
+            if let Some(host) = self.agenda.asks.pop() {
                 self.ask(host);
             } else if !self.agenda.landed.is_empty() {
                 self.each(|agenda| &mut agenda.landed, Self::land);
@@ -178,18 +179,15 @@ impl<'a, T: Traffic> Simulation<'a, T> {
         }
     }
 
-    /// Does `act` for everything on a list of the agenda, in order. What is put on that list meanwhile waits for the
-    /// next round.
+    /// Does `act` for everything on a list of the agenda, in order, and for what is put on it meanwhile.
+    #[inline]
     fn each(&mut self, list: impl Fn(&mut Agenda) -> &mut Vec<u32>, act: impl Fn(&mut Self, u32)) {
-        let mut taken = std::mem::take(list(&mut self.agenda));
-        for &item in &taken {
+        let mut done = 0;
+        while let Some(&item) = list(&mut self.agenda).get(done) {
             act(self, item);
+            done += 1;
         }
-        taken.clear();
-        let new = list(&mut self.agenda);
-        if new.is_empty() {
-            *new = taken;
-        }
+        list(&mut self.agenda).clear();
     }
 
     fn handle(&mut self, event: Event) {

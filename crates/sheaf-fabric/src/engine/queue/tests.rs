@@ -2,6 +2,7 @@
 
 mod blocking;
 mod conservation;
+mod hosts;
 mod leaf_spine;
 mod saturation;
 

@@ -145,6 +145,21 @@ fn unshaped_event_building_loses_most_of_its_frames_at_half_load() {
 }
 
 #[test]
+fn larger_fragments_lose_more() {
+    // Four frames for each fragment, at the same load: more of an event comes at once.
+    let mut scenario = leaf_spine(Routes::Random, 100);
+    scenario.link.frame_payload = Some(BYTES);
+    let events = EventTraffic {
+        size: SizeModel::Fixed(4 * BYTES),
+        event_rate: Some(0.5 / (4.0 * SLOT.as_secs_f64())),
+        ..events(0.5)
+    };
+    let push = Push::new(&events, Window { events: 10_000 }, ENDPOINTS, 1).unwrap();
+    let measured = measure(&scenario, push, 3_000);
+    assert!((0.86..0.97).contains(&loss(&measured)), "{}", loss(&measured));
+}
+
+#[test]
 fn queues_that_hold_an_event_lose_nothing() {
     let measured = push(&leaf_spine(Routes::DestinationDigit, 600), 0.5);
     assert_eq!(measured.messages.lost, 0);

@@ -92,4 +92,10 @@ fn output_queues_carry_what_is_offered() {
     let measured = run(&scenario(delta(8, 1), switching), 20_000);
     assert!(measured.efficiency > 0.98, "{}", measured.efficiency);
     assert_eq!(measured.messages.lost, 0);
+    for load in [0.3, 0.6, 0.9] {
+        let scenario = scenario(delta(8, 1), switching);
+        let mut traffic = Random::new(SizeModel::Fixed(BYTES), load, RATE, 8, 1).unwrap();
+        let (measured, _) = run_with(&scenario, &mut traffic, slots(50_000));
+        assert!((measured.efficiency - load).abs() < 0.01, "{load}: {}", measured.efficiency);
+    }
 }
