@@ -118,10 +118,13 @@ impl Router {
             Routes::Cyclic => journey.turn / spread % ways.len(),
             Routes::SourceDigit => digit(journey.source),
             Routes::DestinationDigit => digit(journey.destination),
-            Routes::Adaptive => match (0..ways.len()).find(|&index| free(ways.get(index))) {
-                Some(index) => index,
-                None => self.dice[journey.source.index()].below(ways.len()),
-            },
+            Routes::Adaptive => {
+                // From a random one on: a fixed first choice would let sources that go in step keep out of each
+                // other's way, which no network of independent hosts does.
+                let first = self.dice[journey.source.index()].below(ways.len());
+                let from_first = (first..ways.len()).chain(0..first);
+                from_first.into_iter().find(|&index| free(ways.get(index))).unwrap_or(first)
+            }
         };
         ways.get(index)
     }

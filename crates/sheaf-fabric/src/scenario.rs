@@ -277,7 +277,7 @@ pub enum Routes {
     SourceDigit,
     /// By the destination's digit (D-mod-k).
     DestinationDigit,
-    /// The first that is free, else by chance.
+    /// By chance one that is free; by chance any where none is.
     Adaptive,
 }
 
