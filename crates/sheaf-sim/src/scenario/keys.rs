@@ -124,7 +124,7 @@ const ROUTES: Shape = Shape::Word(&[
     ("cyclic", "each source uses its ways in turn"),
     ("source_digit", "by the source's digit (straight)"),
     ("destination_digit", "by the destination's digit (D-mod-k)"),
-    ("adaptive", "the first that is free, else by chance"),
+    ("adaptive", "by chance one that is free, else any"),
 ]);
 
 const TRAFFICS: Shape = Shape::Word(&[
