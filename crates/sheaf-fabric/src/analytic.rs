@@ -4,6 +4,12 @@
 //! |---|---|
 //! | `saturation` | one switch with queues at its inputs: Karol, Hluchyj and Morgan 1987, solved exactly |
 //! | `banyan` | layers of small switches without buffers: Patel 1981, Kruskal and Snir 1983 |
+//! | `load` | what each link has to carry, and which permutations disturb themselves |
+//! | `bound` | all of it for one scenario: what it cannot exceed, and what it must come to |
 
 pub mod banyan;
+pub mod bound;
+pub mod load;
 pub mod saturation;
+
+pub use bound::{Bound, bound, exact};

@@ -23,8 +23,8 @@ mod deadlock;
 mod fabric;
 mod options;
 
-pub(crate) use options::size_of;
 pub use options::{FlitError, Kind, Options};
+pub(crate) use options::{mean, size_of};
 
 use super::clocked::Course;
 use super::{Engine, Limit, Outcome, Setup};
