@@ -14,6 +14,7 @@
 //! | `routing` | which of several ways a message takes |
 //! | `analytic` | closed formulas: bounds, and exact results where theory has them |
 //! | `engine` | who simulates |
+//! | `cross` | one scenario in every fidelity, and whether they agree |
 //! | `faults` | what breaks, and when it heals |
 //! | `meter` | throughput, latencies, waiting, buffers: measured while a run goes on |
 //! | `dice` | chance, from the seed |
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analytic;
+pub mod cross;
 pub mod dice;
 pub mod engine;
 pub mod faults;

@@ -48,6 +48,17 @@ pub struct Report {
     pub checks: Vec<Check>,
 }
 
+impl Report {
+    /// Whether closed formulas gave an exact result, and not only a bound.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.checks.iter().any(|check| check.name == EXACT)
+    }
+}
+
+/// The name of the check that closed formulas put into a report where their result is exact.
+pub const EXACT: &str = "exact by theory";
+
 /// Where messages or bytes are. `offered = delivered + lost + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {

@@ -1,7 +1,9 @@
 use super::{Demand, conflicts, link_load, shift_conflicts};
 use crate::engine::testing::{RATE, delta, network};
-use crate::network::EndpointId;
-use crate::scenario::{DigitOrder, Routes, Topology};
+use crate::network::{EndpointId, Network};
+use crate::scenario::{DigitOrder, LinkModel, Numbering, Routes, Topology};
+use crate::topology::compile;
+use crate::units::Picos;
 
 const ALL: [Routes; 6] = [
     Routes::Hash,
@@ -12,12 +14,29 @@ const ALL: [Routes; 6] = [
     Routes::Adaptive,
 ];
 
+/// A delta network whose layers resolve the digits in any order, with endpoints where `numbering` puts them.
+fn numbered(digits: &[u32], numbering: &Numbering) -> Network {
+    let topology = Topology::Delta { radix: 4, stages: 3, digits: DigitOrder::Listed(digits.to_vec()) };
+    let link = LinkModel { rate: RATE, delay: Picos::ZERO, frame_overhead: 0, frame_payload: None };
+    compile(&topology, numbering, &link, 1).unwrap()
+}
+
 #[test]
-fn a_delta_network_passes_every_shift_without_conflict_if_the_most_significant_digit_comes_first() {
-    let straight = delta(4, 3);
-    let reversed = network(&Topology::Delta { radix: 4, stages: 3, digits: DigitOrder::LeastFirst });
-    assert!((0..64).all(|shift| shift_conflicts(&straight, Routes::Hash, 1, shift) == 0));
-    assert!((0..64).any(|shift| shift_conflicts(&reversed, Routes::Hash, 1, shift) > 0));
+fn a_delta_network_passes_every_shift_without_conflict_in_any_order_of_digits() {
+    // Each line of a layer is told by some digits of the source and the others of the destination; with the shift either
+    // digit tells the other one, from the least significant on.
+    for digits in [[2, 1, 0], [0, 1, 2], [1, 2, 0]] {
+        let network = numbered(&digits, &Numbering::Identity);
+        assert!((0..64).all(|shift| shift_conflicts(&network, Routes::Hash, 1, shift) == 0), "{digits:?}");
+    }
+}
+
+#[test]
+fn endpoints_in_no_order_make_shifts_collide() {
+    for numbering in [Numbering::Shuffled(7), Numbering::Shuffled(8)] {
+        let network = numbered(&[2, 1, 0], &numbering);
+        assert!((0..64).any(|shift| shift_conflicts(&network, Routes::Hash, 1, shift) > 0), "{numbering:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,128 @@
+//! One scenario in every fidelity that can simulate it, and whether they agree.
+//!
+//! Closed formulas are exact for some scenarios and bounds for the others; messages leave out what happens inside a
+//! buffer; flits leave out nothing but cost a thousand times more. So the flit level says how far the message level is
+//! off, and theory says so of both. [`compare`] takes reports that exist already, [`check`] makes them, in runs that are
+//! short enough for flits.
+
+use crate::engine::flit::{Options, mean, size_of};
+use crate::report::Report;
+use crate::run::{RunError, run};
+use crate::scenario::{Fidelity, RunLength, Scenario, TrafficModel};
+use crate::topology;
+use crate::units::Picos;
+
+/// What two fidelities may differ by in efficiency, beside the errors of both: what the message level leaves out.
+/// Measured: wormhole messages of 64 flits and buffers of 4, random traffic on one and two layers of 4 x 4, differ by
+/// less than 0.006.
+pub const MODEL_ERROR: f64 = 0.01;
+
+/// So many steps of single flits [`check`] lets the flit level make, about: some seconds.
+const FLIT_STEPS: u64 = 40_000_000;
+
+/// Two fidelities side by side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The one that is less detailed.
+    pub model: Fidelity,
+    /// The one that it is compared with.
+    pub reference: Fidelity,
+    /// Efficiency of the model less that of the reference.
+    pub difference: f64,
+    /// What it may be.
+    pub tolerance: f64,
+    /// The model is a bound: only a reference above it is a disagreement.
+    pub one_sided: bool,
+}
+
+impl Difference {
+    /// Whether they agree within the tolerance.
+    #[must_use]
+    pub fn is_within(&self) -> bool {
+        self.difference >= -self.tolerance && (self.one_sided || self.difference <= self.tolerance)
+    }
+}
+
+/// One scenario in several fidelities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cross {
+    /// What each of them told.
+    pub reports: Vec<Report>,
+    /// Those that cannot simulate this scenario, and why.
+    pub unable: Vec<(Fidelity, RunError)>,
+    /// All pairs.
+    pub differences: Vec<Difference>,
+}
+
+/// Compares all pairs of `reports` of one scenario.
+///
+/// The tolerance is [`MODEL_ERROR`] and twice the statistical errors of both together, each of which is half the width
+/// of a 95 % interval.
+#[must_use]
+pub fn compare(reports: &[Report]) -> Vec<Difference> {
+    let mut sorted: Vec<&Report> = reports.iter().collect();
+    sorted.sort_by_key(|report| report.fidelity);
+    let mut differences = Vec::new();
+    for (index, &model) in sorted.iter().enumerate() {
+        for &reference in &sorted[index + 1..] {
+            let errors = libm::hypot(model.efficiency_error, reference.efficiency_error);
+            differences.push(Difference {
+                model: model.fidelity,
+                reference: reference.fidelity,
+                difference: model.efficiency - reference.efficiency,
+                tolerance: MODEL_ERROR + 2.0 * errors,
+                one_sided: model.fidelity == Fidelity::Analytic && !model.is_exact(),
+            });
+        }
+    }
+    differences
+}
+
+/// Runs `scenario` in every fidelity that can, all with the same length: that of the scenario, or where flits would take
+/// too long for it (some seconds), a shorter one.
+///
+/// # Errors
+/// [`RunError`] of a scenario that no fidelity but the closed formulas can run.
+pub fn check(scenario: &Scenario) -> Result<Cross, RunError> {
+    let length = affordable(scenario)?;
+    let mut cross = Cross { reports: Vec::new(), unable: Vec::new(), differences: Vec::new() };
+    for fidelity in [Fidelity::Analytic, Fidelity::Message, Fidelity::Flit] {
+        match run(&Scenario { fidelity, length, ..scenario.clone() }) {
+            Ok(report) => cross.reports.push(report),
+            Err(error) => cross.unable.push((fidelity, error)),
+        }
+    }
+    if cross.reports.iter().all(|report| report.fidelity == Fidelity::Analytic) && !cross.unable.is_empty() {
+        let (_, error) = cross.unable.swap_remove(0);
+        return Err(error);
+    }
+    cross.differences = compare(&cross.reports);
+    Ok(cross)
+}
+
+/// The length of `scenario`, or what the flit level can simulate of it.
+fn affordable(scenario: &Scenario) -> Result<RunLength, RunError> {
+    let Ok(options) = Options::of(scenario) else {
+        return Ok(scenario.length);
+    };
+    let endpoints = u64::from(topology::endpoints(&scenario.topology)?.max(1));
+    let flits = u64::from(options.flits(mean(size_of(&scenario.traffic))));
+    // A flit makes about four steps on its way, and a host sends one in every second cycle.
+    let cycles = FLIT_STEPS / (2 * endpoints);
+    let messages = (cycles / (2 * flits)).max(1);
+    Ok(match scenario.length {
+        RunLength::Time(end) => {
+            let cycle = options.rate.time_for(options.flit_bytes.into());
+            RunLength::Time(end.min(Picos(cycles.saturating_mul(cycle.0))))
+        }
+        RunLength::MessagesPerSender(count) => RunLength::MessagesPerSender(count.min(messages)),
+        // A builder gets one message of each source for an event.
+        RunLength::Events(count) => match &scenario.traffic {
+            TrafficModel::Random { .. } => RunLength::Events(count),
+            _ => RunLength::Events(count.min(messages)),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests;
