@@ -62,6 +62,10 @@ impl Engine for PathEngine {
     }
 }
 
+/// Causes of loss, in the order of their names.
+const FAULT: Cause = Cause(0);
+const NO_WAY: Cause = Cause(1);
+
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -122,7 +126,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
         let ready = scenario.endpoint.queue_messages > 1;
         let names = Names {
             waiting: waiting_causes(network),
-            losses: vec!["fault on the way".into()],
+            losses: vec!["fault on the way".into(), "no way to the destination".into()],
             buffers: vec![],
         };
         Ok(Self {
@@ -285,7 +289,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
     fn hold(&mut self, message: u32, link: LinkId, now: Picos) {
         self.messages.hold(message, link);
         if !self.faults.is_quiet() && (self.faults.is_dead(link) || self.faults.loses_frame()) {
-            self.messages.doom(message);
+            self.messages.doom(message, FAULT);
         }
         if TAILS {
             let own = &self.network.links[link.index()];
@@ -348,7 +352,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
         let link = self.router.choose(self.network, at, &journey, |link| links.is_free(link));
         if link.is_none() {
             // A destination to which nothing leads: the switch throws away what comes.
-            self.messages.doom(message);
+            self.messages.doom(message, NO_WAY);
             self.body_follows(message, now);
         }
         link
@@ -431,8 +435,8 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
         if !TAILS {
             self.traffic.sent(&message, now, &mut self.wake);
         }
-        if self.messages.is_doomed(number) {
-            self.meter.lost(&message, Cause(0));
+        if let Some(cause) = self.messages.doomed(number) {
+            self.meter.lost(&message, cause);
             self.traffic.lost(&message, now, &mut self.wake);
         } else {
             self.meter.delivered(&message, now);
@@ -504,7 +508,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
         if !self.faults.is_quiet() {
             for (link, holder) in (0..).map(LinkId).zip(self.messages.holders(self.network.links.len())) {
                 if holder != NONE && self.faults.is_dead(link) {
-                    self.messages.doom(holder);
+                    self.messages.doom(holder, FAULT);
                 }
             }
         }

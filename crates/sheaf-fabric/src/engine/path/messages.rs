@@ -1,6 +1,7 @@
 //! Messages under way: a slab, without allocation once the network is full.
 
 use super::links::NONE;
+use crate::meter::Cause;
 use crate::network::LinkId;
 use crate::routing::Journey;
 use crate::traffic::Message;
@@ -25,7 +26,8 @@ pub(super) struct Messages {
     since: Vec<Picos>,
     behind: Vec<u32>,
     turn: Vec<u32>,
-    doomed: Vec<bool>,
+    /// Why it will be lost.
+    doomed: Vec<Option<Cause>>,
     unused: Vec<u32>,
 }
 
@@ -66,7 +68,7 @@ impl Messages {
             self.place[index] = place;
             self.turn[index] = turn;
             self.left[index] = 0;
-            self.doomed[index] = false;
+            self.doomed[index] = None;
             return number;
         }
         self.messages.push(message);
@@ -77,7 +79,7 @@ impl Messages {
         self.since.push(Picos::ZERO);
         self.behind.push(NONE);
         self.turn.push(turn);
-        self.doomed.push(false);
+        self.doomed.push(None);
         u32::try_from(self.messages.len() - 1).expect("each message holds a link or waits in a host")
     }
 
@@ -167,13 +169,14 @@ impl Messages {
         self.behind[number as usize] = behind;
     }
 
-    /// It will be lost.
-    pub(super) fn doom(&mut self, number: u32) {
-        self.doomed[number as usize] = true;
+    /// It will be lost, because of `cause`.
+    pub(super) fn doom(&mut self, number: u32, cause: Cause) {
+        self.doomed[number as usize] = Some(cause);
     }
 
+    /// Why it will be lost, if it will.
     #[inline]
-    pub(super) fn is_doomed(&self, number: u32) -> bool {
+    pub(super) fn doomed(&self, number: u32) -> Option<Cause> {
         self.doomed[number as usize]
     }
 }

@@ -84,3 +84,20 @@ fn messages_that_wait_in_a_circle_are_found_and_the_circle_is_named() {
         assert!(report.messages.in_flight >= 4);
     }
 }
+
+#[test]
+fn a_message_to_an_endpoint_that_only_sends_is_lost_at_the_switch() {
+    let (first, second) = (Place::Endpoint(EndpointId(0)), Place::Endpoint(EndpointId(1)));
+    let switch = Place::Switch(SwitchId(0));
+    let links = [(first, switch), (second, switch), (switch, second)];
+    let links = links.map(|(from, to)| TableLink { from, to, rate: None }).to_vec();
+    let table = TableTopology { file: "one-way.toml".into(), endpoints: 2, switches: 1, links };
+    for delay in [0, 1_000] {
+        let mut scenario = random(Topology::Table(Box::new(table.clone())), 500);
+        scenario.link.delay = Picos(delay);
+        let report = checked(&scenario);
+        assert_eq!(report.losses.len(), 1);
+        assert_eq!(report.losses[0].cause, "no way to the destination");
+        assert!(report.losses[0].messages > 300);
+    }
+}
