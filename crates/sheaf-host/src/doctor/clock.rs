@@ -44,12 +44,14 @@ fn discipline(doctor: &mut Doctor<'_>) {
             "whether the clock is kept in step is not told",
         );
     };
-    let value = format!(
-        "{}; error {} us estimated, {} us at most",
-        if state.synchronised { "kept in step" } else { "not kept in step" },
-        state.estimated_error_us,
-        state.max_error_us
-    );
+    // Of a clock that nobody keeps, the kernel's errors are placeholders.
+    let value = match state.synchronised {
+        true => format!(
+            "kept in step; error {} us estimated, {} us at most",
+            state.estimated_error_us, state.max_error_us
+        ),
+        false => "not kept in step".to_owned(),
+    };
     if !state.synchronised {
         let cost = "times of different hosts drift apart, mostly some microseconds a second: sessions (start times) of a \
                     node that moves to another host, times of triggers and logs do not compare. Events are built by id, and \

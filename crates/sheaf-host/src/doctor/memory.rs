@@ -4,6 +4,7 @@ use super::{Doctor, LIMITS, Remedy, size};
 
 const MEMINFO: &str = "/proc/meminfo";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const SHARED_THP: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 
 pub(super) fn probe(doctor: &mut Doctor<'_>) {
@@ -12,6 +13,7 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
     balancing(doctor);
     swap(doctor);
     transparent_huge_pages(doctor);
+    shared_huge_pages(doctor);
     huge_pages(doctor);
     locked(doctor);
 }
@@ -126,6 +128,25 @@ fn transparent_huge_pages(doctor: &mut Doctor<'_>) {
     }
 }
 
+/// Huge pages for memory that processes share, which `transport.huge_pages` asks for.
+fn shared_huge_pages(doctor: &mut Doctor<'_>) {
+    let text = doctor.root.text(SHARED_THP).unwrap_or_default();
+    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
+    match chosen {
+        None => {
+            let why = "whether shared memory may have huge pages is not told";
+            doctor.unknown("memory.transparent_shared", SHARED_THP, why);
+        }
+        Some(word @ ("never" | "deny")) if doctor.wanted.huge_pages => {
+            let cost =
+                "`transport.huge_pages` asks for them and gets none: shared memory is in pages of 4 KiB";
+            let remedy = Remedy::command(format!("echo advise > {SHARED_THP}"));
+            doctor.warn("memory.transparent_shared", word, SHARED_THP, cost, remedy);
+        }
+        Some(word) => doctor.good("memory.transparent_shared", word, SHARED_THP),
+    }
+}
+
 fn huge_pages(doctor: &mut Doctor<'_>) {
     let (Some(total), Some(free)) = (meminfo(doctor, "HugePages_Total"), meminfo(doctor, "HugePages_Free"))
     else {
@@ -148,7 +169,7 @@ fn locked(doctor: &mut Doctor<'_>) {
         return doctor.good("memory.locked", value, LIMITS);
     }
     let note = format!(
-        "pools of up to {} could not be registered with a network interface (AF_XDP, RDMA); memory and TCP do not need it. \
+        "pools of up to {} could not be registered with a network interface (AF_XDP, RDMA); the transports of this release do not need it. \
          `ulimit -l unlimited`, `LimitMEMLOCK=infinity` in the unit, or `USER - memlock unlimited` in \
          /etc/security/limits.conf",
         size(wanted)

@@ -123,7 +123,7 @@ fn congestion(doctor: &mut Doctor<'_>) {
         "cubic" | "dctcp" => doctor.good("network.congestion", name, &source),
         "bbr" if available.split_whitespace().any(|it| it == "cubic") => {
             let cost = "bbr paces by an estimate of the path and shares a port unevenly with others: of 16 senders to one \
-                        port of a virtual switch it was less fair and sent five times as much again as cubic \
+                        port of a virtual switch it was less fair, and sent segments again five times as often as cubic \
                         (docs/operating/host.md)";
             let remedy = Remedy::sysctl("net.ipv4.tcp_congestion_control", "cubic");
             doctor.warn("network.congestion", name, &source, cost, remedy);

@@ -95,8 +95,8 @@ fn shared_memory(doctor: &mut Doctor<'_>) {
         return doctor.good("memory.shared", value, "statvfs");
     }
     let note = format!(
-        "pools of up to {} do not fit there, should they be shared between processes; \
-         `mount -o remount,size=... /dev/shm` changes its size",
+        "less than the {} of the configuration. Sheaf's own shared memory is not taken from there; that of libraries \
+         (MPI, libfabric) may be: `mount -o remount,size=... /dev/shm`",
         size(wanted)
     );
     doctor.note("memory.shared", value, "statvfs", note);

@@ -17,6 +17,8 @@ pub struct Wanted {
     pub addresses: Vec<IpAddr>,
     /// The most memory that all nodes of the run take for payload, in bytes, if all of them are here.
     pub memory_bytes: u64,
+    /// Whether shared memory is to have huge pages.
+    pub huge_pages: bool,
     /// How many sockets the node with most of them has.
     pub sockets: u64,
     /// The socket buffers that are asked for, in bytes: to send, to receive.

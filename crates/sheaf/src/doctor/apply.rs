@@ -64,3 +64,63 @@ fn agreed() -> anyhow::Result<bool> {
     stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops where its arrangement fails")]
+
+    use super::*;
+    use sheaf_host::doctor::{Group, Severity};
+    use std::path::PathBuf;
+
+    fn finding(key: &str, command: String) -> Finding {
+        Finding {
+            group: Group::Memory,
+            key: key.to_owned(),
+            severity: Severity::Warning,
+            value: "as it was".to_owned(),
+            source: "a test".to_owned(),
+            cost: "nothing".to_owned(),
+            remedy: Some(Remedy::Command(command)),
+        }
+    }
+
+    fn apply(findings: &[Finding], keys: &[&str]) -> anyhow::Result<()> {
+        let arguments = DoctorArguments {
+            config: None,
+            all: false,
+            apply: keys.iter().map(ToString::to_string).collect(),
+            yes: true,
+            json: false,
+            root: PathBuf::from("/"),
+        };
+        run(&Root::system(), &Wanted::default(), findings, &arguments)
+    }
+
+    #[test]
+    fn commands_run_in_order_and_the_first_that_fails_ends_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let touch = |name: &str| format!("touch {}", directory.path().join(name).display());
+        let there = |name: &str| directory.path().join(name).exists();
+        let findings = [
+            finding("one", touch("one")),
+            finding("fails", "exit 7".to_owned()),
+            finding("two", touch("two")),
+            finding("three", touch("three")),
+        ];
+        apply(&findings, &["one"]).unwrap();
+        assert!(there("one") && !there("two"), "only what was named");
+        let error = apply(&findings, &["two", "fails", "three"]).unwrap_err();
+        assert!(error.to_string().contains("`exit 7` failed"), "{error}");
+        assert!(there("two") && !there("three"));
+    }
+
+    #[test]
+    fn nothing_runs_if_one_of_the_names_is_wrong() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        let findings = [finding("one", format!("touch {}", file.display()))];
+        assert!(apply(&findings, &["one", "tow"]).unwrap_err().to_string().contains("\"tow\""));
+        assert!(!file.exists());
+    }
+}

@@ -22,6 +22,7 @@ pub(super) fn of(config: Option<&Path>) -> anyhow::Result<Wanted> {
         priority: nodes.iter().filter_map(|node| node.priority).max(),
         addresses: nodes.iter().flat_map(addresses).collect(),
         memory_bytes: nodes.iter().map(|node| memory_bytes(&config, node)).sum(),
+        huge_pages: transport.huge_pages,
         sockets: sockets(&config, &nodes),
         send_buffer_bytes: transport.send_buffer.map(|bytes| bytes.0),
         receive_buffer_bytes: transport.receive_buffer.map(|bytes| bytes.0),

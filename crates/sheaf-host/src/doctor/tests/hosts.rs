@@ -90,6 +90,10 @@ pub(super) fn good() -> Host {
         ),
         ("/proc/sys/kernel/numa_balancing", "0\n"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+        (
+            "/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+            "always within_size [advise] never deny force\n",
+        ),
         ("/proc/sys/kernel/osrelease", "6.12.0\n"),
         ("/proc/sys/kernel/io_uring_disabled", "0\n"),
         ("/proc/net/protocols", "protocol  size sockets\nXDP       1088      0\nTCP       2304      1\n"),
@@ -177,6 +181,10 @@ pub(super) fn bad() -> Host {
         ),
         ("/proc/sys/kernel/numa_balancing", "1\n"),
         ("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n"),
+        (
+            "/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+            "always within_size advise [never] deny force\n",
+        ),
         ("/proc/sys/kernel/io_uring_disabled", "2\n"),
         ("/proc/net/protocols", "protocol  size sockets\nTCP       2304      1\n"),
         ("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n"),
