@@ -100,7 +100,8 @@ fn summary(text: &mut String, findings: &[Finding], all: bool, configured: bool)
     if !configured {
         text.push_str("--config FILE compares the host with what a run wants of it\n");
     }
-    let can_be_applied = |finding: &&Finding| matches!(finding.remedy, Some(Remedy::Command(_)));
+    let can_be_applied =
+        |finding: &&Finding| is_shown(finding) && matches!(finding.remedy, Some(Remedy::Command(_)));
     if let Some(finding) = findings.iter().find(can_be_applied) {
         let _ = writeln!(
             text,
