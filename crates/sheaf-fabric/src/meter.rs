@@ -176,6 +176,13 @@ impl Meter {
         self.delivered.0
     }
 
+    /// How many messages have arrived or were lost.
+    #[must_use]
+    #[inline]
+    pub fn ended_messages(&self) -> u64 {
+        self.delivered.0 + self.lost.0
+    }
+
     /// Messages that were handed to the network and have neither arrived nor been lost.
     #[must_use]
     pub fn in_flight(&self) -> u64 {

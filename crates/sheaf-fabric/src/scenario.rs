@@ -499,9 +499,9 @@ pub enum FaultKind {
 pub enum RunLength {
     /// After so much simulated time.
     Time(Picos),
-    /// After so many delivered messages per sender.
+    /// After so many delivered messages per sender (with output queues: delivered or lost).
     MessagesPerSender(u64),
-    /// After so many complete events.
+    /// After so many complete events (with output queues: complete or not).
     Events(u64),
 }
 

@@ -127,6 +127,12 @@ pub trait Traffic {
         0
     }
 
+    /// How many events have ended, complete or not: what ends a run in a network that loses so much that hardly any
+    /// event becomes complete. Asked often, too.
+    fn ended_events(&self) -> u64 {
+        self.complete_events()
+    }
+
     /// What the traffic knows of the run that the network does not: events, and its own self-checks.
     fn summary(&self) -> Summary {
         Summary::default()

@@ -196,9 +196,9 @@ impl Engine for QueueEngine {
         let names = names(network, scenario)?;
         let mut meter = Meter::new(setup.receives.clone(), senders, setup.port_rate(), names);
         let limit = super::Limit::new(scenario.length, senders);
-        let enough = |traffic: &T, meter: &Meter| {
-            limit.is_reached(meter.delivered_messages(), traffic.complete_events())
-        };
+        // Counted with what was lost, or a run that loses nearly everything would not end.
+        let enough =
+            |traffic: &T, meter: &Meter| limit.is_reached(meter.ended_messages(), traffic.ended_events());
         let ended = simulate(network, scenario, &mut traffic, &mut meter, limit.end, enough)?;
         let end = if enough(&traffic, &meter) { ended.at } else { limit.end_after(ended.at) };
         Ok(super::Outcome { measured: meter.finish(end), summary: traffic.summary(), checks: ended.checks })

@@ -308,6 +308,11 @@ impl Traffic for Barrel {
         self.book.counts().complete
     }
 
+    fn ended_events(&self) -> u64 {
+        let counts = self.book.counts();
+        counts.complete + counts.incomplete
+    }
+
     fn summary(&self) -> Summary {
         self.book.summary()
     }

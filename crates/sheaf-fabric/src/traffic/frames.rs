@@ -139,6 +139,10 @@ impl<T: Traffic> Traffic for Frames<T> {
         self.inner.complete_events()
     }
 
+    fn ended_events(&self) -> u64 {
+        self.inner.ended_events()
+    }
+
     fn summary(&self) -> Summary {
         self.inner.summary()
     }

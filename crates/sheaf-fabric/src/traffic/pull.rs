@@ -254,6 +254,11 @@ impl Traffic for Pull {
         self.book.counts().complete
     }
 
+    fn ended_events(&self) -> u64 {
+        let counts = self.book.counts();
+        counts.complete + counts.incomplete
+    }
+
     fn summary(&self) -> Summary {
         self.book.summary()
     }

@@ -163,6 +163,11 @@ impl Traffic for Push {
         self.book.counts().complete
     }
 
+    fn ended_events(&self) -> u64 {
+        let counts = self.book.counts();
+        counts.complete + counts.incomplete
+    }
+
     fn summary(&self) -> Summary {
         self.book.summary()
     }

@@ -160,6 +160,19 @@ fn larger_fragments_lose_more() {
 }
 
 #[test]
+fn a_run_that_loses_nearly_everything_ends_all_the_same() {
+    let scenario = Scenario {
+        traffic: TrafficModel::Push(events(0.5), Window { events: 10_000 }),
+        length: RunLength::Events(200),
+        ..leaf_spine(Routes::Random, 100)
+    };
+    let report = crate::run::run(&scenario).unwrap();
+    let counts = report.events.unwrap();
+    assert!(counts.incomplete > counts.complete && counts.complete + counts.incomplete >= 200, "{counts:?}");
+    assert!(report.checks.iter().all(|check| check.pass), "{:?}", report.checks);
+}
+
+#[test]
 fn queues_that_hold_an_event_lose_nothing() {
     let measured = push(&leaf_spine(Routes::DestinationDigit, 600), 0.5);
     assert_eq!(measured.messages.lost, 0);
