@@ -96,8 +96,8 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-bench",
-        may_know: &["sheaf-buffer", "sheaf-plot", "sheaf-transport", "sheaf-wire"],
-        may_use: &["bytes", "rustix", "serde", "serde_json", "thiserror"],
+        may_know: &["sheaf-buffer", "sheaf-transport", "sheaf-wire"],
+        may_use: &["bytes", "hdrhistogram", "rustix", "serde", "serde_json", "thiserror"],
         reason: "the test programs measure transports and the machine; the event builder's own is run by the command",
     },
     Layer {

@@ -1,0 +1,120 @@
+//! Payload that is written and read, or not touched.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use sheaf_buffer::{Block, Pool};
+
+/// What is done with payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Use {
+    /// The sender writes every byte once, the receiver reads every byte once: data that comes from a detector and goes
+    /// to a filter.
+    #[default]
+    WriteRead,
+    /// Neither: what moving a message costs by itself. A transport that copies still copies.
+    Descriptor,
+}
+
+/// How much memory a writer goes through before it comes back to where it was: more than a core's first cache, less
+/// than its second, because a system that is tuned keeps what is in flight there.
+const CYCLE_BYTES: usize = 1 << 20;
+/// The least number of blocks, so that one can be written while others are under way.
+const BLOCKS: usize = 8;
+const LEAST_BLOCK: usize = 16 << 10;
+
+/// Makes messages of one size.
+#[derive(Debug)]
+pub struct Writer {
+    bytes: usize,
+    pool: Pool,
+    block: Option<bytes::BytesMut>,
+    /// The message that is sent again and again where nothing is written.
+    ready: Option<Bytes>,
+    value: u8,
+}
+
+impl Writer {
+    /// For messages of `bytes` bytes.
+    #[must_use]
+    pub fn new(bytes: usize, used: Use) -> Self {
+        let block = (CYCLE_BYTES / BLOCKS).max(bytes).max(LEAST_BLOCK);
+        let ready = (used == Use::Descriptor).then(|| Bytes::from(vec![0xa5; bytes]));
+        Self { bytes, pool: Pool::new(block, BLOCKS), block: None, ready, value: 0 }
+    }
+
+    /// The next message's payload; `None` while all memory is under way.
+    pub fn next_payload(&mut self) -> Option<Bytes> {
+        if let Some(ready) = &self.ready {
+            return Some(ready.clone());
+        }
+        if self.block.as_ref().is_none_or(|block| block.room() < self.bytes) {
+            if let Some(full) = self.block.take() {
+                self.pool.give_back(full);
+            }
+            self.block = self.pool.take();
+        }
+        let block = self.block.as_mut()?;
+        block.append_fill(self.value, self.bytes);
+        self.value = self.value.wrapping_add(1);
+        Some(block.cut())
+    }
+}
+
+/// Reads every byte: the sum of all whole words, and of the bytes behind them. Independent sums side by side, so that
+/// loads and not the additions are what takes time.
+#[must_use]
+pub fn sum(bytes: &[u8]) -> u64 {
+    const LANES: usize = 8;
+    let (blocks, rest) = bytes.as_chunks::<{ LANES * size_of::<u64>() }>();
+    let mut sums = [0_u64; LANES];
+    for block in blocks {
+        let (words, _) = block.as_chunks::<{ size_of::<u64>() }>();
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum = sum.wrapping_add(u64::from_le_bytes(*word));
+        }
+    }
+    let rest = rest.iter().map(|byte| u64::from(*byte));
+    sums.into_iter().chain(rest).fold(0, u64::wrapping_add)
+}
+
+/// Uses payload as a receiver does. The compiler cannot know that nobody wants the sum.
+pub fn take(payload: &[u8], used: Use) {
+    if used == Use::WriteRead {
+        std::hint::black_box(sum(payload));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_counts_in_the_sum() {
+        for length in [1, 7, 8, 63, 64, 65, 200] {
+            let mut bytes = vec![3; length];
+            let whole = sum(&bytes);
+            for at in 0..length {
+                bytes[at] += 1;
+                assert_ne!(sum(&bytes), whole, "byte {at} of {length}");
+                bytes[at] -= 1;
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_comes_back() {
+        for bytes in [0, 1, 2048, 1 << 20] {
+            let mut writer = Writer::new(bytes, Use::WriteRead);
+            let mut under_way = Vec::new();
+            while under_way.len() < 1 << 16 {
+                let Some(payload) = writer.next_payload() else { break };
+                assert_eq!(payload.len(), bytes);
+                under_way.push(payload);
+            }
+            assert!(bytes == 0 || under_way.len() * bytes <= BLOCKS * (CYCLE_BYTES / BLOCKS).max(bytes));
+            under_way.clear();
+            assert!(writer.next_payload().is_some(), "{bytes}");
+        }
+    }
+}

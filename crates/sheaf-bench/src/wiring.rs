@@ -1,0 +1,177 @@
+//! The endpoints of a measurement, over each transport. The only place that knows which there are: a new one is a word
+//! in [`Transport`] and a case in [`in_one_process`] and in [`in_own_process`].
+
+use crate::job::{Assignment, BenchError, Job};
+use serde::{Deserialize, Serialize};
+use sheaf_transport::Endpoint;
+use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
+use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
+use sheaf_wire::{ByteCount, NodeId, RunNumber, SessionId};
+use std::fmt;
+use std::net::TcpListener;
+use std::str::FromStr;
+
+/// How messages travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// Through memory, between threads of one process.
+    #[default]
+    Memory,
+    /// Over TCP on loopback.
+    Tcp,
+}
+
+impl Transport {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Memory, Self::Tcp];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Tcp => "tcp",
+        }
+    }
+
+    /// Whether it goes from process to process.
+    #[must_use]
+    pub const fn crosses_processes(self) -> bool {
+        !matches!(self, Self::Memory)
+    }
+
+    /// Whether the kernel carries the payload, so that a plain socket is what limits it and not memory.
+    #[must_use]
+    pub const fn uses_sockets(self) -> bool {
+        matches!(self, Self::Tcp)
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Transport {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Self::ALL.map(Self::name).join(", ");
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| format!("there are {}", names()))
+    }
+}
+
+/// Frames are a head of eight bytes and the payload.
+pub(crate) const HEAD_BYTES: usize = 8;
+const LEAST_FRAME: u64 = 1 << 20;
+const RUN: RunNumber = RunNumber(1);
+const SESSION: SessionId = SessionId(1);
+
+/// The endpoints of all nodes of `job`, in the order of [`Job::nodes`], each for a thread of its own.
+///
+/// # Errors
+/// If the transport refuses, or the system has no sockets to give.
+pub fn in_one_process(job: &Job) -> Result<Vec<Box<dyn Endpoint>>, BenchError> {
+    match job.transport {
+        Transport::Memory => memory(job),
+        Transport::Tcp => {
+            let (mut listeners, addresses) = listeners(job)?;
+            let sender = |index| (true, index, None);
+            let receiver = |(index, listener)| (false, index, Some(listener));
+            let receivers: Vec<_> = (0..job.receivers).zip(listeners.drain(..)).map(receiver).collect();
+            let nodes = (0..job.senders).map(sender).chain(receivers);
+            let endpoint = |(sends, index, listener)| tcp(job, sends, index, listener, &addresses);
+            nodes.map(endpoint).collect()
+        }
+    }
+}
+
+/// The endpoint of a node with a process of its own. `listener` is the receiver's socket, see [`listeners`].
+///
+/// # Errors
+/// If the transport refuses, or does not leave its process.
+pub fn in_own_process(
+    assignment: &Assignment,
+    listener: Option<TcpListener>,
+) -> Result<Box<dyn Endpoint>, BenchError> {
+    let Assignment { job, sends, index, addresses, .. } = assignment;
+    match job.transport {
+        Transport::Memory => Err(BenchError::Endpoint {
+            node: node(*sends, *index),
+            transport: job.transport,
+            cause: "processes do not share this memory; tcp goes from process to process".to_owned(),
+        }),
+        Transport::Tcp => tcp(job, *sends, *index, listener, addresses),
+    }
+}
+
+/// A listening socket on loopback for each receiver, and their addresses.
+///
+/// # Errors
+/// If the system has none to give.
+pub fn listeners(job: &Job) -> Result<(Vec<TcpListener>, Vec<String>), BenchError> {
+    let listen = |_| {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?.to_string();
+        Ok((listener, address))
+    };
+    let made: std::io::Result<(Vec<_>, Vec<_>)> = (0..job.receivers).map(listen).collect();
+    made.map_err(|source| BenchError::System { what: "listen on 127.0.0.1", source })
+}
+
+/// A sender or a receiver.
+pub(crate) const fn node(sends: bool, index: u16) -> NodeId {
+    if sends { NodeId::readout(index) } else { NodeId::builder(index) }
+}
+
+fn max_frame(job: &Job) -> ByteCount {
+    ByteCount((job.bytes + HEAD_BYTES as u64).max(LEAST_FRAME))
+}
+
+fn memory(job: &Job) -> Result<Vec<Box<dyn Endpoint>>, BenchError> {
+    let threads: Vec<_> = job.nodes().into_iter().map(|node| vec![node]).collect();
+    let limits = MemoryLimits { max_frame_bytes: max_frame(job), ..MemoryLimits::default() };
+    let (_, endpoints) = MemoryNetwork::with_threads(&threads, limits).map_err(|cause| {
+        BenchError::Endpoint { node: cause.0, transport: job.transport, cause: cause.to_string() }
+    })?;
+    Ok(endpoints.into_iter().flatten().map(|endpoint| Box::new(endpoint) as Box<dyn Endpoint>).collect())
+}
+
+/// Senders call receivers.
+fn tcp(
+    job: &Job,
+    sends: bool,
+    index: u16,
+    listener: Option<TcpListener>,
+    addresses: &[String],
+) -> Result<Box<dyn Endpoint>, BenchError> {
+    let peers: Vec<_> = if sends {
+        let receivers = job.receiver_nodes().zip(addresses);
+        let called = |(node, address): (NodeId, &String)| PeerAddress {
+            node,
+            addresses: vec![address.clone()],
+            initiate: true,
+        };
+        receivers.map(called).collect()
+    } else {
+        let calls = |node| PeerAddress { node, addresses: Vec::new(), initiate: false };
+        job.sender_nodes().map(calls).collect()
+    };
+    let max_frame_bytes = max_frame(job);
+    let defaults = TcpSettings::default();
+    let settings = TcpSettings {
+        max_frame_bytes,
+        queue_bytes: defaults.queue_bytes.max(max_frame_bytes),
+        blocks: defaults.blocks.max(peers.len() + 2),
+        ..defaults
+    };
+    let node = node(sends, index);
+    let options = TcpOptions { node, run: RUN, session: SESSION, listener, peers, settings };
+    let endpoint = TcpEndpoint::new(options).map_err(|cause| BenchError::Endpoint {
+        node,
+        transport: job.transport,
+        cause: cause.to_string(),
+    })?;
+    Ok(Box::new(endpoint))
+}
