@@ -65,8 +65,7 @@ mod tests {
                 for payload in [Use::WriteRead, Use::Descriptor] {
                     let measured = run(&Job { payload, ..job(Task::Stream, transport, senders, receivers) });
                     assert_eq!(measured.sent, measured.received);
-                    assert!(measured.messages_per_second > 0.0, "{transport} {senders} {receivers}");
-                    assert!(measured.cpu_seconds > 0.0);
+                    assert!(measured.received > 0, "{transport} {senders} {receivers}");
                 }
             }
         }
@@ -89,7 +88,7 @@ mod tests {
                 let measured = run(&job(task, transport, 1, 1));
                 let times = measured.times.expect("the first side has a clock");
                 assert!(0 < times.p50 && times.p50 <= times.p99 && times.p99 <= times.max, "{times:?}");
-                assert!(measured.messages_per_second > 0.0);
+                assert_eq!(measured.sent, measured.received);
             }
         }
     }

@@ -22,6 +22,8 @@ const LONGEST_SLEEP: Nanos = Nanos::from_millis(10);
 const MARGIN: Duration = Duration::from_millis(20);
 /// How many messages are offered to a link before the next one has its turn, as a node sends what it has in one round.
 const BURST: u32 = 16;
+/// How many frames of one round pass between two looks at the clock.
+const FRAMES_A_LOOK: u64 = 64;
 /// How much memory heads of messages are cut from at a time.
 const HEADS_BYTES: usize = 32 << 10;
 
@@ -210,6 +212,9 @@ impl Driver<'_> {
             while let Some(news) = self.poll()? {
                 if let News::Frame(frame) = news {
                     self.take(&frame)?;
+                    if self.outcome.received.is_multiple_of(FRAMES_A_LOOK) {
+                        window.look(self.outcome.received);
+                    }
                 }
             }
             window.look(self.outcome.received);
@@ -369,7 +374,7 @@ impl Letters {
 /// The measured time of a node: begins after the warm-up, ends after the span or with the node.
 struct Window {
     opens: Instant,
-    closes: Instant,
+    span: Duration,
     open: Option<Mark>,
     closed: Option<Mark>,
     last: Option<Mark>,
@@ -384,8 +389,7 @@ struct Mark {
 
 impl Window {
     fn new(job: &Job, start: Instant) -> Self {
-        let opens = start + job.warm_up();
-        Self { opens, closes: opens + job.span(), open: None, closed: None, last: None }
+        Self { opens: start + job.warm_up(), span: job.span(), open: None, closed: None, last: None }
     }
 
     /// To be called in every round, with what was counted so far.
@@ -399,7 +403,8 @@ impl Window {
         if self.open.is_none() && at >= self.opens {
             self.open = Some(mark());
         }
-        if self.closed.is_none() && at >= self.closes {
+        let over = self.open.is_some_and(|open| at.duration_since(open.at) >= self.span);
+        if self.closed.is_none() && over {
             self.closed = Some(mark());
         }
         self.last = Some(Mark { at, count, cpu_seconds: 0.0 });
