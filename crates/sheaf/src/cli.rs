@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::bench::arguments::BenchArguments;
 use clap::{Args, Parser, Subcommand};
 use sheaf_config::{Config, Pacing, SizeModel, TransportKind};
 use sheaf_wire::{ByteCount, Nanos};
@@ -26,6 +27,7 @@ const AFTER_HELP: &str = "\
 Examples:
   sheaf run --readouts 2 --builders 2 --duration 5      an emulated detector, in this process
   sheaf run --processes --events 100000                 the same, each role in its own process
+  sheaf bench builder --transport tcp --processes       how fast it is here
   sheaf import sdhcal RAW.slcio streams                 detector data to one file a source
   sheaf run --replay streams                            events from them
   sheaf verify runs/run000001                           every checksum of a run
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Run one node of a system that is spread over processes or hosts.
     Node(NodeArguments),
+    /// Measure transports, memory and the whole event builder on this machine.
+    Bench(BenchArguments),
     /// Turn a detector's data into fragment streams, one file a source.
     Import(ImportArguments),
     /// Say what is in an event file, a run directory, a fragment stream or a directory of streams.

@@ -52,6 +52,22 @@ impl Console {
         });
     }
 
+    /// The same standard error, without a progress line.
+    pub(crate) fn silent(&self) -> Self {
+        Self { quiet: true, ..self.clone() }
+    }
+
+    /// Shows how many of `steps` steps are done, until the returned guard is dropped.
+    pub(crate) fn progress(&self, steps: usize) -> Progress {
+        let bar = ProgressBar::new(steps as u64);
+        let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        bar.set_draw_target(target);
+        if let Ok(style) = ProgressStyle::with_template("[{bar:30}] {pos}/{len}, {eta} left: {wide_msg}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Progress { bar }
+    }
+
     /// Shows a run until the returned guard is dropped.
     pub(crate) fn show(&self, gauges: Arc<Gauges>) -> Show {
         let (stop, stopped) = channel();
@@ -95,6 +111,30 @@ impl Log for Console {
     }
 
     fn flush(&self) {}
+}
+
+/// A bar, while it lives; where standard error is no terminal, nothing.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Says what is being done.
+    pub(crate) fn tell(&self, text: &str) {
+        self.bar.set_message(text.to_owned());
+        self.bar.tick();
+    }
+
+    /// One step is done.
+    pub(crate) fn step(&self) {
+        self.bar.inc(1);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// Shows a run while it lives.

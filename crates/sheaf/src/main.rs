@@ -17,10 +17,12 @@
 //! | `console` | progress line and log on standard error |
 //! | `signals` | Ctrl-C and termination |
 //! | `doctor` | `sheaf doctor` |
+//! | `bench` | `sheaf bench`, the test programs |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
 mod agents;
 mod assemble;
+mod bench;
 mod cli;
 mod console;
 mod doctor;
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
     let result = match cli.command() {
         Command::Run(arguments) => run::command(&arguments, &console),
         Command::Node(arguments) => node::command(&arguments, &console),
+        Command::Bench(arguments) => bench::command(&arguments, &console),
         Command::Import(arguments) => files::import(&arguments),
         Command::Inspect(arguments) => files::inspect(&arguments),
         Command::Verify(arguments) => files::verify(&arguments),

@@ -78,7 +78,8 @@ pub(crate) struct Outcome {
     pub(crate) errors: Vec<String>,
 }
 
-fn in_process(
+/// Runs every node of the plan in this process.
+pub(crate) fn in_process(
     plan: &Arc<Plan>,
     directory: Option<PathBuf>,
     stop: Arc<AtomicBool>,

@@ -1,0 +1,68 @@
+//! `sheaf bench`: the test programs.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `arguments` | the command line |
+//! | `links` | `roundtrip`, `stream`, `mstream`, `pingpong`: transports |
+//! | `processes` | the nodes of these, each in a process of its own |
+//! | `builder` | `builder`: the whole event builder, as `sheaf run` runs it |
+//! | `memory` | `memory`: what the processors do without any network |
+//! | `limits` | what the machine itself can, measured in turn with the rest |
+//! | `scan` | points, repetitions, progress |
+//! | `report`, `table`, `plot` | what is printed and drawn |
+
+pub(crate) mod arguments;
+mod builder;
+mod limits;
+mod links;
+mod memory;
+mod plot;
+mod processes;
+mod report;
+mod scan;
+mod table;
+
+use crate::console::Console;
+use crate::{Verdict, files, signals};
+use anyhow::{Context, bail};
+use arguments::{BenchArguments, BenchCommand, Output};
+use report::Report;
+
+/// Runs a test program.
+pub(crate) fn command(arguments: &BenchArguments, console: &Console) -> anyhow::Result<Verdict> {
+    if let BenchCommand::Node { assignment } = &arguments.command {
+        processes::be_node(assignment)?;
+        return Ok(Verdict::Good);
+    }
+    let output = arguments.command.output();
+    output.check()?;
+    let stop = signals::stop_flag()?;
+    let scan = scan::Scan::new(console, &stop);
+    let report = match &arguments.command {
+        BenchCommand::Roundtrip(arguments) => links::roundtrip(arguments, &scan)?,
+        BenchCommand::Stream(arguments) => links::stream(arguments, &scan)?,
+        BenchCommand::Mstream(arguments) => links::mstream(arguments, &scan)?,
+        BenchCommand::Pingpong(arguments) => links::pingpong(arguments, &scan)?,
+        BenchCommand::Builder(arguments) => builder::measure(arguments, &scan)?,
+        BenchCommand::Memory(arguments) => memory::measure(arguments, &scan)?,
+        BenchCommand::Node { .. } => bail!("a node measures nothing by itself"),
+    };
+    give(&report, output)
+}
+
+/// Prints what was measured, and draws it.
+fn give(report: &Report, output: &Output) -> anyhow::Result<Verdict> {
+    if report.is_empty() {
+        bail!("interrupted before anything was measured");
+    }
+    if output.json {
+        files::print_json(&report.to_json())?;
+    } else {
+        files::print(&table::of(report))?;
+    }
+    if let Some(path) = &output.plot {
+        let svg = plot::of(report).to_svg()?;
+        std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(Verdict::Good)
+}

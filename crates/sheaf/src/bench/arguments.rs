@@ -1,0 +1,264 @@
+//! The command line of the test programs.
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use sheaf_bench::payload::Use;
+use sheaf_bench::wiring::Transport;
+use sheaf_config::TransportKind;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    pub(crate) command: BenchCommand,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  sheaf bench builder --readouts 2 --builders 2 --transport tcp --processes --baseline
+  sheaf bench builder --readouts 1,2,4,8 --builders 1,2,4,8 --size 2Ki       how it scales
+  sheaf bench builder --size 2Ki,16Ki --rms 0,0.5,1,2                        sizes that vary
+  sheaf bench stream --transport tcp --baseline --plot stream.svg            a link, and its fit
+  sheaf bench mstream --senders 16 --receivers 1                             a merger
+  sheaf bench pingpong --json                                                near and far processors
+  sheaf bench memory                                                         the machine's limits
+
+Ctrl-C ends a scan; what was measured until then is printed.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// The event builder: N readout units, M builder units, an event manager, as many triggers as they can take.
+    Builder(BuilderArguments),
+    /// One sender, one receiver, as fast as the link takes it.
+    Stream(StreamArguments),
+    /// N senders, M receivers: every sender sends to all receivers in turn.
+    Mstream(MstreamArguments),
+    /// One message there, one back: how long it takes.
+    Roundtrip(LinkArguments),
+    /// Messages to and fro, one way or both at once, between processors that share a core, a NUMA node, or neither.
+    Pingpong(PingpongArguments),
+    /// What the processors do with memory: copy, read, fill, gather; no network.
+    Memory(MemoryArguments),
+    /// A node of a measurement in processes.
+    #[command(hide = true)]
+    Node {
+        /// What it does.
+        assignment: String,
+    },
+}
+
+impl BenchCommand {
+    pub(super) fn output(&self) -> &Output {
+        match self {
+            Self::Builder(arguments) => &arguments.scan.output,
+            Self::Stream(arguments) => &arguments.link.scan.output,
+            Self::Mstream(arguments) => &arguments.link.scan.output,
+            Self::Roundtrip(arguments) => &arguments.scan.output,
+            Self::Pingpong(arguments) => &arguments.link.scan.output,
+            Self::Memory(arguments) => &arguments.scan.output,
+            Self::Node { .. } => &Output { json: true, plot: None },
+        }
+    }
+}
+
+/// What is scanned, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct ScanArguments {
+    /// Payload of one message or fragment; several with commas between them, with or without Ki or Mi (powers of 1,024),
+    /// k or M (powers of 1,000).
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = parse_size)]
+    pub(super) size: Vec<u64>,
+    /// How long each repetition is measured.
+    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    pub(super) seconds: Option<f64>,
+    /// How often each point is measured; figures are medians.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) repeat: u32,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+/// What is done with the figures.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Print one JSON object on standard output, and nothing else there.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Draw the curves, with the fit `time = offset + size / speed`.
+    #[arg(long, value_name = "FILE.svg")]
+    pub(super) plot: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LinkArguments {
+    /// How messages travel.
+    #[arg(long, value_name = "memory|tcp", value_parser = Transport::from_str)]
+    pub(super) transport: Option<Transport>,
+    /// Each node in a process of its own.
+    #[arg(long)]
+    pub(super) processes: bool,
+    /// Whether senders write and receivers read every payload byte once, or nobody touches it.
+    #[arg(long, value_name = "write-read|descriptor", default_value = "write-read", value_parser = parse_payload)]
+    pub(super) payload: Use,
+    /// Before each repetition: how long the system runs and nothing counts.
+    #[arg(long, value_name = "S", default_value = "0.1", value_parser = parse_warm_up)]
+    pub(super) warm_up: f64,
+    /// How often an idle node looks again before it sleeps [default: 32; for times, so often that it never sleeps].
+    #[arg(long, value_name = "N")]
+    pub(super) spins: Option<u32>,
+    #[command(flatten)]
+    pub(super) scan: ScanArguments,
+}
+
+impl LinkArguments {
+    /// The transport that was asked for, or that fits.
+    pub(super) fn transport(&self) -> anyhow::Result<Transport> {
+        match (self.transport, self.processes) {
+            (Some(kind), true) if !kind.crosses_processes() => {
+                bail!(
+                    "--processes needs a transport that goes from process to process, such as --transport tcp"
+                )
+            }
+            (Some(kind), _) => Ok(kind),
+            (None, true) => Ok(Transport::Tcp),
+            (None, false) => Ok(Transport::default()),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StreamArguments {
+    #[command(flatten)]
+    pub(super) link: LinkArguments,
+    /// Measure the machine's limit in turn with the link: a plain vectored socket, or memory.
+    #[arg(long)]
+    pub(super) baseline: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MstreamArguments {
+    /// Senders.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) senders: u16,
+    /// Receivers.
+    #[arg(long, value_name = "M", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) receivers: u16,
+    #[command(flatten)]
+    pub(super) link: LinkArguments,
+    /// Measure the machine's limit in turn with the links: a plain vectored socket, or memory.
+    #[arg(long)]
+    pub(super) baseline: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PingpongArguments {
+    #[command(flatten)]
+    pub(super) link: LinkArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArguments {
+    /// Threads; several with commas between them [default: 1 and 2, or as many as there are processors].
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) threads: Vec<u16>,
+    #[command(flatten)]
+    pub(super) scan: ScanArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BuilderArguments {
+    /// Readout units; several with commas between them, each measured with its `--builders`.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "2", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(super) readouts: Vec<u16>,
+    /// Builder units; one for all, or as many as `--readouts`.
+    #[arg(long, value_name = "M,...", value_delimiter = ',', default_value = "2", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(super) builders: Vec<u16>,
+    /// How messages travel [default: memory; with --processes: tcp].
+    #[arg(long, value_name = "KIND", value_parser = TransportKind::from_str)]
+    pub(super) transport: Option<TransportKind>,
+    /// Each role in a process of its own.
+    #[arg(long)]
+    pub(super) processes: bool,
+    /// Whether sources write and builders read every payload byte once, or nobody touches it.
+    #[arg(long, value_name = "write-read|descriptor", default_value = "write-read", value_parser = parse_payload)]
+    pub(super) payload: Use,
+    /// Standard deviation of the sizes as a fraction of their mean (log-normal); 0: all of one size. Several with commas
+    /// between them.
+    #[arg(long, value_name = "FRACTION,...", value_delimiter = ',', default_value = "0", value_parser = parse_rms)]
+    pub(super) rms: Vec<f64>,
+    /// Take all else from this configuration, instead of bounds that suit the fragment size.
+    #[arg(long, value_name = "CONFIG.toml")]
+    pub(super) config: Option<PathBuf>,
+    /// Measure the machine's limit in turn with the event builder: a plain vectored socket, or memory.
+    #[arg(long)]
+    pub(super) baseline: bool,
+    #[command(flatten)]
+    pub(super) scan: ScanArguments,
+}
+
+impl Output {
+    /// What can be known to fail before minutes of measuring.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Some(path) = &self.plot else { return Ok(()) };
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if !directory.unwrap_or(Path::new(".")).is_dir() {
+            bail!("cannot write {}: its directory does not exist", path.display());
+        }
+        if path.is_dir() {
+            bail!("cannot write {}: it is a directory", path.display());
+        }
+        Ok(())
+    }
+}
+
+impl ScanArguments {
+    /// The sizes asked for, or these: from `first` to `last`, each `factor` times the one before.
+    pub(super) fn sizes(&self, first: u64, last: u64, factor: u64) -> Vec<u64> {
+        if !self.size.is_empty() {
+            return self.size.clone();
+        }
+        std::iter::successors(Some(first), |size| size.checked_mul(factor))
+            .take_while(|size| *size <= last)
+            .collect()
+    }
+}
+
+/// The largest message: the largest frame of any transport is 1 GiB, and several of them must fit into memory.
+const LARGEST: u64 = 256 << 20;
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let suffixes = [("Ki", 1 << 10), ("Mi", 1 << 20), ("k", 1_000), ("M", 1_000_000)];
+    let cut =
+        |&(suffix, factor): &(&str, u64)| text.trim().strip_suffix(suffix).map(|digits| (digits, factor));
+    let (digits, factor) = suffixes.iter().find_map(cut).unwrap_or((text.trim(), 1));
+    let size = digits.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    size.filter(|size| *size <= LARGEST)
+        .ok_or_else(|| "not a size from 0 to 256Mi, such as 2048 or 2Ki".to_owned())
+}
+
+fn number_in(text: &str, from: f64, to: f64, what: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (from..=to).contains(number));
+    number.ok_or_else(|| format!("not {what} from {from} to {to}"))
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    number_in(text, 0.01, 3600.0, "a number of seconds")
+}
+
+fn parse_warm_up(text: &str) -> Result<f64, String> {
+    number_in(text, 0.0, 60.0, "a number of seconds")
+}
+
+fn parse_rms(text: &str) -> Result<f64, String> {
+    number_in(text, 0.0, 4.0, "a fraction of the mean")
+}
+
+fn parse_payload(text: &str) -> Result<Use, String> {
+    match text {
+        "write-read" => Ok(Use::WriteRead),
+        "descriptor" => Ok(Use::Descriptor),
+        _ => Err("there are write-read and descriptor".to_owned()),
+    }
+}

@@ -1,0 +1,298 @@
+//! `builder`: the whole event builder, as `sheaf run` runs it, with as many triggers as it can take and no output.
+
+use super::arguments::BuilderArguments;
+use super::limits::Limit;
+use super::report::{Column, Curve, Picture, Report, Sample};
+use super::scan::Scan;
+use crate::assemble::Plan;
+use crate::processes;
+use crate::run::in_process;
+use crate::run_directory::RunDirectory;
+use crate::summary::{Summary, cpu_seconds};
+use anyhow::{Context, bail};
+use log::LevelFilter;
+use serde_json::{Map, json};
+use sheaf_bench::payload::Use;
+use sheaf_config::{Config, Content, OutputKind, SizeModel, TransportKind};
+use sheaf_node::Clock;
+use sheaf_wire::{ByteCount, Nanos};
+use std::sync::Arc;
+
+/// How long a run takes where nothing is said.
+const SECONDS: f64 = 2.0;
+
+/// A system to measure.
+#[derive(Clone, Copy, Debug)]
+struct System {
+    readouts: u16,
+    builders: u16,
+    /// Standard deviation of the sizes as a fraction of their mean.
+    rms: f64,
+}
+
+impl System {
+    fn name(self) -> String {
+        let Self { readouts, builders, rms } = self;
+        let sizes = if rms > 0.0 { format!("log-normal, rms {rms} x mean") } else { "fixed size".to_owned() };
+        format!("{readouts} x {builders}, {sizes}")
+    }
+
+    fn nodes(self) -> usize {
+        usize::from(self.readouts) + usize::from(self.builders) + 1
+    }
+}
+
+pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::Result<Report> {
+    let kind = transport(arguments)?;
+    let systems = systems(arguments)?;
+    let sizes = arguments.scan.sizes(64, 1 << 20, 4);
+    let seconds = arguments.scan.seconds.unwrap_or(SECONDS);
+    // Everything that cannot be is said before anything is measured.
+    for system in &systems {
+        for size in &sizes {
+            Plan::new(configuration(arguments, kind, *system, *size, seconds)?)?;
+        }
+    }
+    let limit_of = |system: System| {
+        let limit = Limit::of(kind == TransportKind::Tcp, system.nodes());
+        arguments.baseline.then_some(limit)
+    };
+    let progress = scan.progress(systems.len() * sizes.len() * arguments.scan.repeat as usize);
+    // Runs of their own would tell of themselves, and so would the processes.
+    let quiet = Quiet::new();
+    let mut curves = Vec::new();
+    for system in systems.iter().copied() {
+        let points = scan.curve(&system.name(), &sizes, arguments.scan.repeat, &progress, |size| {
+            let config = configuration(arguments, kind, system, size, seconds)?;
+            let Some(mut sample) = run(config, arguments.processes, scan)? else { return Ok(None) };
+            if let Some(limit) = limit_of(system) {
+                let most = limit.measure(size, seconds)?;
+                let rate =
+                    sample.iter().find(|(name, _)| *name == "bytes_per_second").map_or(0.0, |rate| rate.1);
+                sample.push(("limit_bytes_per_second", most));
+                sample.push(("fraction_of_limit", rate / most));
+            }
+            Ok(Some(sample))
+        })?;
+        let about =
+            json!({ "readouts": system.readouts, "builders": system.builders, "rms_fraction": system.rms });
+        let curve = Curve::new(system.name(), about, points);
+        curves.push(curve.fitted("fragments_per_second", |rate| 1e9 / rate));
+    }
+    drop(quiet);
+    let mut report = report(arguments, kind, seconds, curves, scan);
+    if let Some(limit) = systems.first().copied().and_then(limit_of) {
+        report.settings.insert("limit".into(), json!(limit.name()));
+        report.subtitle.push_str(&format!("; limit: {}", limit.name()));
+    }
+    Ok(report)
+}
+
+/// Turns the log down while it lives.
+struct Quiet(LevelFilter);
+
+impl Quiet {
+    fn new() -> Self {
+        let before = log::max_level();
+        if before == LevelFilter::Info {
+            log::set_max_level(LevelFilter::Error);
+        }
+        Self(before)
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        log::set_max_level(self.0);
+    }
+}
+
+fn transport(arguments: &BuilderArguments) -> anyhow::Result<TransportKind> {
+    match (arguments.transport, arguments.processes) {
+        (Some(TransportKind::Memory), true) => {
+            bail!("--processes needs --transport tcp: processes do not share memory")
+        }
+        (Some(kind), _) => Ok(kind),
+        (None, true) => Ok(TransportKind::Tcp),
+        (None, false) => Ok(TransportKind::Memory),
+    }
+}
+
+fn systems(arguments: &BuilderArguments) -> anyhow::Result<Vec<System>> {
+    let (readouts, builders) = (&arguments.readouts, &arguments.builders);
+    let count = readouts.len().max(builders.len());
+    if [readouts, builders].into_iter().any(|list| list.len() != 1 && list.len() != count) {
+        bail!(
+            "--readouts has {} values and --builders {}; give as many of both, or one of either",
+            readouts.len(),
+            builders.len()
+        );
+    }
+    let shape = |place: usize| (readouts[place % readouts.len()], builders[place % builders.len()]);
+    let system = |(readouts, builders)| {
+        let with = move |rms: &f64| System { readouts, builders, rms: *rms };
+        arguments.rms.iter().map(with)
+    };
+    Ok((0..count).map(shape).flat_map(system).collect())
+}
+
+/// What is in flight fits a core's second cache where fragments are small: larger bounds than the work needs only make
+/// every fragment come from slower memory.
+fn configuration(
+    arguments: &BuilderArguments,
+    kind: TransportKind,
+    system: System,
+    size: u64,
+    seconds: f64,
+) -> anyhow::Result<Config> {
+    let mut config = match &arguments.config {
+        Some(path) => Config::load_with(path, |_| ())?,
+        None => Config::default(),
+    };
+    let emulated = &mut config.source.emulated;
+    emulated.mean = ByteCount(size);
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a size"
+    )]
+    let rms = (size as f64 * system.rms).round() as u64;
+    emulated.rms = ByteCount(rms);
+    emulated.size = if rms == 0 { SizeModel::Fixed } else { SizeModel::LogNormal };
+    emulated.minimum = ByteCount::ZERO;
+    emulated.maximum = None;
+    emulated.checksum = false;
+    emulated.content = match arguments.payload {
+        Use::WriteRead => Content::Fill,
+        Use::Descriptor => Content::None,
+    };
+    config.builder.check_content = false;
+    config.builder.read_payload = arguments.payload == Use::WriteRead;
+    config.readout.count = system.readouts;
+    config.builder.count = system.builders;
+    config.transport.kind = kind;
+    config.output.kind = OutputKind::None;
+    config.run.events = None;
+    config.run.duration = Some(Nanos::from(std::time::Duration::from_secs_f64(seconds)));
+    if arguments.config.is_none() {
+        bounds(&mut config);
+    }
+    config.validate()?;
+    Ok(config)
+}
+
+/// Bounds that hold the largest fragment some times over, and no more than they must.
+fn bounds(config: &mut Config) {
+    let largest = config.source.emulated.effective_maximum().0.max(1);
+    let at_least = |bytes: u64, fragments: u64| ByteCount(bytes.max(largest.saturating_mul(fragments)));
+    config.source.memory = at_least(1 << 20, 8);
+    config.source.block = ByteCount(128 << 10);
+    config.readout.buffer = at_least(512 << 10, 4);
+    config.builder.slots = 128;
+    let events = largest.saturating_mul(u64::from(config.readout.count)).saturating_mul(4);
+    config.builder.memory = ByteCount(config.builder.memory.0.max(events));
+    // A frame is at most 15/16 payload.
+    let frame = ByteCount(config.transport.max_frame.0.max(largest + largest / 8 + (64 << 10)));
+    config.transport.max_frame = frame;
+    config.transport.queue = config.transport.queue.max(frame);
+}
+
+/// One run. `None` where a signal ended it.
+fn run(mut config: Config, in_processes: bool, scan: &Scan<'_>) -> anyhow::Result<Option<Sample>> {
+    let clock = Clock::new();
+    let directory = RunDirectory::create(&mut config, clock.now())?;
+    let plan = Arc::new(Plan::new(config)?);
+    let console = scan.console.silent();
+    let before = cpu_seconds();
+    let outcome = if in_processes {
+        processes::run(&plan, directory.as_ref(), scan.stop, &console)?
+    } else {
+        in_process(&plan, None, scan.stop.clone(), &console, clock)?
+    };
+    let summary = outcome.summary;
+    if summary.interrupted {
+        return Ok(None);
+    }
+    if let Some(error) = outcome.errors.first() {
+        bail!("{error}");
+    }
+    if !summary.is_good() {
+        bail!("the books of the run do not balance: {}", summary.ledger.problems.join("; "));
+    }
+    // Of one process the summary has the time since its start, with all runs before.
+    let cpu = if in_processes { summary.cpu_seconds } else { cpu_seconds() - before };
+    sample(&summary, cpu).map(Some)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown to a few digits")]
+fn sample(summary: &Summary, cpu: f64) -> anyhow::Result<Sample> {
+    (summary.fragments > 0).then_some(()).context("no event was built in this time; give more --seconds")?;
+    let fragments = summary.fragments as f64;
+    let incomplete = summary.events_incomplete as f64;
+    let dropped = summary.ledger.dropped.values().sum::<u64>() as f64;
+    Ok(vec![
+        ("fragments_per_second", summary.fragments_per_second),
+        ("events_per_second", summary.events_per_second),
+        ("bytes_per_second", summary.bytes_per_second),
+        ("latency_ns.p50", summary.latency_ns.p50 as f64),
+        ("latency_ns.p99", summary.latency_ns.p99 as f64),
+        ("latency_ns.max", summary.latency_ns.max as f64),
+        ("cpu_seconds", cpu),
+        ("cpu_ns_per_fragment", cpu / fragments * 1e9),
+        ("peak_rss_bytes", summary.peak_rss_bytes as f64),
+        ("events", summary.events_built as f64),
+        ("fragments", fragments),
+        ("events_incomplete", incomplete),
+        ("events_dropped", dropped),
+    ])
+}
+
+fn report(
+    arguments: &BuilderArguments,
+    kind: TransportKind,
+    seconds: f64,
+    curves: Vec<Curve>,
+    scan: &Scan<'_>,
+) -> Report {
+    let mut settings = Map::new();
+    settings.insert("transport".into(), json!(kind.to_string()));
+    settings.insert("processes".into(), json!(arguments.processes));
+    settings.insert("payload".into(), json!(arguments.payload));
+    settings.insert("seconds".into(), json!(seconds));
+    settings.insert("repetitions".into(), json!(arguments.scan.repeat));
+    let place = if arguments.processes { "each role a process" } else { "one process" };
+    let payload = match arguments.payload {
+        Use::WriteRead => "payload written and read",
+        Use::Descriptor => "payload not touched",
+    };
+    let repeat = arguments.scan.repeat;
+    let column = |figure, header, unit, decimals| Column { figure, header, unit, decimals };
+    Report {
+        bench: "builder",
+        title: format!("event builder over {kind}"),
+        subtitle: format!("{place}, {payload}, no output; medians of {repeat} x {seconds} s"),
+        settings,
+        curves,
+        left_out: Vec::new(),
+        interrupted: scan.is_stopped(),
+        columns: vec![
+            column("fragments_per_second", "fragments/s", 1.0, 0),
+            column("events_per_second", "events/s", 1.0, 0),
+            column("bytes_per_second", "MB/s", 1e6, 1),
+            column("latency_ns.p50", "p50 us", 1e3, 1),
+            column("latency_ns.p99", "p99 us", 1e3, 1),
+            column("cpu_ns_per_fragment", "cpu ns/frag", 1.0, 0),
+            column("limit_bytes_per_second", "limit MB/s", 1e6, 1),
+            column("fraction_of_limit", "of limit %", 0.01, 1),
+        ],
+        picture: Picture {
+            figure: "bytes_per_second",
+            label: "throughput of the system",
+            factor: 1.0,
+            unit: "B/s",
+            size: "mean fragment size",
+            is_time: false,
+        },
+    }
+}

@@ -1,0 +1,60 @@
+//! What the machine itself can, measured in turn with the rest.
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use sheaf_bench::memory::{self, Operation, WORKING_SET_BYTES};
+use sheaf_bench::{cpu, plain};
+use std::time::Duration;
+
+/// What limits a system.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    /// A plain vectored stream over one loopback socket.
+    Socket,
+    /// Gathering scattered fragments in memory, on so many processors.
+    Gather(usize),
+}
+
+/// A limit is steady: it is measured for no longer than this, however long the system is.
+const LONGEST: f64 = 1.0;
+
+impl Limit {
+    /// Of a system of so many threads or processes at most, whose payload passes sockets or does not.
+    pub(super) fn of(sockets: bool, threads: usize) -> Self {
+        if sockets { Self::Socket } else { Self::Gather(cpu::usable().len().min(threads).max(1)) }
+    }
+
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Socket => {
+                format!("plain loopback stream, {} messages a call", plain::MESSAGES_A_CALL)
+            }
+            Self::Gather(1) => "memory gather on one processor".to_owned(),
+            Self::Gather(processors) => format!("memory gather on {processors} processors"),
+        }
+    }
+
+    /// Bytes per second with messages of `bytes` bytes.
+    pub(super) fn measure(self, bytes: u64, seconds: f64) -> anyhow::Result<f64> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(1);
+        let span = Duration::from_secs_f64(seconds.min(LONGEST));
+        match self {
+            Self::Socket => plain::measure(bytes, span / 5, span).context("cannot measure a plain stream"),
+            Self::Gather(processors) => {
+                Ok(memory::measure(Operation::Gather, bytes, processors, WORKING_SET_BYTES, span))
+            }
+        }
+    }
+}
+
+/// What a figure is worth nothing without.
+pub(super) fn machine() -> Value {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let info = read("/proc/cpuinfo");
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    json!({
+        "processor": model.map(|(_, name)| name.trim()),
+        "processors": cpu::usable().len(),
+        "kernel": read("/proc/sys/kernel/osrelease").trim(),
+    })
+}

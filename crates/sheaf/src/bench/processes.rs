@@ -1,0 +1,102 @@
+//! The nodes of a measurement, each in a process of its own.
+//!
+//! The parent makes the listening sockets; a child gets its socket as standard input, its assignment as an argument, and
+//! prints its outcome. Children are in process groups of their own: Ctrl-C reaches the parent, which ends them.
+
+use anyhow::{Context, anyhow, bail};
+use rustix::process::Signal;
+use sheaf_bench::job::{Assignment, BenchError, Job, Measurement, Outcome};
+use sheaf_bench::{node, wiring};
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often the parent looks after its children.
+const PERIOD: Duration = Duration::from_millis(5);
+
+/// Runs `job` with its nodes in processes; `processors` are theirs, in the order of [`Job::nodes`], or the system's.
+pub(super) fn measure(job: &Job, processors: &[usize], stop: &AtomicBool) -> anyhow::Result<Measurement> {
+    let (listeners, addresses) = wiring::listeners(job)?;
+    let mut family = Family(Vec::new());
+    let senders = (0..job.senders).map(|index| (true, index, None));
+    let receivers = (0..job.receivers).zip(listeners).map(|(index, socket)| (false, index, Some(socket)));
+    for (number, (sends, index, listener)) in senders.chain(receivers).enumerate() {
+        let processors = processors.get(number).copied().into_iter().collect();
+        let assignment = Assignment { job: *job, sends, index, addresses: addresses.clone(), processors };
+        family.0.push(spawn(&assignment, listener)?);
+    }
+    let outcomes = family.collect(stop)?;
+    Ok(job.combine(&outcomes)?)
+}
+
+fn spawn(assignment: &Assignment, listener: Option<TcpListener>) -> anyhow::Result<Child> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let text = serde_json::to_string(assignment).context("an assignment is JSON")?;
+    let stdin = listener.map_or_else(Stdio::null, |socket| Stdio::from(OwnedFd::from(socket)));
+    let mut command = Command::new(program);
+    command.args(["bench", "node", &text]).stdin(stdin).stdout(Stdio::piped()).process_group(0);
+    command.spawn().context("cannot start a process of the measurement")
+}
+
+/// The child: does what it was told, and prints what it found.
+pub(super) fn be_node(assignment: &str) -> anyhow::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .context("cannot watch the parent")?;
+    let assignment: Assignment = serde_json::from_str(assignment)
+        .context("this is the inner side of `sheaf bench --processes`; start that instead")?;
+    let listener = if assignment.sends {
+        None
+    } else {
+        let socket = std::io::stdin().as_fd().try_clone_to_owned().context("no socket on standard input")?;
+        Some(TcpListener::from(socket))
+    };
+    let outcome = node::run_assigned(&assignment, listener, &AtomicBool::new(false))?;
+    crate::files::print_json(&outcome)
+}
+
+/// Children that end with this process' interest in them.
+struct Family(Vec<Child>);
+
+impl Family {
+    /// Waits until all have ended well; the first that does not ends all.
+    fn collect(&mut self, stop: &AtomicBool) -> anyhow::Result<Vec<Outcome>> {
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                bail!(BenchError::Interrupted);
+            }
+            let mut running = false;
+            for child in &mut self.0 {
+                match child.try_wait().context("cannot wait for a process")? {
+                    None => running = true,
+                    Some(status) if status.success() => {}
+                    Some(status) => bail!("a process of the measurement ended: {status}"),
+                }
+            }
+            if !running {
+                break;
+            }
+            std::thread::sleep(PERIOD);
+        }
+        let outcome = |child: &mut Child| {
+            let mut text = String::new();
+            // An outcome is far smaller than a pipe: nobody waited for this reader.
+            let pipe = child.stdout.as_mut().context("standard output is a pipe")?;
+            pipe.read_to_string(&mut text).context("cannot read a process' outcome")?;
+            serde_json::from_str(&text).map_err(|error| anyhow!("a process' outcome is none: {error}"))
+        };
+        self.0.iter_mut().map(outcome).collect()
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
