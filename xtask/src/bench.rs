@@ -1,7 +1,7 @@
 //! Measures the figures of `benches/README.md` with the released command, and runs the crates' own benchmarks.
 //! Figures are reported and never asserted: a number without its machine says nothing.
 
-mod machine;
+pub(crate) mod machine;
 
 use crate::{shell, smoke, workspace};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -198,7 +198,7 @@ impl std::fmt::Display for Figures {
 }
 
 /// The middle value; of an even number of values, the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len() % 2 == 1 { values[middle] } else { f64::midpoint(values[middle - 1], values[middle]) }

@@ -9,6 +9,8 @@
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
 //! | `bench` | `bench` |
 //! | `instructions` | `instructions`: what a fragment costs, counted |
+//! | `compare` | `compare`: other software with the same traffic |
+//! | `performance` | `performance`: the tables and pictures of `docs/performance.md` |
 //!
 //! The others are their tools: `shell` runs programs, `workspace` knows the packages and the files, `rust_source`
 //! takes comments and strings out of Rust text, `problem` is what a check finds.
@@ -16,9 +18,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
 
 mod bench;
+mod compare;
 mod fuzz;
 mod instructions;
 mod layers;
+mod performance;
 mod problem;
 mod rust_source;
 mod shell;
@@ -65,6 +69,10 @@ enum Verb {
     Bench(bench::BenchArguments),
     /// Counts the instructions that a fragment costs and compares them with the committed counts.
     Instructions(instructions::InstructionsArguments),
+    /// Event building over ZeroMQ and Open MPI, where they are installed, in turn with `sheaf bench builder`.
+    Compare(compare::CompareArguments),
+    /// Measures the tables and pictures of `docs/performance.md` again, on this machine.
+    Performance(performance::PerformanceArguments),
     /// Makes the generated pages under `docs/` again.
     Docs,
     /// What a change must pass; `.ci/run` calls this.
@@ -97,6 +105,8 @@ fn run(verb: Verb) -> Result<()> {
         Verb::FuzzShrink(arguments) => fuzz::shrink(&arguments),
         Verb::Bench(arguments) => bench::command(&arguments),
         Verb::Instructions(arguments) => instructions::command(&arguments),
+        Verb::Compare(arguments) => compare::command(&arguments),
+        Verb::Performance(arguments) => performance::command(&arguments),
         Verb::Docs => verify::docs(),
         Verb::Ci => verify::ci(),
         Verb::Nightly(arguments) => verify::nightly(&arguments),

@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LINGER: Nanos = Nanos::from_secs(10);
 /// The longest sleep: it bounds how late a flag is seen.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(10);
+/// How long a sender sleeps that has no memory left: nobody tells it when there is some.
+const SHORT_SLEEP: Nanos = Nanos::from_micros(50);
 /// How long senders go on after the measured time, so that receivers that began later have their full time.
 const MARGIN: Duration = Duration::from_millis(20);
 /// How many messages are offered to a link before the next one has its turn, as a node sends what it has in one round.
@@ -53,7 +55,8 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Outcome, BenchError> {
     let peers = usize::from(if sends { job.receivers } else { job.senders });
-    let mut driver = Driver { endpoint, job, stop, idle: 0, up: 0, down: 0, outcome: Outcome::default() };
+    let mut driver =
+        Driver { endpoint, job, stop, idle: 0, starved: false, up: 0, down: 0, outcome: Outcome::default() };
     driver.connect(peers)?;
     match (job.task, sends) {
         (Task::Stream, true) => driver.send_stream()?,
@@ -71,6 +74,8 @@ struct Driver<'a> {
     stop: &'a AtomicBool,
     /// Rounds since there was anything to do.
     idle: u32,
+    /// Whether there was no memory for the next message.
+    starved: bool,
     up: usize,
     down: usize,
     outcome: Outcome,
@@ -152,7 +157,8 @@ impl Driver<'_> {
     fn rest(&mut self) -> Result<(), BenchError> {
         self.idle += 1;
         if self.idle > self.job.spins {
-            self.endpoint.wait(LONGEST_SLEEP);
+            self.endpoint.wait(if self.starved { SHORT_SLEEP } else { LONGEST_SLEEP });
+            self.starved = false;
         } else {
             std::hint::spin_loop();
         }
@@ -179,7 +185,10 @@ impl Driver<'_> {
             let mut sent = 0;
             for receiver in &receivers {
                 for _ in 0..BURST {
-                    let Some(frame) = letters.next_frame() else { break };
+                    let Some(frame) = letters.next_frame() else {
+                        self.starved = true;
+                        break;
+                    };
                     match self.endpoint.send(*receiver, frame) {
                         Ok(()) => sent += 1,
                         Err(SendError::Full(frame)) => {
@@ -299,6 +308,8 @@ impl Driver<'_> {
                     Err(SendError::Full(frame)) => letters.take_back(frame),
                     Err(error) => return Err(self.broken(error.to_string())),
                 }
+            } else {
+                self.starved = true;
             }
             self.endpoint.flush();
             self.rest()?;

@@ -23,6 +23,18 @@ const CYCLE_BYTES: usize = 1 << 20;
 const BLOCKS: usize = 8;
 const LEAST_BLOCK: usize = 16 << 10;
 
+const fn block_bytes(bytes: usize) -> usize {
+    let block = if CYCLE_BYTES / BLOCKS > bytes { CYCLE_BYTES / BLOCKS } else { bytes };
+    if block > LEAST_BLOCK { block } else { LEAST_BLOCK }
+}
+
+/// How many bytes of messages of `bytes` bytes a link may hold, so that a full link is what holds a sender back and
+/// not a lack of memory: a link tells when it has room again, memory does not.
+#[must_use]
+pub const fn under_way(bytes: usize) -> usize {
+    block_bytes(bytes) * BLOCKS / 2
+}
+
 /// Makes messages of one size.
 #[derive(Debug)]
 pub struct Writer {
@@ -38,9 +50,8 @@ impl Writer {
     /// For messages of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize, used: Use) -> Self {
-        let block = (CYCLE_BYTES / BLOCKS).max(bytes).max(LEAST_BLOCK);
         let ready = (used == Use::Descriptor).then(|| Bytes::from(vec![0xa5; bytes]));
-        Self { bytes, pool: Pool::new(block, BLOCKS), block: None, ready, value: 0 }
+        Self { bytes, pool: Pool::new(block_bytes(bytes), BLOCKS), block: None, ready, value: 0 }
     }
 
     /// The next message's payload; `None` while all memory is under way.

@@ -2,6 +2,7 @@
 //! in [`Transport`] and a case in [`in_one_process`] and in [`in_own_process`].
 
 use crate::job::{Assignment, BenchError, Job};
+use crate::payload;
 use serde::{Deserialize, Serialize};
 use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
@@ -64,7 +65,7 @@ impl FromStr for Transport {
 
 /// Frames are a head of eight bytes and the payload.
 pub(crate) const HEAD_BYTES: usize = 8;
-const LEAST_FRAME: u64 = 1 << 20;
+const LEAST_FRAME: u64 = 16 << 10;
 const RUN: RunNumber = RunNumber(1);
 const SESSION: SessionId = SessionId(1);
 
@@ -129,9 +130,16 @@ fn max_frame(job: &Job) -> ByteCount {
     ByteCount((job.bytes + HEAD_BYTES as u64).max(LEAST_FRAME))
 }
 
+/// What one link may hold: a sender's memory is for all of its links.
+fn queue(job: &Job) -> ByteCount {
+    let all = payload::under_way(job.length()) as u64;
+    ByteCount(all / u64::from(job.receivers.max(1))).max(max_frame(job))
+}
+
 fn memory(job: &Job) -> Result<Vec<Box<dyn Endpoint>>, BenchError> {
     let threads: Vec<_> = job.nodes().into_iter().map(|node| vec![node]).collect();
-    let limits = MemoryLimits { max_frame_bytes: max_frame(job), ..MemoryLimits::default() };
+    let limits =
+        MemoryLimits { max_frame_bytes: max_frame(job), link_bytes: queue(job), ..MemoryLimits::default() };
     let (_, endpoints) = MemoryNetwork::with_threads(&threads, limits).map_err(|cause| {
         BenchError::Endpoint { node: cause.0, transport: job.transport, cause: cause.to_string() }
     })?;
@@ -162,7 +170,7 @@ fn tcp(
     let defaults = TcpSettings::default();
     let settings = TcpSettings {
         max_frame_bytes,
-        queue_bytes: defaults.queue_bytes.max(max_frame_bytes),
+        queue_bytes: queue(job),
         blocks: defaults.blocks.max(peers.len() + 2),
         ..defaults
     };

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// What a figure depends on beside the program.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     processor: String,
     cores: usize,
     memory_bytes: u64,
@@ -16,7 +16,7 @@ pub(super) struct Machine {
 
 impl Machine {
     /// This machine, as far as Linux tells; elsewhere some of it stays unknown.
-    pub(super) fn here() -> Self {
+    pub(crate) fn here() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let unknown = || "unknown".to_owned();
         let memory = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
@@ -32,14 +32,14 @@ impl Machine {
     }
 
     /// Why the figures may be worse than the machine.
-    pub(super) fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let load = self.load.filter(|load| *load > 0.5)?;
         Some(format!(
             "{load} other programs wanted to run in the last minute: the figures are of a busy machine"
         ))
     }
 
-    pub(super) fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json!({
             "processor": self.processor, "cores": self.cores, "memory_bytes": self.memory_bytes,
             "kernel": self.kernel, "os": std::env::consts::OS, "architecture": std::env::consts::ARCH,

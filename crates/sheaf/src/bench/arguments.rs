@@ -71,7 +71,7 @@ pub(crate) struct ScanArguments {
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = parse_size)]
     pub(super) size: Vec<u64>,
     /// How long each repetition is measured.
-    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", value_parser = parse_seconds, allow_negative_numbers = true)]
     pub(super) seconds: Option<f64>,
     /// How often each point is measured; figures are medians.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -105,7 +105,7 @@ pub(crate) struct LinkArguments {
     /// Before each repetition: how long the system runs and nothing counts.
     #[arg(long, value_name = "S", default_value = "0.1", value_parser = parse_warm_up)]
     pub(super) warm_up: f64,
-    /// How often an idle node looks again before it sleeps [default: 32; for times, so often that it never sleeps].
+    /// How often an idle node looks again before it sleeps [default: 32; for times 4000, on one core 0].
     #[arg(long, value_name = "N")]
     pub(super) spins: Option<u32>,
     #[command(flatten)]

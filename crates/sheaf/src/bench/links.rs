@@ -15,8 +15,9 @@ use sheaf_bench::wiring::Transport;
 const SECONDS: f64 = 0.3;
 /// How often an idle node of a stream looks again before it sleeps, as a worker of the event builder does.
 const SPINS: u32 = 32;
-/// So often that it never sleeps: for times, which would be those of waking up.
-const FOREVER: u32 = u32::MAX;
+/// The same for times, which would else be those of waking up: some 100 microseconds. No longer, because a thread that has
+/// used up its share of a processor that others want, too, is kept waiting for milliseconds.
+const SPINS_FOR_TIMES: u32 = 4_000;
 
 const THROUGHPUT: Picture = Picture {
     figure: "bytes_per_second",
@@ -103,7 +104,7 @@ pub(super) fn roundtrip(arguments: &LinkArguments, scan: &Scan<'_>) -> anyhow::R
     let sizes = arguments.scan.sizes(64, 1 << 20, 2);
     let progress = scan.progress(sizes.len() * arguments.scan.repeat as usize);
     let place = Placement::OtherCore.processors();
-    let spins = arguments.spins.unwrap_or(if place.is_some() { FOREVER } else { 0 });
+    let spins = arguments.spins.unwrap_or(if place.is_some() { SPINS_FOR_TIMES } else { 0 });
     let processors: Vec<usize> = place.map_or_else(Vec::new, |(one, other)| vec![one, other]);
     let base = job(arguments, Task::RoundTrip, transport, spins);
     let points = scan.curve(transport.name(), &sizes, arguments.scan.repeat, &progress, |bytes| {
@@ -153,7 +154,7 @@ pub(super) fn pingpong(arguments: &PingpongArguments, scan: &Scan<'_>) -> anyhow
     for (place, (one, other)) in here {
         for (task, direction) in [(Task::RoundTrip, "one way"), (Task::Exchange, "both ways")] {
             let waits = place == Placement::SameCore;
-            let spins = arguments.spins.unwrap_or(if waits { 0 } else { FOREVER });
+            let spins = arguments.spins.unwrap_or(if waits { 0 } else { SPINS_FOR_TIMES });
             let base = job(arguments, task, transport, spins);
             let name = format!("{}, {direction}", place.name());
             let points = scan.curve(&name, &sizes, arguments.scan.repeat, &progress, |bytes| {

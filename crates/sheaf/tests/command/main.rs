@@ -12,6 +12,7 @@
 mod affinity;
 mod bad_files;
 mod bad_input;
+mod bench;
 mod child;
 mod content;
 mod death;

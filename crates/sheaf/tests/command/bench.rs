@@ -1,0 +1,159 @@
+//! `sheaf bench`: what it prints, and that nothing is lost. How fast anything is, is not tested.
+
+use crate::child::Place;
+use crate::output::{field, number};
+use serde_json::Value;
+
+/// Small enough that a test is short, large enough that events are built.
+const SHORT: &str = "--seconds 0.15 --repeat 2 --json";
+
+fn points(report: &Value) -> Vec<&Value> {
+    let curves = field(report, "curves").as_array().unwrap();
+    curves.iter().flat_map(|curve| curve["points"].as_array().unwrap()).collect()
+}
+
+fn positive(value: &Value, names: &[&str]) {
+    for name in names {
+        let found = field(value, name).as_f64();
+        assert!(found.is_some_and(|found| found > 0.0), "{name} is {found:?} in {value}");
+    }
+}
+
+#[test]
+fn the_event_builder_has_all_its_figures() {
+    let place = Place::new();
+    for kind in ["", "--processes", "--transport tcp --payload descriptor"] {
+        let arguments =
+            format!("bench builder --readouts 2 --builders 1 --size 2048 --baseline {kind} {SHORT}");
+        let report = place.sheaf(&arguments).exits(0).json();
+        positive(
+            &report,
+            &[
+                "fragments_per_second",
+                "events_per_second",
+                "bytes_per_second",
+                "latency_ns.p50",
+                "latency_ns.p99",
+                "latency_ns.max",
+                "cpu_seconds",
+                "limit_bytes_per_second",
+                "fraction_of_limit",
+            ],
+        );
+        assert_eq!(number(&report, "events_incomplete"), 0, "{kind}");
+        assert_eq!(field(&report, "curves").as_array().unwrap().len(), 1);
+        assert_eq!(field(&report, "interrupted"), false);
+    }
+    assert!(!place.join("runs").exists(), "a measurement leaves nothing behind");
+}
+
+#[test]
+fn one_run_of_fixed_sizes_has_whole_events() {
+    let place = Place::new();
+    let arguments = "bench builder --readouts 3 --builders 2 --size 512 --seconds 0.15 --repeat 1 --json";
+    let report = place.sheaf(arguments).exits(0).json();
+    assert_eq!(number(&report, "fragments"), 3 * number(&report, "events"));
+    let bytes = field(&report, "bytes_per_second").as_f64().unwrap();
+    let fragments = field(&report, "fragments_per_second").as_f64().unwrap();
+    assert!((bytes / fragments - 512.0).abs() < 1e-6, "{bytes} {fragments}");
+}
+
+#[test]
+fn every_shape_and_spread_of_sizes_is_a_curve_with_a_point_for_every_size() {
+    let place = Place::new();
+    let arguments = format!("bench builder --readouts 1,2 --builders 1,2 --rms 0,1 --size 256,1Ki {SHORT}");
+    let report = place.sheaf(&arguments).exits(0).json();
+    let curves = field(&report, "curves").as_array().unwrap();
+    let shape = |curve: &Value| (number(curve, "readouts"), number(curve, "builders"));
+    assert_eq!(curves.iter().map(shape).collect::<Vec<_>>(), [(1, 1), (1, 1), (2, 2), (2, 2)]);
+    assert_eq!(curves.iter().map(|curve| curve["rms_fraction"].as_f64().unwrap()).sum::<f64>(), 2.0);
+    let sizes = |point: &&Value| number(point, "size_bytes");
+    assert_eq!(points(&report).iter().map(sizes).collect::<Vec<_>>(), [256, 1024].repeat(4));
+}
+
+#[test]
+fn links_lose_nothing_in_threads_and_in_processes() {
+    let place = Place::new();
+    for arguments in [
+        "stream --size 0,64,2Ki,1Mi",
+        "stream --transport tcp --size 2Ki --baseline",
+        "mstream --senders 3 --receivers 2 --size 2Ki --processes",
+        "mstream --senders 16 --receivers 1 --size 256 --payload descriptor",
+        "roundtrip --size 64 --processes",
+        "pingpong --size 4,64Ki",
+    ] {
+        let line = format!("bench {arguments} --warm-up 0.01 --seconds 0.05 --repeat 1 --json");
+        let report = place.sheaf(&line).exits(0).json();
+        let points = points(&report);
+        assert!(!points.is_empty(), "{arguments}");
+        for point in points {
+            let (sent, received) = (number(point, "messages_sent"), number(point, "messages_received"));
+            assert!(sent > 0 && sent == received, "{arguments}: {point}");
+        }
+    }
+}
+
+#[test]
+fn a_ping_pong_has_a_curve_for_each_placement_and_direction_or_says_why_not() {
+    let place = Place::new();
+    let report = place.sheaf("bench pingpong --size 64 --seconds 0.02 --repeat 1 --json").exits(0).json();
+    let curves = field(&report, "curves").as_array().unwrap().len();
+    let absent = field(&report, "left_out").as_array().unwrap().len();
+    assert_eq!(curves + 2 * absent, 6);
+}
+
+#[test]
+fn memory_has_a_curve_for_each_operation() {
+    let place = Place::new();
+    let line = "bench memory --threads 1 --size 2Ki --seconds 0.01 --repeat 2 --json";
+    let report = place.sheaf(line).exits(0).json();
+    let operation = |curve: &Value| curve["operation"].as_str().unwrap().to_owned();
+    let curves = field(&report, "curves").as_array().unwrap();
+    assert_eq!(curves.iter().map(operation).collect::<Vec<_>>(), ["copy", "read", "fill", "gather"]);
+    points(&report).into_iter().for_each(|point| positive(point, &["bytes_per_second"]));
+}
+
+#[test]
+fn people_get_a_table_and_a_picture() {
+    let place = Place::new();
+    let line =
+        "bench stream --size 64,1Ki,16Ki,256Ki --warm-up 0.01 --seconds 0.03 --plot stream.svg --baseline";
+    let ended = place.sheaf(line).exits(0);
+    for word in ["messages/s", "MB/s", "64 B", "256 KiB", "of limit", "fit: time per message"] {
+        assert!(ended.stdout.contains(word), "`{word}` is not in:\n{}", ended.stdout);
+    }
+    let picture = std::fs::read_to_string(place.join("stream.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("1 to 1, memory") && picture.contains("limit"));
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_is_measured() {
+    let place = Place::new();
+    for (arguments, code, words) in [
+        ("builder --processes --transport memory", 1, &["--transport tcp"][..]),
+        ("stream --processes --transport memory", 1, &["--transport tcp"]),
+        ("builder --readouts 1,2 --builders 1,2,3", 1, &["--readouts has 2 values", "--builders 3"]),
+        ("builder --size 2X", 2, &["2X", "2Ki"]),
+        ("stream --transport pigeon", 2, &["pigeon", "memory, tcp"]),
+        ("memory --plot nowhere/x.svg", 1, &["nowhere/x.svg", "does not exist"]),
+        ("stream --seconds -1", 2, &["seconds"]),
+        ("", 2, &["builder"]),
+    ] {
+        let ended = place.sheaf(&format!("bench {arguments}")).exits(code);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        for word in words {
+            assert!(said.contains(word), "`{word}` is not in:\n{said}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_a_scan_and_its_processes() {
+    let place = Place::new();
+    let line = "bench builder --size 64,64 --seconds 1000 --repeat 1 --processes";
+    let measuring = place.start(line);
+    let manager = measuring.wait_for_node("evm", 0);
+    measuring.signal("INT");
+    measuring.end().exits(1).says(&["interrupted before anything was measured"]);
+    assert!(!std::path::Path::new(&format!("/proc/{manager}")).exists(), "the event manager ended as well");
+}
