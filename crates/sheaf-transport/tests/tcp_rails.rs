@@ -255,6 +255,30 @@ fn a_link_that_lost_all_rails_is_down_and_begins_anew() {
     converse(&mut sides, 200, |_| {});
 }
 
+/// Neither side may sleep on a word that the other waits for: with an hour to linger, that would be found here.
+#[test]
+fn closing_both_ends_of_full_links_ends_without_lingering() {
+    for _ in 0..20 {
+        let (mut sides, _cables) = sides(2);
+        for side in &mut sides {
+            while side.endpoint.send(side.peer, frame(side.sent)).is_ok() {
+                side.sent += 1;
+            }
+        }
+        let (done, ended) = std::sync::mpsc::channel();
+        for mut side in sides {
+            let done = done.clone();
+            thread::spawn(move || {
+                side.endpoint.close(Nanos::from_secs(3_600));
+                let _ = done.send((side.sent, side.endpoint.stats()));
+            });
+        }
+        let [one, other] = [(); 2].map(|()| ended.recv_timeout(WATCHDOG).expect("both ends close"));
+        assert_eq!((one.1.frames_lost, other.1.frames_lost), (0, 0));
+        assert_eq!((one.1.frames_received, other.1.frames_received), (other.0, one.0));
+    }
+}
+
 #[test]
 fn nodes_with_different_numbers_of_rails_refuse_each_other_with_the_reason() {
     for (called, caller, reason) in

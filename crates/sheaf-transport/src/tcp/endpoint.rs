@@ -484,8 +484,9 @@ impl Endpoint for TcpEndpoint {
         let deadline = Instant::now().checked_add(linger.to_std());
         let mut arrived = VecDeque::new();
         loop {
-            self.flush();
             arrived.extend(std::iter::from_fn(|| self.poll()));
+            // What came may be waited for: an acknowledgement leaves before a sleep, not after.
+            self.flush();
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if self.peers.iter().all(|peer| peer.link.is_none()) || left == Some(Duration::ZERO) {
                 break;
