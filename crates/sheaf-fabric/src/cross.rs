@@ -12,9 +12,8 @@ use crate::scenario::{Fidelity, RunLength, Scenario, TrafficModel};
 use crate::topology;
 use crate::units::Picos;
 
-/// What two fidelities may differ by in efficiency, beside the errors of both: what the message level leaves out.
-/// Measured: wormhole messages of 64 flits and buffers of 4, random traffic on one and two layers of 4 x 4, differ by
-/// less than 0.006.
+/// What two fidelities may differ by in efficiency, beside the errors of both: what the message level leaves out. That
+/// is a requirement, not a measurement: the two levels are held to it.
 pub const MODEL_ERROR: f64 = 0.01;
 
 /// So many steps of single flits [`check`] lets the flit level make, about: some seconds.

@@ -120,13 +120,15 @@ impl<T: Traffic> Simulation<'_, T> {
                 }
                 State::Waits(vec![output])
             }
-            Scheme::OutputQueues { queue_bytes, .. } => {
-                let bytes = self.frames.get(port.incoming.head).wire;
-                if self.fits(port.wanted, bytes) {
+            Scheme::OutputQueues { queue_bytes, memory_bytes, .. } => {
+                // A frame that would fit waits too, behind the larger one that the arbiter has chosen: until that one
+                // goes, nobody is asked again.
+                let next = &self.ports[output];
+                if next.queued_bytes == 0 {
                     return State::Moves;
                 }
-                let next = &self.ports[output];
-                if next.queued_bytes.saturating_add(bytes.into()) > queue_bytes {
+                let bytes = u64::from(self.frames.get(port.incoming.head).wire);
+                if memory_bytes == u64::MAX || next.queued_bytes.saturating_add(bytes) > queue_bytes {
                     return State::Waits(vec![self.ports.len() + output]);
                 }
                 let outputs = self.network.switches[next.source_switch as usize].outputs.clone();
