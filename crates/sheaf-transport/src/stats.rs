@@ -71,8 +71,8 @@ stats! {
     links_violated,
     /// Connections that could not be accepted for want of file descriptors or memory; tried again later.
     accepts_failed,
-    /// Times that reading stopped because the receive memory was used up.
+    /// Times that reading stopped, or a frame was refused, because the transport's memory was used up.
     memory_exhausted,
-    /// Received bytes that were copied once more inside this process.
+    /// Bytes that were copied once more inside this process: received ones and, into shared memory, sent ones.
     bytes_copied,
 }
