@@ -106,10 +106,10 @@ fn parse_shape(shape: &str) -> Result<(u32, u32)> {
 /// What can be measured here, and what cannot.
 fn contestants() -> Result<(Vec<Contestant>, Vec<String>)> {
     let binary = smoke::released_sheaf()?;
-    let mut found = vec![Contestant {
-        name: "sheaf, tcp, processes",
-        program: Program::Sheaf { binary, transport: "tcp" },
-    }];
+    let mut found = Vec::new();
+    for (name, transport) in [("sheaf, tcp", "tcp"), ("sheaf, shared memory", "shm")] {
+        found.push(Contestant { name, program: Program::Sheaf { binary: binary.clone(), transport } });
+    }
     let mut absent = Vec::new();
     match build("cc", "zeromq", &["-lzmq"]) {
         Ok(binary) => {

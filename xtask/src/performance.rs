@@ -49,6 +49,18 @@ const STREAMED: &[Column] = &[
 
 const FIGURES: &[Figure] = &[
     Figure {
+        name: "builder-shm",
+        arguments: "builder --processes --transport shm --readouts 2,4,8 --builders 2,4,8 --baseline \
+                    --size 256,2Ki,16Ki,64Ki",
+        columns: BUILT,
+    },
+    Figure {
+        name: "builder-shm-descriptor",
+        arguments: "builder --processes --transport shm --payload descriptor --readouts 2,4,8 --builders 2,4,8 \
+                    --size 256,2Ki,16Ki,64Ki",
+        columns: BUILT,
+    },
+    Figure {
         name: "builder-tcp",
         arguments: "builder --processes --transport tcp --readouts 2,4,8 --builders 2,4,8 --baseline \
                     --size 256,2Ki,16Ki,64Ki",

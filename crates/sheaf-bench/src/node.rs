@@ -3,9 +3,10 @@
 use crate::cpu;
 use crate::job::{Assignment, BenchError, Job, Outcome, Task, Times};
 use crate::payload::{self, Writer};
-use crate::wiring::{self, HEAD_BYTES};
+use crate::wiring::{self, Connection, HEAD_BYTES};
 use bytes::{Bytes, BytesMut};
 use hdrhistogram::Histogram;
+use sheaf_transport::shm::Lender;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, SendError};
 use sheaf_wire::{Nanos, NodeId};
 use std::net::TcpListener;
@@ -40,29 +41,26 @@ pub fn run_assigned(
 ) -> Result<Outcome, BenchError> {
     let pinned = cpu::pin(&assignment.processors);
     pinned.map_err(|source| BenchError::System { what: "stay on the processors asked for", source })?;
-    let endpoint = wiring::in_own_process(assignment, listener)?;
-    run(endpoint, &assignment.job, assignment.sends, stop)
+    let connection = wiring::in_own_process(assignment, listener)?;
+    run(connection, &assignment.job, assignment.sends, stop)
 }
 
 /// Runs one node to its end. `stop` ends it early, with [`BenchError::Interrupted`].
 ///
 /// # Errors
 /// What went wrong.
-pub fn run(
-    endpoint: Box<dyn Endpoint>,
-    job: &Job,
-    sends: bool,
-    stop: &AtomicBool,
-) -> Result<Outcome, BenchError> {
+pub fn run(connection: Connection, job: &Job, sends: bool, stop: &AtomicBool) -> Result<Outcome, BenchError> {
+    let Connection { endpoint, lender } = connection;
+    let letters = Letters::new(job, lender);
     let peers = usize::from(if sends { job.receivers } else { job.senders });
     let mut driver =
         Driver { endpoint, job, stop, idle: 0, starved: false, up: 0, down: 0, outcome: Outcome::default() };
     driver.connect(peers)?;
     match (job.task, sends) {
-        (Task::Stream, true) => driver.send_stream()?,
+        (Task::Stream, true) => driver.send_stream(letters)?,
         (Task::Stream, false) => driver.receive_stream(peers)?,
-        (Task::RoundTrip | Task::Exchange, true) => driver.count_trips()?,
-        (Task::RoundTrip | Task::Exchange, false) => driver.answer_trips()?,
+        (Task::RoundTrip | Task::Exchange, true) => driver.count_trips(letters)?,
+        (Task::RoundTrip | Task::Exchange, false) => driver.answer_trips(letters)?,
     }
     Ok(driver.outcome)
 }
@@ -169,8 +167,7 @@ impl Driver<'_> {
         if self.stop.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
     }
 
-    fn send_stream(&mut self) -> Result<(), BenchError> {
-        let mut letters = Letters::new(self.job);
+    fn send_stream(&mut self, mut letters: Letters) -> Result<(), BenchError> {
         let receivers: Vec<NodeId> = self.job.receiver_nodes().collect();
         let start = Instant::now();
         let mut window = Window::new(self.job, start);
@@ -238,8 +235,7 @@ impl Driver<'_> {
     }
 
     /// The side that begins, and has the clock.
-    fn count_trips(&mut self) -> Result<(), BenchError> {
-        let mut letters = Letters::new(self.job);
+    fn count_trips(&mut self, mut letters: Letters) -> Result<(), BenchError> {
         let to = NodeId::builder(0);
         // Up to a minute, three digits.
         let mut times = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3)
@@ -279,8 +275,7 @@ impl Driver<'_> {
 
     /// The other side: answers, or for an exchange sends as soon as it has received, which is when the first side sends
     /// its next message.
-    fn answer_trips(&mut self) -> Result<(), BenchError> {
-        let mut letters = Letters::new(self.job);
+    fn answer_trips(&mut self, mut letters: Letters) -> Result<(), BenchError> {
         let to = NodeId::readout(0);
         let mut window = Window::new(self.job, Instant::now());
         let exchange = self.job.task == Task::Exchange;
@@ -350,13 +345,12 @@ struct Letters {
 }
 
 impl Letters {
-    fn new(job: &Job) -> Self {
-        Self {
-            writer: Writer::new(job.length(), job.payload),
-            heads: BytesMut::new(),
-            number: 0,
-            refused: None,
-        }
+    fn new(job: &Job, lender: Option<Lender>) -> Self {
+        let writer = match lender {
+            Some(lender) => Writer::with_memory(lender, job.length(), job.payload),
+            None => Writer::new(job.length(), job.payload),
+        };
+        Self { writer, heads: BytesMut::new(), number: 0, refused: None }
     }
 
     fn next_frame(&mut self) -> Option<Frame> {

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use sheaf_buffer::{Block, Pool};
+use sheaf_buffer::{Block, Heap, Memory, Pool};
+use std::fmt;
 
 /// What is done with payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,23 +36,63 @@ pub const fn under_way(bytes: usize) -> usize {
     block_bytes(bytes) * BLOCKS / 2
 }
 
+/// How much memory a writer of messages of `bytes` bytes takes.
+pub(crate) const fn writer_bytes(bytes: usize) -> usize {
+    block_bytes(bytes) * BLOCKS
+}
+
+/// Cuts messages from the blocks of a pool.
+trait Cut: fmt::Debug + Send {
+    fn cut(&mut self, value: u8, bytes: usize) -> Option<Bytes>;
+}
+
+#[derive(Debug)]
+struct Cutter<M: Memory> {
+    pool: Pool<M>,
+    block: Option<M::Block>,
+}
+
+impl<M: Memory> Cut for Cutter<M> {
+    fn cut(&mut self, value: u8, bytes: usize) -> Option<Bytes> {
+        if self.block.as_ref().is_none_or(|block| block.room() < bytes) {
+            if let Some(full) = self.block.take() {
+                self.pool.give_back(full);
+            }
+            self.block = self.pool.take();
+        }
+        let block = self.block.as_mut()?;
+        block.append_fill(value, bytes);
+        Some(block.cut())
+    }
+}
+
 /// Makes messages of one size.
 #[derive(Debug)]
 pub struct Writer {
     bytes: usize,
-    pool: Pool,
-    block: Option<bytes::BytesMut>,
+    cutter: Box<dyn Cut>,
     /// The message that is sent again and again where nothing is written.
     ready: Option<Bytes>,
     value: u8,
 }
 
 impl Writer {
-    /// For messages of `bytes` bytes.
+    /// For messages of `bytes` bytes, in memory of the process.
     #[must_use]
     pub fn new(bytes: usize, used: Use) -> Self {
-        let ready = (used == Use::Descriptor).then(|| Bytes::from(vec![0xa5; bytes]));
-        Self { bytes, pool: Pool::new(block_bytes(bytes), BLOCKS), block: None, ready, value: 0 }
+        Self::with_memory(Heap, bytes, used)
+    }
+
+    /// The same in memory that a transport shares with other processes, so that nothing has to be copied into it.
+    #[must_use]
+    pub fn with_memory<M: Memory + 'static>(memory: M, bytes: usize, used: Use) -> Self
+    where
+        M::Block: 'static,
+    {
+        let pool = Pool::with_memory(memory, block_bytes(bytes), BLOCKS);
+        let mut cutter = Cutter { pool, block: None };
+        let ready = if used == Use::Descriptor { cutter.cut(0xa5, bytes) } else { None };
+        Self { bytes, cutter: Box::new(cutter), ready, value: 0 }
     }
 
     /// The next message's payload; `None` while all memory is under way.
@@ -59,16 +100,9 @@ impl Writer {
         if let Some(ready) = &self.ready {
             return Some(ready.clone());
         }
-        if self.block.as_ref().is_none_or(|block| block.room() < self.bytes) {
-            if let Some(full) = self.block.take() {
-                self.pool.give_back(full);
-            }
-            self.block = self.pool.take();
-        }
-        let block = self.block.as_mut()?;
-        block.append_fill(self.value, self.bytes);
+        let payload = self.cutter.cut(self.value, self.bytes)?;
         self.value = self.value.wrapping_add(1);
-        Some(block.cut())
+        Some(payload)
     }
 }
 

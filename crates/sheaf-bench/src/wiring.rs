@@ -6,11 +6,13 @@ use crate::payload;
 use serde::{Deserialize, Serialize};
 use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
+use sheaf_transport::shm::{Arena, Lender, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
 use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
 use sheaf_wire::{ByteCount, NodeId, RunNumber, SessionId};
 use std::fmt;
 use std::net::TcpListener;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How messages travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,11 +23,13 @@ pub enum Transport {
     Memory,
     /// Over TCP on loopback.
     Tcp,
+    /// Through memory that processes share; payload is read where it was written.
+    Shm,
 }
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Memory, Self::Tcp];
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Tcp, Self::Shm];
 
     /// The word for it.
     #[must_use]
@@ -33,6 +37,7 @@ impl Transport {
         match self {
             Self::Memory => "memory",
             Self::Tcp => "tcp",
+            Self::Shm => "shm",
         }
     }
 
@@ -69,33 +74,54 @@ const LEAST_FRAME: u64 = 16 << 10;
 const RUN: RunNumber = RunNumber(1);
 const SESSION: SessionId = SessionId(1);
 
+/// An endpoint, and what comes with it.
+pub struct Connection {
+    /// The endpoint.
+    pub endpoint: Box<dyn Endpoint>,
+    /// The memory to write payload into, where the transport has its own.
+    pub lender: Option<Lender>,
+}
+
+impl From<Box<dyn Endpoint>> for Connection {
+    fn from(endpoint: Box<dyn Endpoint>) -> Self {
+        Self { endpoint, lender: None }
+    }
+}
+
 /// The endpoints of all nodes of `job`, in the order of [`Job::nodes`], each for a thread of its own.
 ///
 /// # Errors
 /// If the transport refuses, or the system has no sockets to give.
-pub fn in_one_process(job: &Job) -> Result<Vec<Box<dyn Endpoint>>, BenchError> {
+pub fn in_one_process(job: &Job) -> Result<Vec<Connection>, BenchError> {
     match job.transport {
-        Transport::Memory => memory(job),
+        Transport::Memory => Ok(memory(job)?.into_iter().map(Connection::from).collect()),
         Transport::Tcp => {
             let (mut listeners, addresses) = listeners(job)?;
             let sender = |index| (true, index, None);
             let receiver = |(index, listener)| (false, index, Some(listener));
             let receivers: Vec<_> = (0..job.receivers).zip(listeners.drain(..)).map(receiver).collect();
             let nodes = (0..job.senders).map(sender).chain(receivers);
-            let endpoint = |(sends, index, listener)| tcp(job, sends, index, listener, &addresses);
+            let endpoint =
+                |(sends, index, listener)| Ok(tcp(job, sends, index, listener, &addresses)?.into());
             nodes.map(endpoint).collect()
+        }
+        Transport::Shm => {
+            let names = shm_names(job);
+            let senders = (0..job.senders).map(|index| (true, index));
+            let nodes = senders.chain((0..job.receivers).map(|index| (false, index)));
+            nodes.map(|(sends, index)| shm(job, sends, index, &names)).collect()
         }
     }
 }
 
-/// The endpoint of a node with a process of its own. `listener` is the receiver's socket, see [`listeners`].
+/// The endpoint of a node with a process of its own. `listener` is the receiver's socket, see [`meeting_places`].
 ///
 /// # Errors
 /// If the transport refuses, or does not leave its process.
 pub fn in_own_process(
     assignment: &Assignment,
     listener: Option<TcpListener>,
-) -> Result<Box<dyn Endpoint>, BenchError> {
+) -> Result<Connection, BenchError> {
     let Assignment { job, sends, index, addresses, .. } = assignment;
     match job.transport {
         Transport::Memory => Err(BenchError::Endpoint {
@@ -103,15 +129,63 @@ pub fn in_own_process(
             transport: job.transport,
             cause: "processes do not share this memory; tcp goes from process to process".to_owned(),
         }),
-        Transport::Tcp => tcp(job, *sends, *index, listener, addresses),
+        Transport::Tcp => Ok(tcp(job, *sends, *index, listener, addresses)?.into()),
+        Transport::Shm => shm(job, *sends, *index, addresses),
     }
+}
+
+/// Where the receivers of processes wait: their sockets, where the transport has some, and their addresses.
+///
+/// # Errors
+/// If the system has no sockets to give.
+pub fn meeting_places(job: &Job) -> Result<(Vec<Option<TcpListener>>, Vec<String>), BenchError> {
+    if job.transport == Transport::Shm {
+        return Ok(((0..job.receivers).map(|_| None).collect(), shm_names(job)));
+    }
+    let (listeners, addresses) = listeners(job)?;
+    Ok((listeners.into_iter().map(Some).collect(), addresses))
+}
+
+/// A name for each receiver that no other measurement of this host has.
+fn shm_names(job: &Job) -> Vec<String> {
+    static MEASUREMENTS: AtomicU32 = AtomicU32::new(0);
+    let number = MEASUREMENTS.fetch_add(1, Ordering::Relaxed);
+    (0..job.receivers).map(|index| format!("sheaf-bench.{}.{number}.{index}", std::process::id())).collect()
+}
+
+/// Senders call receivers, as over TCP.
+fn shm(job: &Job, sends: bool, index: u16, names: &[String]) -> Result<Connection, BenchError> {
+    let node = node(sends, index);
+    let fail = |cause: String| BenchError::Endpoint { node, transport: job.transport, cause };
+    let settings = ShmSettings {
+        max_frame_bytes: max_frame(job),
+        queue_bytes: queue(job),
+        // Only heads are copied, and a few.
+        block_bytes: max_frame(job),
+        blocks: 4,
+        ..ShmSettings::default()
+    };
+    let bytes = settings.arena_bytes() + ByteCount(2 * payload::writer_bytes(job.length()) as u64);
+    let arena =
+        Arena::new(&format!("sheaf.bench.{node}"), bytes, false).map_err(|error| fail(error.to_string()))?;
+    let peers = if sends {
+        let called = |(node, name): (NodeId, &String)| ShmPeer { node, call: Some(name.clone()) };
+        job.receiver_nodes().zip(names).map(called).collect()
+    } else {
+        job.sender_nodes().map(|node| ShmPeer { node, call: None }).collect()
+    };
+    let name = names.get(usize::from(index)).filter(|_| !sends).cloned();
+    let lender = Some(arena.lender());
+    let options = ShmOptions { node, run: RUN, session: SESSION, name, peers, arena, settings };
+    let endpoint = ShmEndpoint::new(options).map_err(|error| fail(error.to_string()))?;
+    Ok(Connection { endpoint: Box::new(endpoint), lender })
 }
 
 /// A listening socket on loopback for each receiver, and their addresses.
 ///
 /// # Errors
 /// If the system has none to give.
-pub fn listeners(job: &Job) -> Result<(Vec<TcpListener>, Vec<String>), BenchError> {
+fn listeners(job: &Job) -> Result<(Vec<TcpListener>, Vec<String>), BenchError> {
     let listen = |_| {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?.to_string();

@@ -110,7 +110,7 @@ impl Drop for Quiet {
 fn transport(arguments: &BuilderArguments) -> anyhow::Result<TransportKind> {
     match (arguments.transport, arguments.processes) {
         (Some(TransportKind::Memory), true) => {
-            bail!("--processes needs --transport tcp: processes do not share memory")
+            bail!("--processes needs --transport tcp, shm or mixed: memory ends at the process")
         }
         (Some(kind), _) => Ok(kind),
         (None, true) => Ok(TransportKind::Tcp),

@@ -20,10 +20,10 @@ const PERIOD: Duration = Duration::from_millis(5);
 
 /// Runs `job` with its nodes in processes; `processors` are theirs, in the order of [`Job::nodes`], or the system's.
 pub(super) fn measure(job: &Job, processors: &[usize], stop: &AtomicBool) -> anyhow::Result<Measurement> {
-    let (listeners, addresses) = wiring::listeners(job)?;
+    let (listeners, addresses) = wiring::meeting_places(job)?;
     let mut family = Family(Vec::new());
     let senders = (0..job.senders).map(|index| (true, index, None));
-    let receivers = (0..job.receivers).zip(listeners).map(|(index, socket)| (false, index, Some(socket)));
+    let receivers = (0..job.receivers).zip(listeners).map(|(index, socket)| (false, index, socket));
     for (number, (sends, index, listener)) in senders.chain(receivers).enumerate() {
         let processors = processors.get(number).copied().into_iter().collect();
         let assignment = Assignment { job: *job, sends, index, addresses: addresses.clone(), processors };
@@ -48,7 +48,7 @@ pub(super) fn be_node(assignment: &str) -> anyhow::Result<()> {
         .context("cannot watch the parent")?;
     let assignment: Assignment = serde_json::from_str(assignment)
         .context("this is the inner side of `sheaf bench --processes`; start that instead")?;
-    let listener = if assignment.sends {
+    let listener = if assignment.sends || !assignment.job.transport.uses_sockets() {
         None
     } else {
         let socket = std::io::stdin().as_fd().try_clone_to_owned().context("no socket on standard input")?;

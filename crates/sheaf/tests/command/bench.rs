@@ -80,6 +80,7 @@ fn links_lose_nothing_in_threads_and_in_processes() {
         "mstream --senders 3 --receivers 2 --size 2Ki --processes",
         "mstream --senders 16 --receivers 1 --size 256 --payload descriptor",
         "roundtrip --size 64 --processes",
+        "mstream --senders 2 --receivers 2 --size 64,2Ki,1Mi --processes --transport shm",
         "pingpong --size 4,64Ki",
     ] {
         let line = format!("bench {arguments} --warm-up 0.01 --seconds 0.05 --repeat 1 --json");
@@ -134,7 +135,7 @@ fn what_cannot_be_is_said_before_anything_is_measured() {
         ("stream --processes --transport memory", 1, &["--transport tcp"]),
         ("builder --readouts 1,2 --builders 1,2,3", 1, &["--readouts has 2 values", "--builders 3"]),
         ("builder --size 2X", 2, &["2X", "2Ki"]),
-        ("stream --transport pigeon", 2, &["pigeon", "memory, tcp"]),
+        ("stream --transport pigeon", 2, &["pigeon", "memory, tcp, shm"]),
         ("memory --plot nowhere/x.svg", 1, &["nowhere/x.svg", "does not exist"]),
         ("stream --seconds -1", 2, &["seconds"]),
         ("", 2, &["builder"]),
