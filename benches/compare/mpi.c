@@ -39,17 +39,10 @@ static uint64_t sum(const char *from, size_t length) {
 
 static int over(double start) { return MPI_Wtime() - start > WARM_UP + span; }
 
-/* Events of one receiver in the measured time, and when the first and the last of them were whole. */
-struct count {
-    double from, to;
-    uint64_t events;
-};
-
-static void tell(struct count *count, double start) {
+/* Counts an event that is whole, if it is in the measured time. */
+static void tell(uint64_t *count, double start) {
     double time = MPI_Wtime() - start;
-    if (time < WARM_UP || time > WARM_UP + span) return;
-    if (count->events++ == 0) count->from = time;
-    count->to = time;
+    *count += time >= WARM_UP && time <= WARM_UP + span;
 }
 
 static void isend(double start) {
@@ -72,7 +65,7 @@ static void isend(double start) {
         MPI_Send(end, bytes + 1, MPI_BYTE, readouts + to, FRAGMENT, MPI_COMM_WORLD);
 }
 
-static void irecv(double start, struct count *count) {
+static void irecv(double start, uint64_t *count) {
     size_t room = (size_t)bytes + 1;
     char *buffers = memory(room * WINDOW * readouts);
     MPI_Request *requests = memory(sizeof *requests * WINDOW * readouts);
@@ -105,7 +98,7 @@ static void irecv(double start, struct count *count) {
         }
 }
 
-static void alltoallv(double start, struct count *count) {
+static void alltoallv(double start, uint64_t *count) {
     int ranks = readouts + builders, batch = bytes < BATCH_BYTES ? BATCH_BYTES / (bytes ? bytes : 1) : 1;
     int sends = rank < readouts, part = batch * bytes, stop = 0;
     int *out = memory(sizeof *out * ranks), *in = memory(sizeof *in * ranks);
@@ -147,13 +140,13 @@ int main(int words, char **word) {
         MPI_Finalize();
         return 2;
     }
-    struct count count = {0, 0, 0};
+    uint64_t count = 0;
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime();
     if (strcmp(word[1], "alltoallv") == 0) alltoallv(start, &count);
     else if (rank < readouts) isend(start);
     else irecv(start, &count);
-    double mine = count.to > count.from ? (double)(count.events - 1) / (count.to - count.from) : 0, events = 0;
+    double mine = (double)count / span, events = 0;
     MPI_Reduce(&mine, &events, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)
         printf("{\"fragments_per_second\": %.0f, \"events_per_second\": %.0f}\n", events * readouts, events);
