@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::bench::arguments::BenchArguments;
+use crate::sim::arguments::SimArguments;
 use clap::{Args, Parser, Subcommand};
 use sheaf_config::{Config, Pacing, SizeModel, TransportKind};
 use sheaf_wire::{ByteCount, Nanos};
@@ -33,6 +34,7 @@ Examples:
   sheaf verify runs/run000001                           every checksum of a run
   sheaf dump runs/run000001 --csv                       one line a fragment
   sheaf doctor --config run.toml                        what of this host costs that run something
+  sheaf sim --list                                      networks to simulate
 
 Exit status: 0 done; 1 failed; 2 wrong arguments; 3 done, but the books do not balance or problems were found.";
 
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Dump(DumpArguments),
     /// Read this host and say what of it costs a run something, how much, and the command that would change it.
     Doctor(DoctorArguments),
+    /// Simulate switching networks: what a network makes of event building before it is bought.
+    Sim(SimArguments),
 }
 
 #[derive(Debug, Default, Args)]

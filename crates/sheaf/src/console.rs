@@ -68,6 +68,22 @@ impl Console {
         Progress { bar }
     }
 
+    /// Shows how many of `total` things are done, until the returned guard is dropped.
+    pub(crate) fn counted(&self, total: usize, what: &'static str) -> Counted {
+        if self.is_terminal && !self.quiet {
+            let template = "{bar:30} {pos} of {len} {msg}, {elapsed} so far, {eta} to go";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                self.line.set_style(style);
+            }
+            self.line.set_length(total as u64);
+            self.line.set_position(0);
+            self.line.set_message(what);
+            self.line.set_draw_target(ProgressDrawTarget::stderr());
+            self.line.enable_steady_tick(TERMINAL_PERIOD);
+        }
+        Counted { console: self.clone(), total, what, told: Instant::now() }
+    }
+
     /// Shows a run until the returned guard is dropped.
     pub(crate) fn show(&self, gauges: Arc<Gauges>) -> Show {
         let (stop, stopped) = channel();
@@ -96,6 +112,38 @@ impl Console {
             console.line.finish_and_clear();
         };
         Show { stop, thread: std::thread::Builder::new().name("progress".into()).spawn(watch).ok() }
+    }
+}
+
+/// Shows how much is done while it lives.
+pub(crate) struct Counted {
+    console: Console,
+    total: usize,
+    what: &'static str,
+    /// When a line was last added to a file or pipe.
+    told: Instant,
+}
+
+impl Counted {
+    /// So many are done.
+    pub(crate) fn set(&mut self, done: usize) {
+        if self.console.quiet {
+            return;
+        }
+        if self.console.is_terminal {
+            self.console.line.set_position(done as u64);
+        } else if self.told.elapsed() >= PLAIN_PERIOD && done < self.total {
+            self.told = Instant::now();
+            self.console.print(&format!("{done} of {} {}", self.total, self.what));
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.console.line.disable_steady_tick();
+        self.console.line.finish_and_clear();
+        self.console.line.set_draw_target(ProgressDrawTarget::hidden());
     }
 }
 

@@ -18,6 +18,7 @@
 //! | `signals` | Ctrl-C and termination |
 //! | `doctor` | `sheaf doctor` |
 //! | `bench` | `sheaf bench`, the test programs |
+//! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
 mod agents;
@@ -36,6 +37,7 @@ mod processes;
 mod run;
 mod run_directory;
 mod signals;
+mod sim;
 mod summary;
 mod table;
 
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => files::verify(&arguments),
         Command::Dump(arguments) => files::dump(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments),
+        Command::Sim(arguments) => sim::command(&arguments, &console),
     };
     match result {
         Ok(Verdict::Good) => ExitCode::SUCCESS,

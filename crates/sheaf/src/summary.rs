@@ -258,7 +258,7 @@ fn counters(report: &RunReport) -> BTreeMap<String, u64> {
 }
 
 /// The largest resident memory of this process so far, in bytes; 0 where the system does not tell.
-fn peak_rss_bytes() -> u64 {
+pub(crate) fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());

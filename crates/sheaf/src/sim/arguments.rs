@@ -1,0 +1,164 @@
+//! The command line of `sheaf sim`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Examples:
+  sheaf sim --list                                  the scenarios that ship
+  sheaf sim forty-nodes --plot plots                one of them, with pictures
+  sheaf sim my-network.toml --json                  one of your own
+  sheaf sim paper                                   the figures of theory and documents beside ours
+  sheaf sim calibrate measured.json > hosts.json    what measured hosts are like
+  sheaf sim predict --calibration hosts.json --readouts 512 --builders 512
+
+A scenario is a TOML file: docs/reference/scenario.md has every key. A list in place of a value is a sweep.";
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
+pub(crate) struct SimArguments {
+    #[command(subcommand)]
+    pub(crate) verb: Option<SimVerb>,
+    /// A scenario file, or the name of a scenario that ships.
+    #[arg(required_unless_present = "list")]
+    pub(crate) scenario: Option<String>,
+    /// Show the scenarios that ship.
+    #[arg(long, conflicts_with = "scenario")]
+    pub(crate) list: bool,
+    /// Use this seed instead of the scenario's.
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub(crate) seed: Option<u64>,
+    /// Draw the result into this directory, as SVG.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Common {
+    /// Simulate on so many threads [default: one for each processor]. The result is the same.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Print JSON on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimVerb {
+    /// Simulate what theory and the documents have figures for, and print both.
+    Paper(Common),
+    /// Measure the simulator's own speed.
+    Bench(BenchArguments),
+    /// Find what hosts are like from measurements of a small system.
+    Calibrate(CalibrateArguments),
+    /// Say what to expect of a large system, as a band.
+    Predict(PredictArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// Ports of the network: a power of 8.
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub(crate) ports: u32,
+    /// Measure for about so long, at each fidelity.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = parse_seconds)]
+    pub(crate) seconds: f64,
+    /// Print JSON on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| (0.01..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "a number of seconds from 0.01 to 3600 is needed".into())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArguments {
+    /// Measured points, as `sheaf bench --json` prints them, or a list of objects with `size_bytes`,
+    /// `bytes_per_second`, `readouts` and `builders`.
+    pub(crate) measurements: PathBuf,
+    /// Print a table instead of the JSON that `sheaf sim predict` reads.
+    #[arg(long)]
+    pub(crate) table: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TrafficShape {
+    /// Sources send what they have.
+    Push,
+    /// Builders ask for events.
+    Pull,
+    /// Time slots.
+    Barrel,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PredictArguments {
+    /// Readout units of the large system.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32768))]
+    pub(crate) readouts: u32,
+    /// Builder units of the large system.
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=32768))]
+    pub(crate) builders: u32,
+    /// What hosts are like, as `sheaf sim calibrate` prints it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
+    /// Without a calibration: time of a host for a message, beside that of its bytes.
+    #[arg(long, value_name = "NS", default_value_t = 0.0, conflicts_with = "calibration", value_parser = parse_nanos)]
+    pub(crate) overhead_ns: f64,
+    /// Without a calibration: how fast a host moves bytes [default: as fast as its link].
+    #[arg(long, value_name = "GBIT/S", conflicts_with = "calibration", value_parser = parse_gigabits)]
+    pub(crate) host_gbps: Option<f64>,
+    /// Rate of the links.
+    #[arg(long, value_name = "GBIT/S", default_value_t = 100.0, value_parser = parse_gigabits)]
+    pub(crate) link_gbps: f64,
+    /// Mean size of a fragment.
+    #[arg(long, value_name = "BYTES", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    pub(crate) size: u32,
+    /// Standard deviation of that size (log-normal); 0: all of one size.
+    #[arg(long, value_name = "BYTES", default_value_t = 0.0, value_parser = parse_rms)]
+    pub(crate) rms: f64,
+    /// How events reach their builders.
+    #[arg(long, value_enum, default_value = "pull")]
+    pub(crate) traffic: TrafficShape,
+    /// Take network and switches from this scenario: a file, or the name of one that ships.
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["leaf_ports", "spines", "buffer_bytes"])]
+    pub(crate) network: Option<String>,
+    /// Hosts on one leaf switch; with fewer hosts than that there is only one switch.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) leaf_ports: u32,
+    /// Spine switches [default: as many as hosts on a leaf].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) spines: Option<u32>,
+    /// What an output of a switch holds before it pauses its senders.
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub(crate) buffer_bytes: u64,
+    /// Seeds to try.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) seeds: u32,
+    /// Length of each run, in fragments a source.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=1_000_000_000))]
+    pub(crate) messages: u64,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+fn parse_between(text: &str, least: f64, most: f64, what: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value: &f64| (least..=most).contains(value));
+    value.ok_or_else(|| format!("{what} from {least} to {most} is needed"))
+}
+
+fn parse_nanos(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.0, 1e9, "a number of nanoseconds")
+}
+
+fn parse_gigabits(text: &str) -> Result<f64, String> {
+    parse_between(text, 1e-6, 1e5, "a number of Gbit/s")
+}
+
+fn parse_rms(text: &str) -> Result<f64, String> {
+    parse_between(text, 0.0, 1e9, "a number of bytes")
+}
