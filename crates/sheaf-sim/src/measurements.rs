@@ -1,8 +1,9 @@
 //! Measurements of a small system, as `sheaf bench` writes them or as a person does.
 //!
-//! Either a list, or an object that has it as `points`. Each point is an object with `size_bytes` (mean fragment size)
-//! and `bytes_per_second` (payload of all builders together), and may have `readouts` and `builders` (1 where not
-//! given). What else is in it is not looked at.
+//! What `sheaf bench --json` prints, an object with `curves`, each of which has `points` and may have `readouts` and
+//! `builders`; or one such curve; or a list of points. Each point is an object with `size_bytes` (mean fragment size) and
+//! `bytes_per_second` (payload of all builders together), and may have `readouts` and `builders` of its own (1 where
+//! nobody says). What else is in it is not looked at.
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,9 @@ pub enum MeasurementsError {
         error: std::io::Error,
     },
     /// Not JSON, or not of the right shape.
-    #[error("{path} has no measurements: {error}; it should be a list of points, or an object with `points`")]
+    #[error(
+        "{path} has no measurements: {error}; it should be what `sheaf bench --json` prints, a list of points, or an object with `points`"
+    )]
     Format {
         /// The file.
         path: PathBuf,
@@ -64,7 +67,27 @@ pub enum MeasurementsError {
 #[serde(untagged)]
 enum Document {
     List(Vec<Entry>),
-    Object { points: Vec<Entry> },
+    Curves { curves: Vec<Curve> },
+    Curve(Curve),
+}
+
+#[derive(Deserialize)]
+struct Curve {
+    points: Vec<Entry>,
+    readouts: Option<u32>,
+    builders: Option<u32>,
+}
+
+impl Curve {
+    /// Its points, each with what the curve says of all.
+    fn into_entries(self) -> impl Iterator<Item = Entry> {
+        let Self { points, readouts, builders } = self;
+        points.into_iter().map(move |entry| Entry {
+            readouts: entry.readouts.or(readouts),
+            builders: entry.builders.or(builders),
+            ..entry
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -92,8 +115,10 @@ pub fn load(path: &Path) -> Result<Vec<Measurement>, MeasurementsError> {
 pub fn parse(text: &str, path: &Path) -> Result<Vec<Measurement>, MeasurementsError> {
     let document: Document = serde_json::from_str(text)
         .map_err(|error| MeasurementsError::Format { path: path.to_owned(), error })?;
-    let entries = match document {
-        Document::List(entries) | Document::Object { points: entries } => entries,
+    let entries: Vec<Entry> = match document {
+        Document::List(entries) => entries,
+        Document::Curve(curve) => curve.into_entries().collect(),
+        Document::Curves { curves } => curves.into_iter().flat_map(Curve::into_entries).collect(),
     };
     let point = |(index, entry): (usize, Entry)| {
         measurement(&entry).map_err(|what| MeasurementsError::Point { path: path.to_owned(), index, what })
@@ -111,5 +136,40 @@ fn measurement(entry: &Entry) -> Result<Measurement, &'static str> {
         (false, ..) => Err("`size_bytes` should be a positive number"),
         (_, false, _) => Err("`bytes_per_second` should be a positive number"),
         _ => Err("`readouts` and `builders` should be at least 1"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(text: &str) -> Vec<(u32, u32, f64)> {
+        let measured = parse(text, Path::new("measured.json")).expect("these are measurements");
+        measured.iter().map(|point| (point.readouts, point.builders, point.size_bytes)).collect()
+    }
+
+    #[test]
+    fn what_the_test_programs_print_is_understood_and_so_are_simple_lists() {
+        let point = r#"{ "size_bytes": 64, "bytes_per_second": 1e9, "latency_ns": { "p50": 7 } }"#;
+        assert_eq!(points(&format!("[{point}]")), [(1, 1, 64.0)]);
+        assert_eq!(points(&format!(r#"{{ "points": [{point}] }}"#)), [(1, 1, 64.0)]);
+        let curves = format!(
+            r#"{{ "bench": "builder", "curves": [
+                {{ "readouts": 2, "builders": 4, "points": [{point}, {point}], "fit": null }},
+                {{ "name": "1 to 1", "points": [{point}] }} ] }}"#
+        );
+        assert_eq!(points(&curves), [(2, 4, 64.0), (2, 4, 64.0), (1, 1, 64.0)]);
+    }
+
+    #[test]
+    fn what_is_no_measurement_is_refused_with_what_would_be_right() {
+        for (text, said) in [
+            ("{}", "sheaf bench --json"),
+            (r#"[{ "bytes_per_second": 1 }]"#, "`size_bytes`"),
+            (r#"[{ "size_bytes": 1, "bytes_per_second": 0 }]"#, "positive number"),
+        ] {
+            let error = parse(text, Path::new("measured.json")).expect_err(text).to_string();
+            assert!(error.contains(said), "{error}");
+        }
     }
 }
