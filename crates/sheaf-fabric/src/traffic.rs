@@ -23,6 +23,7 @@ pub mod placement;
 pub mod pull;
 pub mod push;
 pub mod random;
+pub mod roles;
 pub mod sizes;
 #[cfg(test)]
 mod tests;

@@ -87,6 +87,12 @@ impl Triggers {
         self.count
     }
 
+    /// How many events have been counted.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.count
+    }
+
     /// When the event after those counted comes.
     #[must_use]
     pub fn next(&self) -> Picos {

@@ -32,6 +32,23 @@ pub enum SetupError {
         /// The slot.
         slot: crate::units::Picos,
     },
+    /// A host that does not exist.
+    #[error("the host of endpoint {endpoint} is to die: the network has endpoints 0 to {}", endpoints - 1)]
+    NoSuchHost {
+        /// The endpoint.
+        endpoint: u32,
+        /// How many there are.
+        endpoints: u32,
+    },
+    /// The one machine that no other replaces.
+    #[error(
+        "the host of endpoint {endpoint} is to die and the event manager is there: \
+         leave an endpoint free for it, or give it a control network"
+    )]
+    ManagerDies {
+        /// The endpoint.
+        endpoint: u32,
+    },
     /// More nodes than the protocol can number.
     #[error("there are {count} {what}: the protocol numbers at most {most}")]
     TooManyNodes {

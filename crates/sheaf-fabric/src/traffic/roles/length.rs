@@ -1,0 +1,44 @@
+//! How long a message is when it is encoded, without encoding it.
+
+use super::Descriptor;
+use sheaf_wire::message::layout::{
+    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, EventRangeBytes,
+    FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, MissingBytes, ReadoutStatusBytes, ReleaseBytes,
+    RequestBytes, SuperFragmentBytes, SuperFragmentsBytes,
+};
+use sheaf_wire::message::{Body, SuperFragments};
+
+/// Bytes of head and payload together.
+pub(super) fn of(body: &Body<Descriptor>) -> u32 {
+    let bytes = size_of::<HeaderBytes>() + body_bytes(body);
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+fn body_bytes(body: &Body<Descriptor>) -> usize {
+    fn list<Bytes>(entries: usize) -> usize {
+        entries * size_of::<Bytes>()
+    }
+    match body {
+        Body::Announce(entries) => list::<AnnouncementBytes>(entries.len()),
+        Body::Request(request) => {
+            size_of::<RequestBytes>()
+                + list::<FinishedBytes>(request.finished.len())
+                + list::<AbsentReadoutBytes>(request.absent.len())
+        }
+        Body::Assign(entries) => list::<AssignmentBytes>(entries.len()),
+        Body::Release(entries) => list::<ReleaseBytes>(entries.len()),
+        Body::FragmentRequest(entries) => list::<EventRangeBytes>(entries.len()),
+        Body::SuperFragments(SuperFragments { entries, fragments, missing }) => {
+            size_of::<SuperFragmentsBytes>()
+                + list::<SuperFragmentBytes>(entries.len())
+                + list::<FragmentBytes>(fragments.len())
+                + list::<MissingBytes>(missing.len())
+                + fragments.iter().map(|fragment| fragment.payload.bytes as usize).sum::<usize>()
+        }
+        Body::ReadoutStatus(_) => size_of::<ReadoutStatusBytes>(),
+        Body::Command(_) => size_of::<CommandBytes>(),
+        Body::Report(entries) => list::<CountBytes>(entries.len()),
+        Body::Acknowledge => 0,
+        Body::Fence(_) => size_of::<FenceBytes>(),
+    }
+}

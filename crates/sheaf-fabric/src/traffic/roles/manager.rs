@@ -1,0 +1,81 @@
+//! Drives the event manager and its triggers.
+
+use super::agenda::Happening;
+use super::settings::Settings;
+use super::{Descriptor, RUN, Roles, picos, timestamp};
+use crate::traffic::Wake;
+use crate::units::Picos;
+use sheaf_protocol::Identity;
+use sheaf_protocol::manager::{EventManager, ManagerEvent, Veto};
+use sheaf_wire::message::Message;
+use sheaf_wire::{NodeId, SessionId, Timestamp, TriggerType};
+
+/// The event manager.
+#[derive(Debug)]
+pub(super) struct ManagerHost {
+    pub(super) machine: EventManager<Descriptor>,
+    /// When it is to be woken.
+    wake_at: Option<Timestamp>,
+    has_started: bool,
+}
+
+impl ManagerHost {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let me = Identity { node: NodeId::MANAGER, run: RUN, session: SessionId(1) };
+        let machine = EventManager::new(me, settings.manager(), Timestamp::ZERO);
+        Self { machine, wake_at: None, has_started: false }
+    }
+
+    /// How many events there were so far.
+    pub(super) fn triggered(&self) -> u64 {
+        self.machine.ledger().received
+    }
+}
+
+impl Roles {
+    pub(super) fn arrive_at_manager(&mut self, message: Message<Descriptor>, now: Picos, wake: &mut Wake) {
+        self.manager.machine.handle_input(timestamp(now), message);
+        self.settle_manager(now, wake);
+    }
+
+    pub(super) fn wake_manager(&mut self, planned: Timestamp, now: Picos, wake: &mut Wake) {
+        if self.manager.wake_at == Some(planned) {
+            self.manager.wake_at = None;
+            self.manager.machine.handle_timeout(timestamp(now));
+            self.settle_manager(now, wake);
+        }
+    }
+
+    /// Takes all triggers that have come, and plans the next.
+    pub(super) fn trigger(&mut self, now: Picos, wake: &mut Wake) {
+        let before = self.triggers.taken();
+        for _ in before..self.triggers.count(now) {
+            let taken = self.manager.machine.handle_trigger(timestamp(now), timestamp(now), TriggerType(1));
+            if taken == Err(Veto::NotRunning) && self.manager.has_started {
+                // The run has all its events.
+                return;
+            }
+        }
+        self.agenda.plan(self.triggers.next(), Happening::Trigger);
+        self.settle_manager(now, wake);
+    }
+
+    /// Drains the machine, as its contract demands.
+    pub(super) fn settle_manager(&mut self, now: Picos, wake: &mut Wake) {
+        let Self { manager, post, agenda, .. } = self;
+        while let Some(transmit) = manager.machine.poll_transmit(timestamp(now)) {
+            post.send(transmit, now, agenda, wake);
+        }
+        while let Some(event) = manager.machine.poll_event() {
+            // How events end is in its ledger, and what nodes report is in their own books.
+            manager.has_started |= matches!(event, ManagerEvent::Started { .. });
+        }
+        if let Some(deadline) = manager.machine.poll_timeout() {
+            let at = deadline.at.max(timestamp(now));
+            if manager.wake_at.is_none_or(|planned| at < planned) {
+                manager.wake_at = Some(at);
+                agenda.plan(picos(at).max(now), Happening::Wake(NodeId::MANAGER, at));
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Messages on their way, and what waits for a network interface.
+
+use super::agenda::{Agenda, Happening};
+use super::{Descriptor, length};
+use crate::network::EndpointId;
+use crate::traffic::placement::Roster;
+use crate::traffic::{Message as Frame, Next, Wake};
+use crate::units::Picos;
+use sheaf_protocol::Transmit;
+use sheaf_wire::message::{Body, Message};
+use sheaf_wire::{NodeId, Role};
+use std::collections::VecDeque;
+
+/// A message that has not arrived.
+#[derive(Debug)]
+struct Parcel {
+    to: NodeId,
+    message: Message<Descriptor>,
+}
+
+/// What waits for the network interface of one endpoint, as parcels.
+#[derive(Clone, Debug, Default)]
+struct Outgoing {
+    /// Without payload: they go first.
+    control: VecDeque<u32>,
+    data: VecDeque<u32>,
+    /// It had nothing to send when it was asked.
+    is_asleep: bool,
+}
+
+/// The parcel that a message of the network carries.
+pub(super) fn parcel_of(frame: &Frame) -> u32 {
+    u32::try_from(frame.token).expect("messages carry the tokens that they were given")
+}
+
+#[derive(Debug)]
+pub(super) struct Post {
+    roster: Roster,
+    /// One-way time of a network for everything but super-fragments.
+    control: Option<Picos>,
+    /// Where the event manager is.
+    manager: Option<EndpointId>,
+    parcels: Vec<Option<Parcel>>,
+    free: Vec<u32>,
+    /// By endpoint.
+    outgoing: Vec<Outgoing>,
+}
+
+impl Post {
+    pub(super) fn new(roster: Roster, control: Option<Picos>) -> Self {
+        let outgoing = vec![Outgoing::default(); roster.endpoints()];
+        let manager = control.is_none().then(|| free_endpoint(&roster));
+        Self { roster, control, manager, parcels: Vec::new(), free: Vec::new(), outgoing }
+    }
+
+    /// The endpoint that the event manager sends from; nothing where control has a network of its own.
+    pub(super) fn manager_at(&self) -> Option<EndpointId> {
+        self.manager
+    }
+
+    /// The readout unit and the builder unit at an endpoint, as indices.
+    pub(super) fn nodes_at(&self, endpoint: EndpointId) -> (Option<usize>, Option<usize>) {
+        let index = |number: Option<u32>| number.map(|number| number as usize);
+        (index(self.roster.source_at(endpoint)), index(self.roster.builder_at(endpoint)))
+    }
+
+    fn endpoint_of(&self, node: NodeId) -> EndpointId {
+        match node.role {
+            Role::Readout => self.roster.sources()[usize::from(node.index)],
+            Role::Builder => self.roster.builders()[usize::from(node.index)],
+            Role::Manager => {
+                self.manager.expect("with a control network nothing is sent to the event manager's endpoint")
+            }
+        }
+    }
+
+    /// Takes a message of a machine.
+    pub(super) fn send(
+        &mut self,
+        transmit: Transmit<Descriptor>,
+        now: Picos,
+        agenda: &mut Agenda,
+        wake: &mut Wake,
+    ) {
+        let Transmit { to, message } = transmit;
+        let from = message.header.sender;
+        let is_data = matches!(message.body, Body::SuperFragments(_));
+        let parcel = self.keep(Parcel { to, message });
+        match self.control {
+            Some(time) if !is_data => agenda.plan(now + time, Happening::Arrival(parcel)),
+            _ => {
+                let endpoint = self.endpoint_of(from);
+                let outgoing = &mut self.outgoing[endpoint.index()];
+                let queue = if is_data { &mut outgoing.data } else { &mut outgoing.control };
+                queue.push_back(parcel);
+                if std::mem::take(&mut outgoing.is_asleep) {
+                    wake.sender(endpoint);
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, parcel: Parcel) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.parcels[index as usize] = Some(parcel);
+            return index;
+        }
+        self.parcels.push(Some(parcel));
+        u32::try_from(self.parcels.len() - 1).expect("messages on their way are far fewer than 2^32")
+    }
+
+    /// A parcel has come to its end: where it was to go, and what it holds.
+    pub(super) fn take(&mut self, index: u32) -> (NodeId, Message<Descriptor>) {
+        let parcel = self.parcels[index as usize].take().expect("a parcel comes to its end once");
+        self.free.push(index);
+        (parcel.to, parcel.message)
+    }
+
+    /// What the network interface of `sender` sends next.
+    pub(super) fn next(&mut self, sender: EndpointId, now: Picos) -> Next {
+        let outgoing = &mut self.outgoing[sender.index()];
+        let Some(index) = outgoing.control.pop_front().or_else(|| outgoing.data.pop_front()) else {
+            outgoing.is_asleep = true;
+            return Next::Sleep;
+        };
+        let Parcel { to, message } =
+            self.parcels[index as usize].as_ref().expect("what waits has not arrived");
+        let bytes = length::of(&message.body);
+        #[cfg(test)]
+        assert_eq!(bytes, encoded_bytes(message), "{message:?}");
+        let destination = self.endpoint_of(*to);
+        Next::Send(Frame { source: sender, destination, bytes, token: u64::from(index), born: now })
+    }
+
+    /// The host of an endpoint has died: what waited for its network interface is gone.
+    pub(super) fn forget(&mut self, endpoint: EndpointId) {
+        let outgoing = std::mem::take(&mut self.outgoing[endpoint.index()]);
+        self.outgoing[endpoint.index()].is_asleep = outgoing.is_asleep;
+        for index in outgoing.control.into_iter().chain(outgoing.data) {
+            self.take(index);
+        }
+    }
+}
+
+/// The first endpoint that is neither source nor builder, or else the first of all.
+fn free_endpoint(roster: &Roster) -> EndpointId {
+    let is_free = |endpoint: &EndpointId| {
+        roster.source_at(*endpoint).is_none() && roster.builder_at(*endpoint).is_none()
+    };
+    let endpoints = u32::try_from(roster.endpoints()).expect("endpoints are numbered by u32");
+    (0..endpoints).map(EndpointId).find(is_free).unwrap_or(EndpointId(0))
+}
+
+/// What the codec makes of a message: the measure of [`length::of`].
+#[cfg(test)]
+fn encoded_bytes(message: &Message<Descriptor>) -> u32 {
+    let (mut head, mut payload) = (Vec::new(), 0);
+    message.clone().encode(&mut head, |piece: Descriptor| payload += piece.bytes);
+    u32::try_from(head.len()).expect("heads are short") + payload
+}
