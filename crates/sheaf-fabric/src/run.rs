@@ -14,7 +14,7 @@ use crate::faults::FaultError;
 use crate::meter::Measured;
 use crate::network::Network;
 use crate::report::{Check, Counts, EXACT, Report};
-use crate::scenario::{EventTraffic, Fidelity, RunLength, Scenario, Switching, TrafficModel};
+use crate::scenario::{EventTraffic, Fidelity, Placement, RunLength, Scenario, Switching, TrafficModel};
 use crate::topology::{CompileError, compile};
 use crate::traffic::barrel::Barrel;
 use crate::traffic::frames::Frames;
@@ -22,6 +22,7 @@ use crate::traffic::placement::Roster;
 use crate::traffic::pull::{Pull, PullShape};
 use crate::traffic::push::Push;
 use crate::traffic::random::Random;
+use crate::traffic::roles::Roles;
 use crate::traffic::{SetupError, Traffic};
 use crate::units::Picos;
 use thiserror::Error;
@@ -142,11 +143,11 @@ where
             let setup = event_setup(scenario, network, events, endpoints)?;
             framed(engine, &setup, Barrel::new(events, *shape, scenario.link.rate, endpoints, seed)?)
         }
-        TrafficModel::Roles(_) => Err(RunError::Unsupported {
-            what: "the protocol's machines".into(),
-            with: "this engine",
-            right: "choose another traffic",
-        }),
+        TrafficModel::Roles(machines) => {
+            let setup = placed(scenario, network, &machines.placement, endpoints)?;
+            let faults = &scenario.faults;
+            framed(engine, &setup, Roles::new(machines, faults, scenario.link.rate, endpoints, seed)?)
+        }
     }
 }
 
@@ -157,7 +158,17 @@ fn event_setup<'a>(
     events: &EventTraffic,
     endpoints: u32,
 ) -> Result<Setup<'a>, RunError> {
-    let roster = Roster::new(&events.placement, endpoints).map_err(SetupError::from)?;
+    placed(scenario, network, &events.placement, endpoints)
+}
+
+/// Throughput is averaged over the builders of a placement.
+fn placed<'a>(
+    scenario: &'a Scenario,
+    network: &'a Network,
+    placement: &Placement,
+    endpoints: u32,
+) -> Result<Setup<'a>, RunError> {
+    let roster = Roster::new(placement, endpoints).map_err(SetupError::from)?;
     let mut receives = vec![false; network.endpoints()];
     for builder in roster.builders() {
         receives[builder.index()] = true;

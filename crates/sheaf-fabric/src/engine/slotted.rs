@@ -62,7 +62,10 @@ fn message_bytes(scenario: &Scenario) -> Result<u64, SlottedError> {
             "overhead, start and bus limit of hosts",
         ),
         (scenario.link.delay > Picos::ZERO, "cables that have a length"),
-        (matches!(scenario.traffic, TrafficModel::Pull { .. }), "requests beside the fragments"),
+        (
+            matches!(scenario.traffic, TrafficModel::Pull { .. } | TrafficModel::Roles(_)),
+            "requests beside the fragments",
+        ),
     ];
     if let Some((_, what)) = found.into_iter().find(|&(asked, _)| asked) {
         return Err(SlottedError::NotModelled { what });

@@ -1,3 +1,5 @@
+mod over_networks;
+
 use super::*;
 use crate::scenario::{Placement, SizeModel};
 use crate::traffic::tests::{Ideal, RATE};
@@ -152,8 +154,8 @@ proptest! {
 
     #[test]
     fn the_books_balance_whatever_dies_and_is_lost(
-        readouts in 1..6_u32, builders in 1..6_u32, slots in 1..20_u32, rate in prop::option::of(1e3..1e6_f64),
-        mean in 1.0..5000.0_f64, dies in 0..10_u32, from in 0..5_000_u64, lasts in prop::option::of(1..500_000_u64),
+        readouts in 1..6_u32, builders in 1..6_u32, slots in 1..20_u32, rate in prop::option::of(1e3..1e5_f64),
+        mean in 1.0..5000.0_f64, dies in 0..10_u32, from in 0..5_000_u64, lasts in 1..300_000_u64,
     ) {
         let traffic = RolesTraffic {
             size: SizeModel::LogNormal { mean, rms: mean },
@@ -162,14 +164,13 @@ proptest! {
             slots,
             ..scenario(Placement::Apart { readouts, builders })
         };
-        let faults = [death(dies.min(readouts + builders - 1), from, lasts.map(|lasts| from + lasts))];
+        let faults = [death(dies.min(readouts + builders - 1), from, Some(from + lasts))];
         let mut ideal = roles(&traffic, &faults, 11).losing(|number| number % 41 == 7);
-        ideal.run_until(Picos::from_micros(1_000_000_000));
+        ideal.run_until(Picos::from_micros(30_000_000));
         let counts = ideal.summary().events.unwrap();
         let ledger = ideal.traffic.ledger();
+        // Everybody is back before the event manager gives up a run in which all readout units are silent (400 ms).
         prop_assert!(ideal.traffic.is_closed(), "{ledger:?}");
-        prop_assert_eq!(counts.in_flight, 0);
-        // A run whose only builder or readout unit is dead before the start has no events.
-        prop_assert!(ledger.received == 300 || readouts == 1 || builders == 1, "{:?}", ledger);
+        prop_assert_eq!((ledger.received, counts.in_flight), (300, 0));
     }
 }
