@@ -120,7 +120,8 @@ impl EventSet {
     pub fn ranges(&self) -> impl Iterator<Item = (EventId, EventId)> {
         let growing = self.growing;
         self.ranges.iter().map(move |(first, last)| {
-            let last = growing.filter(|growing| growing.first == *first).map_or(*last, |growing| growing.last);
+            let last =
+                growing.filter(|growing| growing.first == *first).map_or(*last, |growing| growing.last);
             (EventId(*first), EventId(last))
         })
     }
