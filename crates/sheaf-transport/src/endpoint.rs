@@ -192,6 +192,9 @@ pub enum Refusal {
     /// The peer's links have another number of connections.
     #[error("peer has links of another number of rails; all nodes need the same `transport.rails`")]
     WrongRails,
+    /// The peer sends through another provider of libfabric.
+    #[error("peer uses another provider of libfabric; all nodes need the same `transport.provider`")]
+    WrongProvider,
     /// No greeting came in time.
     #[error("no greeting came in time")]
     NoGreeting,

@@ -11,6 +11,7 @@
 //! | [`tcp`] | nodes anywhere: one connection for each pair of nodes, or several rails |
 //! | [`shm`] | processes of one host (Linux): payload is read where it was written |
 //! | [`mixed`] | shared memory for peers on this host, TCP for the others |
+//! | `fabric` | libfabric's reliable datagrams: InfiniBand, EFA, Slingshot (feature `fabric`, Linux) |
 //! | [`conformance`] | the tests that every transport passes |
 //!
 //! What this crate deliberately does not do: retransmission (transports here deliver a link's frames in order, whole
@@ -21,6 +22,8 @@ mod doorbell;
 #[cfg(test)]
 mod doorbell_model;
 pub mod endpoint;
+#[cfg(all(feature = "fabric", target_os = "linux"))]
+pub mod fabric;
 pub mod memory;
 #[cfg(target_os = "linux")]
 pub mod mixed;

@@ -96,7 +96,11 @@ fn code(refusal: Refusal) -> u16 {
         Refusal::BothInitiate => 5,
         Refusal::WrongRails => 7,
         // Said only to those who sent something like a greeting: not to strangers, nor to the silent.
-        Refusal::Malformed | Refusal::WrongMagic | Refusal::NoGreeting | Refusal::Other(_) => 6,
+        Refusal::Malformed
+        | Refusal::WrongMagic
+        | Refusal::WrongProvider
+        | Refusal::NoGreeting
+        | Refusal::Other(_) => 6,
     }
 }
 

@@ -1,0 +1,295 @@
+//! libfabric, made safe: a place that messages are sent from and received at.
+//!
+//! # Why this is sound
+//! The provider reads and writes memory at any time between the start of an operation and its completion. An operation
+//! therefore takes its [`Buffer`] by value, and the pieces that are sent in place with it; the port keeps both until the
+//! completion, or until the endpoint is closed. Completions name the operation by the address of its context, which is
+//! checked: a completion of an operation that is not under way is dropped.
+#![allow(unsafe_code)]
+
+use super::memory::{Buffer, Memory};
+use super::sys::{self, Facts, RawDone, RawPiece, RawPort};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+
+/// No provider has longer names; the longest that was seen has 60 bytes (`shm`).
+const MAX_NAME_BYTES: usize = 512;
+
+/// How many completions are taken with one call: what the shim takes at most.
+const COMPLETIONS: usize = 64;
+
+/// No send has more pieces, whatever the provider allows: more are cheaper copied.
+pub(super) const MAX_PIECES: usize = 16;
+
+/// Why libfabric did not do something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("libfabric: {} (code {})", self.text(), self.0)]
+pub struct Fault(c_int);
+
+impl Fault {
+    fn check(result: c_int) -> Result<c_int, Self> {
+        if result < 0 { Err(Self(-result)) } else { Ok(result) }
+    }
+
+    /// Whether to try again later.
+    pub(super) fn is_again(self) -> bool {
+        self.0 == sys::AGAIN
+    }
+
+    fn text(self) -> String {
+        let text = sys::sheaf_port_error(self.0);
+        // SAFETY: libfabric answers with a constant string for every code.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    }
+}
+
+/// A peer, as the provider knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Address(u64);
+
+/// What a provider keeps with an operation: a `struct fi_context2`, which is eight pointers.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Context([*mut c_void; 8]);
+
+/// An operation that is under way.
+#[derive(Debug)]
+enum Operation {
+    Receive {
+        buffer: Buffer,
+    },
+    /// What is sent in place lives here until it is sent.
+    Send {
+        buffer: Buffer,
+        _pieces: VecDeque<Bytes>,
+    },
+}
+
+/// An operation that is over.
+#[derive(Debug)]
+pub(super) enum Done {
+    /// A message came, of so many bytes.
+    Received { buffer: Buffer, bytes: usize },
+    /// A message was sent, or could not be.
+    Sent { buffer: Buffer, result: Result<(), Fault> },
+    /// A buffer that was to receive something comes back without.
+    NotReceived { buffer: Buffer },
+}
+
+/// An open endpoint of libfabric.
+pub(super) struct Port {
+    raw: NonNull<RawPort>,
+    facts: Facts,
+    /// By buffer: fixed in place, because the provider knows the addresses.
+    contexts: Box<[Context]>,
+    operations: Vec<Option<Operation>>,
+    descriptor: *mut c_void,
+    memory: Option<Arc<Memory>>,
+}
+
+// SAFETY: the domain was opened with FI_THREAD_DOMAIN: calls must be serialised and may come from any thread. All go through
+// `&mut self`, or `&self` on one thread at a time, because a `Port` is not `Sync`.
+unsafe impl Send for Port {}
+
+impl std::fmt::Debug for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Port").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+impl Port {
+    /// Opens `provider`, at the local address `source` where there is one.
+    pub(super) fn open(provider: &CStr, source: Option<&CStr>) -> Result<Self, Fault> {
+        let mut facts = Facts::default();
+        let mut raw = null_mut();
+        let source = source.map_or(std::ptr::null(), CStr::as_ptr);
+        // SAFETY: strings that end with a zero and live through the call; places for both results.
+        Fault::check(unsafe {
+            sys::sheaf_port_open(provider.as_ptr(), source, &raw mut facts, &raw mut raw)
+        })?;
+        let raw = NonNull::new(raw).ok_or(Fault(rustix::io::Errno::INVAL.raw_os_error()))?;
+        let (contexts, operations) = (Box::default(), Vec::new());
+        Ok(Self { raw, facts, contexts, operations, descriptor: null_mut(), memory: None })
+    }
+
+    pub(super) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Whether payload can be sent from where it lies: a provider that wants memory registered cannot.
+    pub(super) fn sends_in_place(&self) -> usize {
+        if self.facts.registers != 0 { 1 } else { (self.facts.pieces as usize).clamp(1, MAX_PIECES) }
+    }
+
+    /// Gives the port its memory, once, before anything is sent or received.
+    pub(super) fn attach(&mut self, memory: Arc<Memory>, buffers: usize) -> Result<(), Fault> {
+        assert!(self.memory.is_none(), "a port has one memory");
+        if self.facts.registers != 0 {
+            let (start, bytes) = (memory.base(), memory.bytes());
+            let descriptor = &raw mut self.descriptor;
+            // SAFETY: the region is mapped as long as `memory` lives, which the port keeps until the endpoint and the
+            // registration are closed.
+            Fault::check(unsafe { sys::sheaf_port_register(self.raw.as_ptr(), start, bytes, descriptor) })?;
+        }
+        self.contexts = vec![Context([null_mut(); 8]); buffers].into_boxed_slice();
+        self.operations.resize_with(buffers, || None);
+        self.memory = Some(memory);
+        Ok(())
+    }
+
+    /// The name under which peers reach this endpoint.
+    pub(super) fn name(&self) -> Result<Vec<u8>, Fault> {
+        let mut name = vec![0; MAX_NAME_BYTES];
+        let mut bytes = name.len();
+        let room = name.as_mut_ptr().cast();
+        // SAFETY: room of as many bytes as are announced.
+        Fault::check(unsafe { sys::sheaf_port_name(self.raw.as_ptr(), room, &raw mut bytes) })?;
+        name.truncate(bytes);
+        Ok(name)
+    }
+
+    /// Makes a peer known by its name. The name is a peer's word: libfabric is given zeros behind it, so that a short one
+    /// is not read past its end.
+    pub(super) fn insert(&mut self, name: &[u8]) -> Result<Address, Fault> {
+        let mut padded = [0_u8; MAX_NAME_BYTES];
+        let room = padded.get_mut(..name.len()).ok_or(Fault(rustix::io::Errno::INVAL.raw_os_error()))?;
+        room.copy_from_slice(name);
+        let mut address = 0;
+        let start = padded.as_ptr().cast();
+        // SAFETY: readable memory of more bytes than any provider's name has, with a zero behind it.
+        Fault::check(unsafe { sys::sheaf_port_insert(self.raw.as_ptr(), start, &raw mut address) })?;
+        Ok(Address(address))
+    }
+
+    /// Forgets a peer.
+    pub(super) fn remove(&mut self, address: Address) {
+        // A provider that cannot forget keeps it; nothing is sent there any more.
+        // SAFETY: a plain call on an open port.
+        let _ = unsafe { sys::sheaf_port_remove(self.raw.as_ptr(), address.0) };
+    }
+
+    /// Lets the provider put a message into `buffer`.
+    pub(super) fn receive(&mut self, buffer: Buffer) -> Result<(), (Buffer, Fault)> {
+        let (place, context) = self.place(&buffer);
+        let memory = self.memory();
+        let (start, bytes) = (memory.start(&buffer).cast(), memory.buffer_bytes());
+        // SAFETY: the buffer is registered where that is needed, and belongs to the operation until its completion; so
+        // does the context.
+        let result =
+            unsafe { sys::sheaf_port_receive(self.raw.as_ptr(), start, bytes, self.descriptor, context) };
+        self.begin(place, result, buffer, |buffer| Operation::Receive { buffer })
+    }
+
+    /// Sends the first `bytes` of `buffer`, and `pieces` behind it (fewer than [`Port::sends_in_place`]).
+    pub(super) fn send(
+        &mut self,
+        buffer: Buffer,
+        bytes: usize,
+        pieces: VecDeque<Bytes>,
+        to: Address,
+    ) -> Result<(), (Buffer, VecDeque<Bytes>, Fault)> {
+        assert!(pieces.len() < self.sends_in_place() && bytes <= self.memory().buffer_bytes());
+        let (place, context) = self.place(&buffer);
+        let first = RawPiece { start: self.memory().start(&buffer).cast_const().cast(), bytes };
+        let mut raw = [first; MAX_PIECES];
+        for (raw, piece) in raw[1..].iter_mut().zip(&pieces) {
+            *raw = RawPiece { start: piece.as_ptr().cast(), bytes: piece.len() };
+        }
+        let mut descriptors = [self.descriptor; MAX_PIECES];
+        let (count, to) = (pieces.len() + 1, to.0);
+        let (list, descriptors) = (raw.as_ptr(), descriptors.as_mut_ptr());
+        // SAFETY: lists of `count` entries; what they point to lives in `operations` until the completion.
+        let result =
+            unsafe { sys::sheaf_port_send(self.raw.as_ptr(), list, descriptors, count, to, context) };
+        match Fault::check(result) {
+            Err(fault) => Err((buffer, pieces, fault)),
+            Ok(_) => {
+                self.operations[place] = Some(Operation::Send { buffer, _pieces: pieces });
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes progress, and takes what is done, a bounded number.
+    pub(super) fn done(&mut self, done: &mut Vec<Done>) -> Result<(), Fault> {
+        let empty = RawDone { context: null_mut(), bytes: 0, error: 0, reserved: 0 };
+        let mut raw = [empty; COMPLETIONS];
+        // SAFETY: room for as many entries as are announced.
+        let count = unsafe { sys::sheaf_port_done(self.raw.as_ptr(), raw.as_mut_ptr(), COMPLETIONS) };
+        let count = Fault::check(count)? as usize;
+        done.extend(raw[..count].iter().filter_map(|raw| self.finish(raw)));
+        Ok(())
+    }
+
+    /// What becomes readable when there is something to be taken, where the provider has that, and whether one may sleep
+    /// on it now: `Err` if there is something to be taken first.
+    pub(super) fn readiness(&self) -> Option<Result<BorrowedFd<'_>, ()>> {
+        if self.facts.wait_descriptor < 0 {
+            return None;
+        }
+        // SAFETY: a plain call on an open port.
+        let may = unsafe { sys::sheaf_port_may_sleep(self.raw.as_ptr()) };
+        // SAFETY: the queue's descriptor stays open as long as the port, which is borrowed.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(self.facts.wait_descriptor) };
+        Some(if may == 0 { Ok(descriptor) } else { Err(()) })
+    }
+
+    fn memory(&self) -> &Memory {
+        self.memory.as_ref().expect("a port is given its memory before it is used")
+    }
+
+    fn place(&mut self, buffer: &Buffer) -> (usize, *mut c_void) {
+        let place = buffer.place();
+        debug_assert!(self.operations[place].is_none(), "a buffer in use is not at hand");
+        (place, (&raw mut self.contexts[place]).cast())
+    }
+
+    fn begin(
+        &mut self,
+        place: usize,
+        result: c_int,
+        buffer: Buffer,
+        operation: impl FnOnce(Buffer) -> Operation,
+    ) -> Result<(), (Buffer, Fault)> {
+        match Fault::check(result) {
+            Err(fault) => Err((buffer, fault)),
+            Ok(_) => {
+                self.operations[place] = Some(operation(buffer));
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(&mut self, raw: &RawDone) -> Option<Done> {
+        let offset = raw.context.addr().checked_sub(self.contexts.as_ptr().addr())?;
+        let operation = self.operations.get_mut(offset / size_of::<Context>())?.take()?;
+        Some(match operation {
+            Operation::Receive { buffer } if raw.error == 0 => {
+                let bytes =
+                    usize::try_from(raw.bytes).unwrap_or(usize::MAX).min(self.memory().buffer_bytes());
+                Done::Received { buffer, bytes }
+            }
+            Operation::Receive { buffer } => Done::NotReceived { buffer },
+            Operation::Send { buffer, .. } => {
+                let result = if raw.error == 0 { Ok(()) } else { Err(Fault(raw.error)) };
+                Done::Sent { buffer, result }
+            }
+        })
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // SAFETY: opened once, closed once. The endpoint is closed before memory, contexts and pieces are dropped below.
+        unsafe { sys::sheaf_port_close(self.raw.as_ptr()) };
+    }
+}
+
+/// A name as libfabric takes it; `None` if there is a zero in it.
+pub(super) fn c_string(text: &str) -> Option<CString> {
+    CString::new(text).ok()
+}

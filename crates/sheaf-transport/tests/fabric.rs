@@ -1,0 +1,141 @@
+//! The transport over libfabric keeps the contract, on each provider that this machine has.
+
+#![cfg(all(feature = "fabric", target_os = "linux"))]
+
+use sheaf_transport::conformance::{self, Lab, Limits};
+use sheaf_transport::fabric::{FabricEndpoint, FabricError, FabricOptions, FabricSettings};
+use sheaf_transport::tcp::PeerAddress;
+use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
+use std::net::{SocketAddr, TcpListener};
+
+/// Nodes on this machine that meet on loopback; of two, the one that was named later calls.
+struct FabricLab {
+    provider: &'static str,
+    nodes: Vec<NodeId>,
+    addresses: Vec<SocketAddr>,
+    /// The listeners of nodes that have not started yet: their ports are taken.
+    reserved: Vec<Option<TcpListener>>,
+    settings: FabricSettings,
+    sessions: u64,
+}
+
+impl FabricLab {
+    fn at(provider: &'static str, nodes: &[NodeId], limits: Limits) -> Self {
+        let listen = |_: &NodeId| TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listeners: Vec<TcpListener> = nodes.iter().map(listen).collect();
+        let address = |listener: &TcpListener| listener.local_addr().expect("it is bound");
+        Self {
+            provider,
+            nodes: nodes.to_vec(),
+            addresses: listeners.iter().map(address).collect(),
+            reserved: listeners.into_iter().map(Some).collect(),
+            settings: FabricSettings {
+                max_frame_bytes: limits.max_frame_bytes,
+                queue_frames: limits.queue_frames,
+                queue_bytes: limits.queue_bytes,
+                // Small, so that frames need several messages, and credit runs out.
+                message_bytes: ByteCount::kib(16),
+                window: 24,
+                receive_bytes: ByteCount::mib(16),
+                retry_min: Nanos::from_millis(1),
+                retry_max: Nanos::from_millis(20),
+                ..FabricSettings::default()
+            },
+            sessions: 0,
+        }
+    }
+
+    fn open(&mut self, node: NodeId) -> Result<FabricEndpoint, FabricError> {
+        self.sessions += 1;
+        let place = self.nodes.iter().position(|it| *it == node).expect("the network has the node");
+        let again = || TcpListener::bind(self.addresses[place]).expect("its old port");
+        let listener = self.reserved[place].take().unwrap_or_else(again);
+        let peer = |(other, node): (usize, &NodeId)| PeerAddress {
+            node: *node,
+            addresses: vec![self.addresses[other].to_string()],
+            initiate: other < place,
+        };
+        FabricEndpoint::new(FabricOptions {
+            node,
+            run: RunNumber(7),
+            session: SessionId(self.sessions),
+            listener: Some(listener),
+            peers: self.nodes.iter().enumerate().filter(|(other, _)| *other != place).map(peer).collect(),
+            provider: self.provider.to_owned(),
+            source: (self.provider != "shm").then(|| "127.0.0.1".to_owned()),
+            settings: self.settings,
+        })
+    }
+
+    /// Whether this machine has the provider; if not, prints why.
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+    fn is_there(provider: &'static str) -> bool {
+        let node = NodeId::readout(0);
+        match Self::at(provider, &[node], Limits::default()).open(node) {
+            Ok(_) => true,
+            Err(error @ FabricError::NoProvider { .. }) => {
+                eprintln!("skipped: {error}");
+                false
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// A module with the whole suite.
+macro_rules! suite {
+    ($module:ident, $lab:ident, $provider:literal) => {
+        mod $module {
+            use super::*;
+
+            struct $lab(FabricLab);
+
+            impl Lab for $lab {
+                type Endpoint = FabricEndpoint;
+
+                fn new(nodes: &[NodeId], limits: Limits) -> Self {
+                    Self(FabricLab::at($provider, nodes, limits))
+                }
+
+                fn start(&mut self, node: NodeId) -> FabricEndpoint {
+                    self.0.open(node).expect("the options are right")
+                }
+            }
+
+            suite! { $provider, $lab:
+                frames_arrive_in_order_whole_and_once
+                pieces_are_never_split
+                heads_and_payloads_may_be_empty
+                the_largest_frame_passes_and_one_byte_more_does_not
+                a_full_queue_refuses_and_nothing_is_lost
+                many_to_many_traffic_stays_in_order_on_every_link
+                a_flood_from_one_sender_does_not_keep_the_others_waiting
+                counters_add_up
+                strangers_and_absent_peers_are_told_apart
+                the_death_of_a_node_is_seen_by_the_others
+                a_node_that_dies_in_full_flow_leaves_a_beginning_without_gaps
+                a_restarted_node_is_connected_anew
+                an_orderly_close_delivers_what_was_accepted
+                closing_both_ends_at_once_delivers_both_ways
+                a_wait_ends_when_its_time_is_over
+                a_wait_ends_by_a_frame
+                a_wait_ends_by_the_waker_before_and_during_it
+                a_wait_ends_when_a_queue_that_refused_has_room
+                no_wake_up_is_missed_in_a_ping_pong_of_sleepers
+            }
+        }
+    };
+    ($provider:literal, $lab:ident: $($test:ident)*) => {
+        $(
+            #[test]
+            fn $test() {
+                if FabricLab::is_there($provider) {
+                    conformance::$test::<$lab>();
+                }
+            }
+        )*
+    };
+}
+
+suite!(shm, Shm, "shm");
+suite!(tcp, Tcp, "tcp;ofi_rxm");
