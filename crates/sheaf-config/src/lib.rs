@@ -59,9 +59,9 @@ pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
 pub use nodes::NodeConfig;
 pub use reference::reference_page;
 pub use settings::{
-    Affinity, Builder, Content, Emulated, Filter, FilterKind, Incomplete, IncompletePolicy, Manager,
-    MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, SizeModel, Source,
-    SourceKind, Sync, Transport, TransportKind, Trigger, TriggerMode,
+    Affinity, Builder, Content, Emulated, FabricProvider, Filter, FilterKind, Incomplete, IncompletePolicy,
+    Manager, MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, SizeModel,
+    Source, SourceKind, Sync, Transport, TransportKind, Trigger, TriggerMode,
 };
 
 use document::Document;

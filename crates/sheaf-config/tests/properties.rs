@@ -313,7 +313,13 @@ fn words() -> impl Strategy<Value = Change> {
         select(vec![FilterKind::AcceptAll, FilterKind::Prescale]),
         select(vec![OutputKind::File, OutputKind::None]),
         select(vec![Sync::None, Sync::Flush, Sync::Fsync]),
-        select(vec![TransportKind::Memory, TransportKind::Tcp, TransportKind::Shm, TransportKind::Mixed]),
+        select(vec![
+            TransportKind::Memory,
+            TransportKind::Tcp,
+            TransportKind::Shm,
+            TransportKind::Mixed,
+            TransportKind::Fabric,
+        ]),
     );
     (of_run, of_flow, any::<[bool; 3]>()).prop_map(
         |((mode, size, content, pacing), (policy, filter, output, sync, transport), switches)| {

@@ -69,11 +69,15 @@ pub(crate) fn connect(
 ) -> anyhow::Result<Connection> {
     let kind = plan.config.transport.kind;
     let own = nodes.iter().find(|node| node.id == me.node).context("a node is in its own list")?;
+    if kind == TransportKind::Fabric {
+        let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
+        return fabric(plan, me, own, listener, &peers);
+    }
     let peers = nodes.iter().filter(|node| talk(me.node.role, node.id.role));
     let (near, far): (Vec<_>, Vec<_>) = peers.partition(|node| match kind {
         TransportKind::Shm => true,
         TransportKind::Mixed => host(own).is_some() && host(own) == host(node),
-        TransportKind::Memory | TransportKind::Tcp => false,
+        TransportKind::Memory | TransportKind::Tcp | TransportKind::Fabric => false,
     });
     if far.is_empty() && kind.shares_memory() {
         let (endpoint, arena) = shm(plan, me, own, &near)?;
@@ -168,6 +172,88 @@ fn tcp(
         endpoint.listen_too(listener)?;
     }
     Ok(endpoint)
+}
+
+/// The endpoint of one node, through libfabric to `peers`.
+#[cfg(feature = "fabric")]
+fn fabric(
+    plan: &Plan,
+    me: &Identity,
+    own: &NodeConfig,
+    listener: Option<TcpListener>,
+    peers: &[&NodeConfig],
+) -> anyhow::Result<Connection> {
+    use sheaf_transport::fabric::{FabricEndpoint, FabricOptions, FabricSettings};
+
+    let (role, transport) = (me.node.role, &plan.config.transport);
+    let peer = |node: &&NodeConfig| PeerAddress {
+        node: node.id,
+        addresses: node.address.iter().cloned().collect(),
+        initiate: calls(role, node.id.role),
+    };
+    let provider = transport.provider;
+    let options = FabricOptions {
+        node: me.node,
+        run: me.run,
+        session: me.session,
+        listener,
+        peers: peers.iter().map(peer).collect(),
+        provider: provider.to_string(),
+        source: if provider.has_ip_addresses() { local_address(own, peers)? } else { None },
+        settings: FabricSettings {
+            max_frame_bytes: transport.max_frame,
+            queue_frames: transport.queue_frames as usize,
+            queue_bytes: transport.queue,
+            receive_bytes: transport.receive,
+            connect_timeout: transport.connect_timeout,
+            retry_min: transport.retry_min,
+            retry_max: transport.retry_max,
+            dead_peer: transport.dead_peer,
+            ..FabricSettings::default()
+        },
+    };
+    let endpoint = FabricEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
+    Ok(Connection::new(endpoint))
+}
+
+/// A program without libfabric says so.
+#[cfg(not(feature = "fabric"))]
+fn fabric(
+    _: &Plan,
+    _: &Identity,
+    _: &NodeConfig,
+    _: Option<TcpListener>,
+    _: &[&NodeConfig],
+) -> anyhow::Result<Connection> {
+    anyhow::bail!(
+        "`transport.kind` is \"fabric\", and this sheaf was built without libfabric; build it with \
+         `cargo build --release --features fabric`, or choose another kind"
+    )
+}
+
+/// The address of this host that a node's messages go through: its own where it has one, else that from which its first
+/// peer is reached.
+#[cfg(feature = "fabric")]
+fn local_address(own: &NodeConfig, peers: &[&NodeConfig]) -> anyhow::Result<Option<String>> {
+    use std::net::{ToSocketAddrs, UdpSocket};
+
+    let resolve = |address: &str| -> anyhow::Result<Option<std::net::SocketAddr>> {
+        let mut found = address.to_socket_addrs().with_context(|| format!("{address} leads nowhere"))?;
+        Ok(found.next())
+    };
+    if let Some(address) = &own.address {
+        let own = resolve(address)?.map(|address| address.ip());
+        // "Any interface" names none: then the first peer decides.
+        if let Some(ip) = own.filter(|ip| !ip.is_unspecified()) {
+            return Ok(Some(ip.to_string()));
+        }
+    }
+    let Some(peer) = peers.iter().find_map(|peer| peer.address.as_deref()) else { return Ok(None) };
+    let Some(peer) = resolve(peer)? else { return Ok(None) };
+    // Connecting a datagram socket sends nothing: it asks the kernel for the way.
+    let any = if peer.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let way = UdpSocket::bind(any).and_then(|socket| socket.connect(peer).and_then(|()| socket.local_addr()));
+    Ok(Some(way.with_context(|| format!("there is no way to {peer}"))?.ip().to_string()))
 }
 
 fn settings(plan: &Plan, peers: usize) -> TcpSettings {

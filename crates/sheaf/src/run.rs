@@ -98,7 +98,9 @@ pub(crate) fn in_process(
     };
     let threads = match plan.config.transport.kind {
         TransportKind::Memory => memory_threads(&maker)?,
-        TransportKind::Tcp | TransportKind::Shm | TransportKind::Mixed => socket_threads(&maker)?,
+        TransportKind::Tcp | TransportKind::Shm | TransportKind::Mixed | TransportKind::Fabric => {
+            socket_threads(&maker)?
+        }
     };
     let errors = {
         let _show = console.show(maker.gauges.clone());

@@ -9,7 +9,7 @@ mod source;
 
 pub use affinity::{Affinity, MemoryPolicy};
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
-pub use network::{Protocol, Transport, TransportKind};
+pub use network::{FabricProvider, Protocol, Transport, TransportKind};
 pub use node::Node;
 pub use run::{Filter, FilterKind, Output, OutputKind, Run, Sync, Trigger, TriggerMode};
 pub use source::{Content, Emulated, Pacing, Replay, SizeModel, Source, SourceKind};

@@ -19,6 +19,34 @@ choice! {
         Shm = "shm",
         /// through shared memory between nodes whose addresses have the same host, over TCP between others
         Mixed = "mixed",
+        /// through libfabric, between processes and hosts; only where Sheaf was built with the feature `fabric`
+        Fabric = "fabric",
+    }
+}
+
+choice! {
+    /// The provider of libfabric that messages go through.
+    FabricProvider {
+        /// over TCP; the slowest, and everywhere
+        Tcp = "tcp;ofi_rxm",
+        /// through memory that processes of one host share
+        Shm = "shm",
+        /// over TCP, the experimental successor
+        Net = "net",
+        /// InfiniBand and RoCE
+        Verbs = "verbs;ofi_rxm",
+        /// the Elastic Fabric Adapter
+        Efa = "efa",
+        /// Slingshot
+        Cxi = "cxi",
+    }
+}
+
+impl FabricProvider {
+    /// Whether its addresses are of IP interfaces, so that a node's address names the one to use.
+    #[must_use]
+    pub fn has_ip_addresses(self) -> bool {
+        matches!(self, Self::Tcp | Self::Net | Self::Verbs)
     }
 }
 
@@ -41,6 +69,8 @@ section! {
     Transport "transport" {
         /// How messages travel.
         kind: TransportKind = TransportKind::Memory, "kind", pick(), flag "--transport";
+        /// The provider of libfabric, the same on all nodes. Only for `kind = "fabric"`.
+        provider: FabricProvider = FabricProvider::Tcp, "provider", pick();
         /// How many bytes wait for one peer at most: `max_frame_bytes` or more. A full queue holds the sender back.
         queue: ByteCount = ByteCount(16 * MIB), "queue_bytes", bytes(64 * KIB, 64 * GIB);
         /// How many frames wait for one peer at most.
@@ -52,7 +82,7 @@ section! {
         block: ByteCount = ByteCount(MIB), "block_bytes", bytes(4 * KIB, GIB);
         /// The receive memory of one node at most: a block for each peer and two more, better about twice what the
         /// node holds of received frames. A node that has filled it stops reading, which its peers feel as
-        /// back-pressure. Only for TCP.
+        /// back-pressure. Only for TCP and libfabric.
         receive: ByteCount = ByteCount(256 * MIB), "receive_bytes", bytes(64 * KIB, TIB);
         /// The memory of one node from which payload is sent that does not lie in shared memory already: that of a replay.
         /// Emulated sources write where others read. Only for shared memory.
