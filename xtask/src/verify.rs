@@ -104,6 +104,7 @@ pub(crate) fn ci() -> Result<()> {
     let mut steps = Steps::default();
     check_steps(&mut steps)?;
     steps.step("tests", test)?;
+    steps.step("transport over libfabric", fabric_tests)?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("fuzz inputs", fuzz::replay)?;
     steps.step("simulation", || simulate(SIMULATED_RUNS, 0))?;
@@ -111,6 +112,20 @@ pub(crate) fn ci() -> Result<()> {
     steps.step("smoke", smoke::command)?;
     steps.finish();
     Ok(())
+}
+
+/// The conformance suite of the transport that is left out of the build where nobody asks for it.
+fn fabric_tests() -> Result<()> {
+    let mut probe = Command::new("pkg-config");
+    probe.args(["--exists", "libfabric >= 1.14"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        println!("left out: pkg-config finds no libfabric 1.14 or later");
+        return Ok(());
+    }
+    let feature = ["--package", "sheaf-transport", "--features", "fabric"];
+    shell::run(cargo(&["clippy"]).args(feature).args(["--all-targets", "--", "-D", "warnings"]))?;
+    shell::run(cargo(&["test"]).args(feature).args(["--lib", "fabric::"]))?;
+    shell::run(cargo(&["test"]).args(feature).args(["--test", "fabric"]))
 }
 
 fn python_tests() -> Result<()> {

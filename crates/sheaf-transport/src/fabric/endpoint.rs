@@ -410,13 +410,13 @@ impl Endpoint for FabricEndpoint {
             if !self.peers.iter().any(open) || left() == Duration::ZERO {
                 break;
             }
-            self.meeting.wait(Nanos::try_from(RETRY_PAUSE.min(left())).unwrap_or(Nanos::ZERO));
+            self.meeting.wait(Nanos::from(RETRY_PAUSE.min(left())));
         }
         for place in 0..self.peers.len() {
             let done = self.peers[place].link.as_ref().is_some_and(Link::is_done);
             self.end(place, if done { DownReason::Closed } else { DownReason::Lost });
         }
-        self.meeting.close(Nanos::try_from(left()).unwrap_or(Nanos::MAX));
+        self.meeting.close(Nanos::from(left()));
         while let Some(event) = self.meeting.poll() {
             if let Event::PeerDown { peer, .. } = event {
                 let met = self.index.place(peer);
