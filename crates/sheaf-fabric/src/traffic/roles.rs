@@ -71,7 +71,8 @@ pub struct Roles {
 /// What the drivers count.
 #[derive(Debug)]
 struct Tally {
-    /// Built events without a missing source.
+    /// Events that have ended, as the event manager knows, and those of them that miss nothing.
+    ended: u64,
     complete: u64,
     /// From trigger to built, in picoseconds.
     latency: Histogram<u64>,
@@ -105,7 +106,7 @@ impl Roles {
             readouts: (0..settings.readouts).map(|index| ReadoutHost::new(&settings, index)).collect(),
             builders: (0..settings.builders).map(|index| BuilderHost::new(&settings, index)).collect(),
             triggers: Triggers::new(traffic.event_rate, seed),
-            tally: Tally { complete: 0, latency, deaths: 0 },
+            tally: Tally { ended: 0, complete: 0, latency, deaths: 0 },
             sizes,
             settings,
         };
@@ -224,6 +225,11 @@ impl Roles {
         }
     }
 
+    /// The last event counts when the run has closed, so that a run of so many events closes its books.
+    fn countable(&self) -> u64 {
+        if self.is_closed() { u64::MAX } else { self.settings.events - 1 }
+    }
+
     fn event_counts(&self) -> EventCounts {
         let ledger = self.ledger();
         let (_, _, stored_incomplete) = self.manager.machine.stored();
@@ -300,7 +306,11 @@ impl Traffic for Roles {
     }
 
     fn complete_events(&self) -> u64 {
-        self.tally.complete
+        self.tally.complete.min(self.countable())
+    }
+
+    fn ended_events(&self) -> u64 {
+        self.tally.ended.min(self.countable())
     }
 
     fn summary(&self) -> Summary {

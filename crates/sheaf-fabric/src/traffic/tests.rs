@@ -1,6 +1,7 @@
 //! An ideal network for the tests of workloads, and what all of them must do.
 
 mod conservation;
+mod documents;
 
 use super::{Message, Next, Summary, Traffic, Wake};
 use crate::network::EndpointId;

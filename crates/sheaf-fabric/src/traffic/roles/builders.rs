@@ -92,7 +92,6 @@ impl Roles {
                 BuilderEvent::Built(event) => {
                     host.built += 1;
                     if event.missing.is_empty() {
-                        tally.complete += 1;
                         let latency = now.since(picos(event.time)).0;
                         tally.latency.record(latency).expect("the histogram grows as it must");
                     }

@@ -8,7 +8,7 @@ use crate::units::Picos;
 use sheaf_protocol::Identity;
 use sheaf_protocol::manager::{EventManager, ManagerEvent, Veto};
 use sheaf_wire::message::Message;
-use sheaf_wire::{NodeId, SessionId, Timestamp, TriggerType};
+use sheaf_wire::{NodeId, Outcome, SessionId, Timestamp, TriggerType};
 
 /// The event manager.
 #[derive(Debug)]
@@ -62,13 +62,24 @@ impl Roles {
 
     /// Drains the machine, as its contract demands.
     pub(super) fn settle_manager(&mut self, now: Picos, wake: &mut Wake) {
-        let Self { manager, post, agenda, .. } = self;
+        let Self { manager, post, agenda, tally, .. } = self;
         while let Some(transmit) = manager.machine.poll_transmit(timestamp(now)) {
             post.send(transmit, now, agenda, wake);
         }
         while let Some(event) = manager.machine.poll_event() {
-            // How events end is in its ledger, and what nodes report is in their own books.
-            manager.has_started |= matches!(event, ManagerEvent::Started { .. });
+            match event {
+                ManagerEvent::Started { .. } => manager.has_started = true,
+                ManagerEvent::Ended { outcome, incomplete, .. } => {
+                    tally.ended += 1;
+                    tally.complete += u64::from(outcome == Outcome::Stored && !incomplete);
+                }
+                // Lost builders are in its ledger, and what nodes report is in their own books.
+                ManagerEvent::StartFailed { .. }
+                | ManagerEvent::BuilderLost { .. }
+                | ManagerEvent::ReadoutRestarted { .. }
+                | ManagerEvent::Reported { .. }
+                | ManagerEvent::Closed => {}
+            }
         }
         if let Some(deadline) = manager.machine.poll_timeout() {
             let at = deadline.at.max(timestamp(now));

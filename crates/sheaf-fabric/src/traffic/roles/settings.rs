@@ -32,7 +32,7 @@ const SHORTEST_RETRY: Nanos = Nanos::from_millis(10);
 pub(super) struct Settings {
     pub(super) readouts: u16,
     pub(super) builders: u16,
-    events: u64,
+    pub(super) events: u64,
     is_driven: bool,
     slots: u32,
     /// Mean payload of an event.

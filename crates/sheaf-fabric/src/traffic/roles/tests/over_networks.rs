@@ -20,7 +20,7 @@ fn on_delta(switching: Switching) -> Scenario {
     Scenario {
         switching,
         traffic: TrafficModel::Roles(traffic),
-        length: RunLength::Time(Picos::from_micros(2_000_000)),
+        length: RunLength::Events(EVENTS),
         ..random(topology, 1)
     }
 }
@@ -46,7 +46,8 @@ fn sixteen_by_sixteen_build_all_events_over_every_kind_of_network_twice_alike() 
         let scenario = on_delta(switching);
         let report = checked(&scenario);
         assert_eq!(events(&report), ALL, "{switching:?}");
-        assert_eq!(report.messages.in_flight, 0);
+        let agree = report.checks.iter().find(|check| check.name == "events and fragments agree");
+        assert!(agree.is_some_and(|check| !check.detail.contains("not comparable")), "{agree:?}");
         assert_eq!(report, checked(&scenario), "the same scenario gives the same report");
     }
 }
@@ -68,19 +69,23 @@ fn switches_that_drop_what_they_cannot_hold_lose_messages_and_no_event() {
 
 #[test]
 fn a_builder_at_half_its_rate_gets_fewer_events_and_delays_none_for_ever() {
-    let slow = with_fault(on_delta(WORMHOLE), FaultKind::SlowReceiver { endpoint: 3, factor: 0.5 });
+    // With control of its own: on shared links a slow builder's requests are slow to leave, and hide the effect.
+    let mut scenario = on_delta(QUEUED);
+    if let TrafficModel::Roles(machines) = &mut scenario.traffic {
+        machines.control = Some(Picos::from_micros(5));
+        machines.events = 4 * EVENTS;
+        scenario.length = RunLength::Events(4 * EVENTS);
+    }
+    let slow = with_fault(scenario, FaultKind::SlowReceiver { endpoint: 3, factor: 0.5 });
     let report = checked(&slow);
-    assert_eq!(events(&report), ALL);
+    assert_eq!(events(&report), EventCounts { complete: 4 * EVENTS, ..ALL });
     let others = report.per_port.iter().sum::<f64>() / 16.0;
     assert!(report.per_port[3] < 0.9 * others, "{:?}", report.per_port);
 }
 
 #[test]
 fn a_host_that_dies_takes_its_fragments_along_and_no_event() {
-    let dead = with_fault(on_delta(QUEUED), FaultKind::HostDead(7));
-    let mut scenario = dead;
-    scenario.length = RunLength::Time(Picos::from_micros(60_000_000));
-    let report = checked(&scenario);
+    let report = checked(&with_fault(on_delta(QUEUED), FaultKind::HostDead(7)));
     let counts = events(&report);
     assert_eq!(counts.complete + counts.incomplete, EVENTS);
     assert!(counts.incomplete > 0, "{counts:?}");
