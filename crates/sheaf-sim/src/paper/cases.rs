@@ -172,15 +172,18 @@ pub(super) const CASES: &[Case] = &[
     case(("512 ports, 3 layers, barrel shifter", LAWRIE), (1.0, 0.001), Efficiency, BARREL_3),
     case(("512 ports, 4 layers, barrel shifter", CMS), (1.0, 0.001), Efficiency, BARREL_4),
     case(("512 ports, 6 layers, barrel shifter", CMS), (1.0, 0.001), Efficiency, BARREL_6),
-    case(
-        // The sources fall further out of step with time: after ten times as many messages it is 0.32.
-        ("512 ports, 3 layers, free-running barrel, sizes +-10 %, 1000 messages each", PROTOTYPE),
-        (0.345, 0.015),
-        Efficiency,
-        wormhole!(
-            "kind = \"delta\"\nradix = 8\nstages = 3",
-            "[traffic]\nkind = \"barrel\"\nsize = \"normal\"\nbytes = 4096\nrms_bytes = 409.6\n[run]\nmessages_per_sender = 1000\n"
+    noted(
+        case(
+            ("512 ports, 3 layers, free-running barrel, sizes +-10 %, 1000 messages each", PROTOTYPE),
+            (0.345, 0.015),
+            Efficiency,
+            wormhole!(
+                "kind = \"delta\"\nradix = 8\nstages = 3",
+                "[traffic]\nkind = \"barrel\"\nsize = \"normal\"\nbytes = 4096\nrms_bytes = 409.6\n[run]\nmessages_per_sender = 1000\n"
+            ),
         ),
+        "not yet steady: sources fall further out of step with time, and runs of 3000 and 10,000 messages give 0.319 and \
+         0.318, outside of the tolerance",
     ),
     case(
         ("16 ports of 4x4, blocked messages dropped", PATEL),
