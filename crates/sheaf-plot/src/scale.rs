@@ -218,6 +218,10 @@ fn scaled(digit: i32, power: i32) -> f64 {
 
 #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a finite f64 is below 1100")]
 fn binary_marks(from: f64, to: f64) -> (Vec<f64>, Vec<f64>) {
+    // Fewer than two powers may lie in so short a span: one value has no more than itself.
+    if to - from < 2.0 {
+        return linear_marks(2f64.powf(from), 2f64.powf(to));
+    }
     let every = ((to - from) / (MARKS + 1.0)).ceil().max(1.0) as i32;
     let powers = (from - 1e-9).ceil() as i32..=(to + 1e-9).floor() as i32;
     let (major, minor): (Vec<_>, Vec<_>) = powers.partition(|power| power % every == 0);

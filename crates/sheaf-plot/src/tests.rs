@@ -214,6 +214,17 @@ fn numbers_are_written_as_people_write_them() {
     }
 }
 
+#[test]
+fn an_axis_of_powers_of_two_has_two_marks_at_least_around_a_single_value() {
+    let y = Axis { scale: Scale::Log2, ..Axis::linear("a", "b") };
+    for value in [0.9, 1.0, 1.5, 1024.0, 1400.0] {
+        let series = vec![Series::new("s", Draw::Points, vec![Point::from((1.0, value))])];
+        let chart = Chart { series, ..Chart::new("t", Axis::linear("a", "b"), y.clone()) };
+        let (_, down) = scale::both(&chart).expect("all values have a place");
+        assert!(down.major.len() >= 2, "{value}: {down:?}");
+    }
+}
+
 fn any_axis() -> impl Strategy<Value = Axis> {
     let scale = prop_oneof![Just(Scale::Linear), Just(Scale::Log10), Just(Scale::Log2)];
     let notation = prop_oneof![
