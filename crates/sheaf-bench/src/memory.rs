@@ -1,7 +1,8 @@
 //! What the processors do with memory, without any network: the limit of everything that moves payload.
 
-use crate::{cpu, payload};
+use crate::cpu;
 use serde::{Deserialize, Serialize};
+use sheaf_wire::checksum::word_sum;
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -121,7 +122,7 @@ impl Field {
             match self.operation {
                 Operation::Copy => self.to[next.clone()].copy_from_slice(&self.from[next]),
                 Operation::Read => {
-                    black_box(payload::sum(&self.from[next]));
+                    black_box(word_sum(&self.from[next]));
                 }
                 Operation::Fill => self.to[next].fill(black_box(3)),
                 Operation::Gather => {

@@ -83,6 +83,14 @@ pub struct EventCounts {
     pub in_flight: u64,
 }
 
+impl EventCounts {
+    /// Events that have ended, with all their fragments or without.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.complete + self.incomplete
+    }
+}
+
 /// Quantiles of times in picoseconds, to 3 significant digits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distribution {

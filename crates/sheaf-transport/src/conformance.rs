@@ -50,11 +50,15 @@ impl Default for Limits {
     }
 }
 
-/// Writes one `#[test]` for every property that a transport keeps; the argument is its [`Lab`].
+/// Writes one `#[test]` for every property that a transport keeps; the argument is its [`Lab`]. A transport that not every
+/// machine has adds `, if` and a test of its presence, which says why where it answers no.
 #[macro_export]
 macro_rules! conformance_tests {
     ($lab:ty) => {
-        $crate::conformance_tests! { $lab =>
+        $crate::conformance_tests! { $lab, if true }
+    };
+    ($lab:ty, if $present:expr) => {
+        $crate::conformance_tests! { $lab, $present =>
             frames_arrive_in_order_whole_and_once
             pieces_are_never_split
             heads_and_payloads_may_be_empty
@@ -76,11 +80,13 @@ macro_rules! conformance_tests {
             no_wake_up_is_missed_in_a_ping_pong_of_sleepers
         }
     };
-    ($lab:ty => $($test:ident)*) => {
+    ($lab:ty, $present:expr => $($test:ident)*) => {
         $(
             #[test]
             fn $test() {
-                $crate::conformance::$test::<$lab>();
+                if $present {
+                    $crate::conformance::$test::<$lab>();
+                }
             }
         )*
     };

@@ -2,7 +2,7 @@
 
 #![cfg(all(feature = "fabric", target_os = "linux"))]
 
-use sheaf_transport::conformance::{self, Lab, Limits};
+use sheaf_transport::conformance::{Lab, Limits};
 use sheaf_transport::fabric::{FabricEndpoint, FabricError, FabricOptions, FabricSettings};
 use sheaf_transport::tcp::PeerAddress;
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
@@ -102,38 +102,8 @@ macro_rules! suite {
                 }
             }
 
-            suite! { $provider, $lab:
-                frames_arrive_in_order_whole_and_once
-                pieces_are_never_split
-                heads_and_payloads_may_be_empty
-                the_largest_frame_passes_and_one_byte_more_does_not
-                a_full_queue_refuses_and_nothing_is_lost
-                many_to_many_traffic_stays_in_order_on_every_link
-                a_flood_from_one_sender_does_not_keep_the_others_waiting
-                counters_add_up
-                strangers_and_absent_peers_are_told_apart
-                the_death_of_a_node_is_seen_by_the_others
-                a_node_that_dies_in_full_flow_leaves_a_beginning_without_gaps
-                a_restarted_node_is_connected_anew
-                an_orderly_close_delivers_what_was_accepted
-                closing_both_ends_at_once_delivers_both_ways
-                a_wait_ends_when_its_time_is_over
-                a_wait_ends_by_a_frame
-                a_wait_ends_by_the_waker_before_and_during_it
-                a_wait_ends_when_a_queue_that_refused_has_room
-                no_wake_up_is_missed_in_a_ping_pong_of_sleepers
-            }
+            sheaf_transport::conformance_tests!($lab, if FabricLab::is_there($provider));
         }
-    };
-    ($provider:literal, $lab:ident: $($test:ident)*) => {
-        $(
-            #[test]
-            fn $test() {
-                if FabricLab::is_there($provider) {
-                    conformance::$test::<$lab>();
-                }
-            }
-        )*
     };
 }
 

@@ -309,8 +309,7 @@ impl Traffic for Barrel {
     }
 
     fn ended_events(&self) -> u64 {
-        let counts = self.book.counts();
-        counts.complete + counts.incomplete
+        self.book.counts().ended()
     }
 
     fn summary(&self) -> Summary {

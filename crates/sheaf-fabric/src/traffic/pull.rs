@@ -255,8 +255,7 @@ impl Traffic for Pull {
     }
 
     fn ended_events(&self) -> u64 {
-        let counts = self.book.counts();
-        counts.complete + counts.incomplete
+        self.book.counts().ended()
     }
 
     fn summary(&self) -> Summary {

@@ -164,8 +164,7 @@ impl Traffic for Push {
     }
 
     fn ended_events(&self) -> u64 {
-        let counts = self.book.counts();
-        counts.complete + counts.incomplete
+        self.book.counts().ended()
     }
 
     fn summary(&self) -> Summary {
