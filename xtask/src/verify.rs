@@ -9,6 +9,13 @@ use std::process::{Command, Stdio};
 /// Simulated runs for every change: as many as pass in a minute or two on two cores.
 const SIMULATED_RUNS: u64 = 10_000;
 
+/// The seed of the properties' inputs for every change: a change is refused for what it did, not for what a property
+/// happened to draw. Other inputs are drawn by `cargo xtask test`, and many of them every night.
+const PROPERTY_SEED: &str = "20000";
+
+/// Inputs that every property is tried with at night.
+const NIGHTLY_CASES: &str = "4096";
+
 /// The environment variable that names the Python interpreter for importers and their tests.
 const PYTHON_VARIABLE: &str = "SHEAF_PYTHON";
 
@@ -103,7 +110,9 @@ fn testkit(arguments: &[&str]) -> Result<()> {
 pub(crate) fn ci() -> Result<()> {
     let mut steps = Steps::default();
     check_steps(&mut steps)?;
-    steps.step("tests", test)?;
+    steps.step("tests", || {
+        shell::run(cargo(&["test", "--workspace"]).env("PROPTEST_RNG_SEED", PROPERTY_SEED))
+    })?;
     steps.step("transport over libfabric", fabric_tests)?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("fuzz inputs", fuzz::replay)?;
@@ -145,6 +154,9 @@ fn python_tests() -> Result<()> {
 pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("simulation", || simulate(arguments.runs, arguments.start))?;
+    steps.step("properties", || {
+        shell::run(cargo(&["test", "--workspace", "--release"]).env("PROPTEST_CASES", NIGHTLY_CASES))
+    })?;
     steps.step("fuzzing", || fuzz::fuzz_all(arguments.seconds))?;
     steps.finish();
     Ok(())

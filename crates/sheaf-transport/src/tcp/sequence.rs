@@ -145,6 +145,10 @@ impl Incoming {
         let Some(place) = number.checked_sub(self.next) else {
             return Ok(false);
         };
+        // A frame that came twice takes no room: whether it fits is asked of new ones only.
+        if usize::try_from(place).is_ok_and(|place| matches!(self.held.get(place), Some(Some(_)))) {
+            return Ok(false);
+        }
         let bytes = frame.bytes();
         let fits = self.held_bytes + bytes <= self.window.bytes || self.held_frames == 0;
         if place >= self.window.frames as u64 || !fits {
@@ -154,11 +158,7 @@ impl Incoming {
         if self.held.len() <= place {
             self.held.resize_with(place + 1, || None);
         }
-        let slot = &mut self.held[place];
-        if slot.is_some() {
-            return Ok(false);
-        }
-        *slot = Some(frame);
+        self.held[place] = Some(frame);
         self.held_frames += 1;
         self.held_bytes += bytes;
         Ok(true)

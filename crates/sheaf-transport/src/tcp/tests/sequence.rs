@@ -122,6 +122,15 @@ impl World {
     }
 }
 
+#[test]
+fn a_frame_that_comes_again_while_its_twin_waits_needs_no_room() {
+    let mut incoming = Incoming::new(WINDOW);
+    let large = || Frame::new(Bytes::new(), [Bytes::from(vec![0; WINDOW.bytes / 2 + 1])]);
+    assert_eq!(incoming.accept(3, large()), Ok(true), "it waits for what is before it");
+    assert_eq!(incoming.accept(3, large()), Ok(false), "it was resent, because its rail was lost");
+    assert!(incoming.accept(4, large()).is_err(), "another one has no room");
+}
+
 proptest! {
     #[test]
     fn whatever_rails_are_lost_every_frame_arrives_in_order_and_once(
