@@ -41,9 +41,11 @@ impl Frame {
 /// One node's place in a network.
 ///
 /// # What a transport promises
-/// - Frames from one node to another arrive in the order in which they were sent, whole and once, until the link goes
-///   down. Then the receiver gets what arrived (a beginning of what was sent, without a gap), then one
-///   [`Event::PeerDown`]; frames that were accepted and did not arrive are lost, and counted where that is known.
+/// - Where it [keeps the order](Endpoint::keeps_order), frames from one node to another arrive in the order in which they
+///   were sent, whole and once, until the link goes down. Then the receiver gets what arrived (a beginning of what was
+///   sent, without a gap), then one [`Event::PeerDown`]; frames that were accepted and did not arrive are lost, and counted
+///   where that is known. Where it does not keep the order, frames arrive whole and once, each as soon as it is there; when
+///   the link goes down there may be gaps.
 /// - [`Event::Received`] and [`Event::PeerDown`] of a peer come only after its [`Event::PeerUp`]. A peer that comes
 ///   back is announced with a new `PeerUp`.
 /// - Nothing here blocks, except [`Endpoint::wait`] and [`Endpoint::close`] for as long as they are told to.
@@ -73,6 +75,12 @@ impl Frame {
 pub trait Endpoint: Send {
     /// The node that this endpoint belongs to.
     fn node(&self) -> NodeId;
+
+    /// Whether frames of one peer come in the order in which they were sent. A transport that repeats what a network lost
+    /// does better without: a frame that is whole need not wait for another that is not. The protocol needs no order.
+    fn keeps_order(&self) -> bool {
+        true
+    }
 
     /// Takes `frame` for `to`. It may stay here until the next [`Endpoint::flush`].
     ///

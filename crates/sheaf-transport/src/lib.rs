@@ -12,12 +12,14 @@
 //! | [`shm`] | processes of one host (Linux): payload is read where it was written |
 //! | [`mixed`] | shared memory for peers on this host, TCP for the others |
 //! | `fabric` | libfabric's reliable datagrams: InfiniBand, EFA, Slingshot (feature `fabric`, Linux) |
+//! | [`datagram`] | the port for networks that lose: raw Ethernet, UDP |
 //! | [`conformance`] | the tests that every transport passes |
 //!
 //! What this crate deliberately does not do: retransmission (transports here deliver a link's frames in order, whole
 //! and once, or say that the link went down), routing, broadcast, encryption, naming and discovery of nodes.
 
 pub mod conformance;
+pub mod datagram;
 mod doorbell;
 #[cfg(test)]
 mod doorbell_model;
@@ -34,5 +36,6 @@ pub mod stats;
 mod sync;
 pub mod tcp;
 
+pub use datagram::{Datagram, DatagramPort, DatagramRefused};
 pub use endpoint::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
 pub use stats::LinkStats;

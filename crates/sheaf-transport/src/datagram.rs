@@ -1,0 +1,91 @@
+//! The port for networks that lose: what raw Ethernet and UDP offer, and what recovery from loss is built on.
+//!
+//! A [`DatagramPort`] promises little: a datagram arrives whole or not at all, perhaps late, twice, or behind one that was
+//! sent after it. What frames need beyond that (numbers, repetition, a window, cutting large frames and putting them
+//! together) is not the port's: it is written once, in `sheaf_protocol::recovery`, and joined to a port in
+//! `sheaf_node::lossy`, where the two together become an [`Endpoint`](crate::Endpoint).
+
+use crate::LinkStats;
+use sheaf_wire::{Nanos, NodeId};
+use std::task::Waker;
+
+/// One node's place on a network that may lose, repeat and reorder.
+///
+/// Every peer can be reached by each of the port's rails: interfaces, or addresses. A rail that is dead loses
+/// everything; to find that out is the sender's part.
+pub trait DatagramPort: Send {
+    /// The node that this port belongs to.
+    fn node(&self) -> NodeId;
+
+    /// How many rails there are, at least one. Both ends of a link have as many.
+    fn rails(&self) -> usize;
+
+    /// The largest datagram in bytes, head and payload together.
+    fn max_datagram_bytes(&self) -> usize;
+
+    /// What a datagram occupies on the wire beyond its own bytes, in bytes: headers, preamble and gap. For pacing.
+    fn wire_overhead_bytes(&self) -> usize;
+
+    /// Takes a datagram for `to`: `head`, then the pieces of `payload` one after another, which are copied (to a frame
+    /// slot, or by the kernel). It may stay here until the next [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// Why it was not taken. A datagram that is taken may be lost all the same.
+    fn send(
+        &mut self,
+        to: NodeId,
+        rail: usize,
+        head: &[u8],
+        payload: &[&[u8]],
+    ) -> Result<(), DatagramRefused>;
+
+    /// Pushes what was taken toward the network, many datagrams with one system call.
+    fn flush(&mut self);
+
+    /// The next datagram that arrived from a peer, valid until the next call. What comes from strangers, is damaged or is of
+    /// another run is dropped and counted here. `None` at the end of a bounded turn.
+    fn poll(&mut self) -> Option<Datagram<'_>>;
+
+    /// Flushes, then sleeps until there may be something to [`poll`](Self::poll), room where [`DatagramRefused::Full`] was
+    /// said, the waker was rung, or `timeout` has passed. May return early for no reason.
+    fn wait(&mut self, timeout: Nanos);
+
+    /// A handle with which another thread ends a wait, the present one or the next.
+    fn waker(&self) -> Waker;
+
+    /// What was counted since the port was made; of the counters, those of system calls, sleeps and datagrams.
+    fn stats(&self) -> LinkStats;
+}
+
+/// A datagram as it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Who sent it, as its head and the address it came from agree on.
+    pub from: NodeId,
+    /// The rail that it came by.
+    pub rail: usize,
+    /// Its bytes: head and payload as they were given to [`DatagramPort::send`].
+    pub bytes: &'a [u8],
+}
+
+/// Why a datagram was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DatagramRefused {
+    /// The way out is full: try again after a flush or a wait.
+    #[error("the queue of datagrams is full")]
+    Full,
+    /// The node is not a peer of this port.
+    #[error("node is not a peer of this port")]
+    UnknownPeer,
+    /// It is larger than [`DatagramPort::max_datagram_bytes`].
+    #[error("a datagram of {bytes} bytes is larger than the port's maximum of {limit}")]
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// The largest datagram.
+        limit: usize,
+    },
+    /// The rail does not work now: its interface is down or gone.
+    #[error("rail {0} is down")]
+    RailDown(usize),
+}
