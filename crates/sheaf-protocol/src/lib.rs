@@ -32,6 +32,7 @@ pub mod builder;
 pub mod channel;
 mod event_index;
 pub mod event_set;
+pub mod flow;
 pub mod ledger;
 pub mod machine;
 pub mod manager;

@@ -33,4 +33,4 @@ pub mod units;
 pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
 pub use reason::{DropReason, MissingReason, Outcome};
-pub use units::{ByteCount, Nanos, Timestamp};
+pub use units::{ByteCount, ByteRate, Nanos, Timestamp};

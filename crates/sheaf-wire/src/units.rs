@@ -173,3 +173,57 @@ impl fmt::Display for ByteCount {
         write!(f, "{} B", self.0)
     }
 }
+
+/// A rate of a line or a port, in bytes per second. Never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ByteRate(std::num::NonZeroU64);
+
+impl ByteRate {
+    /// `value` bytes per second; `None` for zero, which is no rate.
+    #[must_use]
+    pub const fn new(value: u64) -> Option<Self> {
+        match std::num::NonZeroU64::new(value) {
+            Some(value) => Some(Self(value)),
+            None => None,
+        }
+    }
+
+    /// A line of `value` bits per second, rounded down to whole bytes.
+    #[must_use]
+    pub const fn from_bits(value: u64) -> Option<Self> {
+        Self::new(value / 8)
+    }
+
+    /// Bytes per second.
+    #[must_use]
+    pub const fn per_second(self) -> u64 {
+        self.0.get()
+    }
+
+    /// What `lines` such lines carry together. No line counts as one.
+    #[must_use]
+    pub fn times(self, lines: usize) -> Self {
+        let lines = std::num::NonZeroU64::new(lines as u64).unwrap_or(std::num::NonZeroU64::MIN);
+        Self(self.0.saturating_mul(lines))
+    }
+
+    /// How long the line takes for `bytes`, rounded up.
+    #[must_use]
+    pub fn time_for(self, bytes: ByteCount) -> Nanos {
+        let nanos = (u128::from(bytes.0) * 1_000_000_000).div_ceil(u128::from(self.0.get()));
+        Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How many whole bytes the line carries in `span`.
+    #[must_use]
+    pub fn bytes_in(self, span: Nanos) -> ByteCount {
+        let bytes = u128::from(span.0) * u128::from(self.0.get()) / 1_000_000_000;
+        ByteCount(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for ByteRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B/s", self.0)
+    }
+}

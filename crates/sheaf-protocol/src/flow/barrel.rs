@@ -1,0 +1,276 @@
+//! The barrel shifter, as one of its senders sees it.
+//!
+//! In slot *t* source *i* serves builder *(i + t) mod n*, so that no two sources send to one builder at once, and no output
+//! of the switch is ever asked for more than it can carry. *n* is the number of builders, or of sources where there are
+//! more of these; a source without a builder in a slot is idle in it.
+//!
+//! A slot carries a *block*: so many bytes of what waits for its builder, wherever that begins and ends within a fragment. A
+//! block that is partly empty is as long as a full one where the line's rate is known, so that sources stay in step.
+//!
+//! - **Free-running**: the next slot begins when the block has gone and its time is over; where the line has no rate, when the
+//!   block has gone or nothing waits. Slots begin where the source's clock has them, after a pause too. A builder's link
+//!   that takes nothing holds its slot, and so delays the source: that is how sources that have come into the same slot
+//!   are sorted again by the network. It holds no longer than `patience`.
+//! - **Synchronised**: slot *t* begins *t* times (a block's time plus the guard) after the epoch. What would not be gone when
+//!   the guard begins waits for the next turn.
+
+use super::block_time;
+use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
+
+/// When slots begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// By the source's own work.
+    FreeRunning,
+    /// By the clock, from an epoch that the event manager announces. Needs a line rate.
+    Synchronised,
+}
+
+/// How a barrel shifter works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BarrelConfig {
+    /// How many builders there are.
+    pub builders: usize,
+    /// How many sources there are.
+    pub senders: usize,
+    /// What a slot carries, in bytes on the wire. Never taken as less than a unit.
+    pub block: ByteCount,
+    /// Between two blocks nothing is sent for this time: clocks differ, and cables.
+    pub guard: Nanos,
+    /// When slots begin.
+    pub slots: Slots,
+    /// Free-running: how long a link that takes nothing holds its slot.
+    pub patience: Nanos,
+}
+
+/// What is to be known of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Bytes that wait for it.
+    pub bytes: u64,
+    /// Its link takes nothing now.
+    pub is_pressed: bool,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Barrel {
+    config: BarrelConfig,
+    unit: u64,
+    block: u64,
+    me: u64,
+    /// Slots of a turn.
+    turn: u64,
+    rate: Option<ByteRate>,
+    epoch: Timestamp,
+    /// The slot that is open or comes next.
+    slot: u64,
+    /// When it began, or begins.
+    begins: Timestamp,
+    /// What is left of its block.
+    left: u64,
+    /// Its builder's link took nothing for some of its time.
+    was_pressed: bool,
+    passed: u64,
+    passed_empty: u64,
+}
+
+impl Barrel {
+    /// The barrel of source `me`, whose largest piece has `unit` bytes.
+    #[must_use]
+    pub fn new(config: BarrelConfig, rate: Option<ByteRate>, unit: u64, me: usize) -> Self {
+        assert!(
+            rate.is_some() || config.slots == Slots::FreeRunning,
+            "synchronised slots have a length only where the line has a rate"
+        );
+        let block = config.block.0.max(unit);
+        Self {
+            unit,
+            block,
+            me: me as u64,
+            turn: config.builders.max(config.senders).max(1) as u64,
+            rate,
+            epoch: Timestamp::ZERO,
+            slot: 0,
+            begins: Timestamp::ZERO,
+            left: block,
+            was_pressed: false,
+            passed: 0,
+            passed_empty: 0,
+            config,
+        }
+    }
+
+    /// How many builders there are.
+    #[must_use]
+    pub fn builders(&self) -> usize {
+        self.config.builders
+    }
+
+    /// Begins anew with the present slot.
+    pub fn begin(&mut self, now: Timestamp) {
+        self.begins = self.begins.max(now);
+        self.left = self.block;
+    }
+
+    /// Slots are counted from `epoch`. Without effect where they are free-running.
+    pub fn set_epoch(&mut self, epoch: Timestamp) {
+        self.epoch = epoch;
+    }
+
+    /// Slots that have passed, and how many of them carried nothing.
+    #[must_use]
+    pub fn slots_passed(&self) -> (u64, u64) {
+        (self.passed, self.passed_empty)
+    }
+
+    /// How long a slot is open, if that is known.
+    fn open_time(&self) -> Option<Nanos> {
+        self.rate.map(|rate| block_time(rate, self.block))
+    }
+
+    /// From the beginning of a slot to the beginning of the next, if that is known.
+    fn slot_time(&self) -> Option<Nanos> {
+        self.open_time().map(|open| open + self.config.guard)
+    }
+
+    /// The builder of a slot; nobody where there are more sources than builders.
+    fn builder_in(&self, slot: u64) -> Option<usize> {
+        let place = usize::try_from((self.me + slot) % self.turn).ok()?;
+        (place < self.config.builders).then_some(place)
+    }
+
+    /// Nothing waited until now: the slots that have passed meanwhile were empty.
+    pub fn catch_up(&mut self, now: Timestamp) {
+        if self.config.slots == Slots::FreeRunning
+            && let Some(slot_time) = self.slot_time()
+        {
+            let slots = now.since(self.begins).0 / slot_time.0.max(1);
+            if slots > 0 {
+                let at = Timestamp(self.begins.0 + slots * slot_time.0);
+                self.go_to(self.slot + slots, at);
+            }
+        }
+    }
+
+    /// Who is served now, and how many bytes of its block are left; or when somebody may be.
+    ///
+    /// # Errors
+    /// When to ask again, if nothing changes before; `None`: not without a change.
+    pub fn choose(
+        &mut self,
+        now: Timestamp,
+        waiting: impl Fn(usize) -> Waiting,
+    ) -> Result<(usize, u64), Option<Timestamp>> {
+        match self.config.slots {
+            Slots::FreeRunning => self.choose_free(now, waiting),
+            Slots::Synchronised => self.choose_by_clock(now, waiting),
+        }
+    }
+
+    /// Takes note that `bytes` went to a peer.
+    pub fn spent(&mut self, now: Timestamp, peer: usize, bytes: u64) {
+        if self.builder_in(self.slot) == Some(peer) && self.begins <= now {
+            self.left = self.left.saturating_sub(bytes);
+        }
+    }
+
+    fn choose_free(
+        &mut self,
+        now: Timestamp,
+        waiting: impl Fn(usize) -> Waiting,
+    ) -> Result<(usize, u64), Option<Timestamp>> {
+        // Where a slot has no length, a turn of slots without anything to send is passed at once, but only one.
+        let mut looks = self.turn;
+        loop {
+            if self.begins > now {
+                return Err(Some(self.begins));
+            }
+            let builder = self.builder_in(self.slot);
+            let waits = builder.map_or(Waiting { bytes: 0, is_pressed: false }, &waiting);
+            let is_full = self.left < self.unit.min(waits.bytes.max(1)) || self.left == 0;
+            if is_full {
+                self.pass_full(now);
+                continue;
+            }
+            if let (Some(builder), true) = (builder, waits.bytes > 0) {
+                if !waits.is_pressed {
+                    return Ok((builder, self.left));
+                }
+                self.was_pressed = true;
+                let until = self.begins + self.config.patience;
+                if now < until {
+                    return Err(Some(until));
+                }
+            }
+            match self.open_time() {
+                Some(open) => {
+                    let ends = self.begins + open;
+                    if now < ends {
+                        return Err(Some(ends));
+                    }
+                    let begins = if self.was_pressed { now } else { ends };
+                    self.go_to(self.slot + 1, begins + self.config.guard);
+                }
+                None if looks == 0 => return Err(None),
+                None => {
+                    looks -= 1;
+                    self.go_to(self.slot + 1, now);
+                }
+            }
+        }
+    }
+
+    fn choose_by_clock(
+        &mut self,
+        now: Timestamp,
+        waiting: impl Fn(usize) -> Waiting,
+    ) -> Result<(usize, u64), Option<Timestamp>> {
+        let (Some(rate), Some(open), Some(slot_time)) = (self.rate, self.open_time(), self.slot_time())
+        else {
+            return Err(None);
+        };
+        if now < self.epoch {
+            return Err(Some(self.epoch));
+        }
+        let slot = now.since(self.epoch).0 / slot_time.0.max(1);
+        let begins = self.epoch + Nanos(slot * slot_time.0);
+        if slot != self.slot || begins != self.begins {
+            self.go_to(slot, begins);
+        }
+        let next = begins + slot_time;
+        let Some(builder) = self.builder_in(slot) else {
+            return Err(Some(next));
+        };
+        let waits = waiting(builder);
+        let open_for = rate.bytes_in((begins + open).since(now)).0;
+        let left = self.left.min(open_for);
+        if waits.bytes == 0 || waits.is_pressed || left < waits.bytes.min(self.unit) {
+            return Err(Some(next));
+        }
+        Ok((builder, left))
+    }
+
+    /// The block has gone.
+    fn pass_full(&mut self, now: Timestamp) {
+        let begins = match self.slot_time() {
+            // Late by the thread's own doing is made good, up to a slot; late by the network's is not: that is what sorts
+            // sources that have come into one slot.
+            Some(slot_time) if !self.was_pressed => {
+                (self.begins + slot_time).max(Timestamp(now.0.saturating_sub(slot_time.0)))
+            }
+            _ => now + self.config.guard,
+        };
+        self.go_to(self.slot + 1, begins);
+    }
+
+    fn go_to(&mut self, slot: u64, begins: Timestamp) {
+        self.passed += slot.saturating_sub(self.slot);
+        let skipped = slot.saturating_sub(self.slot + 1);
+        self.passed_empty += skipped + u64::from(self.left == self.block && slot > self.slot);
+        self.slot = slot;
+        self.begins = begins;
+        self.left = self.block;
+        self.was_pressed = false;
+    }
+}
