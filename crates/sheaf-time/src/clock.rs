@@ -1,0 +1,104 @@
+//! A source's clock: a counter of some width that counts ticks of some length, on the common timeline.
+
+use crate::{Moment, Picos};
+
+/// How a source counts time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockConfig {
+    /// How long a tick lasts.
+    pub tick: Picos,
+    /// Bits of the counter, 1 to 64; it begins anew at zero after its largest value.
+    pub bits: u32,
+    /// Where the timeline is when the counter is zero for the first time, in picoseconds: cables, and clocks that were not
+    /// reset together. What would be before the timeline is not read.
+    pub offset_ps: i64,
+}
+
+/// Why a configuration describes no clock, or a reading is no moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClockError {
+    /// A tick of no length.
+    #[error("a clock's tick is 0 ps; it must last")]
+    NoTick,
+    /// No counter has so many bits.
+    #[error("a clock's counter has {0} bits; it must have 1 to 64")]
+    Width(u32),
+    /// More than the counter can hold.
+    #[error("reading {reading} does not fit into the clock's {bits} bits")]
+    TooLarge {
+        /// What was read.
+        reading: u64,
+        /// What the counter has.
+        bits: u32,
+    },
+    /// Before the timeline's zero, or more than 213 days after it.
+    #[error("reading {reading} in lap {lap} lies outside of the timeline; check the clock's offset")]
+    OffTimeline {
+        /// What was read.
+        reading: u64,
+        /// How often the counter had begun anew.
+        lap: u64,
+    },
+}
+
+/// Follows a counter over its roll-overs.
+///
+/// A reading belongs to the lap that makes its distance from the latest reading smallest: the counter may run forward by
+/// less than half its range between two readings, and readings may be out of order by as much. The first reading is in
+/// lap 0.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    config: ClockConfig,
+    /// The latest reading with its laps.
+    latest: Option<u128>,
+}
+
+impl Clock {
+    /// A clock that was not read yet.
+    ///
+    /// # Errors
+    /// [`ClockError::NoTick`], [`ClockError::Width`].
+    pub fn new(config: ClockConfig) -> Result<Self, ClockError> {
+        if config.tick == Picos::ZERO {
+            return Err(ClockError::NoTick);
+        }
+        if !(1..=64).contains(&config.bits) {
+            return Err(ClockError::Width(config.bits));
+        }
+        Ok(Self { config, latest: None })
+    }
+
+    /// The moment of a reading.
+    ///
+    /// # Errors
+    /// [`ClockError::TooLarge`] and [`ClockError::OffTimeline`]; the clock is as it was before.
+    pub fn read(&mut self, reading: u64) -> Result<Moment, ClockError> {
+        let ClockConfig { bits, tick, offset_ps } = self.config;
+        let range = 1_u128 << bits;
+        if u128::from(reading) >= range {
+            return Err(ClockError::TooLarge { reading, bits });
+        }
+        let ticks = match self.latest {
+            None => u128::from(reading),
+            Some(latest) => nearest(latest, u128::from(reading), range),
+        };
+        let off =
+            || ClockError::OffTimeline { reading, lap: u64::try_from(ticks / range).unwrap_or(u64::MAX) };
+        // Up to 2^65 ticks of up to 2^64 ps: the product may not fit, the moment then certainly does not.
+        let ps =
+            ticks.checked_mul(u128::from(tick.0)).and_then(|ps| i128::try_from(ps).ok()).ok_or_else(off)?;
+        let moment = u64::try_from(ps.saturating_add(i128::from(offset_ps))).map_err(|_| off())?;
+        self.latest = Some(self.latest.map_or(ticks, |latest| latest.max(ticks)));
+        Ok(Moment(moment))
+    }
+}
+
+/// The number that is `reading` modulo `range` and nearest to `latest`; of two the later.
+fn nearest(latest: u128, reading: u128, range: u128) -> u128 {
+    let ahead = (range + reading - latest % range) % range;
+    let behind = range - ahead;
+    if ahead > behind && latest >= behind { latest - behind } else { latest + ahead }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! Coincidences: items of several sources that belong together because they are close in time.
+
+use crate::{Moment, Picos};
+use std::collections::VecDeque;
+
+/// When an item belongs to the cluster before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// If it comes at most this long after the cluster's last item: a chain, ended by a gap.
+    Gap(Picos),
+    /// If it comes at most this long after the cluster's first item.
+    Window(Picos),
+}
+
+/// What counts as a coincidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoincidenceConfig {
+    /// What belongs together.
+    pub rule: Rule,
+    /// How many different sources a cluster must have; clusters with fewer are counted and left out.
+    pub min_sources: usize,
+    /// How many items a cluster takes; then it is cut, counted, and a new one begins. At least one.
+    pub max_items: usize,
+    /// How many items are held of each source while others have not come so far. At least one.
+    pub queue_items: usize,
+}
+
+/// Items that belong together, in order of time; of the same moment, in order of their sources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster<T> {
+    /// Source (its place), moment and item.
+    pub items: Vec<(usize, Moment, T)>,
+    /// How many different sources.
+    pub sources: usize,
+}
+
+impl<T> Cluster<T> {
+    /// When its first item was.
+    #[must_use]
+    pub fn begin(&self) -> Moment {
+        self.items.first().map_or(Moment::ZERO, |(_, at, _)| *at)
+    }
+
+    /// When its last item was.
+    #[must_use]
+    pub fn end(&self) -> Moment {
+        self.items.last().map_or(Moment::ZERO, |(_, at, _)| *at)
+    }
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoincidenceStats {
+    /// Clusters, with however many sources.
+    pub clusters: u64,
+    /// Of them, with enough sources.
+    pub coincidences: u64,
+    /// Clusters that were cut because they had too many items.
+    pub cut: u64,
+    /// In slices: clusters that reach the end of the overlap, where what follows is not seen.
+    pub truncated: u64,
+}
+
+impl std::ops::AddAssign for CoincidenceStats {
+    fn add_assign(&mut self, other: Self) {
+        self.clusters += other.clusters;
+        self.coincidences += other.coincidences;
+        self.cut += other.cut;
+        self.truncated += other.truncated;
+    }
+}
+
+/// Collects items, given in order, to clusters.
+#[derive(Clone, Debug)]
+struct Collector<T> {
+    config: CoincidenceConfig,
+    open: Vec<(usize, Moment, T)>,
+    stats: CoincidenceStats,
+}
+
+impl<T> Collector<T> {
+    fn new(config: CoincidenceConfig) -> Self {
+        Self { config, open: Vec::new(), stats: CoincidenceStats::default() }
+    }
+
+    /// Whether something at `at` would belong to the open cluster.
+    fn belongs(&self, at: Moment) -> bool {
+        match (self.config.rule, self.open.first(), self.open.last()) {
+            (Rule::Gap(gap), _, Some((_, last, _))) => at.since(*last) <= gap,
+            (Rule::Window(window), Some((_, first, _)), _) => at.since(*first) <= window,
+            _ => false,
+        }
+    }
+
+    /// Takes the next item; gives the cluster that it ended.
+    fn push(&mut self, source: usize, at: Moment, item: T) -> Option<Vec<(usize, Moment, T)>> {
+        let is_full = self.open.len() >= self.config.max_items.max(1);
+        let belongs = self.belongs(at);
+        self.stats.cut += u64::from(belongs && is_full);
+        let ended = if belongs && !is_full { Vec::new() } else { std::mem::take(&mut self.open) };
+        self.open.push((source, at, item));
+        (!ended.is_empty()).then_some(ended)
+    }
+
+    /// Books an ended cluster; gives it if it has enough sources.
+    fn book(&mut self, items: Vec<(usize, Moment, T)>) -> Option<Cluster<T>> {
+        let mut seen: Vec<usize> = items.iter().map(|(source, _, _)| *source).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        self.stats.clusters += 1;
+        let is_enough = seen.len() >= self.config.min_sources;
+        self.stats.coincidences += u64::from(is_enough);
+        is_enough.then_some(Cluster { items, sources: seen.len() })
+    }
+}
+
+/// Finds the coincidences of several sources, each of which gives its items in order. An item is looked at when all sources
+/// have come as far; so each is told [how far](Coincidence::advance) a silent one has come, too.
+#[derive(Clone, Debug)]
+pub struct Coincidence<T> {
+    queues: Vec<Queue<T>>,
+    collector: Collector<T>,
+}
+
+#[derive(Clone, Debug)]
+struct Queue<T> {
+    items: VecDeque<(Moment, T)>,
+    /// Whatever comes is at this moment or later.
+    reached: Moment,
+}
+
+impl<T> Coincidence<T> {
+    /// Coincidences of `sources` sources, which are called by their places, from 0.
+    #[must_use]
+    pub fn new(sources: usize, config: CoincidenceConfig) -> Self {
+        let queues = (0..sources).map(|_| Queue { items: VecDeque::new(), reached: Moment::ZERO }).collect();
+        Self { queues, collector: Collector::new(config) }
+    }
+
+    /// Takes an item that is not before the one before of the same source.
+    ///
+    /// # Errors
+    /// Gives it back while as many as allowed wait: another source has not come so far. Poll, or advance that source.
+    pub fn push(&mut self, source: usize, at: Moment, item: T) -> Result<(), T> {
+        let most = self.collector.config.queue_items.max(1);
+        let queue = &mut self.queues[source];
+        if queue.items.len() >= most {
+            return Err(item);
+        }
+        debug_assert!(at >= queue.reached, "items of a source come in order");
+        queue.reached = at;
+        queue.items.push_back((at, item));
+        Ok(())
+    }
+
+    /// Nothing comes from `source` before `at` any more.
+    pub fn advance(&mut self, source: usize, at: Moment) {
+        let queue = &mut self.queues[source];
+        queue.reached = queue.reached.max(at);
+    }
+
+    /// Nothing more comes from `source`.
+    pub fn end(&mut self, source: usize) {
+        self.queues[source].reached = Moment::MAX;
+    }
+
+    /// The next coincidence.
+    pub fn poll(&mut self) -> Option<Cluster<T>> {
+        while let Some((source, at, item)) = self.next_item() {
+            let ended = self.collector.push(source, at, item);
+            if let Some(cluster) = ended.and_then(|items| self.collector.book(items)) {
+                return Some(cluster);
+            }
+        }
+        let reached = self.queues.iter().map(Queue::earliest).min().unwrap_or(Moment::MAX);
+        if self.collector.open.is_empty() || (self.collector.belongs(reached) && reached != Moment::MAX) {
+            return None;
+        }
+        let items = std::mem::take(&mut self.collector.open);
+        self.collector.book(items).or_else(|| self.poll())
+    }
+
+    /// The earliest item, if none that is earlier can come.
+    fn next_item(&mut self) -> Option<(usize, Moment, T)> {
+        let (source, earliest) = self.queues.iter().enumerate().min_by_key(|(_, queue)| queue.earliest())?;
+        let at = earliest.earliest();
+        // Of a source that has come to this moment without an item, one of the same moment may still come.
+        let undecided = |queue: &Queue<T>| queue.items.is_empty() && queue.reached <= at;
+        if earliest.items.is_empty() || self.queues[..source].iter().any(undecided) {
+            return None;
+        }
+        let (at, item) = self.queues[source].items.pop_front()?;
+        Some((source, at, item))
+    }
+
+    /// What was found so far.
+    #[must_use]
+    pub fn stats(&self) -> CoincidenceStats {
+        self.collector.stats
+    }
+}
+
+impl<T> Queue<T> {
+    /// The moment of the next item, or the earliest that it can have.
+    fn earliest(&self) -> Moment {
+        self.items.front().map_or(self.reached, |(at, _)| *at)
+    }
+}
+
+/// The coincidences that begin in `[begin, end)`, out of the items of a time slice with overlaps, sorted by moment.
+///
+/// For [`Rule::Gap`], every cluster of the timeline is found in exactly one slice if the overlap before a slice is at
+/// least the gap, and that after it at least as long as the longest cluster and the gap. Clusters that reach beyond
+/// `seen_to`, the end of the overlap, are counted as truncated. For [`Rule::Window`] where a cluster begins depends on
+/// all clusters before; there clusters of a slice begin anew with the first item in it.
+pub fn of_slice<T: Clone>(
+    config: CoincidenceConfig,
+    items: &[(usize, Moment, T)],
+    (begin, end): (Moment, Moment),
+    seen_to: Moment,
+) -> (Vec<Cluster<T>>, CoincidenceStats) {
+    let mut collector = Collector::new(config);
+    let (mut found, mut truncated) = (Vec::new(), 0);
+    let from = match config.rule {
+        Rule::Gap(_) => 0,
+        Rule::Window(_) => items.partition_point(|(_, at, _)| *at < begin),
+    };
+    let is_here =
+        |cluster: &[(usize, Moment, T)]| cluster.first().is_some_and(|(_, at, _)| (begin..end).contains(at));
+    for (source, at, item) in &items[from..] {
+        let belongs = collector.belongs(*at);
+        if *at >= end && !belongs {
+            break;
+        }
+        let before = collector.stats.cut;
+        let ended = collector.push(*source, *at, item.clone());
+        if !ended.as_deref().is_some_and(is_here) {
+            // What is cut in the overlap is cut in another slice, too, and counted there.
+            collector.stats.cut = before;
+            continue;
+        }
+        found.extend(ended.and_then(|items| collector.book(items)));
+    }
+    if is_here(&collector.open) {
+        truncated += u64::from(collector.belongs(seen_to));
+        let items = std::mem::take(&mut collector.open);
+        found.extend(collector.book(items));
+    }
+    (found, CoincidenceStats { truncated, ..collector.stats })
+}
+
+#[cfg(test)]
+mod tests;

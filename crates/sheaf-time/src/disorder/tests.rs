@@ -1,0 +1,73 @@
+use super::*;
+use proptest::prelude::*;
+
+fn drain(disorder: &mut Disorder<usize>) -> Vec<(Moment, usize)> {
+    std::iter::from_fn(|| disorder.pop()).collect()
+}
+
+#[test]
+fn what_is_too_late_is_given_back_and_counted() {
+    let mut disorder = Disorder::new(Picos(10), 100);
+    disorder.push(Moment(100), 0).unwrap();
+    disorder.push(Moment(120), 1).unwrap();
+    assert_eq!(drain(&mut disorder), [(Moment(100), 0)]);
+    assert_eq!(disorder.push(Moment(99), 2), Err(2));
+    disorder.push(Moment(110), 3).unwrap();
+    disorder.finish();
+    assert_eq!(drain(&mut disorder), [(Moment(110), 3), (Moment(120), 1)]);
+    assert_eq!(disorder.stats(), DisorderStats { items: 4, unsorted: 2, late: 1, forced: 0 });
+}
+
+#[test]
+fn a_time_marker_lets_items_out_though_none_comes() {
+    let mut disorder = Disorder::new(Picos(10), 100);
+    disorder.push(Moment(100), 0).unwrap();
+    assert!(disorder.pop().is_none());
+    disorder.advance(Moment(110));
+    assert_eq!(drain(&mut disorder), [(Moment(100), 0)]);
+}
+
+proptest! {
+    #[test]
+    fn disorder_within_the_tolerance_is_mended_and_nothing_lost(
+        steps in prop::collection::vec((0..50_u64, 0..=100_u64), 0..300),
+    ) {
+        let mut disorder = Disorder::new(Picos(100), usize::MAX);
+        let (mut forward, mut given, mut got) = (1000, Vec::new(), Vec::new());
+        for (number, (ahead, back)) in steps.into_iter().enumerate() {
+            forward += ahead;
+            let at = Moment(forward - back);
+            given.push((at, number));
+            disorder.push(at, number).unwrap();
+            got.extend(drain(&mut disorder));
+        }
+        disorder.finish();
+        got.extend(drain(&mut disorder));
+        given.sort();
+        prop_assert_eq!(got, given);
+        prop_assert_eq!(disorder.stats().late, 0);
+    }
+
+    #[test]
+    fn whatever_comes_what_goes_out_is_in_order_and_the_bound_holds(
+        capacity in 1..20_usize,
+        moments in prop::collection::vec(0..10_000_u64, 0..300),
+    ) {
+        let mut disorder = Disorder::new(Picos(500), capacity);
+        let (mut before, mut out, mut late) = (Moment::ZERO, 0, 0);
+        for (number, at) in moments.iter().enumerate() {
+            late += u64::from(disorder.push(Moment(*at), number).is_err());
+            for (at, _) in drain(&mut disorder) {
+                prop_assert!(at >= before);
+                before = at;
+                out += 1;
+            }
+            prop_assert!(disorder.held.len() <= capacity);
+            prop_assert!(disorder.watermark() >= before);
+        }
+        disorder.finish();
+        out += drain(&mut disorder).len() as u64;
+        prop_assert_eq!(out + late, moments.len() as u64);
+        prop_assert_eq!(disorder.stats().late, late);
+    }
+}
