@@ -63,7 +63,8 @@ pub struct Bound {
 
 /// The efficiency that no run of `scenario` on `network` can exceed in the long run. The least of:
 ///
-/// - what the sources offer, by load, event rate, overhead or slots, and what buses pass;
+/// - what the sources offer, by load, event rate, overhead or slots, and what buses pass; with faults not by load and
+///   event rate: what a fault held back comes later, on top of what is offered then;
 /// - the capacity of all links of a stage, divided by how often a message crosses them; with static routes also that of
 ///   the most loaded links of all. Sources may share it as is best for the sum. Only where every source sends to its
 ///   destinations equally often, and up to 2 million pairs of them;
@@ -86,7 +87,9 @@ pub fn bound(network: &Network, scenario: &Scenario) -> Bound {
     let (senders, receivers) = (demand.sources.len() as f64, demand.receivers().max(1) as f64);
     let per_receiver = senders / receivers;
     for (efficiency, limit) in offered(scenario, per_receiver).into_iter().flatten() {
-        at_most(efficiency, limit);
+        if limit != Limit::Load || scenario.faults.is_empty() {
+            at_most(efficiency, limit);
+        }
     }
     if let Some(bus) = scenario.endpoint.bus {
         let ports = if is_both(&scenario.traffic) { receivers / 2.0 } else { senders.min(receivers) };
