@@ -10,6 +10,7 @@
 //! | [`pacing`] | when they may go |
 //! | [`stream_set`] | a directory of fragment streams, as one recording |
 //! | [`replay`] | a source that plays one of them |
+//! | [`timed`] | self-triggered front ends, captured or live: packets of hits become time slices |
 //! | [`random`] | random numbers that are a pure function of seed, source and event |
 //!
 //! A source is polled by the thread of its readout unit. It never blocks and reads no clock: it is told the time, and
@@ -17,7 +18,7 @@
 //! has fragments in use, it has nothing to give. A pool of its own, not one for the whole readout unit, because then
 //! a fast source cannot take the memory that a slow one needs to complete the oldest event.
 //!
-//! The crate does no network I/O, starts no thread, and does not decide what becomes of a fragment.
+//! The crate does no network I/O but for live packets, starts no thread, and does not decide what becomes of a fragment.
 
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ pub mod replay;
 pub mod script;
 pub mod size_model;
 pub mod stream_set;
+pub mod timed;
 
 pub use batch::{Batch, BatchEnd};
 pub use emulator::{EmulatedSource, EmulatorConfig};
@@ -104,6 +106,8 @@ pub struct SourceStats {
     pub corrupt_payloads: u64,
     /// Replayed: errors of the operating system. The source ends at the first.
     pub read_errors: u64,
-    /// Replayed: the last damage or error, with file and offset.
+    /// Replayed or captured: the last damage or error, with file and offset.
     pub last_error: Option<String>,
+    /// Self-triggered: what became of packets and hits.
+    pub timed: Option<timed::FeedBooks>,
 }

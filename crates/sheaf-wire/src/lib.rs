@@ -10,6 +10,7 @@
 //! | [`file`](mod@file) | what the two file formats share: errors, limits, the header's checksum |
 //! | [`stream_file`] | the fragment stream: one file per source, for replay and import |
 //! | [`event_file`] | the event file: built events on disk |
+//! | [`hit`] | what a fragment holds that is part of a time slice |
 //! | [`checksum`] | CRC-32C |
 //!
 //! Only this crate knows byte layouts. Every layout is declared once, as a `#[repr(C)]` struct of little-endian
@@ -24,6 +25,7 @@ pub mod file;
 pub mod fragment;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod hit;
 pub mod ids;
 pub mod message;
 pub mod reason;
@@ -31,6 +33,7 @@ pub mod stream_file;
 pub mod units;
 
 pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};
+pub use hit::Hit;
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
 pub use reason::{DropReason, MissingReason, Outcome};
 pub use units::{ByteCount, ByteRate, Nanos, Timestamp};

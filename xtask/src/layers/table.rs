@@ -29,6 +29,12 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "a pool of memory knows nothing of what is in it",
     },
     Layer {
+        package: "sheaf-time",
+        may_know: &[],
+        may_use: &["thiserror"],
+        reason: "time is cut without knowing what is in it",
+    },
+    Layer {
         package: "sheaf-protocol",
         may_know: &["sheaf-wire"],
         may_use: &["rustc-hash", "thiserror"],
@@ -48,8 +54,8 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-source",
-        may_know: &["sheaf-buffer", "sheaf-store", "sheaf-wire"],
-        may_use: &["bytes", "libm", "thiserror"],
+        may_know: &["sheaf-buffer", "sheaf-store", "sheaf-time", "sheaf-wire"],
+        may_use: &["bytes", "etherparse", "libm", "pcap-parser", "thiserror"],
         reason: "a source makes or replays fragments and does not know where they go",
     },
     Layer {
@@ -136,7 +142,7 @@ pub(super) const LAYERS: &[Layer] = &[
 ];
 
 /// The packages that do no I/O, read no clock, start no thread and draw no random number of the system's.
-pub(super) const PURE: &[&str] = &["sheaf-wire", "sheaf-protocol"];
+pub(super) const PURE: &[&str] = &["sheaf-wire", "sheaf-protocol", "sheaf-time"];
 
 /// What they may link, through however many others. Procedural macros run in the compiler and do not count.
 pub(super) const PURE_MAY_LINK: &[&str] = &["bytes", "crc32c", "rustc-hash", "thiserror", "zerocopy"];

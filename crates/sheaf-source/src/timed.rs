@@ -1,0 +1,24 @@
+//! Self-triggered front ends, which send packets of hits with times and no event numbers: captured, or live.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`decode`] | [`Decoder`]: what a packet says, one implementation for each kind of front end |
+//! | [`vmm3a`] | the VMM3a chips behind RD51's scalable readout system |
+//! | [`capture`] | [`Capture`]: the UDP payloads of a pcap or pcapng file |
+//! | [`feed`] | [`SliceFeed`]: packets in, time slices out, with books about both |
+//! | [`sources`] | [`CaptureSource`], [`UdpSource`]: sources whose events are time slices |
+//!
+//! A source is one front-end card. Several may be behind one socket or in one file: each source takes the packets of its
+//! card and leaves the others.
+
+pub mod capture;
+pub mod decode;
+pub mod feed;
+pub mod sources;
+pub mod vmm3a;
+
+pub use capture::{Capture, CaptureError};
+pub use decode::{Decoder, PacketError, PacketHead, Reading};
+pub use feed::{FeedBooks, FeedConfig, SliceFeed};
+pub use sources::{CaptureSource, TimedSourceError, UdpSource};
+pub use vmm3a::Vmm3a;

@@ -1,0 +1,210 @@
+//! Packets of one card in, its time slices out.
+
+use super::decode::{Decoder, PacketHead, Reading};
+use sheaf_time::clock::ClockError;
+use sheaf_time::disorder::DisorderStats;
+use sheaf_time::slices::{SliceError, SlicerStats};
+use sheaf_time::{Clock, ClockConfig, Disorder, Moment, Picos, Slice, SliceConfig, Slicer};
+use sheaf_wire::{Hit, SourceId};
+
+/// What is made of a card's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedConfig {
+    /// The card.
+    pub card: SourceId,
+    /// How long a tick of its clock lasts.
+    pub tick: Picos,
+    /// Where the timeline is when its clock is zero, in picoseconds.
+    pub offset_ps: i64,
+    /// How much too late a hit may come.
+    pub tolerance: Picos,
+    /// How many hits are held to put them in order; with more, the oldest go out early.
+    pub held_hits: usize,
+    /// How time is cut.
+    pub slices: SliceConfig,
+}
+
+/// Why no slices can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FeedError {
+    /// The clock.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// The slices.
+    #[error(transparent)]
+    Slices(#[from] SliceError),
+}
+
+/// What became of packets and hits. Every packet is in one of `packets`, `packets_repeated`, `packets_unreadable`,
+/// `packets_of_others`; every hit of a packet that was read is in one of `hits`, `hits_untimed`, `hits_off_timeline`; and of
+/// `hits`, those of `order.late` and (where slices do not overlap) `slices.left_out` are in no slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FeedBooks {
+    /// Packets read.
+    pub packets: u64,
+    /// Packets that did not come: gaps in the card's numbers.
+    pub packets_lost: u64,
+    /// Gaps: one may be of several packets.
+    pub gaps: u64,
+    /// Packets left out because one of the same number had just come.
+    pub packets_repeated: u64,
+    /// Packets that came after one of a higher number; read all the same.
+    pub packets_unordered: u64,
+    /// Packets that are not of this kind of front end, or too short.
+    pub packets_unreadable: u64,
+    /// Packets of other cards.
+    pub packets_of_others: u64,
+    /// Packets with bytes at their end that are no whole record; the others were read.
+    pub packets_torn: u64,
+    /// Live: packets dropped because so many waited to be read.
+    pub packets_dropped: u64,
+    /// Hits with a time.
+    pub hits: u64,
+    /// Hits before the first time marker.
+    pub hits_untimed: u64,
+    /// Hits and markers whose time is before the timeline, or too far on it: check tick and offset.
+    pub hits_off_timeline: u64,
+    /// How hits were put in order.
+    pub order: DisorderStats,
+    /// How they were cut into slices.
+    pub slices: SlicerStats,
+}
+
+/// Turns the packets of one card into its time slices.
+#[derive(Debug)]
+pub struct SliceFeed {
+    card: SourceId,
+    decoder: Box<dyn Decoder>,
+    clock: Clock,
+    order: Disorder<Hit>,
+    slicer: Slicer<Hit>,
+    /// The highest packet number, and the latest.
+    numbers: Option<(u64, u64)>,
+    books: FeedBooks,
+}
+
+impl SliceFeed {
+    /// A feed that saw no packet yet.
+    ///
+    /// # Errors
+    /// A [`FeedError`].
+    pub fn new(decoder: Box<dyn Decoder>, config: FeedConfig) -> Result<Self, FeedError> {
+        let clock =
+            ClockConfig { tick: config.tick, bits: decoder.counter_bits().time, offset_ps: config.offset_ps };
+        Ok(Self {
+            card: config.card,
+            clock: Clock::new(clock)?,
+            order: Disorder::new(config.tolerance, config.held_hits),
+            slicer: Slicer::new(config.slices)?,
+            decoder,
+            numbers: None,
+            books: FeedBooks::default(),
+        })
+    }
+
+    /// The card.
+    #[must_use]
+    pub fn card(&self) -> SourceId {
+        self.card
+    }
+
+    /// Begins with this slice, so that several cards begin together.
+    pub fn begin_with(&mut self, slice: u64) {
+        self.slicer.begin_with(slice);
+    }
+
+    /// Takes a packet. Packets of other cards, and what is none, are counted and left.
+    pub fn packet(&mut self, packet: &[u8]) {
+        let head = match self.decoder.head(packet) {
+            Ok(head) if head.card == self.card => head,
+            Ok(_) => return self.books.packets_of_others += 1,
+            Err(_) => return self.books.packets_unreadable += 1,
+        };
+        if !self.note_number(head) {
+            return self.books.packets_repeated += 1;
+        }
+        self.books.packets += 1;
+        let Self { decoder, clock, order, books, .. } = self;
+        decoder.read(packet, &mut |reading| take(clock, order, books, reading));
+        self.cut();
+    }
+
+    /// Follows the card's packet numbers. `false`: this one has just come.
+    fn note_number(&mut self, head: PacketHead) -> bool {
+        let range = u64::MAX >> (64 - self.decoder.counter_bits().packet);
+        let Some((highest, latest)) = self.numbers else {
+            self.numbers = Some((head.number, head.number));
+            return true;
+        };
+        if head.number == latest {
+            return false;
+        }
+        let ahead = head.number.wrapping_sub(highest) & range;
+        if ahead <= range / 2 {
+            self.books.packets_lost += ahead - 1;
+            self.books.gaps += u64::from(ahead > 1);
+            self.numbers = Some((head.number, head.number));
+        } else {
+            // It had been taken for lost.
+            self.books.packets_unordered += 1;
+            self.books.packets_lost = self.books.packets_lost.saturating_sub(1);
+            self.numbers = Some((highest, head.number));
+        }
+        true
+    }
+
+    /// Notes packets that somebody had to drop before they came here.
+    pub(super) fn note_dropped(&mut self, packets: u64) {
+        self.books.packets_dropped += packets;
+    }
+
+    /// Nothing more comes: all that is held goes out.
+    pub fn finish(&mut self) {
+        self.order.finish();
+        self.cut();
+        self.slicer.finish();
+    }
+
+    fn cut(&mut self) {
+        while let Some((at, hit)) = self.order.pop() {
+            self.slicer.push(at, hit);
+        }
+        let watermark = self.order.watermark();
+        if watermark != Moment::MAX {
+            self.slicer.advance(watermark);
+        }
+    }
+
+    /// The next whole slice.
+    pub fn poll(&mut self) -> Option<Slice<Hit>> {
+        self.slicer.poll()
+    }
+
+    /// What became of packets and hits.
+    #[must_use]
+    pub fn books(&self) -> FeedBooks {
+        FeedBooks { order: self.order.stats(), slices: self.slicer.stats(), ..self.books }
+    }
+}
+
+fn take(clock: &mut Clock, order: &mut Disorder<Hit>, books: &mut FeedBooks, reading: Reading) {
+    match reading {
+        Reading::Hit { time, channel, value, extra } => match clock.read(time) {
+            Ok(at) => {
+                books.hits += 1;
+                // A hit that is too late is given back, and counted there.
+                let _ = order.push(at, Hit { time_ps: at.0, channel, value, extra });
+            }
+            Err(_) => books.hits_off_timeline += 1,
+        },
+        Reading::Marker { time } => match clock.read(time) {
+            Ok(at) => order.advance(at),
+            Err(_) => books.hits_off_timeline += 1,
+        },
+        Reading::Untimed => books.hits_untimed += 1,
+        Reading::Remainder => books.packets_torn += 1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

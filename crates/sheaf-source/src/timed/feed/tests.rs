@@ -1,0 +1,67 @@
+use super::*;
+use crate::timed::Vmm3a;
+
+const CONFIG: FeedConfig = FeedConfig {
+    card: SourceId(2),
+    tick: Picos(1000),
+    offset_ps: 0,
+    tolerance: Picos(100_000),
+    held_hits: 1000,
+    slices: SliceConfig {
+        length: Picos(1_000_000),
+        before: Picos::ZERO,
+        after: Picos::ZERO,
+        max_items: 100,
+        max_empty: 10,
+    },
+};
+
+/// A packet with a marker of chip 0, and hits so many ticks after it.
+fn packet(card: u8, number: u32, marker: u64, hits: &[u32]) -> Vec<u8> {
+    let mut packet = number.to_be_bytes().to_vec();
+    packet.extend([b'V', b'M', b'3', card << 4, 0, 0, 0, 0, 0, 0, 0, 0]);
+    packet.extend(((marker >> 10) as u32).to_be_bytes());
+    packet.extend(((marker & 0x3ff) as u16).to_be_bytes());
+    for bcid in hits {
+        packet.extend((bcid ^ bcid >> 1).to_be_bytes());
+        packet.extend(0x8000_u16.to_be_bytes());
+    }
+    packet
+}
+
+fn feed() -> SliceFeed {
+    SliceFeed::new(Box::new(Vmm3a::new()), CONFIG).unwrap()
+}
+
+fn slices(feed: &mut SliceFeed) -> Vec<(u64, Vec<u64>)> {
+    let times = |slice: Slice<Hit>| slice.items.iter().map(|(_, hit)| hit.time_ps).collect();
+    std::iter::from_fn(|| feed.poll()).map(|slice| (slice.number, times(slice))).collect()
+}
+
+#[test]
+fn hits_become_slices_in_order_of_time() {
+    let mut feed = feed();
+    feed.packet(&packet(2, 1, 4000, &[30, 10, 20]));
+    assert_eq!(slices(&mut feed), []);
+    feed.packet(&packet(2, 2, 6000, &[5]));
+    let first = (4, vec![4_010_000, 4_020_000, 4_030_000]);
+    assert_eq!(slices(&mut feed), [first], "slice 5 may still get late hits");
+    feed.finish();
+    assert_eq!(slices(&mut feed), [(5, vec![]), (6, vec![6_005_000])]);
+}
+
+#[test]
+fn packets_that_are_lost_repeated_late_or_foreign_are_booked() {
+    let mut feed = feed();
+    for number in [u32::MAX - 1, u32::MAX, 0, 0, 5, 3, 6] {
+        feed.packet(&packet(2, number, 4000, &[1]));
+    }
+    feed.packet(&packet(3, 7, 4000, &[1]));
+    feed.packet(b"hello");
+    let books = feed.books();
+    assert_eq!(books.packets, 6, "the counter rolls over: {books:?}");
+    assert_eq!((books.packets_lost, books.gaps), (3, 1), "1, 2 and 4: 3 came late");
+    assert_eq!((books.packets_repeated, books.packets_unordered), (1, 1));
+    assert_eq!((books.packets_of_others, books.packets_unreadable), (1, 1));
+    assert_eq!((books.hits, books.hits_untimed), (6, 0));
+}

@@ -1,0 +1,393 @@
+//! Sources whose events are time slices.
+
+use super::capture::{Capture, CaptureError};
+use super::decode::Decoder;
+use super::feed::{FeedBooks, FeedConfig, FeedError, SliceFeed};
+use crate::block_writer::BlockWriter;
+use crate::{Source, SourcePoll, SourceStats};
+use bytes::Bytes;
+use sheaf_buffer::{Block, Memory, Pool};
+use sheaf_time::{Slice, SliceConfig};
+use sheaf_wire::hit::HIT_BYTES;
+use sheaf_wire::{ByteCount, EventId, Fragment, Hit, Nanos, SourceId, Timestamp};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Packets that one poll reads at most, so that a source does not hold the thread of its readout unit.
+const PACKETS_A_POLL: usize = 16;
+
+/// The largest UDP payload.
+const LARGEST_PACKET_BYTES: usize = 65_535;
+
+/// How long after an empty look a live source wants to be asked again.
+const LOOK_AGAIN: Nanos = Nanos(200_000);
+
+/// Packets that wait at most for a source which the readout unit holds back.
+const WAITING_PACKETS: usize = 4096;
+
+/// Why a source of time slices cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TimedSourceError {
+    /// Of the configuration.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
+    /// Of the file.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// A slice may be larger than a block.
+    #[error("a slice of {items} hits has {} bytes, a block of the source {block_bytes}; allow fewer hits or make blocks larger", .items * HIT_BYTES)]
+    Block {
+        /// Hits that a slice may have.
+        items: usize,
+        /// Bytes of a block.
+        block_bytes: usize,
+    },
+    /// No packet of the card is in the file.
+    #[error("{path} has no packet of card {card}; its cards are {}", list(.cards))]
+    NoCard {
+        /// The file.
+        path: PathBuf,
+        /// The card.
+        card: SourceId,
+        /// The cards that it has packets of.
+        cards: Vec<SourceId>,
+    },
+    /// The socket.
+    #[error("cannot listen for packets on {address}; is it in use, or of another host?")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+fn list(cards: &[SourceId]) -> String {
+    if cards.is_empty() {
+        return "none: are they of another kind of front end?".to_owned();
+    }
+    cards.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Writes slices into blocks, as fragments.
+#[derive(Debug)]
+struct SliceWriter<M: Memory> {
+    card: SourceId,
+    slices: SliceConfig,
+    writer: BlockWriter<M>,
+    /// A slice that found no memory.
+    waiting: Option<Slice<Hit>>,
+    stats: SourceStats,
+    out_of_memory: bool,
+}
+
+impl<M: Memory> SliceWriter<M> {
+    fn new(config: &FeedConfig, pool: Pool<M>) -> Result<Self, TimedSourceError> {
+        let (items, block_bytes) = (config.slices.max_items, pool.block_bytes());
+        if items.saturating_mul(HIT_BYTES) > block_bytes {
+            return Err(TimedSourceError::Block { items, block_bytes });
+        }
+        Ok(Self {
+            card: config.card,
+            slices: config.slices,
+            writer: BlockWriter::new(pool),
+            waiting: None,
+            stats: SourceStats::default(),
+            out_of_memory: false,
+        })
+    }
+
+    fn write(&mut self, slice: Slice<Hit>) -> SourcePoll {
+        let bytes = slice.items.len() * HIT_BYTES;
+        let Some(block) = self.writer.room_for(bytes) else {
+            self.stats.out_of_memory += u64::from(!std::mem::replace(&mut self.out_of_memory, true));
+            self.waiting = Some(slice);
+            return SourcePoll::OutOfMemory;
+        };
+        self.out_of_memory = false;
+        for (_, hit) in &slice.items {
+            block.append(&hit.to_bytes());
+        }
+        let payload: Bytes = self.writer.cut();
+        self.stats.fragments += 1;
+        self.stats.bytes += ByteCount::from(payload.len());
+        let begin = self.slices.begin(slice.number);
+        SourcePoll::Fragment(Fragment {
+            event: EventId(slice.number),
+            source: self.card,
+            time: Timestamp(begin.0 / 1_000),
+            checksum: None,
+            payload,
+        })
+    }
+
+    fn stats(&self, books: FeedBooks) -> SourceStats {
+        SourceStats { timed: Some(books), ..self.stats.clone() }
+    }
+}
+
+/// A source that reads its card's packets out of a capture.
+#[derive(Debug)]
+pub struct CaptureSource<M: Memory> {
+    capture: Option<Capture>,
+    feed: SliceFeed,
+    writer: SliceWriter<M>,
+    /// The last slice of all cards of the file: this source gives as many as the others.
+    last: u64,
+    next: u64,
+    stopped: bool,
+}
+
+/// The first and the last slice that any of these cards has in a capture. Reads the file once, for every card.
+///
+/// # Errors
+/// Where the file cannot be read, or lacks a card.
+pub fn slices_in_capture(
+    path: &Path,
+    decoder: &dyn Fn() -> Box<dyn Decoder>,
+    cards: &[FeedConfig],
+) -> Result<(u64, u64), TimedSourceError> {
+    let feeds = cards.iter().map(|config| SliceFeed::new(decoder(), *config)).collect::<Result<Vec<_>, _>>();
+    let (mut feeds, heads) = (feeds?, decoder());
+    let mut range: Option<(u64, u64)> = None;
+    let mut seen: BTreeMap<SourceId, u64> = BTreeMap::new();
+    let mut note = |feed: &mut SliceFeed| {
+        while let Some(Slice { number, items }) = feed.poll() {
+            if !items.is_empty() {
+                let (first, last) = range.unwrap_or((number, number));
+                range = Some((first.min(number), last.max(number)));
+            }
+        }
+    };
+    let mut capture = Capture::open(path)?;
+    while let Some(packet) = capture.next_payload()? {
+        let Ok(head) = heads.head(packet) else { continue };
+        *seen.entry(head.card).or_default() += 1;
+        for feed in feeds.iter_mut().filter(|feed| feed.card() == head.card) {
+            feed.packet(packet);
+            note(feed);
+        }
+    }
+    for feed in &mut feeds {
+        feed.finish();
+        note(feed);
+    }
+    if let Some(config) = cards.iter().find(|config| !seen.contains_key(&config.card)) {
+        let cards = seen.into_keys().collect();
+        return Err(TimedSourceError::NoCard { path: path.to_owned(), card: config.card, cards });
+    }
+    // Cards whose hits all lack times have no slices; then there are none at all.
+    Ok(range.unwrap_or((0, 0)))
+}
+
+impl<M: Memory> CaptureSource<M> {
+    /// The source of one card; `slices` is what [`slices_in_capture`] says of all cards that are read together.
+    ///
+    /// # Errors
+    /// A [`TimedSourceError`].
+    pub fn open(
+        path: &Path,
+        decoder: Box<dyn Decoder>,
+        config: &FeedConfig,
+        slices: (u64, u64),
+        pool: Pool<M>,
+    ) -> Result<Self, TimedSourceError> {
+        let mut feed = SliceFeed::new(decoder, *config)?;
+        feed.begin_with(slices.0);
+        let writer = SliceWriter::new(config, pool)?;
+        let capture = Some(Capture::open(path)?);
+        Ok(Self { capture, feed, writer, last: slices.1, next: slices.0, stopped: false })
+    }
+
+    /// Reads on until there is a slice.
+    fn read(&mut self) -> Option<Slice<Hit>> {
+        for _ in 0..PACKETS_A_POLL {
+            if let Some(slice) = self.feed.poll() {
+                return Some(slice);
+            }
+            let capture = self.capture.as_mut()?;
+            match capture.next_payload() {
+                Ok(Some(packet)) => self.feed.packet(packet),
+                Ok(None) => self.end_of_file(),
+                Err(error) => {
+                    self.writer.stats.read_errors += 1;
+                    self.writer.stats.last_error = Some(error.to_string());
+                    self.end_of_file();
+                }
+            }
+        }
+        None
+    }
+
+    fn end_of_file(&mut self) {
+        self.capture = None;
+        self.feed.finish();
+    }
+}
+
+impl<M: Memory> Source for CaptureSource<M> {
+    fn id(&self) -> SourceId {
+        self.feed.card()
+    }
+
+    fn poll(&mut self, now: Timestamp) -> SourcePoll {
+        if self.stopped {
+            return SourcePoll::Ended;
+        }
+        let slice = match self.writer.waiting.take().or_else(|| self.read()) {
+            Some(slice) => slice,
+            None if self.capture.is_some() => return SourcePoll::NotBefore(now),
+            // What follows its last hit is empty, up to the last slice of all cards.
+            None if self.next <= self.last => Slice { number: self.next, items: Vec::new() },
+            None => return SourcePoll::Ended,
+        };
+        self.next = slice.number.saturating_add(1);
+        self.writer.write(slice)
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    fn stats(&self) -> SourceStats {
+        self.writer.stats(self.feed.books())
+    }
+}
+
+/// A socket that several cards send to, and the packets that wait for each of them.
+#[derive(Debug)]
+struct Inbox {
+    socket: UdpSocket,
+    heads: Box<dyn Decoder>,
+    waiting: BTreeMap<SourceId, Waiting>,
+    buffer: Vec<u8>,
+    /// Packets of no card that is read here.
+    unreadable: u64,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    packets: VecDeque<Vec<u8>>,
+    spare: Vec<Vec<u8>>,
+    dropped: u64,
+}
+
+impl Inbox {
+    /// Takes what has arrived, up to a bound.
+    fn receive(&mut self) {
+        for _ in 0..PACKETS_A_POLL {
+            // Errors of a UDP socket are of single packets (a refused answer, say) or pass.
+            let Ok(bytes) = self.socket.recv(&mut self.buffer) else { return };
+            let packet = &self.buffer[..bytes];
+            let card = self.heads.head(packet).map(|head| head.card);
+            let Some(waiting) = card.ok().and_then(|card| self.waiting.get_mut(&card)) else {
+                self.unreadable += 1;
+                continue;
+            };
+            if waiting.packets.len() >= WAITING_PACKETS {
+                waiting.dropped += 1;
+                continue;
+            }
+            let mut kept = waiting.spare.pop().unwrap_or_default();
+            kept.clear();
+            kept.extend_from_slice(packet);
+            waiting.packets.push_back(kept);
+        }
+    }
+}
+
+/// A source that receives its card's packets as they come.
+///
+/// The thread of the readout unit looks into the socket for all its cards; the lock is held for one look and never waited
+/// for by more than that unit's own sources.
+#[derive(Debug)]
+pub struct UdpSource<M: Memory> {
+    inbox: Arc<Mutex<Inbox>>,
+    feed: SliceFeed,
+    writer: SliceWriter<M>,
+    stopped: bool,
+}
+
+impl<M: Memory> UdpSource<M> {
+    /// The sources of all cards that send to `address`, each with the pool that it writes to; and the address, with the port
+    /// that the system chose where it was 0.
+    ///
+    /// # Errors
+    /// A [`TimedSourceError`].
+    pub fn listen(
+        address: SocketAddr,
+        decoder: &dyn Fn() -> Box<dyn Decoder>,
+        cards: Vec<(FeedConfig, Pool<M>)>,
+    ) -> Result<(Vec<Self>, SocketAddr), TimedSourceError> {
+        let error = |source| TimedSourceError::Listen { address, source };
+        let socket = UdpSocket::bind(address).map_err(error)?;
+        socket.set_nonblocking(true).map_err(error)?;
+        let bound = socket.local_addr().map_err(error)?;
+        let inbox = Arc::new(Mutex::new(Inbox {
+            socket,
+            heads: decoder(),
+            waiting: cards.iter().map(|(config, _)| (config.card, Waiting::default())).collect(),
+            buffer: vec![0; LARGEST_PACKET_BYTES],
+            unreadable: 0,
+        }));
+        let source = |(config, pool): (FeedConfig, Pool<M>)| {
+            Ok(Self {
+                inbox: Arc::clone(&inbox),
+                feed: SliceFeed::new(decoder(), config)?,
+                writer: SliceWriter::new(&config, pool)?,
+                stopped: false,
+            })
+        };
+        Ok((cards.into_iter().map(source).collect::<Result<_, TimedSourceError>>()?, bound))
+    }
+
+    fn read(&mut self) -> Option<Slice<Hit>> {
+        if let Some(slice) = self.feed.poll() {
+            return Some(slice);
+        }
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.receive();
+        let waiting = inbox.waiting.get_mut(&self.feed.card())?;
+        self.feed.note_dropped(std::mem::take(&mut waiting.dropped));
+        for _ in 0..PACKETS_A_POLL {
+            let Some(packet) = waiting.packets.pop_front() else { break };
+            self.feed.packet(&packet);
+            waiting.spare.push(packet);
+        }
+        self.feed.poll()
+    }
+}
+
+impl<M: Memory> Source for UdpSource<M> {
+    fn id(&self) -> SourceId {
+        self.feed.card()
+    }
+
+    fn poll(&mut self, now: Timestamp) -> SourcePoll {
+        if self.stopped {
+            return SourcePoll::Ended;
+        }
+        match self.writer.waiting.take().or_else(|| self.read()) {
+            Some(slice) => self.writer.write(slice),
+            None => SourcePoll::NotBefore(now + LOOK_AGAIN),
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    fn stats(&self) -> SourceStats {
+        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut books = self.feed.books();
+        books.packets_unreadable += inbox.unreadable;
+        self.writer.stats(books)
+    }
+}
+
+#[cfg(test)]
+mod tests;

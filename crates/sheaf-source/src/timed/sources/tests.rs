@@ -1,0 +1,98 @@
+mod real_data;
+
+use super::*;
+use crate::timed::Vmm3a;
+use sheaf_time::Picos;
+
+fn config(card: u32) -> FeedConfig {
+    FeedConfig {
+        card: SourceId(card),
+        tick: Picos(1000),
+        offset_ps: 0,
+        tolerance: Picos::ZERO,
+        held_hits: 1000,
+        slices: SliceConfig {
+            length: Picos(1_000_000),
+            before: Picos::ZERO,
+            after: Picos::ZERO,
+            max_items: 64,
+            max_empty: 10,
+        },
+    }
+}
+
+fn decoder() -> Box<dyn Decoder> {
+    Box::new(Vmm3a::new())
+}
+
+/// A packet with one time marker and no hit but one at the marker's time.
+fn packet(card: u8, number: u32, time: u64) -> Vec<u8> {
+    let mut packet = number.to_be_bytes().to_vec();
+    packet.extend([b'V', b'M', b'3', card << 4, 0, 0, 0, 0, 0, 0, 0, 0]);
+    packet.extend(((time >> 10) as u32).to_be_bytes());
+    packet.extend(((time & 0x3ff) as u16).to_be_bytes());
+    packet.extend([0, 0, 0, 0, 0x80, 0]);
+    packet
+}
+
+/// Polls until the source gives a fragment; live packets may take a moment to come.
+fn fragment(source: &mut UdpSource<sheaf_buffer::Heap>) -> Fragment<Bytes> {
+    for _ in 0..10_000 {
+        match source.poll(Timestamp::ZERO) {
+            SourcePoll::Fragment(fragment) => return fragment,
+            _ => std::thread::sleep(std::time::Duration::from_millis(1)),
+        }
+    }
+    panic!("no fragment: {:?}", source.stats());
+}
+
+#[test]
+fn cards_that_share_a_socket_each_get_their_own_packets() {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let cards = [1, 2].map(|card| (config(card), Pool::new(4096, 4)));
+    let (mut sources, bound) = UdpSource::listen(address, &decoder, cards.into()).unwrap();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for (card, number, time) in [(1, 7, 5_000), (2, 9, 5_100), (3, 1, 5_000), (2, 10, 6_000), (1, 9, 6_100)] {
+        sender.send_to(&packet(card, number, time), bound).unwrap();
+    }
+    let first = fragment(&mut sources[0]);
+    assert_eq!((first.event, first.source, first.time), (EventId(5), SourceId(1), Timestamp(5_000)));
+    let hits: Vec<_> = sheaf_wire::hit::hits(&first.payload).unwrap().map(|hit| hit.time_ps).collect();
+    assert_eq!(hits, [5_000_000]);
+    assert_eq!(fragment(&mut sources[1]).source, SourceId(2));
+    let books = sources[0].stats().timed.unwrap();
+    assert_eq!((books.packets, books.packets_lost, books.packets_unreadable), (2, 1, 1));
+    sources[0].stop();
+    assert_eq!(sources[0].poll(Timestamp::ZERO), SourcePoll::Ended);
+}
+
+#[test]
+fn a_slice_that_finds_no_memory_is_kept_until_it_does() {
+    let pool = Pool::new(1024, 1);
+    let (mut sources, bound) =
+        UdpSource::listen("127.0.0.1:0".parse().unwrap(), &decoder, vec![(config(1), pool)]).unwrap();
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut held = vec![];
+    let mut number = 0;
+    while sources[0].stats().out_of_memory == 0 {
+        sender.send_to(&packet(1, number, 1_000 * u64::from(number)), bound).unwrap();
+        number += 1;
+        for _ in 0..20 {
+            if let SourcePoll::Fragment(fragment) = sources[0].poll(Timestamp::ZERO) {
+                held.push(fragment.event);
+                // The payload is kept, too: the block stays in use.
+                std::mem::forget(fragment.payload);
+            }
+        }
+    }
+    assert_eq!(sources[0].poll(Timestamp::ZERO), SourcePoll::OutOfMemory);
+    let expected: Vec<_> = (0..held.len() as u64).map(EventId).collect();
+    assert_eq!(held, expected);
+}
+
+#[test]
+fn a_slice_must_fit_into_a_block() {
+    let error =
+        UdpSource::listen("127.0.0.1:0".parse().unwrap(), &decoder, vec![(config(1), Pool::new(1023, 4))]);
+    assert!(matches!(error, Err(TimedSourceError::Block { items: 64, block_bytes: 1023 })));
+}
