@@ -70,6 +70,34 @@ pub struct FeedBooks {
     pub slices: SlicerStats,
 }
 
+impl FeedBooks {
+    /// Every counter with its name, in a fixed order: for reports and tables.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("packets", self.packets),
+            ("packets_lost", self.packets_lost),
+            ("gaps", self.gaps),
+            ("packets_repeated", self.packets_repeated),
+            ("packets_unordered", self.packets_unordered),
+            ("packets_unreadable", self.packets_unreadable),
+            ("packets_of_others", self.packets_of_others),
+            ("packets_torn", self.packets_torn),
+            ("packets_dropped", self.packets_dropped),
+            ("hits", self.hits),
+            ("hits_untimed", self.hits_untimed),
+            ("hits_off_timeline", self.hits_off_timeline),
+            ("hits_unsorted", self.order.unsorted),
+            ("hits_late", self.order.late),
+            ("hits_forced", self.order.forced),
+            ("hits_left_out", self.slices.left_out),
+            ("slices", self.slices.slices),
+            ("slices_empty", self.slices.empty),
+            ("slices_passed", self.slices.passed),
+        ]
+        .into_iter()
+    }
+}
+
 /// Turns the packets of one card into its time slices.
 #[derive(Debug)]
 pub struct SliceFeed {
