@@ -31,10 +31,9 @@ fn the_table_of_a_hit_is_its_layout() {
     ];
     let rows = rows(&page, &format!("### Hit, {HIT_BYTES} bytes"));
     let end = |place: usize| fields.get(place + 1).map_or(HIT_BYTES, |(_, offset)| *offset);
-    let expected: Vec<_> = fields.iter().enumerate().map(|(place, (name, offset))| {
+    let expected = fields.iter().enumerate().map(|(place, (name, offset))| {
         [offset.to_string(), (end(place) - offset).to_string(), format!("`{name}`")]
     });
-    let expected: Vec<_> = expected.collect();
     assert_eq!(rows.len(), expected.len());
     for (row, expected) in rows.iter().zip(expected) {
         assert_eq!(row[..3], expected);
