@@ -5,6 +5,7 @@
 
 use crate::error::{ConfigError, ErrorKind};
 use crate::knob::{Knob, Section};
+use crate::lab::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{MAX_NODES, Node};
 use crate::suggest::nearest;
@@ -24,17 +25,30 @@ pub(crate) struct Document<'a> {
     pub(crate) more: usize,
     /// Whether the text is TOML. If not, the configuration is only a part of what was meant.
     pub(crate) is_toml: bool,
+    /// What the file says beside a configuration, where it is a scenario of the lab.
+    pub(crate) lab: Option<LabTables>,
 }
 
 /// After so many errors the others are only counted: to find the place and the probable meaning of each takes time, and
 /// a file of 1 MiB can have half a million of them, all in one line.
 const MAX_ERRORS: usize = 200;
 
-/// Reads a file's text.
+/// Reads the text of a configuration.
 pub(crate) fn read<'a>(text: &'a str, file: &str) -> Document<'a> {
+    read_with(text, file, None)
+}
+
+/// Reads the text of a scenario of the lab: the tables of `lab` beside those of a configuration, and lists in place of
+/// values, of which each is given the one that `lab` has chosen.
+pub(crate) fn read_lab<'a>(text: &'a str, file: &str, lab: LabTables) -> Document<'a> {
+    read_with(text, file, Some(lab))
+}
+
+fn read_with<'a>(text: &'a str, file: &str, lab: Option<LabTables>) -> Document<'a> {
     let (root, syntax_errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader {
         config: Config::default(),
+        lab,
         origins: Origins::of(Text::new(file, text)),
         errors: Vec::new(),
         more: 0,
@@ -60,6 +74,7 @@ pub(crate) fn read<'a>(text: &'a str, file: &str) -> Document<'a> {
         errors: reader.errors,
         more: reader.more,
         is_toml: syntax_errors.is_empty(),
+        lab: reader.lab,
     }
 }
 
@@ -70,6 +85,8 @@ fn is_duplicate(error: &toml::de::Error) -> bool {
 
 struct Reader<'a> {
     config: Config,
+    /// The tables of a scenario of the lab, where this is one.
+    lab: Option<LabTables>,
     origins: Origins<'a>,
     errors: Vec<ConfigError>,
     /// Errors beyond [`MAX_ERRORS`].
@@ -96,6 +113,24 @@ impl Reader<'_> {
         self.trusted.is_none_or(|start| end < start)
     }
 
+    /// The table with this name, of the configuration or of the lab.
+    fn section(&self, path: &str) -> Option<&dyn Section> {
+        let of_lab = self.lab.as_ref().and_then(|lab| lab.section(path));
+        of_lab.or_else(|| self.config.section(path))
+    }
+
+    fn section_mut(&mut self, path: &str) -> Option<&mut dyn Section> {
+        match &mut self.lab {
+            Some(lab) if lab.section(path).is_some() => lab.section_mut(path),
+            _ => self.config.section_mut(path),
+        }
+    }
+
+    fn is_knob(&self, key: &str) -> bool {
+        let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
+        self.section(path).is_some_and(|section| section.knobs().iter().any(|knob| knob.key == name))
+    }
+
     /// Reads the table `path`; empty for the whole file.
     fn table(&mut self, path: &str, table: &DeTable<'_>) {
         for (key, value) in table.iter() {
@@ -104,9 +139,9 @@ impl Reader<'_> {
             }
             let name = key.get_ref().as_ref();
             let full = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            if self.config.knob(&full).is_some() {
+            if self.is_knob(&full) {
                 self.value(&full, value);
-            } else if self.config.section(&full).is_some() {
+            } else if self.section(&full).is_some_and(|section| !section.path().is_empty()) {
                 self.sub_table(&full, (key, value));
             } else if full == NODE {
                 self.nodes((key, value));
@@ -124,23 +159,65 @@ impl Reader<'_> {
         let found = format!("`{path}` is {}, not a table", article(value.get_ref()));
         let right = format!("write a line `[{path}]` and its keys below it");
         self.push(ErrorKind::WrongType, path, &key.span(), found, right);
-        for knob in self.config.section(path).map(Section::knobs).unwrap_or_default() {
+        for knob in self.section(path).map(Section::knobs).unwrap_or_default() {
             self.origins.set_broken(format!("{path}.{}", knob.key));
         }
     }
 
     /// Reads the value of the knob with this full key.
     fn value(&mut self, key: &str, value: &Spanned<DeValue<'_>>) {
-        let Some((path, name)) = key.rsplit_once('.') else {
-            return;
-        };
-        let Some(section) = self.config.section_mut(path) else {
+        let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
+        let Some(section) = self.section_mut(path) else {
             return;
         };
         let knobs = section.knobs();
-        match section.read(name, value.get_ref()) {
-            Ok(()) => self.origins.set_in_file(key.to_owned(), value.span()),
-            Err(refusal) => self.refused(refusal, key, knobs, value),
+        match (section.read(name, value.get_ref()), value.get_ref().as_array()) {
+            (Ok(()), _) => self.origins.set_in_file(key.to_owned(), value.span()),
+            (Err(Refusal::Type), Some(list)) if self.lab.is_some() => {
+                self.sweep(key, knobs, value, &list.iter().collect::<Vec<_>>());
+            }
+            (Err(refusal), _) => self.refused(refusal, key, knobs, value),
+        }
+    }
+
+    /// Reads a list in place of a value: all must be right, and the one that was chosen is taken.
+    fn sweep(
+        &mut self,
+        key: &str,
+        knobs: &[Knob],
+        value: &Spanned<DeValue<'_>>,
+        list: &[&Spanned<DeValue<'_>>],
+    ) {
+        let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
+        let mut sweep = Sweep { key: key.to_owned(), at: value.span(), values: Vec::new() };
+        for item in list {
+            if let Some(Err(refusal)) =
+                self.section_mut(path).map(|section| section.read(name, item.get_ref()))
+            {
+                self.refused(refusal, key, knobs, item);
+                return;
+            }
+            let piece = self.origins.text().map(|text| text.piece(&item.span())).unwrap_or_default();
+            let shown = piece.trim_matches('"').to_owned();
+            if sweep.values.contains(&shown) {
+                let found = format!("`{key}` has {shown} twice");
+                self.push(ErrorKind::Conflict, key, &item.span(), found, "each value of a sweep once".into());
+                return;
+            }
+            sweep.values.push(shown);
+        }
+        let chosen = self.lab.as_ref().map_or(0, |lab| lab.chosen(key));
+        let Some(item) = list.get(chosen) else {
+            let found = format!("`{key}` is an empty list");
+            let right = "a value, or a list of some to try one after the other".to_owned();
+            self.push(ErrorKind::BadValue, key, &value.span(), found, right);
+            return;
+        };
+        // It was read before, as all of them.
+        let _ = self.section_mut(path).map(|section| section.read(name, item.get_ref()));
+        self.origins.set_in_file(key.to_owned(), item.span());
+        if let Some(lab) = &mut self.lab {
+            lab.sweeps.push(sweep);
         }
     }
 
@@ -255,10 +332,12 @@ impl Reader<'_> {
     /// What an unknown key or table of the table `path` should probably be, and the knob's full key if it is one.
     fn meaning(&self, path: &str, name: &str) -> (String, Option<String>) {
         let node = Node::default();
-        let section = if path == NODE { Some(&node as &dyn Section) } else { self.config.section(path) };
+        let section = if path == NODE { Some(&node as &dyn Section) } else { self.section(path) };
         let keys = section.map(Section::knobs).unwrap_or_default().iter().map(|knob| knob.key);
         let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
-        let tables = PATHS.iter().chain([&NODE]).filter_map(|table| table.strip_prefix(&prefix));
+        let of_lab = if self.lab.is_some() { LabTables::PATHS } else { &[] };
+        let tables =
+            of_lab.iter().chain(PATHS).chain([&NODE]).filter_map(|table| table.strip_prefix(&prefix));
         if let Some(key) = nearest(name, keys.clone()) {
             return (format!("did you mean `{key}`?"), Some(format!("{prefix}{key}")));
         }
@@ -266,15 +345,19 @@ impl Reader<'_> {
             let (open, close) = if table == NODE { ("[[", "]]") } else { ("[", "]") };
             return (format!("did you mean {open}{prefix}{table}{close}?"), None);
         }
-        let elsewhere = self.config.sections().chain([&node as &dyn Section]);
+        let of_lab = LabTables::PATHS.iter().filter_map(|path| self.lab.as_ref()?.section(path));
+        let elsewhere = of_lab.chain(self.config.sections()).chain([&node as &dyn Section]);
         let elsewhere = elsewhere.filter(|section| section.knobs().iter().any(|knob| knob.key == name));
         let elsewhere: Vec<String> = elsewhere.map(|section| format!("[{}]", section.path())).collect();
         if !elsewhere.is_empty() {
             return (format!("`{name}` is a key of {}", elsewhere.join(", ")), None);
         }
         let known: Vec<String> = match section {
-            Some(_) => keys.map(|key| format!("`{key}`")).collect(),
-            None => PATHS.iter().chain([&NODE]).map(|table| format!("[{table}]")).collect(),
+            Some(_) if !path.is_empty() => keys.map(|key| format!("`{key}`")).collect(),
+            _ => {
+                let of_lab = if self.lab.is_some() { LabTables::PATHS } else { &[] };
+                of_lab.iter().chain(PATHS).chain([&NODE]).map(|table| format!("[{table}]")).collect()
+            }
         };
         (format!("known are {}", known.join(", ")), None)
     }

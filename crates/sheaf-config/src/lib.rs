@@ -12,6 +12,7 @@
 //! | `text`, `document` | from text to values, with lines and columns |
 //! | `origins` | where each value comes from: file, flag, default |
 //! | `check` | what two knobs must have in common |
+//! | `lab` | scenarios of the virtual switch lab: a network and what is measured, beside a configuration |
 //! | `nodes` | which nodes there are and which sources each reads |
 //! | `error`, `suggest` | what is wrong, where, and what would be right |
 //! | `reference` | the reference page, generated |
@@ -40,6 +41,7 @@ mod codec;
 mod document;
 mod error;
 mod knob;
+mod lab;
 mod nodes;
 mod origins;
 mod reference;
@@ -56,12 +58,14 @@ pub mod diagnose {
 }
 
 pub use error::{ConfigError, ConfigErrors, ErrorKind, Origin, Place};
+pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
-pub use reference::reference_page;
+pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
     Affinity, Builder, Content, Emulated, FabricProvider, Filter, FilterKind, Incomplete, IncompletePolicy,
-    Manager, MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, SizeModel,
-    Source, SourceKind, Sync, Transport, TransportKind, Trigger, TriggerMode,
+    Lab, LabHead, LabPlacement, Manager, Measure, MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol,
+    Readout, Replay, Run, SizeModel, Source, SourceKind, Sync, Transport, TransportKind, Trigger,
+    TriggerMode,
 };
 
 use document::Document;
@@ -248,7 +252,8 @@ impl Config {
         change: impl FnOnce(&mut Self),
         purpose: Purpose<'_>,
     ) -> Result<Self, ConfigErrors> {
-        let Document { mut config, mut origins, mut errors, more, is_toml } = document::read(text, file);
+        let Document { mut config, mut origins, mut errors, more, is_toml, lab: _ } =
+            document::read(text, file);
         config.follow(&origins);
         let before = config.clone();
         change(&mut config);

@@ -2,6 +2,7 @@
 
 use crate::Config;
 use crate::knob::{Section, paragraph};
+use crate::lab::LabTables;
 use crate::settings::Node;
 use std::fmt::Write;
 
@@ -29,6 +30,34 @@ pub fn reference_page() -> String {
         table(&mut page, section, &format!("[{}]", section.path()), &[]);
     }
     table(&mut page, &Node::default(), "[[node]]", &["name", "role"]);
+    page
+}
+
+const LAB_HEAD: &str = "\
+# Scenarios of the lab
+
+<!-- Generated from crates/sheaf-config. Change the definitions there, then run
+     UPDATE_DOCS=1 cargo test -p sheaf-config -->
+
+A scenario for `sheaf lab` is one TOML file: the network that is made (`[lab]`), what is done to it and how it is watched
+(`[measure]`), and the configuration of the run, with the same tables and keys as any other: see
+[configuration](configuration.md). Where the file does not say otherwise, `transport.kind` is `\"tcp\"`, `transport.rails`
+is `lab.rails`, `output.kind` is `\"none\"` and `run.number` is 1.
+
+Any value may be a list of values: a sweep. Several lists make every combination, the last of the file changing fastest.
+The whole file is checked before anything is made.
+";
+
+/// The page `docs/reference/lab-scenario.md`: what a scenario of the lab says beside a configuration.
+#[must_use]
+pub fn lab_reference_page() -> String {
+    let mut page = LAB_HEAD.to_owned();
+    let tables = LabTables::default();
+    for path in LabTables::PATHS_WITH_HEAD {
+        let Some(section) = tables.section(path) else { continue };
+        let header = if path.is_empty() { "above all tables".to_owned() } else { format!("[{path}]") };
+        table(&mut page, section, &header, &[]);
+    }
     page
 }
 

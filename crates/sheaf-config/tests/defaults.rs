@@ -26,11 +26,15 @@ fn the_default_written_and_read_is_the_default() {
 
 #[test]
 fn the_reference_page_is_what_the_definitions_say() {
-    let path = root().join("docs/reference/configuration.md");
-    let page = reference_page();
+    is_up_to_date("docs/reference/configuration.md", &reference_page());
+    is_up_to_date("docs/reference/lab-scenario.md", &sheaf_config::lab_reference_page());
+}
+
+fn is_up_to_date(path: &str, page: &str) {
+    let path = root().join(path);
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &page).unwrap();
+        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the folder can be made");
+        std::fs::write(&path, page).expect("the page can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::bench::arguments::BenchArguments;
+use crate::lab::arguments::LabArguments;
 use crate::sim::arguments::SimArguments;
 use clap::{Args, Parser, Subcommand};
 use sheaf_config::{Config, Pacing, SizeModel, TransportKind};
@@ -35,6 +36,7 @@ Examples:
   sheaf dump runs/run000001 --csv                       one line a fragment
   sheaf doctor --config run.toml                        what of this host costs that run something
   sheaf sim --list                                      networks to simulate
+  sheaf lab run first-switch                            a switch in this machine, and real nodes behind it
 
 Exit status: 0 done; 1 failed; 2 wrong arguments; 3 done, but the books do not balance or problems were found.";
 
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     /// Simulate switching networks: what a network makes of event building before it is bought.
     Sim(SimArguments),
+    /// Run the event builder behind switches that exist on this machine alone, and measure it.
+    Lab(LabArguments),
 }
 
 #[derive(Debug, Default, Args)]
@@ -230,7 +234,8 @@ pub(crate) struct NodeArguments {
     /// Print one JSON object on standard output, and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Started by `sheaf run --processes`: ends with its parent, takes its listening socket from standard input.
+    /// Started by `sheaf run --processes` or `sheaf lab`: ends with its parent, takes its listening socket from standard
+    /// input if there is one.
     #[arg(long, hide = true)]
     pub(crate) supervised: bool,
 }

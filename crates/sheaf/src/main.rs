@@ -19,6 +19,7 @@
 //! | `doctor` | `sheaf doctor` |
 //! | `bench` | `sheaf bench`, the test programs |
 //! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
+//! | `lab` | `sheaf lab`: real nodes behind virtual switches |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
 mod agents;
@@ -28,6 +29,7 @@ mod cli;
 mod console;
 mod doctor;
 mod files;
+mod lab;
 mod leaving;
 mod names;
 mod network;
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Dump(arguments) => files::dump(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments),
         Command::Sim(arguments) => sim::command(&arguments, &console),
+        Command::Lab(arguments) => lab::command(&arguments, &console),
     };
     match result {
         Ok(Verdict::Good) => ExitCode::SUCCESS,

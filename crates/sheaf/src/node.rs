@@ -77,7 +77,7 @@ fn listener(
     if !network::listens(node.id) || !plan.config.transport.kind.uses_tcp() {
         return Ok(None);
     }
-    if arguments.supervised {
+    if arguments.supervised && stdin_is_socket() {
         let socket = std::io::stdin().as_fd().try_clone_to_owned().context("no socket on standard input")?;
         return Ok(Some(TcpListener::from(socket)));
     }
@@ -87,6 +87,13 @@ fn listener(
         format!("{} cannot listen on {address}; is it in use, or of another host?", node.name)
     })?;
     Ok(Some(socket))
+}
+
+/// Whether whoever started this node made its listening socket. The lab does not: the address is on another host.
+fn stdin_is_socket() -> bool {
+    let kind =
+        rustix::fs::fstat(std::io::stdin()).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
+    kind == Ok(rustix::fs::FileType::Socket)
 }
 
 fn maker(plan: &Arc<Plan>, clock: Clock, stop: Arc<AtomicBool>) -> AgentMaker {

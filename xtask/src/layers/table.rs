@@ -62,7 +62,7 @@ pub(super) const LAYERS: &[Layer] = &[
         package: "sheaf-config",
         may_know: &["sheaf-wire"],
         may_use: &["thiserror", "toml"],
-        reason: "only this package knows the file format; of the libraries only the simulator knows it, for its messages",
+        reason: "only this package knows the file format; of the libraries only the simulator knows it, for its messages, and the lab, which makes configurations",
     },
     Layer {
         package: "sheaf-import",
@@ -101,6 +101,12 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "scenario files, sweeps, reports and predictions; the command only prints",
     },
     Layer {
+        package: "sheaf-lab",
+        may_know: &["sheaf-config", "sheaf-plot", "sheaf-wire"],
+        may_use: &["log", "rustix", "serde", "serde_json", "thiserror"],
+        reason: "the lab makes networks and starts a program on them; what that does it need not know",
+    },
+    Layer {
         package: "sheaf-bench",
         may_know: &["sheaf-buffer", "sheaf-transport", "sheaf-wire"],
         may_use: &["bytes", "hdrhistogram", "rustix", "serde", "serde_json", "thiserror"],
@@ -121,6 +127,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-fabric",
             "sheaf-host",
             "sheaf-import",
+            "sheaf-lab",
             "sheaf-node",
             "sheaf-plot",
             "sheaf-protocol",

@@ -65,6 +65,14 @@ pub(crate) fn name() -> Text {
     }
 }
 
+/// A line for people.
+pub(crate) fn prose() -> Text {
+    Text {
+        limits: "a text of 1 to 400 characters on one line",
+        accepts: |text| (1..=400).contains(&text.len()) && !text.chars().any(char::is_control),
+    }
+}
+
 /// The address of a node, `host:port`.
 pub(crate) fn address() -> Text {
     Text {

@@ -2,6 +2,7 @@
 
 mod affinity;
 mod flow;
+mod lab;
 mod network;
 mod node;
 mod run;
@@ -9,6 +10,7 @@ mod source;
 
 pub use affinity::{Affinity, MemoryPolicy};
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
+pub use lab::{Lab, LabHead, LabPlacement, Measure};
 pub use network::{FabricProvider, Protocol, Transport, TransportKind};
 pub use node::Node;
 pub use run::{Filter, FilterKind, Output, OutputKind, Run, Sync, Trigger, TriggerMode};

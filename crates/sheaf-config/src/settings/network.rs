@@ -57,6 +57,12 @@ impl TransportKind {
         matches!(self, Self::Tcp | Self::Mixed)
     }
 
+    /// Whether all links can go from host to host with nothing that hosts would have to share.
+    #[must_use]
+    pub fn crosses_hosts_alone(self) -> bool {
+        !matches!(self, Self::Memory | Self::Shm | Self::Mixed | Self::Fabric)
+    }
+
     /// Whether some links may go through memory that processes share.
     #[must_use]
     pub fn shares_memory(self) -> bool {

@@ -1,0 +1,304 @@
+//! Scenarios of the virtual switch lab: the tables `[lab]` and `[measure]` beside the configuration of a run, and lists in
+//! place of values.
+
+use crate::check::{Checker, check};
+use crate::document::{Document, read_lab};
+use crate::error::{ConfigError, ConfigErrors, ErrorKind};
+use crate::knob::Section;
+use crate::origins::Origins;
+use crate::settings::{Lab, LabHead, Measure, OutputKind, SourceKind, TransportKind};
+use crate::{Config, Purpose, read_file};
+use sheaf_wire::{Nanos, RunNumber};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+/// More points than this would take a day.
+const MAX_POINTS: usize = 1_000;
+
+/// What a packet takes on the wire beside its own bytes: head, checksum, preamble, gap.
+const ETHERNET_OVERHEAD: u64 = 38;
+
+/// A scenario of the lab, understood: all points of its sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabFile {
+    /// What it is called.
+    pub name: String,
+    /// What it shows; empty where the file does not say.
+    pub about: String,
+    /// The swept keys, in the order of the file.
+    pub sweeps: Vec<LabSweep>,
+    /// What is to be measured, the last sweep fastest. Never empty.
+    pub points: Vec<LabPoint>,
+}
+
+/// A key that has a list in place of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabSweep {
+    /// The key with its table: `lab.port_buffer_bytes`.
+    pub key: String,
+    /// The values as the file has them, without quotes.
+    pub values: Vec<String>,
+}
+
+/// One point of a sweep.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LabPoint {
+    /// The swept keys in the order of the file, and their values here.
+    pub settings: Vec<(String, String)>,
+    /// The network.
+    pub lab: Lab,
+    /// What is done to it, and how it is watched.
+    pub measure: Measure,
+    /// The run.
+    pub config: Config,
+}
+
+/// The tables of the lab while a file is read.
+#[derive(Debug, Default)]
+pub(crate) struct LabTables {
+    head: LabHead,
+    lab: Lab,
+    measure: Measure,
+    /// Which of the values of a swept key is taken: the first, where nothing is said.
+    choice: BTreeMap<String, usize>,
+    /// The lists that were found.
+    pub(crate) sweeps: Vec<Sweep>,
+}
+
+/// A list in place of a value.
+#[derive(Clone, Debug)]
+pub(crate) struct Sweep {
+    pub(crate) key: String,
+    pub(crate) at: Range<usize>,
+    pub(crate) values: Vec<String>,
+}
+
+impl LabTables {
+    /// The tables, but what stands above all tables.
+    pub(crate) const PATHS: &[&str] = &["lab", "measure"];
+    /// All of them, in the order of the reference page.
+    pub(crate) const PATHS_WITH_HEAD: &[&str] = &["", "lab", "measure"];
+
+    pub(crate) fn section(&self, path: &str) -> Option<&dyn Section> {
+        match path {
+            "" => Some(&self.head),
+            "lab" => Some(&self.lab),
+            "measure" => Some(&self.measure),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn section_mut(&mut self, path: &str) -> Option<&mut dyn Section> {
+        match path {
+            "" => Some(&mut self.head),
+            "lab" => Some(&mut self.lab),
+            "measure" => Some(&mut self.measure),
+            _ => None,
+        }
+    }
+
+    /// Which value of the swept key `key` is taken.
+    pub(crate) fn chosen(&self, key: &str) -> usize {
+        self.choice.get(key).copied().unwrap_or(0)
+    }
+}
+
+impl LabFile {
+    /// Reads a file. `change` makes the changes that the command line asks for, at every point, before it is checked.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the order of the file.
+    pub fn load(path: &Path, change: impl Fn(&mut LabPoint)) -> Result<Self, ConfigErrors> {
+        let bytes = read_file(path)?;
+        let file = path.display().to_string();
+        let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy());
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => Self::parse(text, &file, &stem, change),
+            // The reader of configurations has the message for it.
+            Err(_) => {
+                Config::from_bytes(&bytes, &file, |_| {}, Purpose::Run).map(|_| unreachable!("not UTF-8"))
+            }
+        }
+    }
+
+    /// Reads the text of a file. `file` is its name in messages, `name` that of the scenario where the text gives none.
+    ///
+    /// # Errors
+    /// All that is wrong with it, in the order of the text.
+    pub fn parse(
+        text: &str,
+        file: &str,
+        name: &str,
+        change: impl Fn(&mut LabPoint),
+    ) -> Result<Self, ConfigErrors> {
+        let document = read_lab(text, file, LabTables::default());
+        if !document.errors.is_empty() {
+            return Err(ConfigErrors::or_more(document.errors, document.more, ())
+                .expect_err("a list of errors that is not empty is an error"));
+        }
+        let tables = document.lab.unwrap_or_default();
+        let mut sweeps = tables.sweeps;
+        sweeps.sort_by_key(|sweep| sweep.at.start);
+        let total = sweeps.iter().fold(1_usize, |total, sweep| total.saturating_mul(sweep.values.len()));
+        if total > MAX_POINTS {
+            let error = ConfigError {
+                kind: ErrorKind::TooLarge,
+                key: sweeps[0].key.clone(),
+                found: format!("the lists of this file make {total} points"),
+                right: format!("at most {MAX_POINTS}: shorter lists, or several files"),
+                origin: document.origins.find(&[&sweeps[0].key]),
+            };
+            return Err(ConfigErrors::or(vec![error], ()).expect_err("one error was given"));
+        }
+        let mut errors = Vec::new();
+        let mut points = Vec::with_capacity(total);
+        for index in 0..total {
+            let (point, wrong) = point(text, file, &sweeps, index, &change);
+            // Points that differ in something else find the same wrong.
+            for error in wrong {
+                if !errors.contains(&error) {
+                    errors.push(error);
+                }
+            }
+            points.push(point);
+        }
+        let file = Self {
+            name: tables.head.name.unwrap_or_else(|| name.to_owned()),
+            about: tables.head.about.unwrap_or_default(),
+            sweeps: sweeps.into_iter().map(|Sweep { key, values, .. }| LabSweep { key, values }).collect(),
+            points,
+        };
+        ConfigErrors::or(errors, file)
+    }
+}
+
+/// Point number `index`, and what is wrong with it.
+fn point(
+    text: &str,
+    file: &str,
+    sweeps: &[Sweep],
+    mut index: usize,
+    change: impl Fn(&mut LabPoint),
+) -> (LabPoint, Vec<ConfigError>) {
+    let mut choice = BTreeMap::new();
+    for sweep in sweeps.iter().rev() {
+        choice.insert(sweep.key.clone(), index % sweep.values.len());
+        index /= sweep.values.len();
+    }
+    let setting = |sweep: &Sweep| (sweep.key.clone(), sweep.values[choice[&sweep.key]].clone());
+    let settings = sweeps.iter().map(setting).collect();
+    let tables = LabTables { choice, ..LabTables::default() };
+    let Document { mut config, origins, errors, lab, .. } = read_lab(text, file, tables);
+    let tables = lab.unwrap_or_default();
+    config.follow(&origins);
+    follow(&mut config, &tables.lab, &origins);
+    let mut point = LabPoint { settings, lab: tables.lab, measure: tables.measure, config };
+    change(&mut point);
+    let mut wrong = errors;
+    wrong.extend(check(&point.config, &origins, Purpose::Run));
+    if wrong.is_empty() {
+        let mut checker = Checker { config: &point.config, origins: &origins, errors: Vec::new() };
+        checker.lab(&point.lab, &point.measure);
+        wrong = checker.errors;
+    }
+    (point, wrong)
+}
+
+/// What the lab takes where the file does not say it.
+fn follow(config: &mut Config, lab: &Lab, origins: &Origins<'_>) {
+    if let Some(units) = lab.units {
+        (config.readout.count, config.builder.count) = (units, units);
+    }
+    if !origins.is_in_file("transport.kind") {
+        config.transport.kind = TransportKind::Tcp;
+    }
+    if !origins.is_in_file("transport.rails") {
+        config.transport.rails = lab.rails;
+    }
+    if !origins.is_in_file("output.kind") {
+        config.output.kind = OutputKind::None;
+    }
+    if config.run.number == RunNumber(0) {
+        config.run.number = RunNumber(1);
+    }
+}
+
+impl Checker<'_> {
+    /// What the lab can make, and what goes together there.
+    fn lab(&mut self, lab: &Lab, measure: &Measure) {
+        let config = self.config;
+        if lab.units.is_some() {
+            for key in ["readout.count", "builder.count"] {
+                if self.origins.is_in_file(key) {
+                    let found = format!("both `lab.units` and `{key}` say how many units there are");
+                    self.fail(ErrorKind::Conflict, &[key, "lab.units"], found, "leave one of them out");
+                }
+            }
+        }
+        if !config.node.is_empty() {
+            let found = "the file lists nodes with [[node]]".to_owned();
+            let right = "leave them out: the lab makes the hosts; `lab.units` says how many";
+            self.fail(ErrorKind::Conflict, &["node[0]"], found, right);
+        }
+        self.lab_run();
+        let packet = u64::from(lab.mtu) + ETHERNET_OVERHEAD;
+        if lab.port_buffer.0 < 2 * packet {
+            let found = format!("`lab.port_buffer_bytes` is {}, less than two packets", lab.port_buffer.0);
+            let right = format!("with `lab.mtu_bytes = {}` at least {}", lab.mtu, 2 * packet);
+            self.fail(ErrorKind::TooSmall, &["lab.port_buffer_bytes", "lab.mtu_bytes"], found, right);
+        }
+        if lab.leaves == 1 && (lab.spines > 1 || lab.uplink_mbps.is_some()) {
+            let key = if lab.spines > 1 { "lab.spines" } else { "lab.uplink_mbps" };
+            let found = format!("`{key}` has no effect with one switch");
+            self.fail(ErrorKind::Conflict, &[key], found, "set `lab.leaves` to 2 or more, or leave it out");
+        }
+        if let Some(slow) = measure.slow_builder {
+            if slow >= config.builder.count {
+                let found =
+                    format!("`measure.slow_builder` is {slow}, of {} builder units", config.builder.count);
+                let keys = &["measure.slow_builder", "lab.units", "builder.count"];
+                self.fail(ErrorKind::BadValue, keys, found, "they are counted from 0");
+            }
+            if measure.slow_until <= measure.slow_from {
+                let found = "`measure.slow_until_s` is not after `measure.slow_from_s`".to_owned();
+                let keys = &["measure.slow_until_s", "measure.slow_from_s", "measure.slow_builder"];
+                self.fail(ErrorKind::Conflict, keys, found, "first it becomes slow, then it is as before");
+            }
+        }
+    }
+
+    /// Runs that the lab can make: emulated, over its network, with an end.
+    fn lab_run(&mut self) {
+        let config = self.config;
+        let kind = config.transport.kind;
+        if !kind.crosses_hosts_alone() {
+            let found =
+                format!("`transport.kind` is \"{kind}\", which does not go through the lab's network");
+            let right = "in the lab it is \"tcp\", or another kind that goes from host to host";
+            self.fail(ErrorKind::Conflict, &["transport.kind"], found, right);
+        }
+        if config.output.kind == OutputKind::File {
+            let found = "`output.kind` is \"file\"".to_owned();
+            let right = "leave it out: the lab measures networks, and a disk would be in the way";
+            self.fail(ErrorKind::Conflict, &["output.kind"], found, right);
+        }
+        if config.source.kind == SourceKind::Replay {
+            let found = "`source.kind` is \"replay\"".to_owned();
+            let right = "leave it out: the lab emulates sources; for sizes there is `source.emulated.size`";
+            self.fail(ErrorKind::Conflict, &["source.kind"], found, right);
+        }
+        if config.run.duration.is_none_or(|duration| duration == Nanos::ZERO) && config.run.events.is_none() {
+            let found = "the run has no end".to_owned();
+            self.fail(
+                ErrorKind::Missing,
+                &["run.duration_s"],
+                found,
+                "set `run.duration_s`, or `run.events`",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

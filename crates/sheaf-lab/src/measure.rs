@@ -1,0 +1,325 @@
+//! Runs a scenario, point by point: makes the network, starts the nodes, watches, and takes everything down.
+
+use crate::counters;
+use crate::evidence::{builder_ports, evidence, first_traffic, intervals};
+use crate::network::{Network, NetworkError};
+use crate::nodes::{Nodes, NodesError, Said, configuration};
+use crate::plan::{Plan, Shape, WIRE_OVERHEAD_BYTES};
+use crate::result::{LabResult, PointResult, Setting};
+use crate::sampler::{Sample, Sampler};
+use crate::tools::ToolError;
+use serde::Deserialize;
+use sheaf_config::{Config, LabFile, LabPoint, Measure, TransportKind};
+use sheaf_wire::{Nanos, NodeId};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use thiserror::Error;
+
+/// How often the nodes are looked after.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// How long many processes on few processors may need until all have found each other.
+const START_TIMEOUT: Nanos = Nanos::from_secs(60);
+
+/// Why a scenario could not be measured.
+#[derive(Debug, Error)]
+pub enum MeasureError {
+    /// The network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// The nodes.
+    #[error(transparent)]
+    Nodes(#[from] NodesError),
+    /// A command while the run was on.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+}
+
+/// What of the event manager's report is looked at.
+#[derive(Debug, Default, Deserialize)]
+struct Report {
+    #[serde(default)]
+    events_built: u64,
+    #[serde(default)]
+    events_incomplete: u64,
+    #[serde(default)]
+    fragments: u64,
+    #[serde(default)]
+    bytes: u64,
+    #[serde(default)]
+    seconds: f64,
+    #[serde(default)]
+    bytes_per_second: f64,
+    #[serde(default)]
+    events_per_second: f64,
+    #[serde(default)]
+    ledger: Ledger,
+    #[serde(default)]
+    trouble: Trouble,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Ledger {
+    #[serde(default)]
+    balanced: bool,
+    #[serde(default)]
+    dropped: std::collections::BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Trouble {
+    #[serde(default)]
+    absent_nodes: Vec<String>,
+    #[serde(default)]
+    lost_builder_sessions: u64,
+    #[serde(default)]
+    content_mismatches: u64,
+}
+
+/// Measures all points of a scenario with the command `program`. When `stop` is set, the run that is on ends early and is
+/// the last. `done` is called after each point with how many are done.
+///
+/// # Errors
+/// Where a network cannot be made at all. What goes wrong with one point is in its result.
+pub fn measure(
+    file: &LabFile,
+    program: &Path,
+    stop: &AtomicBool,
+    mut done: impl FnMut(usize),
+) -> Result<LabResult, MeasureError> {
+    let mut result = LabResult {
+        name: file.name.clone(),
+        about: file.about.clone(),
+        sweeps: file.sweeps.iter().map(|sweep| sweep.key.clone()).collect(),
+        points: Vec::new(),
+    };
+    for (index, point) in file.points.iter().enumerate() {
+        result.points.push(median(point, program, stop)?);
+        done(index + 1);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(result)
+}
+
+/// Runs a point as often as it asks for, and gives the run with the median throughput.
+fn median(point: &LabPoint, program: &Path, stop: &AtomicBool) -> Result<PointResult, MeasureError> {
+    let mut runs = Vec::new();
+    for _ in 0..point.measure.repeats {
+        runs.push(one(point, program, stop)?);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let repeats: Vec<f64> = runs.iter().map(|run| run.efficiency).collect();
+    // A run that failed must not hide behind one that did not.
+    let failed = runs.iter().position(|run| !run.errors.is_empty() || !run.is_whole);
+    runs.sort_by(|a, b| a.efficiency.total_cmp(&b.efficiency));
+    let chosen = match failed {
+        Some(_) => runs.iter().position(|run| !run.errors.is_empty() || !run.is_whole).unwrap_or(0),
+        None => runs.len() / 2,
+    };
+    let mut chosen = runs.swap_remove(chosen);
+    chosen.repeats = repeats;
+    Ok(chosen)
+}
+
+/// The plan of a point's network.
+#[must_use]
+pub fn plan(point: &LabPoint) -> Plan {
+    // The scenario was checked: its nodes make a system.
+    let nodes = point.config.nodes().unwrap_or_default();
+    Plan::new(&point.lab, &nodes, has_control(point.config.transport.kind))
+}
+
+/// Whether the event manager can be on another network than the data.
+fn has_control(kind: TransportKind) -> bool {
+    kind.uses_tcp()
+}
+
+/// Runs a point once.
+///
+/// # Errors
+/// Where its network cannot be made, or a process cannot be started.
+pub fn one(point: &LabPoint, program: &Path, stop: &AtomicBool) -> Result<PointResult, MeasureError> {
+    let network = Network::make(plan(point))?;
+    let mut config = configuration(network.plan(), &point.config)?;
+    config.manager.start_timeout = config.manager.start_timeout.max(START_TIMEOUT);
+    let nodes = Nodes::start(&network, &config, program)?;
+    let watched = watch(&network, nodes, &point.measure, stop)?;
+    let host_drops = host_drops(&network)?;
+    // To take it down before the sums are made keeps the pause between points short.
+    drop(network);
+    Ok(result(point, &config, watched, host_drops))
+}
+
+/// What was seen of a run.
+struct Watched {
+    samples: Vec<Sample>,
+    said: Said,
+}
+
+/// Until all nodes have ended: takes samples, slows a builder down, passes on the wish to stop.
+fn watch(
+    network: &Network,
+    mut nodes: Nodes,
+    measure: &Measure,
+    stop: &AtomicBool,
+) -> Result<Watched, MeasureError> {
+    let mut sampler = Sampler::new(measure.sample.to_std());
+    let mut slow = Slow::new(network.plan(), measure);
+    let mut asked = false;
+    loop {
+        if sampler.poll(network, &nodes.pids())
+            && let Some(slow) = &mut slow
+        {
+            slow.follow(network, &sampler)?;
+        }
+        if stop.load(Ordering::Relaxed) && !asked {
+            asked = true;
+            nodes.ask_to_stop();
+        }
+        let was_on = nodes.is_on();
+        let all = nodes.poll()?;
+        if was_on && !nodes.is_on() {
+            // The last sample belongs to the run, not to the silence after it.
+            sampler.take(network, &nodes.pids());
+        }
+        if all {
+            break;
+        }
+        std::thread::sleep(PERIOD);
+    }
+    Ok(Watched { samples: sampler.samples, said: nodes.collect()? })
+}
+
+/// The cable that is slow for a while.
+struct Slow {
+    host: usize,
+    to: f64,
+    from: Duration,
+    until: Duration,
+    is_slow: bool,
+    /// When there was traffic first.
+    start: Option<Duration>,
+}
+
+impl Slow {
+    fn new(plan: &Plan, measure: &Measure) -> Option<Self> {
+        let host = plan.host_of(NodeId::builder(measure.slow_builder?))?;
+        let (from, until) = (measure.slow_from.to_std(), measure.slow_until.to_std());
+        Some(Self { host, to: measure.slow_to, from, until, is_slow: false, start: None })
+    }
+
+    fn follow(&mut self, network: &Network, sampler: &Sampler) -> Result<(), ToolError> {
+        if self.start.is_none() {
+            self.start = first_traffic(&builder_ports(network.plan()), &sampler.samples);
+        }
+        let Some(start) = self.start else { return Ok(()) };
+        let since = sampler.elapsed().saturating_sub(start);
+        let should_be = since >= self.from && since < self.until;
+        if should_be != self.is_slow {
+            self.is_slow = should_be;
+            for rail in network.plan().rails() {
+                let Some(shape) = rail.shape else { continue };
+                let share = if should_be { self.to } else { 1.0 };
+                network.reshape(rail, self.host, Shape { rate_bps: shape.rate_bps * share, ..shape })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was lost in hosts, waiting for their cables.
+fn host_drops(network: &Network) -> Result<u64, ToolError> {
+    let mut drops = 0;
+    for host in &network.plan().hosts {
+        let cards = counters::ports(&network.namespace(&host.name))?;
+        drops += cards.values().map(|card| card.drops).sum::<u64>();
+    }
+    Ok(drops)
+}
+
+/// Payload bytes per second that the cables can carry to the builders.
+fn line_bytes_per_second(point: &LabPoint) -> f64 {
+    let lab = &point.lab;
+    let mtu = f64::from(lab.mtu);
+    let units = f64::from(point.config.readout.count.min(point.config.builder.count));
+    let packet = mtu + f64::from(WIRE_OVERHEAD_BYTES);
+    units * f64::from(lab.rails) * lab.rate_mbps * 1e6 / 8.0 * mtu / packet
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+fn result(point: &LabPoint, config: &Config, watched: Watched, host_drops: u64) -> PointResult {
+    let Watched { samples, said } = watched;
+    let plan = plan(point);
+    let Said { run, mut errors } = said;
+    let report: Report = serde_json::from_value(run.clone()).unwrap_or_default();
+    let evidence = evidence(&plan, &samples, report.bytes, host_drops);
+    let line = line_bytes_per_second(point);
+    let rate: f64 = plan.rails().filter_map(|rail| rail.shape).map(|shape| shape.rate_bps).sum();
+    let builder_hosts = builder_ports(&plan).len() as f64;
+    let steady = match evidence.wire_bits_per_byte > 0.0 && report.bytes > 0 {
+        true => evidence.line_use * rate * builder_hosts / evidence.wire_bits_per_byte,
+        false => 0.0,
+    };
+    let growth = memory_growth(&samples);
+    if let Some(limit) = point.measure.memory_growth
+        && growth > i64::try_from(limit.0).unwrap_or(i64::MAX)
+    {
+        errors.push(format!(
+            "the nodes' memory grew by {growth} bytes; `measure.memory_growth_bytes` allows {}",
+            limit.0
+        ));
+    }
+    if !report.trouble.absent_nodes.is_empty() {
+        errors.push(format!("nodes did not appear: {}", report.trouble.absent_nodes.join(", ")));
+    }
+    let setting = |(key, value): &(String, String)| Setting { key: key.clone(), value: value.clone() };
+    let is_whole = report.ledger.balanced
+        && report.events_built > 0
+        && report.events_incomplete == 0
+        && report.ledger.dropped.is_empty()
+        && report.trouble.content_mismatches == 0
+        && report.trouble.lost_builder_sessions == 0;
+    PointResult {
+        settings: point.settings.iter().map(setting).collect(),
+        transport: config.transport.kind.to_string(),
+        readouts: config.readout.count,
+        builders: config.builder.count,
+        rails: point.lab.rails,
+        mtu_bytes: point.lab.mtu,
+        rate_bits_per_second: point.lab.rate_mbps * 1e6,
+        size_bytes: report.bytes as f64 / report.fragments.max(1) as f64,
+        bytes_per_second: report.bytes_per_second,
+        events_per_second: report.events_per_second,
+        steady_bytes_per_second: steady,
+        line_bytes_per_second: line,
+        efficiency: steady / line,
+        efficiency_of_run: report.bytes_per_second / line,
+        seconds: report.seconds,
+        events_built: report.events_built,
+        is_whole,
+        limited_by: Some(evidence.limited_by()),
+        intervals: intervals(&plan, &samples),
+        evidence,
+        memory_growth_bytes: growth,
+        repeats: Vec::new(),
+        run,
+        errors,
+    }
+}
+
+/// How much more memory all nodes had at their end than after the first third of the run.
+fn memory_growth(samples: &[Sample]) -> i64 {
+    let bytes = |sample: &Sample| i64::try_from(sample.resident_bytes).unwrap_or(i64::MAX);
+    match (samples.get(samples.len() / 3), samples.last()) {
+        (Some(early), Some(late)) => bytes(late) - bytes(early),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+use super::*;
+
+fn point(text: &str) -> LabPoint {
+    let file = LabFile::parse(text, "lab.toml", "lab", |_| {}).unwrap_or_else(|errors| panic!("{errors}"));
+    file.points[0].clone()
+}
+
+#[test]
+fn a_line_carries_its_rate_without_heads_and_gaps_for_as_many_pairs_as_there_are() {
+    let line = line_bytes_per_second(&point(
+        "[lab]\nmtu_bytes = 1500\nrate_mbps = 1000\nrails = 2\n[readout]\ncount = 3\n[builder]\ncount = 5\n",
+    ));
+    // 121.9 MB/s of 125 for each of 3 readout units on each of 2 rails.
+    assert!((line / 6.0 / 1e6 - 125.0 * 1500.0 / 1538.0).abs() < 1e-6, "{line}");
+}
+
+#[test]
+fn a_run_without_books_is_not_whole() {
+    let point = point("[lab]\nunits = 1\n");
+    let watched = Watched { samples: Vec::new(), said: Said::default() };
+    let result = result(&point, &point.config, watched, 0);
+    assert!(!result.is_whole);
+    assert_eq!(result.efficiency, 0.0);
+}
+
+#[test]
+fn an_event_that_was_dropped_makes_a_run_not_whole() {
+    let point = point("[lab]\nunits = 1\n");
+    let run = |dropped: serde_json::Value| {
+        let run =
+            serde_json::json!({ "events_built": 9, "ledger": { "balanced": true, "dropped": dropped } });
+        let said = Said { run, errors: Vec::new() };
+        result(&point, &point.config, Watched { samples: Vec::new(), said }, 0).is_whole
+    };
+    assert!(run(serde_json::json!({})));
+    assert!(!run(serde_json::json!({ "timed_out": 1 })));
+}
+
+#[test]
+fn memory_grows_from_the_first_third_to_the_end() {
+    let sample = |bytes| Sample { resident_bytes: bytes, ..Sample::default() };
+    assert_eq!(memory_growth(&[sample(1), sample(10), sample(12)]), 2);
+    assert_eq!(memory_growth(&[]), 0);
+}
+
+#[test]
+fn memory_that_grows_more_than_it_may_is_an_error() {
+    let point = point("[lab]\nunits = 1\n[measure]\nmemory_growth_bytes = 2048\n");
+    let sample = |bytes| Sample { resident_bytes: bytes, ..Sample::default() };
+    let errors = |last| {
+        let samples = vec![sample(0), sample(0), sample(last)];
+        result(&point, &point.config, Watched { samples, said: Said::default() }, 0).errors
+    };
+    assert!(errors(2048).is_empty());
+    assert_eq!(errors(2049).len(), 1);
+}

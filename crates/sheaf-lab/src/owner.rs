@@ -1,0 +1,210 @@
+//! Whose a namespace is. Its name says it, so that nothing else needs to be remembered, and that a lab whose process was
+//! killed can be told from one that lives.
+//!
+//! The name is `sheaf-lab.OWNER.HOST`. An owner is a process, by its number and its start time (a number that was given to
+//! another process since has another start time), or a word for a lab that stays until it is taken down.
+
+use crate::tools::{ToolError, batch};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// What all names of namespaces begin with.
+const PREFIX: &str = "sheaf-lab";
+
+/// Where iproute2 keeps named namespaces.
+const NAMESPACES: &str = "/run/netns";
+
+/// How long killed processes may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whose a lab is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// A process: its number, and its start time in ticks since the machine's start.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// Its start time.
+        start: u64,
+    },
+    /// A lab with a name, that stays until it is taken down.
+    Kept(String),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process { pid, start } => write!(f, "process-{pid}-{start}"),
+            Self::Kept(name) => write!(f, "kept-{name}"),
+        }
+    }
+}
+
+impl FromStr for Owner {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if let Some(name) = text.strip_prefix("kept-") {
+            return if is_name(name) { Ok(Self::Kept(name.to_owned())) } else { Err(()) };
+        }
+        let (pid, start) = text.strip_prefix("process-").and_then(|rest| rest.split_once('-')).ok_or(())?;
+        Ok(Self::Process { pid: pid.parse().map_err(|_| ())?, start: start.parse().map_err(|_| ())? })
+    }
+}
+
+/// Whether a lab may be called so: its name is a part of file names.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    (1..=64).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+impl Owner {
+    /// This process.
+    #[must_use]
+    pub fn this_process() -> Self {
+        let pid = std::process::id();
+        Self::Process { pid, start: start_time(pid).unwrap_or(0) }
+    }
+
+    /// The namespace of the host or switch `host` of this owner's lab.
+    #[must_use]
+    pub fn namespace(&self, host: &str) -> String {
+        format!("{PREFIX}.{self}.{host}")
+    }
+
+    /// Where this owner's processes find their configuration.
+    #[must_use]
+    pub fn directory(&self) -> PathBuf {
+        std::env::temp_dir().join(format!("{PREFIX}.{self}"))
+    }
+
+    /// Whether nobody is there any more who would take this lab down.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        match self {
+            Self::Process { pid, start } => start_time(*pid) != Some(*start),
+            Self::Kept(_) => false,
+        }
+    }
+}
+
+/// The owner and the host of a namespace, if it is of a lab.
+fn parse(namespace: &str) -> Option<(Owner, &str)> {
+    let rest = namespace.strip_prefix(PREFIX)?.strip_prefix('.')?;
+    let (owner, host) = rest.split_once('.')?;
+    Some((owner.parse().ok()?, host))
+}
+
+/// When a process began, in ticks since the machine's start; `None` where there is none, or only what its parent has not
+/// asked for yet.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is a name in brackets, which may hold anything; the state is the third, the start the 22nd.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    if matches!(fields.first(), Some(&"Z" | &"X")) {
+        return None;
+    }
+    fields.get(19)?.parse().ok()
+}
+
+/// The labs that there are, with their hosts and switches.
+#[must_use]
+pub fn labs() -> BTreeMap<Owner, BTreeSet<String>> {
+    labs_in(Path::new(NAMESPACES))
+}
+
+fn labs_in(directory: &Path) -> BTreeMap<Owner, BTreeSet<String>> {
+    let mut labs: BTreeMap<Owner, BTreeSet<String>> = BTreeMap::new();
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    for name in entries.map(|entry| entry.file_name()) {
+        if let Some((owner, host)) = name.to_str().and_then(parse) {
+            labs.entry(owner).or_default().insert(host.to_owned());
+        }
+    }
+    labs
+}
+
+/// Removes all of an owner's lab: its processes, namespaces (with them the cables) and files. Gives how many namespaces
+/// there were.
+///
+/// # Errors
+/// Where a namespace cannot be removed. The others are.
+pub fn remove(owner: &Owner) -> Result<usize, ToolError> {
+    let hosts = labs().remove(owner).unwrap_or_default();
+    let namespaces: Vec<String> = hosts.iter().map(|host| owner.namespace(host)).collect();
+    end_processes(&namespaces);
+    let commands: String = namespaces.iter().map(|namespace| format!("netns del {namespace}\n")).collect();
+    let result = if commands.is_empty() { Ok(()) } else { delete(&commands) };
+    let _ = std::fs::remove_dir_all(owner.directory());
+    result.map(|()| namespaces.len())
+}
+
+/// `-force`, so that one that cannot be removed does not keep the others.
+fn delete(commands: &str) -> Result<(), ToolError> {
+    crate::tools::run("ip", &["-force", "-batch", "-"], commands).map(|_| ())
+}
+
+/// Removes the labs whose processes are gone. Gives the owners.
+///
+/// # Errors
+/// Where a namespace cannot be removed.
+pub fn reclaim() -> Result<Vec<Owner>, ToolError> {
+    let dead: Vec<Owner> = labs().into_keys().filter(Owner::is_dead).collect();
+    for owner in &dead {
+        remove(owner)?;
+    }
+    Ok(dead)
+}
+
+/// Kills what runs in these namespaces, which a lab has made and nobody else uses.
+fn end_processes(namespaces: &[String]) {
+    let deadline = Instant::now() + PATIENCE;
+    let own: BTreeSet<(u64, u64)> =
+        namespaces.iter().filter_map(|name| identity(&Path::new(NAMESPACES).join(name))).collect();
+    loop {
+        let pids = processes_in(&own);
+        if pids.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        for pid in pids {
+            // It may have ended by itself.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Device and inode, by which a namespace is known.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+fn processes_in(namespaces: &BTreeSet<(u64, u64)>) -> Vec<Pid> {
+    let me = std::process::id();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let here = |pid: &u32| {
+        let namespace = identity(&PathBuf::from(format!("/proc/{pid}/ns/net")));
+        *pid != me && namespace.is_some_and(|namespace| namespaces.contains(&namespace))
+    };
+    pids.filter(here).filter_map(|pid| Pid::from_raw(pid.cast_signed())).collect()
+}
+
+/// Makes the namespaces of a lab.
+///
+/// # Errors
+/// Where one cannot be made.
+pub(crate) fn make_namespaces(namespaces: &[String]) -> Result<(), ToolError> {
+    let commands: String = namespaces.iter().map(|namespace| format!("netns add {namespace}\n")).collect();
+    batch("ip", None, &commands)
+}
+
+#[cfg(test)]
+mod tests;

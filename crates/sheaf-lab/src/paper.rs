@@ -1,0 +1,197 @@
+//! The documents' measurements beside those of this machine's switch: `sheaf lab paper`.
+//!
+//! Each case is a scenario that ships, so that what was measured can be read and run alone, and what its points amount to. Figures
+//! are shares of what the line can carry, because the lines here are slower than the documents': in theirs, payload over
+//! 125 MB/s of gigabit Ethernet or the rate of a Myrinet link; in ours, payload over line rate x mtu / (mtu + 38), which
+//! counts heads and gaps of every packet.
+
+mod cases;
+
+use crate::evidence::LimitedBy;
+use crate::library;
+use crate::measure::{MeasureError, measure};
+use crate::result::{LabResult, PointResult, columns};
+use cases::{CASES, Case};
+use serde::Serialize;
+use sheaf_config::LabPoint;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One figure, theirs and ours.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// What it is.
+    pub name: &'static str,
+    /// Whose it is; empty where no document has it.
+    pub document: &'static str,
+    /// Their value, as a share of the line; `None` where no document has one.
+    pub expected: Option<f64>,
+    /// What is asked of ours at least.
+    pub asked: f64,
+    /// How far ours may be below what is asked: the statistics of a run.
+    pub tolerance: f64,
+    /// Our value; `None` where it was not measured.
+    pub value: Option<f64>,
+    /// Whether it is at least what is asked, and every event was whole.
+    pub pass: bool,
+    /// What limited the runs: the worst of them.
+    pub limited_by: Option<LimitedBy>,
+    /// The shipped scenario that was run.
+    pub scenario: &'static str,
+    /// What the value is, and what else there is to say.
+    pub note: String,
+}
+
+/// A case with all that it gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Figures, theirs and ours.
+    pub figures: Vec<Figure>,
+    /// What was measured.
+    pub result: LabResult,
+}
+
+/// The names of all cases.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|case| case.name)
+}
+
+/// The names of the cases that are measured where none is named: one for each scenario, and none that takes minutes.
+#[must_use]
+pub fn usual() -> Vec<&'static str> {
+    let mut scenarios: Vec<&str> = Vec::new();
+    let mut names = Vec::new();
+    for case in CASES.iter().filter(|case| case.by_default) {
+        if !scenarios.contains(&case.scenario) {
+            scenarios.push(case.scenario);
+            names.push(case.name);
+        }
+    }
+    names
+}
+
+/// The case that `name` is most probably a misspelling of.
+#[must_use]
+pub fn nearest(name: &str) -> Option<&'static str> {
+    sheaf_config::diagnose::nearest(name, CASES.iter().map(|case| case.name))
+}
+
+/// Measures the case called `name`, or none where there is no such case. Cases that look at the same scenario share its
+/// runs: their figures come together. `change` makes the changes that the command line asks for.
+///
+/// # Errors
+/// Where a network cannot be made at all.
+pub fn run(
+    name: &str,
+    program: &Path,
+    stop: &AtomicBool,
+    change: impl Fn(&mut LabPoint),
+) -> Result<Option<Outcome>, MeasureError> {
+    let Some(case) = CASES.iter().find(|case| case.name == name) else { return Ok(None) };
+    let Some(shipped) = library::find(case.scenario) else { return Ok(None) };
+    let together = || CASES.iter().filter(|other| other.scenario == case.scenario);
+    let result = match shipped.parse(change) {
+        Ok(file) => measure(&file, program, stop, |_| {})?,
+        Err(errors) => {
+            let result = LabResult {
+                name: case.scenario.into(),
+                about: String::new(),
+                sweeps: Vec::new(),
+                points: Vec::new(),
+            };
+            let figures = together().map(|case| refused(case, &errors.to_string())).collect();
+            return Ok(Some(Outcome { figures, result }));
+        }
+    };
+    let mut figures: Vec<Figure> = together().map(|case| figure(case, &result)).collect();
+    if stop.load(Ordering::Relaxed) {
+        for figure in &mut figures {
+            figure.pass = false;
+            figure.note = format!("interrupted; {}", figure.note);
+        }
+    }
+    Ok(Some(Outcome { figures, result }))
+}
+
+fn refused(case: &Case, why: &str) -> Figure {
+    Figure { note: format!("not measured: {why}"), ..blank(case) }
+}
+
+fn blank(case: &Case) -> Figure {
+    Figure {
+        name: case.name,
+        document: case.document,
+        expected: case.expected,
+        asked: case.asked,
+        tolerance: 0.0,
+        value: None,
+        pass: false,
+        limited_by: None,
+        scenario: case.scenario,
+        note: String::new(),
+    }
+}
+
+/// What a case's points amount to.
+fn figure(case: &Case, result: &LabResult) -> Figure {
+    let mut figure = blank(case);
+    figure.limited_by = worst(result);
+    let mut problems: Vec<String> = Vec::new();
+    for point in &result.points {
+        problems.extend(point.errors.iter().cloned());
+        if !point.is_whole {
+            problems.push(format!("{} has events that are not whole, or books that do not balance", place(point)));
+        }
+    }
+    let (value, note) = (case.value)(&result.points);
+    figure.value = value;
+    figure.pass = problems.is_empty() && value.is_some_and(|value| value >= case.asked - figure.tolerance);
+    if figure.limited_by == Some(LimitedBy::Cpu) {
+        problems.push("this machine's processors were the limit: no result about a network".into());
+    }
+    problems.insert(0, format!("{}; {note}", case.about));
+    figure.note = problems.join("; ");
+    figure
+}
+
+/// The worst of what limited the runs: a machine that was the limit once puts all in doubt.
+fn worst(result: &LabResult) -> Option<LimitedBy> {
+    let limits: Vec<LimitedBy> = result.points.iter().filter_map(|point| point.limited_by).collect();
+    [LimitedBy::Cpu, LimitedBy::Undecided, LimitedBy::Network].into_iter().find(|limit| limits.contains(limit))
+}
+
+fn place(point: &PointResult) -> String {
+    let settings: Vec<String> =
+        point.settings.iter().map(|setting| format!("{} = {}", setting.key, setting.value)).collect();
+    if settings.is_empty() { "the run".into() } else { format!("the run with {}", settings.join(", ")) }
+}
+
+/// The figures as a table.
+#[must_use]
+pub fn describe(figures: &[Figure]) -> String {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let head = ["figure", "document", "theirs", "asked", "ours", "limit", ""];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for figure in figures {
+        rows.push(vec![
+            figure.name.to_owned(),
+            figure.document.to_owned(),
+            figure.expected.map_or_else(|| "-".into(), percent),
+            percent(figure.asked),
+            figure.value.map_or_else(|| "-".into(), percent),
+            figure.limited_by.map_or("-", LimitedBy::word).to_owned(),
+            if figure.pass { "reached".into() } else { "NOT REACHED".into() },
+        ]);
+    }
+    let mut text = columns(&rows, 2);
+    text.push('\n');
+    for figure in figures {
+        text.push_str(&format!("{}: {}\n", figure.name, figure.note));
+    }
+    let reached = figures.iter().filter(|figure| figure.pass).count();
+    text.push_str(&format!("{reached} of {} figures reached\n", figures.len()));
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! What a scenario gave, as JSON and as text.
+
+use crate::evidence::{Evidence, Interval, LimitedBy};
+use serde::Serialize;
+use std::fmt::{self, Display, Write};
+
+/// What a scenario gave. What `sheaf sim calibrate` reads is in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LabResult {
+    /// The scenario's name.
+    pub name: String,
+    /// What it shows.
+    pub about: String,
+    /// The swept keys.
+    pub sweeps: Vec<String>,
+    /// Its points.
+    pub points: Vec<PointResult>,
+}
+
+/// A swept key and its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// The key with its table.
+    pub key: String,
+    /// The value as the file has it.
+    pub value: String,
+}
+
+/// What one point gave: of several repetitions the one with the median throughput.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PointResult {
+    /// The swept keys and their values.
+    pub settings: Vec<Setting>,
+    /// `tcp`, `udp`, `ethernet`.
+    pub transport: String,
+    /// Readout units.
+    pub readouts: u16,
+    /// Builder units.
+    pub builders: u16,
+    /// Data networks.
+    pub rails: u16,
+    /// The largest packet without its Ethernet head.
+    pub mtu_bytes: u32,
+    /// Bits per second of each cable.
+    pub rate_bits_per_second: f64,
+    /// Mean size of a fragment of a built event.
+    pub size_bytes: f64,
+    /// Payload bytes per second of all builders together, from the start of the run to the end of its last event.
+    pub bytes_per_second: f64,
+    /// Built events per second in the same time.
+    pub events_per_second: f64,
+    /// The same payload per second while the traffic was on: without the time in which connections find their pace and
+    /// the last events end. From the bits at the ports, and how many of them made a byte of payload.
+    pub steady_bytes_per_second: f64,
+    /// What the cables could carry to the builders at most: line rate x mtu / (mtu + 38), and of readout and builder
+    /// units those which are fewer.
+    pub line_bytes_per_second: f64,
+    /// `steady_bytes_per_second` over `line_bytes_per_second`.
+    pub efficiency: f64,
+    /// `bytes_per_second` over `line_bytes_per_second`.
+    pub efficiency_of_run: f64,
+    /// How long the run took its data.
+    pub seconds: f64,
+    /// Events that were built.
+    pub events_built: u64,
+    /// Whether every event was complete, every byte that was checked right, and the books balance.
+    pub is_whole: bool,
+    /// What limited it.
+    pub limited_by: Option<LimitedBy>,
+    /// What says so.
+    pub evidence: Evidence,
+    /// How much more memory all nodes together had at the end than after the first third, in bytes.
+    pub memory_growth_bytes: i64,
+    /// The efficiency of each repetition.
+    pub repeats: Vec<f64>,
+    /// What went on at the ports.
+    pub intervals: Vec<Interval>,
+    /// What the event manager printed.
+    pub run: serde_json::Value,
+    /// What went wrong.
+    pub errors: Vec<String>,
+}
+
+impl PointResult {
+    /// Whether it can be shown as what a network does: whole, without errors, and not limited by this machine.
+    #[must_use]
+    pub fn is_of_a_network(&self) -> bool {
+        self.errors.is_empty() && self.limited_by.is_some_and(|limit| limit != LimitedBy::Cpu)
+    }
+
+    /// The value of a swept key.
+    #[must_use]
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.settings.iter().find(|setting| setting.key == key).map(|setting| setting.value.as_str())
+    }
+
+    /// A counter of the run.
+    #[must_use]
+    pub fn counter(&self, name: &str) -> u64 {
+        self.run["counters"][name].as_u64().unwrap_or(0)
+    }
+}
+
+impl LabResult {
+    /// Whether all points gave what can be believed: no errors, whole events, balanced books.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.points.iter().all(|point| point.errors.is_empty() && point.is_whole)
+    }
+}
+
+/// Columns of text, each as wide as its widest cell. The first `text` ones begin at the left.
+pub(crate) fn columns(rows: &[Vec<String>], text: usize) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let mut page = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if column == 0 { "" } else { "  " };
+            // Writing to a string cannot fail.
+            let _ = match column < text {
+                true => write!(line, "{gap}{cell:<width$}"),
+                false => write!(line, "{gap}{cell:>width$}"),
+            };
+        }
+        page.push_str(line.trim_end());
+        page.push('\n');
+    }
+    page
+}
+
+impl Display for LabResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}\n", self.name, self.about)?;
+        let mut head: Vec<String> = self.sweeps.iter().map(|key| short(key).to_owned()).collect();
+        let figures = [
+            "system",
+            "transport",
+            "fragment",
+            "MB/s",
+            "events/s",
+            "line",
+            "ports",
+            "lost",
+            "idle",
+            "steal",
+            "limit",
+            "whole",
+        ];
+        head.extend(figures.map(str::to_owned));
+        let mut rows = vec![head];
+        rows.extend(self.points.iter().map(|point| self.row(point)));
+        f.write_str(&columns(&rows, self.sweeps.len() + 2))?;
+        f.write_str(
+            "\nline: payload of built events over what the cables could carry, while the traffic was on; \
+             ports: how busy the ports towards builders were;\nlost: packets at full output buffers\n",
+        )?;
+        for (index, point) in self.points.iter().enumerate() {
+            if point.limited_by == Some(LimitedBy::Cpu) {
+                writeln!(
+                    f,
+                    "point {index} was limited by this machine's processors: no result about a network"
+                )?;
+            }
+            for error in &point.errors {
+                writeln!(f, "point {index}: {error}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LabResult {
+    fn row(&self, point: &PointResult) -> Vec<String> {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let mut row: Vec<String> =
+            self.sweeps.iter().map(|key| point.setting(key).unwrap_or("-").to_owned()).collect();
+        let evidence = &point.evidence;
+        row.extend([
+            format!("{}x{}", point.readouts, point.builders),
+            point.transport.clone(),
+            format!("{:.0}", point.size_bytes),
+            format!("{:.2}", point.steady_bytes_per_second / 1e6),
+            format!("{:.0}", point.events_per_second),
+            percent(point.efficiency),
+            percent(evidence.line_use),
+            evidence.port_drops.to_string(),
+            percent(evidence.idle_share),
+            percent(evidence.steal_share),
+            point.limited_by.map_or("-", LimitedBy::word).to_owned(),
+            if point.is_whole { "yes".into() } else { "NO".into() },
+        ]);
+        row
+    }
+}
+
+/// The last part of a key.
+fn short(key: &str) -> &str {
+    key.rsplit_once('.').map_or(key, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests;

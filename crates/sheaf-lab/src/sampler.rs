@@ -1,0 +1,97 @@
+//! Looks at ports, processors and nodes again and again while a run is on.
+
+use crate::counters::{self, PortCounters, ProcessCounters, ProcessorTimes};
+use crate::network::Network;
+use crate::plan::NetworkKind;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A port of a switch: network, switch and port.
+pub(crate) type PortName = (NetworkKind, String, String);
+
+/// What was seen at one time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample {
+    /// Since the sampler was made.
+    pub(crate) at: Duration,
+    pub(crate) ports: BTreeMap<PortName, PortCounters>,
+    pub(crate) processors: ProcessorTimes,
+    pub(crate) processor_drops: u64,
+    /// All nodes together.
+    pub(crate) resident_bytes: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) socket_drops: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    began: Instant,
+    period: Duration,
+    next: Duration,
+    pub(crate) samples: Vec<Sample>,
+    /// The last that was known of each process: it may be gone at the end.
+    processes: BTreeMap<u32, ProcessCounters>,
+}
+
+impl Sampler {
+    pub(crate) fn new(period: Duration) -> Self {
+        Self {
+            began: Instant::now(),
+            period,
+            next: Duration::ZERO,
+            samples: Vec::new(),
+            processes: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Takes a sample if it is time. `pids` are the processes of the nodes.
+    pub(crate) fn poll(&mut self, network: &Network, pids: &[u32]) -> bool {
+        let is_time = self.elapsed() >= self.next;
+        if is_time {
+            self.take(network, pids);
+        }
+        is_time
+    }
+
+    /// Takes a sample.
+    pub(crate) fn take(&mut self, network: &Network, pids: &[u32]) {
+        let root = Path::new("/");
+        for pid in pids {
+            let seen = counters::process(root, *pid);
+            // One that has just ended has no memory and no network any more.
+            if seen.resident_bytes > 0 {
+                self.processes.insert(*pid, seen);
+            }
+        }
+        let mut sample = Sample {
+            at: self.elapsed(),
+            processors: counters::processors(root),
+            processor_drops: counters::processor_drops(root),
+            resident_bytes: self.processes.values().map(|process| process.resident_bytes).sum(),
+            retransmitted: self.processes.values().map(|process| process.retransmitted).sum(),
+            socket_drops: self.processes.values().map(|process| process.socket_drops).sum(),
+            ..Sample::default()
+        };
+        for planned in network.plan().rails() {
+            for switch in &planned.switches {
+                match counters::ports(&network.namespace(&switch.name)) {
+                    Ok(ports) => {
+                        let named = ports
+                            .into_iter()
+                            .map(|(port, seen)| ((planned.kind, switch.name.clone(), port), seen));
+                        sample.ports.extend(named);
+                    }
+                    Err(error) => log::warn!("a sample of switch {} is missing: {error}", switch.name),
+                }
+            }
+        }
+        self.next = sample.at + self.period;
+        self.samples.push(sample);
+    }
+}

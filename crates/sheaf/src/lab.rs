@@ -1,0 +1,204 @@
+//! `sheaf lab`: event building through switches that exist on this machine alone.
+
+pub(crate) mod arguments;
+
+use crate::Verdict;
+use crate::console::Console;
+use crate::files::{print, print_json};
+use crate::signals;
+use anyhow::{Context, bail};
+use arguments::{DownArguments, ExecArguments, LabArguments, LabVerb, RunArguments, UpArguments};
+use serde::Serialize;
+use sheaf_config::{LabFile, LabPoint};
+use sheaf_lab::network::{Network, command_in};
+use sheaf_lab::owner::{self, Owner};
+use sheaf_lab::result::LabResult;
+use sheaf_lab::{library, measure, plots};
+use sheaf_wire::Nanos;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+pub(crate) fn command(arguments: &LabArguments, console: &Console) -> anyhow::Result<Verdict> {
+    match &arguments.verb {
+        LabVerb::Run(arguments) => run(arguments, console),
+        LabVerb::Up(arguments) => up(arguments),
+        LabVerb::Exec(arguments) => exec(arguments),
+        LabVerb::Down(arguments) => down(arguments),
+        LabVerb::List(arguments) => list(arguments.json),
+        LabVerb::Watch { owner } => watch(owner),
+    }
+}
+
+/// A scenario by its path or the name under which it ships. What looks like a path is one.
+fn load(scenario: &str, change: impl Fn(&mut LabPoint)) -> anyhow::Result<LabFile> {
+    let path = Path::new(scenario);
+    let looks_like_a_path = path.components().count() > 1 || path.extension().is_some() || path.exists();
+    if looks_like_a_path {
+        return Ok(LabFile::load(path, change)?);
+    }
+    match library::find(scenario) {
+        Some(shipped) => Ok(shipped.parse(change)?),
+        None => {
+            let meant = library::nearest(scenario).map(|name| format!("; did you mean `{name}`?"));
+            let hint = meant.unwrap_or_else(|| "; `sheaf lab list` shows those that ship".into());
+            bail!("there is no file and no scenario `{scenario}`{hint}")
+        }
+    }
+}
+
+fn run(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
+    let file = load(&arguments.scenario, |point| {
+        if let Some(seconds) = arguments.seconds {
+            point.config.run.duration = Some(Nanos::from(std::time::Duration::from_secs_f64(seconds)));
+        }
+    })?;
+    let stop = signals::stop_flag()?;
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut bar = console.counted(file.points.len(), "points");
+    let result = measure::measure(&file, &program, &stop, |done| bar.set(done))?;
+    drop(bar);
+    if arguments.json {
+        print_json(&result)?;
+    } else {
+        print(&result.to_string())?;
+    }
+    if let Some(directory) = &arguments.plot {
+        let seconds = arguments.seconds.map(|seconds| format!(" --seconds {seconds}")).unwrap_or_default();
+        draw(&result, directory, &format!("sheaf lab run {}{seconds}", result.name))?;
+    }
+    Ok(if result.is_good() { Verdict::Good } else { Verdict::NotGood })
+}
+
+/// Writes the pictures of a result, which `command` made.
+fn draw(result: &LabResult, directory: &Path, command: &str) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    for picture in plots::pictures(result, command)? {
+        let path = directory.join(format!("{}-{}.svg", result.name, picture.kind));
+        std::fs::write(&path, picture.svg).with_context(|| format!("cannot write {}", path.display()))?;
+        log::info!("{}", path.display());
+    }
+    Ok(())
+}
+
+fn up(arguments: &UpArguments) -> anyhow::Result<Verdict> {
+    let file = load(&arguments.scenario, |_| {})?;
+    let network = Network::keep(measure::plan(&file.points[0]), &arguments.name)?;
+    let plan = network.plan();
+    let mut text = String::new();
+    for (index, host) in plan.hosts.iter().enumerate() {
+        let place = |network: &sheaf_lab::plan::Network| {
+            format!("{} {}", network.kind.interface(), network.kind.address(index))
+        };
+        let places: Vec<String> = plan.networks.iter().map(place).collect();
+        text.push_str(&format!("{:<6} {}\n", host.name, places.join("  ")));
+    }
+    let switches: Vec<&str> = plan
+        .networks
+        .iter()
+        .flat_map(|network| &network.switches)
+        .map(|switch| switch.name.as_str())
+        .collect();
+    text.push_str(&format!("switches: {}\n", switches.join(" ")));
+    print(&text)?;
+    Ok(Verdict::Good)
+}
+
+fn exec(arguments: &ExecArguments) -> anyhow::Result<Verdict> {
+    let owner = Owner::Kept(arguments.name.clone());
+    let labs = owner::labs();
+    let hosts = labs.get(&owner).with_context(|| {
+        format!(
+            "there is no lab `{}`; `sheaf lab up SCENARIO` makes one, `sheaf lab list` shows them",
+            arguments.name
+        )
+    })?;
+    if !hosts.contains(&arguments.host) {
+        let known: Vec<&str> = hosts.iter().map(String::as_str).collect();
+        bail!("lab `{}` has no host `{}`; it has {}", arguments.name, arguments.host, known.join(", "));
+    }
+    let (program, rest) = arguments.command.split_first().context("a command is needed")?;
+    let error = command_in(&owner.namespace(&arguments.host), program).args(rest).exec();
+    Err(error).context("cannot start `ip netns exec`; the lab needs the package iproute2")
+}
+
+fn down(arguments: &DownArguments) -> anyhow::Result<Verdict> {
+    let mut owners = owner::reclaim()?;
+    let kept = owner::labs().into_keys().filter(|owner| match owner {
+        Owner::Kept(name) => arguments.all || *name == arguments.name,
+        Owner::Process { .. } => false,
+    });
+    for owner in kept {
+        owner::remove(&owner)?;
+        owners.push(owner);
+    }
+    for owner in &owners {
+        print(&format!("removed {owner}\n"))?;
+    }
+    if owners.is_empty() {
+        print("there is nothing to remove\n")?;
+    }
+    Ok(Verdict::Good)
+}
+
+#[derive(Serialize)]
+struct Listed {
+    scenarios: Vec<ListedScenario>,
+    labs: Vec<ListedLab>,
+}
+
+#[derive(Serialize)]
+struct ListedScenario {
+    name: &'static str,
+    about: String,
+    points: usize,
+}
+
+#[derive(Serialize)]
+struct ListedLab {
+    /// `kept-NAME`, or `process-PID-START`.
+    owner: String,
+    /// Whether nobody is there any more who would take it down.
+    is_dead: bool,
+    hosts: Vec<String>,
+}
+
+fn list(json: bool) -> anyhow::Result<Verdict> {
+    let mut listed = Listed { scenarios: Vec::new(), labs: Vec::new() };
+    for shipped in library::SHIPPED {
+        let file = shipped.parse(|_| {})?;
+        listed.scenarios.push(ListedScenario {
+            name: shipped.name,
+            about: file.about,
+            points: file.points.len(),
+        });
+    }
+    for (owner, hosts) in owner::labs() {
+        let is_dead = owner.is_dead();
+        listed.labs.push(ListedLab { owner: owner.to_string(), is_dead, hosts: hosts.into_iter().collect() });
+    }
+    if json {
+        print_json(&listed)?;
+        return Ok(Verdict::Good);
+    }
+    let width = listed.scenarios.iter().map(|scenario| scenario.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for ListedScenario { name, about, points } in &listed.scenarios {
+        text.push_str(&format!("{name:<width$}  {points:>3} points  {about}\n"));
+    }
+    for lab in &listed.labs {
+        let state = if lab.is_dead { "left by a process that is gone" } else { "there" };
+        text.push_str(&format!("lab {} ({state}): {}\n", lab.owner, lab.hosts.join(" ")));
+    }
+    print(&text)?;
+    Ok(Verdict::Good)
+}
+
+/// Waits until the lab's process is gone or has taken its lab down, and removes what is left then.
+fn watch(owner: &str) -> anyhow::Result<Verdict> {
+    let owner: Owner = owner.parse().ok().with_context(|| format!("`{owner}` is no owner of a lab"))?;
+    // What comes does not matter: only the end does.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    owner::remove(&owner)?;
+    Ok(Verdict::Good)
+}
