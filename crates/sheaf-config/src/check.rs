@@ -7,7 +7,9 @@
 use crate::error::{ConfigError, ErrorKind};
 use crate::knob::Section;
 use crate::origins::Origins;
-use crate::settings::{IncompletePolicy, Pacing, SizeModel, SourceKind, TransportKind, TriggerMode};
+use crate::settings::{
+    IncompletePolicy, Pacing, ShapingPolicy, SizeModel, SourceKind, TransportKind, TriggerMode,
+};
 use crate::text::shorten;
 use crate::{Config, Purpose};
 use sheaf_wire::{ByteCount, Nanos};
@@ -30,6 +32,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.replay();
         checker.timeouts();
         checker.memory();
+        checker.shaping();
         checker.nodes(purpose);
     }
     checker.errors
@@ -276,6 +279,40 @@ impl Checker<'_> {
         }
         if source.kind == SourceKind::Emulated {
             self.emulated_memory(readout.buffer);
+        }
+    }
+
+    fn shaping(&mut self) {
+        let Config { shaping, protocol, transport, .. } = self.config;
+        if shaping.synchronised && shaping.policy != ShapingPolicy::Barrel {
+            self.fail(
+                ErrorKind::Conflict,
+                &["shaping.synchronised", "shaping.policy"],
+                format!("`shaping.synchronised` is true, and `shaping.policy` is \"{}\"", shaping.policy),
+                "only time slots can be synchronised: write `policy = \"barrel\"`, or leave `synchronised` out",
+            );
+        }
+        if shaping.policy != ShapingPolicy::Barrel {
+            return;
+        }
+        if shaping.synchronised && shaping.line_rate.is_none() {
+            self.fail(
+                ErrorKind::Missing,
+                &["shaping.synchronised", "shaping.line_rate_bits"],
+                "`shaping.synchronised` is true, and `shaping.line_rate_bits` is not set".into(),
+                "slots have a length only where the line's rate is known; write it, like `line_rate_bits = 1_000_000_000`",
+            );
+        }
+        if !transport.kind.sends_datagrams() {
+            let (messages, what) = match shaping.synchronised {
+                true => (
+                    2,
+                    "two messages of `protocol.message_bytes`, of which one must fit a slot for which it is late",
+                ),
+                false => (1, "a message of `protocol.message_bytes`, which goes in one slot"),
+            };
+            let key = &["protocol.message_bytes", "shaping.policy", "transport.kind"];
+            self.holds("shaping.block_bytes", shaping.block, messages * protocol.message.0, what, key);
         }
     }
 

@@ -64,8 +64,8 @@ pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
     Affinity, Builder, Content, Emulated, FabricProvider, Filter, FilterKind, Incomplete, IncompletePolicy,
     Lab, LabHead, LabPlacement, Manager, Measure, MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol,
-    Readout, Replay, Run, SizeModel, Source, SourceKind, Sync, Transport, TransportKind, Trigger,
-    TriggerMode,
+    Readout, Replay, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, Sync, Transport, TransportKind,
+    Trigger, TriggerMode,
 };
 
 use document::Document;
@@ -103,6 +103,8 @@ pub struct Config {
     pub transport: Transport,
     /// What messages hold, and when silence becomes a reason to act.
     pub protocol: Protocol,
+    /// What keeps readout units from sending a builder unit more than its link carries.
+    pub shaping: Shaping,
     /// Where threads run, how urgently, and which memory they take.
     pub affinity: Affinity,
     /// The nodes, where they are listed one by one; empty: as many as `readout.count` and `builder.count` say.

@@ -43,6 +43,7 @@ tables! {
     "output" => output;
     "transport" => transport;
     "protocol" => protocol;
+    "shaping" => shaping;
     "affinity" => affinity;
 }
 

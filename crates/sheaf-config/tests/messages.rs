@@ -418,6 +418,43 @@ error: `transport.queue_bytes` is 65536, less than a frame of `transport.max_fra
 }
 
 #[test]
+fn shaping_that_cannot_work_is_refused_with_what_would() {
+    says(
+        parse("[shaping]\nsynchronised = true\n"),
+        &[ErrorKind::Conflict],
+        "
+error: `shaping.synchronised` is true, and `shaping.policy` is \"pull\"
+  --> run.toml:2:16
+   |
+ 2 | synchronised = true
+   |                ^^^^
+   = help: only time slots can be synchronised: write `policy = \"barrel\"`, or leave `synchronised` out",
+    );
+    says(
+        parse("[shaping]\npolicy = \"barrel\"\nsynchronised = true\nblock_bytes = 1048576\n"),
+        &[ErrorKind::Missing],
+        "
+error: `shaping.synchronised` is true, and `shaping.line_rate_bits` is not set
+  --> run.toml:3:16
+   |
+ 3 | synchronised = true
+   |                ^^^^
+   = help: slots have a length only where the line's rate is known; write it, like `line_rate_bits = 1_000_000_000`",
+    );
+    says(
+        parse("[shaping]\npolicy = \"barrel\"\nblock_bytes = 65536\n[protocol]\nmessage_bytes = 131072\n"),
+        &[ErrorKind::TooSmall],
+        "
+error: `shaping.block_bytes` is 65536, less than a message of `protocol.message_bytes`, which goes in one slot, 131072 bytes
+  --> run.toml:3:15
+   |
+ 3 | block_bytes = 65536
+   |               ^^^^^
+   = help: `shaping.block_bytes` should be at least 131072",
+    );
+}
+
+#[test]
 fn sources_that_are_nowhere_or_twice() {
     let nodes = "[[node]]\nname = \"evm\"\nrole = \"manager\"\n[[node]]\nname = \"bu0\"\nrole = \"builder\"\n\
                  [[node]]\nname = \"ru0\"\nrole = \"readout\"\nsources = [\"0-3\"]\n\

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sheaf_config::{
     Config, Content, FilterKind, IncompletePolicy, MemoryPolicy, Node, NodeConfig, OutputKind, Pacing,
-    SizeModel, Sync, TransportKind, TriggerMode, fuzz_config,
+    ShapingPolicy, SizeModel, Sync, TransportKind, TriggerMode, fuzz_config,
 };
 use sheaf_wire::{ByteCount, EventId, Nanos, Role, RunNumber, SourceId, TriggerType};
 use std::collections::BTreeSet;
@@ -320,9 +320,10 @@ fn words() -> impl Strategy<Value = Change> {
             TransportKind::Mixed,
             TransportKind::Fabric,
         ]),
+        select(vec![ShapingPolicy::Pull, ShapingPolicy::Paced, ShapingPolicy::Push]),
     );
     (of_run, of_flow, any::<[bool; 3]>()).prop_map(
-        |((mode, size, content, pacing), (policy, filter, output, sync, transport), switches)| {
+        |((mode, size, content, pacing), (policy, filter, output, sync, transport, shaping), switches)| {
             change(move |config| {
                 config.trigger.mode = mode;
                 config.source.emulated.size = size;
@@ -333,6 +334,7 @@ fn words() -> impl Strategy<Value = Change> {
                 config.output.kind = output;
                 config.output.sync = sync;
                 config.transport.kind = transport;
+                config.shaping.policy = shaping;
                 [config.run.overwrite, config.source.emulated.checksum, config.builder.check_content] =
                     switches;
             })

@@ -3,9 +3,10 @@
 use crate::parcels::{Joined, Parcels};
 use bytes::Bytes;
 use sheaf_protocol::Transmit;
+use sheaf_protocol::flow::{Lanes, ShaperConfig};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
 use sheaf_wire::message::{DecodeError, Message, PayloadSource};
-use sheaf_wire::{NodeId, Payload, Span};
+use sheaf_wire::{ByteCount, NodeId, Payload, Role, Span, Timestamp};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,6 +18,18 @@ const BACKLOG_FRAMES: usize = 4096;
 /// Bytes of a message head beside its fragments, and for each of these, so that a head is mostly allocated once.
 const HEAD_BYTES: usize = 512;
 const HEAD_BYTES_A_FRAGMENT: usize = 48;
+
+/// What a full segment of TCP takes on the wire beside its payload, with an MTU of 1500 bytes: heads of TCP with a time stamp,
+/// of IP and of Ethernet, checksum, preamble and gap. Larger frames take less; slots are then a little too long.
+const SEGMENT_BYTES: usize = 1_448;
+const SEGMENT_OVERHEAD_BYTES: usize = 90;
+
+/// Frames that wait for their time slot, by builder unit.
+struct Slotted {
+    lanes: Lanes<Frame>,
+    /// Some builder unit's link took nothing when it was tried last.
+    some_closed: bool,
+}
 
 /// What was not sent, or not understood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +50,8 @@ pub struct OutboxStats {
 pub struct Outbox {
     endpoint: Box<dyn Endpoint>,
     backlog: BTreeMap<NodeId, VecDeque<Frame>>,
+    /// What waits for its time slot: frames for builder units, where the readout unit shapes whole frames.
+    lanes: Option<Slotted>,
     /// Who was refused last, and why.
     refused: Option<(Option<NodeId>, Refusal)>,
     stats: OutboxStats,
@@ -46,7 +61,49 @@ impl Outbox {
     /// An outbox on `endpoint`.
     #[must_use]
     pub fn new(endpoint: Box<dyn Endpoint>) -> Self {
-        Self { endpoint, backlog: BTreeMap::new(), refused: None, stats: OutboxStats::default() }
+        Self { endpoint, backlog: BTreeMap::new(), lanes: None, refused: None, stats: OutboxStats::default() }
+    }
+
+    /// Shapes frames for the `builders` builder units from now on; this is readout unit `me`.
+    pub(crate) fn shape_frames(&mut self, config: ShaperConfig, builders: usize, me: usize) {
+        self.lanes = Some(Slotted { lanes: Lanes::new(config, builders, me), some_closed: false });
+    }
+
+    /// Takes note of how traffic is shaped from now on.
+    pub(crate) fn shape(&mut self, now: Timestamp, turning: bool, epoch: Timestamp) {
+        match &mut self.lanes {
+            Some(slotted) => {
+                slotted.lanes.shaper().turn_barrel(now, turning);
+                slotted.lanes.shaper().set_epoch(epoch);
+            }
+            None => self.endpoint.shape(now, turning, epoch),
+        }
+    }
+
+    /// When [`Self::flush_slots`] has something to do, if nothing else happens.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        self.lanes.as_ref().and_then(|slotted| slotted.lanes.poll_timeout())
+    }
+
+    /// Sends the frames whose slot it is.
+    pub(crate) fn flush_slots(&mut self, now: Timestamp) {
+        let Some(Slotted { lanes, some_closed }) = &mut self.lanes else {
+            return;
+        };
+        if std::mem::take(some_closed) {
+            lanes.open_all(now);
+        }
+        while let Some((builder, frame, wire)) = lanes.pop(now) {
+            let to = NodeId::builder(u16::try_from(builder).unwrap_or(u16::MAX));
+            match self.endpoint.send(to, frame) {
+                Ok(()) => lanes.sent(now, builder, wire),
+                Err(SendError::Full(frame) | SendError::NotConnected(frame)) => {
+                    lanes.put_back(now, builder, frame, wire);
+                    *some_closed = true;
+                }
+                Err(error) => refuse(&mut self.stats, &*self.endpoint, to, &error),
+            }
+        }
     }
 
     /// The endpoint.
@@ -70,7 +127,7 @@ impl Outbox {
     }
 
     /// Sends a message whose payload lies in `parcels`, or keeps it for later.
-    pub(crate) fn send_from(&mut self, parcels: &Parcels, transmit: Transmit<Span>) {
+    pub(crate) fn send_from(&mut self, now: Timestamp, parcels: &Parcels, transmit: Transmit<Span>) {
         let pieces = transmit.message.body.payload_pieces();
         let mut head = Vec::with_capacity(HEAD_BYTES + pieces * HEAD_BYTES_A_FRAGMENT);
         let mut payload = VecDeque::new();
@@ -81,7 +138,20 @@ impl Outbox {
             }
         });
         payload.extend(joined.finish());
-        self.send_or_keep(transmit.to, Frame { head: head.into(), payload });
+        let frame = Frame { head: head.into(), payload };
+        match &mut self.lanes {
+            Some(slotted) if transmit.to.role == Role::Builder => {
+                let builder = usize::from(transmit.to.index);
+                if slotted.lanes.len_of(builder) >= BACKLOG_FRAMES {
+                    self.stats.dropped_frames += 1;
+                    return;
+                }
+                let segments = frame.bytes().div_ceil(SEGMENT_BYTES);
+                let wire = ByteCount::from(frame.bytes() + segments * SEGMENT_OVERHEAD_BYTES);
+                slotted.lanes.push(now, builder, frame, wire);
+            }
+            _ => self.send_or_keep(transmit.to, frame),
+        }
     }
 
     fn send_or_keep(&mut self, to: NodeId, frame: Frame) {
@@ -97,11 +167,7 @@ impl Outbox {
             Err(SendError::Full(frame) | SendError::NotConnected(frame)) => {
                 keep(self.backlog.entry(to).or_default(), frame, &mut self.stats);
             }
-            Err(error @ SendError::TooLarge { .. }) => {
-                self.stats.too_large_frames += 1;
-                log::error!("{}: to {to}: {error}; raise transport.max_frame_bytes", self.endpoint.node());
-            }
-            Err(SendError::UnknownPeer(_)) => self.stats.dropped_frames += 1,
+            Err(error) => refuse(&mut self.stats, &*self.endpoint, to, &error),
         }
     }
 
@@ -154,6 +220,9 @@ impl Outbox {
         }
         let waiting = self.backlog.remove(&peer).unwrap_or_default();
         self.stats.dropped_frames += waiting.len() as u64;
+        if let Some(slotted) = self.lanes.as_mut().filter(|_| peer.role == Role::Builder) {
+            self.stats.dropped_frames += slotted.lanes.clear(usize::from(peer.index)) as u64;
+        }
     }
 
     /// Whoever is refused mostly tries again at once: it is told once, and counted.
@@ -232,6 +301,16 @@ impl PayloadSource<Span> for Unwanted {
 
     fn take(&mut self, _bytes: usize) -> Option<Span> {
         None
+    }
+}
+
+/// A frame that never will be sent.
+fn refuse(stats: &mut OutboxStats, endpoint: &dyn Endpoint, to: NodeId, error: &SendError) {
+    if matches!(error, SendError::TooLarge { .. }) {
+        stats.too_large_frames += 1;
+        log::error!("{}: to {to}: {error}; raise transport.max_frame_bytes", endpoint.node());
+    } else {
+        stats.dropped_frames += 1;
     }
 }
 

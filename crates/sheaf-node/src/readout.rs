@@ -4,6 +4,7 @@ use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
 use crate::stall::STALL;
 use crate::worker::{Agent, NodeError, Progress};
+use sheaf_protocol::flow::ShaperConfig;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
 use sheaf_source::{Batch, BatchEnd, Source, SourceStats};
 use sheaf_transport::Endpoint;
@@ -83,6 +84,15 @@ impl ReadoutNode {
         }
     }
 
+    /// Gives the super-fragments for the `builders` builder units to the transport as `config` says, whole messages at a time:
+    /// for transports that do not shape by themselves.
+    #[must_use]
+    pub fn shaped(mut self, config: ShaperConfig, builders: usize) -> Self {
+        let me = usize::from(self.role.identity().node.index);
+        self.outbox.shape_frames(config, builders, me);
+        self
+    }
+
     fn take_events(&mut self, now: Timestamp) {
         while let Some(event) = self.role.poll_event() {
             match event {
@@ -97,6 +107,7 @@ impl ReadoutNode {
                         }
                     }
                 }
+                ReadoutEvent::Shape { turning, epoch } => self.outbox.shape(now, turning, epoch),
                 ReadoutEvent::ManagerRestarted => {
                     self.failed = Some(NodeError::ManagerRestarted(self.role.identity().node));
                 }
@@ -212,11 +223,12 @@ impl Agent for ReadoutNode {
         self.role.handle_timeout(now);
         while let Some(transmit) = self.role.poll_transmit(now) {
             busy = true;
-            self.outbox.send_from(&self.parcels, transmit);
+            self.outbox.send_from(now, &self.parcels, transmit);
         }
         for span in self.role.discarded() {
             self.parcels.release(span);
         }
+        self.outbox.flush_slots(now);
         self.outbox.flush();
         if self.is_over(now) {
             return Progress::Finished;
@@ -225,7 +237,8 @@ impl Agent for ReadoutNode {
             return Progress::Busy;
         }
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
-        Progress::Idle(until.min(deadline))
+        let slot = self.outbox.poll_timeout().unwrap_or(Timestamp::MAX);
+        Progress::Idle(until.min(deadline).min(slot))
     }
 
     fn wait(&mut self, timeout: Nanos) {

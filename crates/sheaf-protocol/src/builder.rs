@@ -9,20 +9,27 @@
 //! | a super-fragment of an event that is not (any more) built here | ignored, counted `stale_super_fragments` |
 //! | a second super-fragment of the same unit | ignored, counted `duplicate_super_fragments` |
 //! | the event would exceed the memory bound | given back to the event manager, `builder_out_of_memory` |
+//! | requests would bring more than the credit | they wait ([`Asking`]) |
+//! | a super-fragment comes unasked, before its event is assigned | kept, within a bound |
 //! | the event manager has given this session up | everything is forgotten; the driver starts a new session |
 
 mod assembly;
+mod early;
+mod pull;
 
 use crate::channel::{Channel, ChannelTimes, Received};
+use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
 use assembly::{Assemblies, Assembly, AssemblyKey};
+use early::{Early, Part};
+use pull::Pull;
 use sheaf_wire::message::{
-    AbsentReadout, Assignment, Body, Command, EventRange, Finished, Message, Request, SuperFragments,
+    AbsentReadout, Assignment, Body, Command, EventRange, Finished, Message, Request, Shape, SuperFragments,
 };
 use sheaf_wire::{
-    ByteCount, DropReason, Event, EventId, MissingReason, MissingSource, Nanos, NodeId, Outcome, Payload,
-    Role, SourceId, Timestamp,
+    ByteCount, DropReason, Event, EventId, Fragment, MissingReason, MissingSource, Nanos, NodeId, Outcome,
+    Payload, Role, SourceId, Timestamp,
 };
 use std::collections::{BTreeSet, VecDeque};
 
@@ -37,6 +44,28 @@ pub enum IncompletePolicy {
     Drop,
 }
 
+/// How a builder comes by its super-fragments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asking {
+    /// It asks every readout unit at once for all that it is assigned.
+    #[default]
+    AtOnce,
+    /// It asks readout units in turn, for so many bytes in flight at most.
+    Paced(ByteCount),
+    /// Readout units send in their slots: it asks at once as long as the barrel shifter turns. While that stands it asks for so
+    /// many bytes in flight at most.
+    Barrel(ByteCount),
+    /// The event manager tells the readout units, which send unasked. It asks only for what has not come after
+    /// `request_retry`.
+    Unasked,
+}
+
+impl Asking {
+    fn is_bounded(self) -> bool {
+        matches!(self, Self::Paced(_) | Self::Barrel(_))
+    }
+}
+
 /// The sources of one readout unit, as every builder knows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadoutSources {
@@ -44,7 +73,8 @@ pub struct ReadoutSources {
     pub sources: Vec<SourceId>,
 }
 
-/// How a builder works. Memory: payload up to `memory`, bookkeeping of some 100 bytes a fragment under construction.
+/// How a builder works. Memory: payload up to `memory` (a quarter more where readout units send unasked), bookkeeping of some
+/// 100 bytes a fragment under construction.
 #[derive(Clone, Debug)]
 pub struct BuilderConfig {
     /// The readout units, by index.
@@ -61,6 +91,8 @@ pub struct BuilderConfig {
     pub event_timeout: Nanos,
     /// A readout unit that has not answered for this time is asked again.
     pub request_retry: Nanos,
+    /// How it comes by the super-fragments.
+    pub asking: Asking,
     /// Finished events are returned when there are this many, or after `batch_time`, or when nothing is left to build.
     pub batch_events: usize,
     /// See `batch_events`.
@@ -130,6 +162,12 @@ pub struct BuilderUnit<P> {
     heartbeat_at: Timestamp,
     /// Requests for fragments, ready to send: readout unit and ranges.
     asking: VecDeque<(u16, Vec<EventRange>)>,
+    /// Requests that wait for credit, where there is a bound.
+    pull: Option<Pull>,
+    /// Where readout units send unasked: what came before its assignment, and which events are over.
+    unasked: Option<(Early<P>, EventSet)>,
+    /// The latest word of the event manager on shaping, by its clock.
+    shaped_at: Timestamp,
     event_deadlines: DeadlineQueue<AssemblyKey>,
     retry_deadlines: DeadlineQueue<AssemblyKey>,
     books: NodeBooks,
@@ -148,13 +186,28 @@ impl<P: Payload> BuilderUnit<P> {
         Self {
             me,
             channel: Channel::new(NodeId::MANAGER, config.channel),
-            assemblies: Assemblies::new(config.readouts.len(), config.slots as usize),
+            assemblies: Assemblies::new(
+                config.readouts.len(),
+                config.slots as usize,
+                config.asking.is_bounded(),
+            ),
             pending: VecDeque::new(),
             held: ByteCount::ZERO,
             request,
             request_at: Some(now),
             heartbeat_at: now,
             asking: VecDeque::new(),
+            pull: match config.asking {
+                Asking::Paced(credit) | Asking::Barrel(credit) => {
+                    Some(Pull::new(config.readouts.len(), me.node.index, credit))
+                }
+                Asking::AtOnce | Asking::Unasked => None,
+            },
+            unasked: (config.asking == Asking::Unasked).then(|| {
+                let parts = (config.slots as usize).saturating_mul(config.readouts.len());
+                (Early::new(config.memory.0 / 4, parts), EventSet::new(ENDED_RANGES))
+            }),
+            shaped_at: Timestamp::ZERO,
             event_deadlines: DeadlineQueue::new(),
             retry_deadlines: DeadlineQueue::new(),
             books: NodeBooks::default(),
@@ -194,6 +247,12 @@ impl<P: Payload> BuilderUnit<P> {
     #[must_use]
     pub fn held(&self) -> (usize, usize, ByteCount) {
         (self.assemblies.len(), self.pending.len(), self.held)
+    }
+
+    /// Bytes asked for and not answered, as far as they are counted: where there is a bound.
+    #[must_use]
+    pub fn in_flight(&self) -> ByteCount {
+        self.pull.as_ref().map_or(ByteCount::ZERO, Pull::in_flight)
     }
 
     /// The counters as they stand.
@@ -273,6 +332,12 @@ impl<P: Payload> BuilderUnit<P> {
             let message = self.me.plain(Body::FragmentRequest(ranges));
             return Some(Transmit { to: NodeId::readout(readout), message });
         }
+        if let Some(pull) = &mut self.pull
+            && let Some((readout, ranges)) = pull.next(now, &mut self.assemblies)
+        {
+            let message = self.me.plain(Body::FragmentRequest(ranges));
+            return Some(Transmit { to: NodeId::readout(readout), message });
+        }
         self.fill_channel(now);
         let message = self.channel.poll_transmit(now, &self.me)?;
         Some(Transmit { to: NodeId::MANAGER, message })
@@ -312,6 +377,7 @@ impl<P: Payload> BuilderUnit<P> {
                 self.events.push_back(BuilderEvent::Fenced);
             }
             Body::Fence(_) => self.books.count(Counter::StaleMessages, 1),
+            Body::Shape(shape) => self.handle_shape(shape),
             _ => self.books.count(Counter::UnexpectedMessages, 1),
         }
     }
@@ -330,9 +396,28 @@ impl<P: Payload> BuilderUnit<P> {
             self.retry_deadlines
                 .push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
         }
+        if self.unasked.is_some() {
+            self.take_early(now, assignments);
+            return;
+        }
         let ranges = to_ranges(assignments);
+        if let Some(pull) = &mut self.pull {
+            pull.add(&ranges, assignments.first().map_or(0, |assignment| u64::from(assignment.charged)));
+            return;
+        }
         for readout in 0..self.config.readouts.len() {
             self.asking.push_back((index_u16(readout), ranges.clone()));
+        }
+    }
+
+    /// The barrel shifter turns or stands: what may be in flight is what is asked for, or the credit.
+    fn handle_shape(&mut self, shape: Shape) {
+        if shape.clock < self.shaped_at {
+            return;
+        }
+        self.shaped_at = shape.clock;
+        if let (Some(pull), Asking::Barrel(credit)) = (&mut self.pull, self.config.asking) {
+            pull.set_credit(if shape.turning { ByteCount(u64::MAX) } else { credit });
         }
     }
 
@@ -385,38 +470,108 @@ impl<P: Payload> BuilderUnit<P> {
             let own_fragments = fragments.by_ref().take(usize::from(entry.fragments));
             let own_missing = missing.by_ref().take(usize::from(entry.missing));
             let Some(key) = self.assemblies.find(entry.event) else {
+                if self.may_be_early(entry.event) {
+                    let part =
+                        Part { readout, fragments: own_fragments.collect(), missing: own_missing.collect() };
+                    self.keep_early(entry.event, part);
+                    continue;
+                }
                 self.books.count(Counter::StaleSuperFragments, 1);
                 own_fragments.for_each(drop);
                 own_missing.for_each(drop);
                 continue;
             };
-            let assembly = &mut self.assemblies[key];
-            if !assembly.note_answer(readout) {
-                self.books.count(Counter::DuplicateSuperFragments, 1);
-                own_fragments.for_each(drop);
-                own_missing.for_each(drop);
-                continue;
-            }
-            let before = assembly.bytes;
-            assembly.add(own_fragments, own_missing);
-            self.held += assembly.bytes - before;
-            if self.held > self.config.memory {
-                self.give_back(now, key);
-            } else if self.assemblies[key].awaited == 0 {
-                self.complete(now, key);
+            self.handle_part(now, key, readout, own_fragments, own_missing);
+        }
+    }
+
+    fn handle_part(
+        &mut self,
+        now: Timestamp,
+        key: AssemblyKey,
+        readout: u16,
+        fragments: impl Iterator<Item = Fragment<P>>,
+        missing: impl Iterator<Item = MissingSource>,
+    ) {
+        let assembly = &mut self.assemblies[key];
+        if !assembly.note_answer(readout) {
+            self.books.count(Counter::DuplicateSuperFragments, 1);
+            fragments.for_each(drop);
+            missing.for_each(drop);
+            return;
+        }
+        let before = assembly.bytes;
+        assembly.add(fragments, missing);
+        let bytes = assembly.bytes - before;
+        self.held += bytes;
+        if let Some(pull) = &mut self.pull {
+            pull.settle(usize::from(readout), assembly.uncharge(readout));
+            pull.learn(readout, bytes.0);
+        }
+        if self.held > self.config.memory {
+            self.give_back(now, key);
+        } else if assembly.awaited == 0 {
+            self.complete(now, key);
+        }
+    }
+
+    /// Whether an event that is not built here may be one that will be.
+    fn may_be_early(&self, event: EventId) -> bool {
+        !self.closed && self.unasked.as_ref().is_some_and(|(_, over)| !over.contains(event))
+    }
+
+    fn keep_early(&mut self, event: EventId, part: Part<P>) {
+        if let Some((early, _)) = &mut self.unasked {
+            let given_up = early.keep(event, part);
+            self.books.count(Counter::StaleSuperFragments, given_up);
+        }
+    }
+
+    /// Takes what came before these assignments.
+    fn take_early(&mut self, now: Timestamp, assignments: &[Assignment]) {
+        for assignment in assignments {
+            let Some((early, _)) = &mut self.unasked else {
+                return;
+            };
+            for part in early.take(assignment.event) {
+                // The parts before this one may have completed the event, or have been too much.
+                if let Some(key) = self.assemblies.find(assignment.event) {
+                    self.handle_part(
+                        now,
+                        key,
+                        part.readout,
+                        part.fragments.into_iter(),
+                        part.missing.into_iter(),
+                    );
+                } else {
+                    self.books.count(Counter::StaleSuperFragments, 1);
+                }
             }
         }
     }
 
+    /// Ends an assembly: nobody waits for what is in flight of it.
+    fn close_assembly(&mut self, key: AssemblyKey) -> Assembly<P> {
+        if let Some(pull) = &mut self.pull {
+            for (readout, charge) in self.assemblies[key].charged() {
+                pull.settle(readout, charge);
+            }
+        }
+        self.assemblies.close(key)
+    }
+
     fn give_back(&mut self, now: Timestamp, key: AssemblyKey) {
         self.books.count(Counter::GivenBack, 1);
-        let assembly = self.assemblies.close(key);
+        let assembly = self.close_assembly(key);
         let pending = Pending { fragments: 0, missing: 0, ..assembly.to_pending() };
         self.finish(now, pending, Outcome::GivenBack, Some(DropReason::BuilderOutOfMemory));
     }
 
     fn complete(&mut self, now: Timestamp, key: AssemblyKey) {
-        let mut assembly = self.assemblies.close(key);
+        let mut assembly = self.close_assembly(key);
+        if let Some((_, over)) = &mut self.unasked {
+            over.insert_range(key.event, 1);
+        }
         assembly.sort();
         let optional = &self.config.optional;
         let incomplete = assembly.missing.iter().any(|missing| !optional.contains(&missing.source));
@@ -447,8 +602,20 @@ impl<P: Payload> BuilderUnit<P> {
     fn ask_again(&mut self, now: Timestamp, key: AssemblyKey) {
         let assembly = &self.assemblies[key];
         let range = EventRange { first: assembly.event, count: 1, attempt: assembly.attempt };
-        let silent: Vec<u16> = assembly.awaited_readouts().collect();
+        // Where requests wait for credit, the time runs from the last of them that went.
+        let is_young = self.pull.is_some() && now.since(assembly.asked_at) < self.config.request_retry;
+        let silent: Vec<u16> =
+            assembly.awaited_readouts().filter(|readout| !is_young && assembly.was_asked(*readout)).collect();
         self.books.count(Counter::RetriedRequests, silent.len() as u64);
+        if let Some(pull) = &mut self.pull {
+            for readout in silent {
+                pull.settle(usize::from(readout), self.assemblies[key].uncharge(readout));
+                pull.add_again(readout, range);
+            }
+            self.retry_deadlines
+                .push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
+            return;
+        }
         for readout in silent {
             // One message for each readout unit and round: events that are retried together share it.
             match self
@@ -464,6 +631,10 @@ impl<P: Payload> BuilderUnit<P> {
     }
 }
 
+/// How many separate ranges of events that are over a builder remembers, where readout units send unasked. Older gaps count
+/// as over.
+const ENDED_RANGES: usize = 4_096;
+
 /// Repeated requests share messages of at most this many events.
 const RETRIES_A_MESSAGE: usize = 256;
 
@@ -472,7 +643,7 @@ fn index_u16(index: usize) -> u16 {
 }
 
 /// Joins assignments with consecutive ids and equal attempts to ranges.
-fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
+pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
     let mut ranges: Vec<EventRange> = Vec::new();
     for assignment in assignments {
         match ranges.last_mut() {

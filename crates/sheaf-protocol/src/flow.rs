@@ -1,10 +1,13 @@
-//! Traffic shaping at a sender: to whom the next bytes go, and when.
+//! Traffic shaping: how super-fragments come to the builders ([`Gathering`]), and at a sender, to whom the next bytes go and
+//! when ([`Shaper`]).
 //!
 //! | module | holds |
 //! |---|---|
 //! | this | [`Shaper`], which a sender asks, and its configuration |
 //! | [`pace`] | a line's rate, kept by whoever sends: a bucket of bytes |
 //! | [`fair`] | senders without slots: every peer that waits gets its share of bytes in turn |
+//! | [`slot_clock`] | the event manager's clock, by which synchronised slots begin |
+//! | [`lanes`] | whole messages that wait for their turn |
 //! | [`barrel`] | the barrel shifter: in slot *t* source *i* serves builder *(i + t) mod n* |
 //!
 //! A shaper has no input or output of its own. It is told what waits for whom ([`Shaper::offer`]), answers who may send
@@ -35,13 +38,64 @@
 
 pub mod barrel;
 pub mod fair;
+pub mod lanes;
 pub mod pace;
+pub mod slot_clock;
 
+use crate::builder::Asking;
+use crate::manager::Shaping;
 use barrel::Barrel;
 pub use barrel::{BarrelConfig, Slots};
 use fair::Fair;
+pub use lanes::Lanes;
 use pace::Pace;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
+pub use slot_clock::SlotClock;
+
+/// How super-fragments come to the builders: the shaping of a whole run, from which each role's part follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gathering {
+    /// Builders ask every readout unit at once for all that they are given.
+    #[default]
+    Pull,
+    /// Builders ask readout units in turn, for so many bytes in flight at most.
+    Paced {
+        /// Bytes in flight to one builder.
+        credit: ByteCount,
+    },
+    /// Readout units are told who builds what, and send unasked.
+    Push,
+    /// Readout units send in the slots of a barrel shifter.
+    Barrel {
+        /// Bytes in flight to one builder while the barrel stands.
+        credit: ByteCount,
+        /// How often readout units are told the time of the slots.
+        tick: Nanos,
+    },
+}
+
+impl Gathering {
+    /// The builders' part.
+    #[must_use]
+    pub fn asking(self) -> Asking {
+        match self {
+            Self::Pull => Asking::AtOnce,
+            Self::Paced { credit } => Asking::Paced(credit),
+            Self::Push => Asking::Unasked,
+            Self::Barrel { credit, .. } => Asking::Barrel(credit),
+        }
+    }
+
+    /// The event manager's part.
+    #[must_use]
+    pub fn shaping(self) -> Shaping {
+        match self {
+            Self::Pull | Self::Paced { .. } => Shaping::Pull,
+            Self::Push => Shaping::Push,
+            Self::Barrel { tick, .. } => Shaping::Barrel { tick },
+        }
+    }
+}
 
 /// How a sender's traffic is shaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +160,6 @@ pub struct Shaper {
     barrel: Option<Barrel>,
     is_turning: bool,
     wake_at: Option<Timestamp>,
-    pressed: u64,
 }
 
 impl Shaper {
@@ -129,7 +182,6 @@ impl Shaper {
             is_turning: barrel.is_some(),
             barrel,
             wake_at: None,
-            pressed: 0,
         }
     }
 
@@ -142,9 +194,6 @@ impl Shaper {
 
     /// Takes note that the link to `peer` takes nothing now (`pressed`), or takes something again.
     pub fn back_pressure(&mut self, now: Timestamp, peer: usize, pressed: bool) {
-        if pressed && !self.peers[peer].is_pressed {
-            self.pressed += 1;
-        }
         self.update(now, peer, |state| state.is_pressed = pressed);
     }
 
@@ -247,12 +296,6 @@ impl Shaper {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         self.wake_at
-    }
-
-    /// How often a peer's link began to take nothing.
-    #[must_use]
-    pub fn back_pressures(&self) -> u64 {
-        self.pressed
     }
 
     /// Slots of the barrel that have passed, and how many of them carried nothing.

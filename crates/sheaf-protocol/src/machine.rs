@@ -85,6 +85,10 @@ pub enum Why {
     Start,
     /// The time to finish the run is limited.
     Drain,
+    /// Readout units are told the time, by which their slots begin.
+    Tick,
+    /// Something waits for its time slot, or for the line.
+    Slot,
 }
 
 impl fmt::Display for Why {
@@ -100,6 +104,8 @@ impl fmt::Display for Why {
             Self::RequestRetry(event) => write!(f, "event {event}: ask again"),
             Self::PeersSilent => f.write_str("see who is silent"),
             Self::Start => f.write_str("nodes are awaited"),
+            Self::Slot => f.write_str("somebody may send"),
+            Self::Tick => f.write_str("tell the time of the slots"),
             Self::Drain => f.write_str("the run is closing"),
         }
     }

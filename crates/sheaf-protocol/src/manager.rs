@@ -15,8 +15,9 @@ mod dead_time;
 mod news;
 mod peers;
 mod releases;
+mod shaping;
 
-pub use config::{ManagerConfig, Triggers};
+pub use config::{ManagerConfig, Shaping, Triggers};
 pub use dead_time::{DeadTime, DeadTimeCause};
 pub use news::{ManagerEvent, Tallies, Veto};
 
@@ -28,6 +29,8 @@ use crate::machine::{Deadline, Identity, Transmit, Why};
 use credit::Credit;
 use peers::Peers;
 use releases::Releases;
+pub(crate) use shaping::DISPATCH_EVENTS;
+use shaping::{Dispatches, Steering};
 use sheaf_wire::message::{
     Announcement, Assignment, Body, Command, Finished, Message, ReadoutStatus, Request,
 };
@@ -103,6 +106,8 @@ pub struct EventManager<P> {
     mean_event: Option<u64>,
     ended: EventSet,
     releases: Releases,
+    dispatches: Dispatches,
+    steering: Option<Steering>,
     ledger: Ledger,
     stored_fragments: u64,
     stored_bytes: u64,
@@ -136,6 +141,14 @@ impl<P: Clone> EventManager<P> {
             mean_event: config.expected_event.map(|bytes| bytes.0),
             ended: EventSet::new(ENDED_RANGES),
             releases: Releases::new(usize::from(config.readouts)),
+            dispatches: Dispatches::new(match config.shaping {
+                Shaping::Push => usize::from(config.readouts),
+                Shaping::Pull | Shaping::Barrel { .. } => 0,
+            }),
+            steering: match config.shaping {
+                Shaping::Barrel { tick } => Some(Steering::new(tick, now)),
+                Shaping::Pull | Shaping::Push => None,
+            },
             ledger: Ledger::default(),
             stored_fragments: 0,
             stored_bytes: 0,
@@ -306,6 +319,8 @@ impl<P: Clone> EventManager<P> {
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
         self.advance(now);
         self.assign(now);
+        self.dispatch();
+        self.steer(now);
         self.release(now);
         self.peers.poll_transmit(now, &self.me)
     }
@@ -327,7 +342,10 @@ impl<P: Clone> EventManager<P> {
         let silent = Deadline { at: self.liveness_at, why: Why::PeersSilent };
         let silent = (self.phase != Phase::Closed).then_some(silent);
         let batch = self.releases.due_at().map(|at| Deadline { at, why: Why::Batch });
-        [phase, silent, batch].into_iter().fold(self.peers.poll_timeout(), Deadline::earliest)
+        let tick =
+            self.steering.as_ref().filter(|_| matches!(self.phase, Phase::Running | Phase::Draining { .. }));
+        let tick = tick.map(|steering| Deadline { at: steering.due_at(), why: Why::Tick });
+        [phase, silent, batch, tick].into_iter().fold(self.peers.poll_timeout(), Deadline::earliest)
     }
 
     // The course of the run.
@@ -379,6 +397,9 @@ impl<P: Clone> EventManager<P> {
         self.phase = Phase::Running;
         for node in self.peers.present() {
             self.peers.push(node, Body::Command(Command::Start));
+        }
+        if let Some(steering) = &mut self.steering {
+            steering.look_again();
         }
         self.events.push_back(ManagerEvent::Started { absent });
     }
@@ -469,6 +490,10 @@ impl<P: Clone> EventManager<P> {
             Phase::Running | Phase::Draining { .. } => {
                 let late = if node.role == Role::Readout { Command::Join } else { Command::Start };
                 self.peers.push(node, Body::Command(late));
+                if let Some(steering) = &mut self.steering {
+                    self.peers.push(node, Body::Shape(steering.shape(now)));
+                    steering.look_again();
+                }
             }
             Phase::Closing { .. } | Phase::Closed if node.role == Role::Builder => {
                 self.peers.push(node, Body::Command(Command::Close));
@@ -499,6 +524,9 @@ impl<P: Clone> EventManager<P> {
         };
         let committed = state.committed;
         *state = BuilderState { fenced: Some(session), reported: state.reported, ..BuilderState::default() };
+        if let Some(steering) = &mut self.steering {
+            steering.look_again();
+        }
         self.sessions.insert((node, session), committed);
         let lost = self.events_where(|entry| entry.assigned && entry.builder == Some(node.index));
         let reassigned = lost.len();
@@ -614,6 +642,7 @@ impl<P: Clone> EventManager<P> {
                 idle_builders += 1;
             } else {
                 idle_builders = 0;
+                self.dispatches.add(builder, &batch);
                 self.peers.push(NodeId::builder(builder), Body::Assign(batch));
             }
         }

@@ -22,13 +22,16 @@ mod slots;
 
 use crate::channel::{Channel, ChannelTimes, Received};
 use crate::event_set::EventSet;
+use crate::flow::SlotClock;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
+use crate::manager::DISPATCH_EVENTS;
 use books::Books;
 use ready::Ready;
 use rustc_hash::FxHashMap;
 use sheaf_wire::message::{
-    Announcement, Body, Command, EventRange, Message, ReadoutStatus, Release, SuperFragments,
+    Announcement, Body, Command, Destination, EventRange, Message, ReadoutStatus, Release, Shape,
+    SuperFragments,
 };
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Outcome, Payload, Role, SourceId,
@@ -107,6 +110,14 @@ pub enum ReadoutEvent {
     Closed,
     /// The event manager lives anew; it knows nothing of this run any more.
     ManagerRestarted,
+    /// Traffic is shaped so from now on. Where there is a barrel shifter this comes again and again, as the clocks of the two
+    /// nodes drift apart.
+    Shape {
+        /// Whether the barrel turns.
+        turning: bool,
+        /// From when its slots are counted, on this node's clock.
+        epoch: Timestamp,
+    },
 }
 
 /// See the [module](self) and the contract in the [crate documentation](crate).
@@ -128,6 +139,9 @@ pub struct ReadoutUnit<P> {
     /// Super-fragments ready to go.
     ready: Ready,
     announcements: VecDeque<Announcement>,
+    /// The event manager's clock, and when it last spoke on shaping by it.
+    slot_clock: SlotClock,
+    shaped_at: Timestamp,
     merge_deadlines: DeadlineQueue<SlotKey>,
     /// Events that a fragment opened and nobody has asked for, in the order of their age.
     unasked: VecDeque<SlotKey>,
@@ -187,6 +201,8 @@ impl<P: Payload> ReadoutUnit<P> {
             share: config.buffer.0 / (config.sources.len() as u64).max(1),
             ready: Ready::default(),
             announcements: VecDeque::new(),
+            slot_clock: SlotClock::default(),
+            shaped_at: Timestamp::ZERO,
             merge_deadlines: DeadlineQueue::new(),
             unasked: VecDeque::new(),
             next_age: 0,
@@ -641,7 +657,37 @@ impl<P: Payload> ReadoutUnit<P> {
             Body::Command(Command::Start) => self.events.push_back(ReadoutEvent::Started),
             Body::Command(Command::Join) => self.join(now),
             Body::Command(Command::Close) => self.close(),
+            Body::Dispatch(destinations) => self.handle_dispatch(now, &destinations),
+            Body::Shape(shape) => self.handle_shape(now, shape),
             _ => self.books.count(Counter::UnexpectedMessages),
+        }
+    }
+
+    /// Events that go to a builder unasked: as if it had asked, and at most as many as the event manager says at a time.
+    fn handle_dispatch(&mut self, now: Timestamp, destinations: &[Destination]) {
+        let mut left = DISPATCH_EVENTS;
+        for Destination { events, builder } in destinations {
+            let Some(rest) = left.checked_sub(u64::from(events.count)) else {
+                self.books.count(Counter::UnexpectedMessages);
+                return;
+            };
+            left = rest;
+            let asked = Asked { builder: *builder, attempt: events.attempt };
+            for offset in 0..u64::from(events.count) {
+                if let Some(event) = events.first.0.checked_add(offset) {
+                    self.handle_request(now, asked, EventId(event));
+                }
+            }
+        }
+    }
+
+    fn handle_shape(&mut self, now: Timestamp, shape: Shape) {
+        self.slot_clock.note(now, shape.clock);
+        // What is repeated in the channel may be older than a tick that came outside it.
+        if shape.clock >= self.shaped_at {
+            self.shaped_at = shape.clock;
+            let epoch = self.slot_clock.to_own(shape.epoch);
+            self.events.push_back(ReadoutEvent::Shape { turning: shape.turning, epoch });
         }
     }
 

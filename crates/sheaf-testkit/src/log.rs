@@ -171,6 +171,8 @@ impl Hash for Reason {
             Why::PeersSilent => (9, 0),
             Why::Start => (10, 0),
             Why::Drain => (11, 0),
+            Why::Tick => (12, 0),
+            Why::Slot => (13, 0),
         };
         state.write_u64(code);
         state.write_u64(about);
@@ -235,6 +237,11 @@ impl Note {
             Body::Report(list) => (list.len(), None, 0),
             Body::Acknowledge => (0, None, 0),
             Body::Fence(session) => (0, None, session.0),
+            Body::Dispatch(list) => {
+                let builder = list.first().map_or(0, |entry| u64::from(entry.builder));
+                (list.len(), list.first().map(|entry| entry.events.first), builder)
+            }
+            Body::Shape(shape) => (0, None, u64::from(shape.turning)),
         };
         Self {
             kind: message.body.kind(),
@@ -405,6 +412,8 @@ impl fmt::Display for Note {
             Kind::Report => write!(f, "report {entries} counts")?,
             Kind::Acknowledge => write!(f, "acknowledge")?,
             Kind::Fence => write!(f, "fence session {detail}")?,
+            Kind::Dispatch => write!(f, "dispatch {entries} ranges to builder {detail}")?,
+            Kind::Shape => f.write_str(if detail == 0 { "the barrel stands" } else { "the barrel turns" })?,
         }
         if let Some(first) = self.first {
             write!(f, " from {first}")?;

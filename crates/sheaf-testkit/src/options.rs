@@ -5,7 +5,8 @@
 
 use crate::dice::Ratio;
 use sheaf_protocol::builder::IncompletePolicy;
-use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
+use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
+use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
 
 /// A whole run. [`Options::default`] is a small system without any fault.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,10 @@ pub struct Options {
     pub bounds: BoundOptions,
     /// The times of the roles.
     pub times: TimeOptions,
+    /// How super-fragments come to the builders.
+    pub gathering: Gathering,
+    /// With a barrel shifter: the line of a readout unit, and its slots.
+    pub slots: SlotOptions,
     /// What becomes of incomplete events.
     pub policy: IncompletePolicy,
     /// What the drivers of builders do with built events.
@@ -172,6 +177,33 @@ pub struct TimeOptions {
     pub rejoin: Nanos,
 }
 
+/// The slots of a barrel shifter. Where they have no rate they have no length, and are free-running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotOptions {
+    /// The line of a readout unit.
+    pub rate: Option<ByteRate>,
+    /// What a slot carries.
+    pub block: ByteCount,
+    /// The pause between two slots.
+    pub guard: Nanos,
+    /// Slots begin by the event manager's clock.
+    pub synchronised: bool,
+    /// How long a link that takes nothing would hold its slot. In the simulation all links take everything.
+    pub patience: Nanos,
+}
+
+impl Default for SlotOptions {
+    fn default() -> Self {
+        Self {
+            rate: ByteRate::new(10_000_000_000),
+            block: ByteCount(16_000),
+            guard: Nanos::ZERO,
+            synchronised: true,
+            patience: Nanos::from_millis(1),
+        }
+    }
+}
+
 /// What the drivers of builders do with built events. Whether an event is rejected or fails is decided by its id, so
 /// that it is the same whichever builder has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -263,6 +295,8 @@ impl Default for Options {
             sources: SourceOptions::default(),
             bounds: BoundOptions::default(),
             times: TimeOptions::default(),
+            gathering: Gathering::Pull,
+            slots: SlotOptions::default(),
             policy: IncompletePolicy::Store,
             storage: StorageOptions {
                 write: Nanos::from_micros(20),
@@ -429,6 +463,29 @@ impl Options {
             ),
         ];
         rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, rule)| Err(rule))
+    }
+
+    /// The shaper of a readout unit, where there is a barrel shifter.
+    #[must_use]
+    pub fn shaper(&self) -> Option<ShaperConfig> {
+        let slots = &self.slots;
+        let barrel = BarrelConfig {
+            builders: usize::from(self.system.builders),
+            senders: usize::from(self.system.readouts),
+            block: slots.block,
+            guard: slots.guard,
+            slots: match slots.rate {
+                Some(_) if slots.synchronised => Slots::Synchronised,
+                _ => Slots::FreeRunning,
+            },
+            patience: slots.patience,
+        };
+        matches!(self.gathering, Gathering::Barrel { .. }).then_some(ShaperConfig {
+            line_rate: slots.rate,
+            burst: slots.block,
+            unit: ByteCount(1_500),
+            policy: Policy::Barrel(barrel),
+        })
     }
 
     /// Whether nothing that the run log would call a fault can happen. Back-pressure is no fault.

@@ -2,9 +2,10 @@
 //! which one can go far, are as common as runs with many.
 
 use crate::dice::{Dice, Ratio};
-use crate::options::{Fault, FaultKind, Options, TriggerOptions};
+use crate::options::{Fault, FaultKind, Options, SlotOptions, TriggerOptions};
 use sheaf_protocol::builder::IncompletePolicy;
-use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
+use sheaf_protocol::flow::Gathering;
+use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
 
 /// How wild a kind of fault is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +46,32 @@ impl Swarm {
         self.storage();
         self.node_faults();
         self.course();
+        self.gathering();
+    }
+
+    /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with every policy.
+    fn gathering(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 4);
+        let event = self.options.sources.largest.0 * u64::from(self.options.source_count());
+        // From less than a fragment to several events.
+        let most = dice.pick(&[100, event + 1, 8 * event + 1]);
+        let credit = ByteCount(1 + dice.below(most));
+        let tick = dice.time_between(Nanos::from_micros(500), Nanos::from_millis(20));
+        self.options.slots = SlotOptions {
+            rate: (dice.below(4) > 0)
+                .then(|| ByteRate::new(dice.between(5_000_000_000, 20_000_000_000)))
+                .flatten(),
+            block: ByteCount(dice.between(1_000, 32_000)),
+            guard: dice.time_between(Nanos::ZERO, Nanos::from_micros(1)),
+            synchronised: dice.below(2) == 0,
+            patience: Nanos::from_millis(1),
+        };
+        self.options.gathering = match dice.below(6) {
+            0 | 1 => Gathering::Pull,
+            2 | 3 => Gathering::Paced { credit },
+            4 => Gathering::Push,
+            _ => Gathering::Barrel { credit, tick },
+        };
     }
 
     fn level(&mut self) -> Level {

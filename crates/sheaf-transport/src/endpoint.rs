@@ -2,7 +2,7 @@
 
 use crate::LinkStats;
 use bytes::Bytes;
-use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
+use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::VecDeque;
 use std::fmt;
 use std::task::Waker;
@@ -104,6 +104,11 @@ pub trait Endpoint: Send {
     /// A handle with which another thread ends a wait, the present one or the next. Ringing it while the endpoint's
     /// thread is busy costs no system call.
     fn waker(&self) -> Waker;
+
+    /// Takes note of how the event manager wants the traffic of all senders shaped from now on: whether the barrel shifter
+    /// turns, and from when its slots are counted on this node's clock. For endpoints that cut frames and pace what they
+    /// send; others have no use for it, and their users shape whole frames.
+    fn shape(&mut self, _now: Timestamp, _turning: bool, _epoch: Timestamp) {}
 
     /// What was counted since the endpoint was made.
     fn stats(&self) -> LinkStats;

@@ -72,6 +72,10 @@ pub enum Body<P> {
     Acknowledge,
     /// Event manager to a builder whose session it has given up: stop, your unreported events are assigned again.
     Fence(SessionId),
+    /// Event manager to readout unit, where readout units send unasked: which builder has these events.
+    Dispatch(Vec<Destination>),
+    /// Event manager to readout units and builders: how traffic is shaped from now on.
+    Shape(Shape),
 }
 
 /// An event id that a source has delivered for the first time.
@@ -164,6 +168,27 @@ pub struct EventRange {
     pub count: u32,
     /// The attempt of the assignment: of two builders that ask for one event, the higher attempt has it.
     pub attempt: u16,
+}
+
+/// A range of events that a builder has, for readout units that send without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The events, and the attempt of their assignment.
+    pub events: EventRange,
+    /// The builder's index.
+    pub builder: u16,
+}
+
+/// How the event manager wants traffic shaped. Said when it changes, in the channel, and to readout units as a tick now and
+/// then, outside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Whether the barrel shifter turns. Where it stands, builders keep to their credit and readout units to no slots.
+    pub turning: bool,
+    /// From when the slots are counted, on the event manager's clock.
+    pub epoch: Timestamp,
+    /// The event manager's clock when it said this.
+    pub clock: Timestamp,
 }
 
 /// Super-fragments, flat: for each entry of `entries` in turn, its `fragments` and `missing` follow each other in

@@ -121,6 +121,8 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ("Command", rows!(CommandBytes: command, reserved)),
         ("Count", rows!(CountBytes: code, reason, reserved, value)),
         ("Fence", rows!(FenceBytes: session)),
+        ("Destination", rows!(DestinationBytes: first, count, attempt, builder)),
+        ("Shape", rows!(ShapeBytes: epoch, clock, flags, reserved)),
     ];
     let page = page();
     let shown = tables(&page, LAYOUT);

@@ -89,7 +89,12 @@ impl AgentMaker {
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sources = plan.sources(node, arena.as_ref())?;
                 let timeout = plan.manager_timeout();
-                Ok(Box::new(ReadoutNode::new(role, endpoint, sources, timeout, now, done)))
+                let agent = ReadoutNode::new(role, endpoint, sources, timeout, now, done);
+                let builders = usize::from(plan.count(Role::Builder));
+                Ok(Box::new(match plan.frame_shaper() {
+                    Some(config) => agent.shaped(config, builders),
+                    None => agent,
+                }))
             }
             Role::Builder => {
                 let role = BuilderUnit::new(me, plan.builder(), now);

@@ -3,7 +3,9 @@
 use anyhow::Context;
 use sheaf_buffer::{Heap, Memory};
 use sheaf_config as conf;
-use sheaf_config::{Config, IncompletePolicy, NodeConfig, OutputKind, SourceKind, TriggerMode};
+use sheaf_config::{
+    Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, SourceKind, TriggerMode,
+};
 use sheaf_node::builder::Judgement;
 use sheaf_node::content::ContentCheck;
 use sheaf_node::filter::{AcceptAll, Filter, Prescale};
@@ -13,6 +15,7 @@ use sheaf_node::trigger::TriggerRate;
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_source::content::Content;
@@ -86,6 +89,52 @@ impl Plan {
         ChannelTimes { retransmit: protocol.retransmit, acknowledge: protocol.acknowledge }
     }
 
+    /// How super-fragments come to the builders.
+    pub(crate) fn gathering(&self) -> Gathering {
+        let Config { shaping, protocol, .. } = &self.config;
+        let credit = shaping.credit;
+        match shaping.policy {
+            ShapingPolicy::Pull => Gathering::Pull,
+            ShapingPolicy::Paced => Gathering::Paced { credit },
+            ShapingPolicy::Push => Gathering::Push,
+            ShapingPolicy::Barrel => Gathering::Barrel { credit, tick: protocol.heartbeat.min(LONGEST_TICK) },
+        }
+    }
+
+    /// How a readout unit's datagrams are shaped: `unit` is the largest on the wire, `rails` how many lines it has.
+    pub(crate) fn readout_shaper(&self, unit: ByteCount, rails: usize) -> ShaperConfig {
+        let shaping = &self.config.shaping;
+        let barrel = BarrelConfig {
+            builders: usize::from(self.count(Role::Builder)),
+            senders: usize::from(self.count(Role::Readout)),
+            block: shaping.block,
+            guard: shaping.guard,
+            slots: if shaping.synchronised { Slots::Synchronised } else { Slots::FreeRunning },
+            patience: PATIENCE,
+        };
+        let is_barrel = shaping.policy == ShapingPolicy::Barrel;
+        let policy = if is_barrel { Policy::Barrel(barrel) } else { Policy::Unshaped };
+        ShaperConfig { policy, ..self.shaper(unit, rails) }
+    }
+
+    /// How the datagrams of any other node are shaped.
+    pub(crate) fn shaper(&self, unit: ByteCount, rails: usize) -> ShaperConfig {
+        let shaping = &self.config.shaping;
+        ShaperConfig {
+            line_rate: shaping.line_rate.map(|rate| rate.times(rails)),
+            burst: shaping.burst,
+            unit,
+            policy: Policy::Unshaped,
+        }
+    }
+
+    /// How a readout unit's frames are shaped, where that is needed and its transport does not do it.
+    pub(crate) fn frame_shaper(&self) -> Option<ShaperConfig> {
+        let Config { shaping, protocol, transport, .. } = &self.config;
+        let shapes_frames = shaping.policy == ShapingPolicy::Barrel && !transport.kind.sends_datagrams();
+        shapes_frames.then(|| self.readout_shaper(protocol.message, usize::from(transport.rails)))
+    }
+
     fn is_optional(&self, source: SourceId) -> bool {
         self.config.source.optional.contains(&source)
     }
@@ -116,6 +165,7 @@ impl Plan {
             stop_timeout: manager.stop_timeout,
             peer_timeout: manager.peer_timeout,
             batch_time: manager.release_delay,
+            shaping: self.gathering().shaping(),
             channel: self.channel(),
         }
     }
@@ -173,6 +223,7 @@ impl Plan {
             },
             event_timeout: builder.event_timeout,
             request_retry: builder.request_retry,
+            asking: self.gathering().asking(),
             batch_events: builder.report_events as usize,
             batch_time: builder.report_delay,
             heartbeat: protocol.heartbeat,
@@ -303,6 +354,12 @@ impl Plan {
         Ok(Box::new(made))
     }
 }
+
+/// Where slots are synchronised, readout units are told the time at least this often.
+const LONGEST_TICK: Nanos = Nanos::from_millis(100);
+
+/// How long a link that takes nothing holds a free-running slot.
+const PATIENCE: Nanos = Nanos::from_millis(1);
 
 /// A page of memory, at most.
 const PAGE_BYTES: u64 = 64 << 10;

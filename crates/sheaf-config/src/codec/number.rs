@@ -1,7 +1,7 @@
 //! Integers, sizes and numbers.
 
 use super::{Codec, Refusal};
-use sheaf_wire::{ByteCount, EventId, RunNumber, SourceId, TriggerType};
+use sheaf_wire::{ByteCount, ByteRate, EventId, RunNumber, SourceId, TriggerType};
 use std::marker::PhantomData;
 use toml::de::{DeInteger, DeValue};
 
@@ -54,6 +54,20 @@ pub(crate) fn whole<T: Number>(minimum: u64, maximum: u64) -> Whole<T> {
 /// A size in bytes.
 pub(crate) fn bytes(minimum: u64, maximum: u64) -> Whole<ByteCount> {
     Whole { minimum, maximum, show: show_bytes, _type: PhantomData }
+}
+
+impl Number for ByteRate {
+    fn from_number(bits: u64) -> Option<Self> {
+        Self::from_bits(bits)
+    }
+    fn to_number(self) -> u64 {
+        self.per_second().saturating_mul(8)
+    }
+}
+
+/// The rate of a line in bits per second. Whole bytes count.
+pub(crate) fn bit_rate(minimum: u64, maximum: u64) -> Whole<ByteRate> {
+    whole(minimum, maximum)
 }
 
 /// `8388608 (8 MiB)`: a size as it is written in the file, and as people say it.

@@ -6,6 +6,7 @@ mod lab;
 mod network;
 mod node;
 mod run;
+mod shaping;
 mod source;
 
 pub use affinity::{Affinity, MemoryPolicy};
@@ -14,6 +15,7 @@ pub use lab::{Lab, LabHead, LabPlacement, Measure};
 pub use network::{FabricProvider, Protocol, Transport, TransportKind};
 pub use node::Node;
 pub use run::{Filter, FilterKind, Output, OutputKind, Run, Sync, Trigger, TriggerMode};
+pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{Content, Emulated, Pacing, Replay, SizeModel, Source, SourceKind};
 
 /// The longest accepted time of a timeout.

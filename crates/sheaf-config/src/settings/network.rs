@@ -51,6 +51,12 @@ impl FabricProvider {
 }
 
 impl TransportKind {
+    /// Whether messages are cut into datagrams, so that a part of one can go in a time slot.
+    #[must_use]
+    pub fn sends_datagrams(self) -> bool {
+        false
+    }
+
     /// Whether some links may go over TCP.
     #[must_use]
     pub fn uses_tcp(self) -> bool {

@@ -23,9 +23,9 @@ use sheaf_node::report::RunReport;
 use sheaf_node::sink::NullSink;
 use sheaf_node::{Agent, Progress};
 use sheaf_protocol::Identity;
-use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources};
+use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
-use sheaf_protocol::manager::{EventManager, ManagerConfig, Triggers};
+use sheaf_protocol::manager::{EventManager, ManagerConfig, Shaping, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_source::content::Content;
 use sheaf_source::emulator::EmulatedTime;
@@ -146,6 +146,7 @@ fn manager(
         stop_timeout: Nanos::from_secs(10),
         peer_timeout: Nanos::from_secs(10),
         batch_time: Nanos::from_millis(1),
+        shaping: Shaping::Pull,
         channel: CHANNEL,
     };
     let course = Course { triggers: None, duration: None, stop: Arc::default() };
@@ -205,6 +206,7 @@ fn builder(node: NodeId, endpoint: Box<dyn Endpoint>, touched: bool, now: Timest
         incomplete: IncompletePolicy::Store,
         event_timeout: Nanos::from_secs(10),
         request_retry: Nanos::from_secs(10),
+        asking: Asking::AtOnce,
         batch_events: 64,
         batch_time: Nanos::from_millis(1),
         heartbeat: Nanos::from_millis(100),

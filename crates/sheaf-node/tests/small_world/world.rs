@@ -11,9 +11,9 @@ use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::sink::EventSink;
 use sheaf_node::{Agent, NodeError, Progress};
 use sheaf_protocol::Identity;
-use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources};
+use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
-use sheaf_protocol::manager::{EventManager, ManagerConfig, Triggers};
+use sheaf_protocol::manager::{EventManager, ManagerConfig, Shaping, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_source::content;
 use sheaf_source::{Source, SourcePoll, SourceStats};
@@ -120,6 +120,7 @@ impl World {
             stop_timeout: Nanos::from_secs(1),
             peer_timeout: Nanos::from_millis(500),
             batch_time: Nanos::from_millis(1),
+            shaping: Shaping::Pull,
             channel: CHANNEL,
         };
         let course = Course { triggers: None, duration: setup.duration, stop: self.stop.clone() };
@@ -161,6 +162,7 @@ impl World {
             incomplete: IncompletePolicy::Store,
             event_timeout: Nanos::from_millis(200),
             request_retry: Nanos::from_millis(60),
+            asking: Asking::AtOnce,
             batch_events: 4,
             batch_time: Nanos::from_millis(1),
             heartbeat: Nanos::from_millis(20),

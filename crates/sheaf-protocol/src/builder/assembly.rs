@@ -1,5 +1,6 @@
 //! Events under construction.
 
+use super::pull::NOT_ASKED;
 use crate::event_index::EventIndex;
 use sheaf_wire::message::Assignment;
 use sheaf_wire::{ByteCount, Event, EventId, Fragment, MissingSource, Payload, Timestamp, TriggerType};
@@ -28,6 +29,10 @@ pub(super) struct Assembly<P> {
     /// A bit a readout unit: answered.
     answered: Vec<u64>,
     readouts: usize,
+    /// Paced pull: what is charged for each readout unit's part, [`NOT_ASKED`] where it was not asked. Else empty.
+    charges: Vec<u32>,
+    /// Paced pull: when a readout unit was last asked.
+    pub(super) asked_at: Timestamp,
 }
 
 impl<P: Payload> Assembly<P> {
@@ -40,6 +45,35 @@ impl<P: Payload> Assembly<P> {
         self.answered[word] |= bit;
         self.awaited -= 1;
         true
+    }
+
+    /// Whether a readout unit that has not answered was asked; true where that is not kept.
+    pub(super) fn was_asked(&self, readout: u16) -> bool {
+        self.charges.get(usize::from(readout)).is_none_or(|charge| *charge != NOT_ASKED)
+    }
+
+    /// Takes note that a readout unit is asked at `now`. False if it need not be.
+    pub(super) fn charge(&mut self, readout: usize, bytes: u32, now: Timestamp) -> bool {
+        let is_answered = self.answered[readout / 64] & (1 << (readout % 64)) != 0;
+        let Some(charge) =
+            self.charges.get_mut(readout).filter(|charge| !is_answered && **charge == NOT_ASKED)
+        else {
+            return false;
+        };
+        *charge = bytes;
+        self.asked_at = now;
+        true
+    }
+
+    /// What is charged for a readout unit, which it is no more.
+    pub(super) fn uncharge(&mut self, readout: u16) -> u32 {
+        let charge = self.charges.get_mut(usize::from(readout));
+        charge.map_or(NOT_ASKED, |charge| std::mem::replace(charge, NOT_ASKED))
+    }
+
+    /// The readout units that are charged, and what.
+    pub(super) fn charged(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.charges.iter().copied().enumerate().filter(|(_, charge)| *charge != NOT_ASKED)
     }
 
     /// The readout units that have not answered, ascending.
@@ -91,16 +125,21 @@ pub(super) struct Assemblies<P> {
     assemblies: Vec<Option<Assembly<P>>>,
     free: Vec<u32>,
     spare_masks: Vec<Vec<u64>>,
+    /// Whether it is kept what readout units are charged.
+    keeps_charges: bool,
+    spare_charges: Vec<Vec<u32>>,
     by_event: EventIndex,
 }
 
 impl<P: Payload> Assemblies<P> {
-    pub(super) fn new(readouts: usize, slots: usize) -> Self {
+    pub(super) fn new(readouts: usize, slots: usize, keeps_charges: bool) -> Self {
         Self {
             readouts,
             assemblies: Vec::with_capacity(slots),
             free: Vec::new(),
             spare_masks: Vec::new(),
+            keeps_charges,
+            spare_charges: Vec::new(),
             by_event: EventIndex::new(slots),
         }
     }
@@ -121,6 +160,12 @@ impl<P: Payload> Assemblies<P> {
         let mut answered = self.spare_masks.pop().unwrap_or_default();
         answered.clear();
         answered.resize(self.readouts.div_ceil(64), 0);
+        let mut charges = Vec::new();
+        if self.keeps_charges {
+            charges = self.spare_charges.pop().unwrap_or_default();
+            charges.clear();
+            charges.resize(self.readouts, NOT_ASKED);
+        }
         let assembly = Assembly {
             event: assignment.event,
             time: assignment.time,
@@ -133,6 +178,8 @@ impl<P: Payload> Assemblies<P> {
             awaited: self.readouts,
             answered,
             readouts: self.readouts,
+            charges,
+            asked_at: Timestamp::ZERO,
         };
         let index = if let Some(index) = self.free.pop() {
             self.assemblies[index as usize] = Some(assembly);
@@ -151,6 +198,12 @@ impl<P: Payload> Assemblies<P> {
         Some(AssemblyKey { event, attempt, index })
     }
 
+    /// The assembly of an event, if this is its attempt.
+    pub(super) fn of_attempt(&mut self, event: EventId, attempt: u16) -> Option<&mut Assembly<P>> {
+        let index = self.by_event.get(event)?;
+        self.assemblies[index as usize].as_mut().filter(|assembly| assembly.attempt == attempt)
+    }
+
     pub(super) fn is_open(&self, key: AssemblyKey) -> bool {
         self.get(key).is_some()
     }
@@ -162,6 +215,9 @@ impl<P: Payload> Assemblies<P> {
         self.free.push(key.index);
         if assembly.awaited == 0 {
             self.spare_masks.push(std::mem::take(&mut assembly.answered));
+        }
+        if self.keeps_charges {
+            self.spare_charges.push(std::mem::take(&mut assembly.charges));
         }
         assembly
     }

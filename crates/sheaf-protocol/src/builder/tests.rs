@@ -1,5 +1,7 @@
 //! Every row of the table in the module's documentation.
 
+mod asking;
+
 use super::*;
 use sheaf_wire::{Fragment, RunNumber, SessionId, SuperFragment, TriggerType};
 
@@ -182,6 +184,7 @@ fn builder(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
         incomplete: IncompletePolicy::Store,
         event_timeout: TIMEOUT,
         request_retry: TIMEOUT,
+        asking: Asking::AtOnce,
         batch_events: 3,
         batch_time: TIMEOUT,
         heartbeat: Nanos::from_secs(10),

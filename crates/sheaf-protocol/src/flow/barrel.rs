@@ -33,7 +33,8 @@ pub struct BarrelConfig {
     pub builders: usize,
     /// How many sources there are.
     pub senders: usize,
-    /// What a slot carries, in bytes on the wire. Never taken as less than a unit.
+    /// What a slot carries, in bytes on the wire. Never taken as less than a unit, or two where slots are synchronised. A source
+    /// that is late for its slot, because its thread slept, sends less: slots are to be much longer than that.
     pub block: ByteCount,
     /// Between two blocks nothing is sent for this time: clocks differ, and cables.
     pub guard: Nanos,
@@ -83,7 +84,9 @@ impl Barrel {
             rate.is_some() || config.slots == Slots::FreeRunning,
             "synchronised slots have a length only where the line has a rate"
         );
-        let block = config.block.0.max(unit);
+        // A source that is a little late for its slot must still get a unit into it.
+        let units = if config.slots == Slots::Synchronised { 2 } else { 1 };
+        let block = config.block.0.max(units * unit);
         Self {
             unit,
             block,

@@ -14,6 +14,22 @@ pub enum Triggers {
     Announced,
 }
 
+/// How readout units come to send, as far as the event manager has a part in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shaping {
+    /// Builders ask them.
+    #[default]
+    Pull,
+    /// They are told with each assignment who builds the event, and send unasked.
+    Push,
+    /// Builders ask them, and they send in the slots of a barrel shifter: the event manager says from when the slots are
+    /// counted, and stops the barrel while a node is missing.
+    Barrel {
+        /// Readout units are told the time, and it is looked who is missing, this often.
+        tick: Nanos,
+    },
+}
+
 /// How the event manager works. Memory: some 100 bytes an event in flight; events in flight are bounded by
 /// `queue_events` plus all builders' slots, or, where triggers are announced, by the readout units' buffers.
 #[derive(Clone, Debug)]
@@ -46,6 +62,8 @@ pub struct ManagerConfig {
     pub peer_timeout: Nanos,
     /// Ended events are told to the readout units in batches; a batch is closed after this time.
     pub batch_time: Nanos,
+    /// How readout units come to send.
+    pub shaping: Shaping,
     /// Times of the channels.
     pub channel: ChannelTimes,
 }

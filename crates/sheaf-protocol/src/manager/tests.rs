@@ -1,5 +1,7 @@
 //! Assignment, books, dead time, and builders that die.
 
+mod shaping;
+
 use super::*;
 use crate::channel::ChannelTimes;
 use sheaf_wire::message::Header;
@@ -410,6 +412,7 @@ impl World {
             stop_timeout: Nanos::from_secs(10),
             peer_timeout: Nanos::from_secs(1),
             batch_time: Nanos::from_millis(1),
+            shaping: Shaping::Pull,
             channel: ChannelTimes { retransmit: Nanos::from_secs(100), acknowledge: Nanos::from_millis(1) },
         };
         adjust(&mut config);

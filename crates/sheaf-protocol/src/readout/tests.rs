@@ -312,6 +312,35 @@ fn a_request_for_absurdly_many_events_is_cut() {
     assert_eq!(unit.held().1, 1, "only the request at the end of the number range is left");
 }
 
+#[test]
+fn what_is_dispatched_goes_to_its_builder_unasked_as_soon_as_it_is_complete() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 1, 0, 10);
+    dispatch(&mut unit, 2, 1, 1);
+    assert_eq!(answers(&mut unit, Timestamp(0)), []);
+    give(&mut unit, 1, 1, 20);
+    assert_eq!(answers(&mut unit, Timestamp(0))[0].0, NodeId::builder(2));
+    // Another builder has the event now; then one of an absurd number of events, which is not believed.
+    let event = |first, count, attempt| EventRange { first: EventId(first), count, attempt };
+    from_manager(&mut unit, Body::Dispatch(vec![Destination { events: event(1, 1, 2), builder: 3 }]));
+    assert_eq!(answers(&mut unit, Timestamp(0))[0].0, NodeId::builder(3));
+    from_manager(&mut unit, Body::Dispatch(vec![Destination { events: event(5, u32::MAX, 1), builder: 3 }]));
+    assert_eq!(unit.held().1, 1);
+    assert_eq!(unit.books().counters[&Counter::UnexpectedMessages], 1);
+}
+
+#[test]
+fn the_driver_is_told_of_slots_in_its_own_time() {
+    let mut unit = unit(|_| {});
+    let shape = Shape { turning: true, epoch: Timestamp(500), clock: Timestamp(2_000) };
+    // `from_manager` comes at 0: this clock is 2 us behind.
+    from_manager(&mut unit, Body::Shape(shape));
+    assert_eq!(unit.poll_event(), Some(ReadoutEvent::Shape { turning: true, epoch: Timestamp(0) }));
+    let older = Shape { turning: false, clock: Timestamp(1_000), ..shape };
+    from_manager(&mut unit, Body::Shape(older));
+    assert_eq!(unit.poll_event(), None);
+}
+
 fn unit(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
     let source = |id| SourceConfig { id: SourceId(id), optional: false };
     let mut config = ReadoutConfig {
@@ -352,6 +381,11 @@ fn ask(unit: &mut ReadoutUnit<Size>, builder: u16, first: u64, count: u32, attem
     let builder = Identity { node: NodeId::builder(builder), run: RunNumber(1), session: SessionId(1) };
     let range = EventRange { first: EventId(first), count, attempt };
     unit.handle_input(Timestamp(0), builder.plain(Body::FragmentRequest(vec![range])));
+}
+
+fn dispatch(unit: &mut ReadoutUnit<Size>, builder: u16, first: u64, count: u32) {
+    let events = EventRange { first: EventId(first), count, attempt: 1 };
+    from_manager(unit, Body::Dispatch(vec![Destination { events, builder }]));
 }
 
 fn from_manager(unit: &mut ReadoutUnit<Size>, body: Body<Size>) {

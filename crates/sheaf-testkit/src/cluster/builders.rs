@@ -76,6 +76,7 @@ fn config(options: &Options) -> BuilderConfig {
         incomplete: options.policy,
         event_timeout: options.times.event,
         request_retry: options.times.retry,
+        asking: options.gathering.asking(),
         batch_events: options.bounds.report_events,
         batch_time: options.times.batch,
         heartbeat: options.times.heartbeat,

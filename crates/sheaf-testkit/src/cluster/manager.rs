@@ -58,6 +58,7 @@ fn config(options: &Options) -> ManagerConfig {
         stop_timeout: options.times.stop,
         peer_timeout: options.times.peer,
         batch_time: options.times.batch,
+        shaping: options.gathering.shaping(),
         channel: options.channel_times(),
     }
 }

@@ -6,11 +6,12 @@ use crate::log::{FragmentFate, Line, Reason, Turn};
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::Planned;
-use sheaf_protocol::Identity;
 use sheaf_protocol::builder::IncompletePolicy;
+use sheaf_protocol::flow::Lanes;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutEvent, ReadoutUnit, SourceConfig};
-use sheaf_wire::message::Message;
-use sheaf_wire::{Fragment, Nanos, NodeId, SessionId, SourceId};
+use sheaf_protocol::{Deadline, Identity, Transmit, Why};
+use sheaf_wire::message::{Body, Message};
+use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, Payload, Role, SessionId, SourceId};
 
 /// A readout unit and its driver.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(super) struct ReadoutNode {
     /// Sources may send.
     is_started: bool,
     is_closed: bool,
+    /// What waits for its slot, where there is a barrel shifter.
+    lanes: Option<Lanes<Transmit<SimPayload>>>,
 }
 
 impl ReadoutNode {
@@ -37,6 +40,7 @@ impl ReadoutNode {
             sources: usize::from(numbers.start)..usize::from(numbers.end),
             is_started: false,
             is_closed: false,
+            lanes: None,
         }
     }
 
@@ -46,7 +50,7 @@ impl ReadoutNode {
 
     /// Forgets everything; false if there is nothing to forget.
     pub(super) fn crash(&mut self) -> bool {
-        (self.is_started, self.is_closed) = (false, false);
+        (self.is_started, self.is_closed, self.lanes) = (false, false, None);
         self.unit.take_if(|unit| !unit.is_finished()).is_some()
     }
 
@@ -90,6 +94,8 @@ impl Cluster {
         let (id, session) = (node.host.node, node.host.session);
         let me = Identity { node: id, run: RUN, session };
         node.unit = Some(ReadoutUnit::new(me, node.config.clone(), now));
+        let (builders, place) = (usize::from(self.options.system.builders), usize::from(id.index));
+        node.lanes = self.options.shaper().map(|config| Lanes::new(config, builders, place));
         self.post.note(Line::Node { node: id, session, what: Turn::Began });
         self.settle_readout(index);
     }
@@ -134,7 +140,13 @@ impl Cluster {
         };
         let (id, session) = (node.host.node, node.host.session);
         while let Some(transmit) = unit.poll_transmit(post.now) {
-            post.carry(transmit);
+            match &mut node.lanes {
+                Some(lanes) if transmit.to.role == Role::Builder => {
+                    let wire = wire_bytes(&transmit);
+                    lanes.push(post.now, usize::from(transmit.to.index), transmit, wire);
+                }
+                _ => post.carry(transmit),
+            }
         }
         let mut has_begun = false;
         while let Some(event) = unit.poll_event() {
@@ -147,6 +159,13 @@ impl Cluster {
                     node.is_closed = true;
                     Turn::Closed
                 }
+                ReadoutEvent::Shape { turning, epoch } => {
+                    if let Some(lanes) = &mut node.lanes {
+                        lanes.shaper().turn_barrel(post.now, turning);
+                        lanes.shaper().set_epoch(epoch);
+                    }
+                    continue;
+                }
                 ReadoutEvent::ManagerRestarted => {
                     watch.fail(format!("{id} believes that the event manager restarted"));
                     return;
@@ -154,7 +173,20 @@ impl Cluster {
             };
             post.note(Line::Node { node: id, session, what });
         }
-        let deadline = unit.poll_timeout();
+        let mut deadline = unit.poll_timeout();
+        if let Some(lanes) = &mut node.lanes {
+            while let Some((builder, transmit, wire)) = lanes.pop(post.now) {
+                lanes.sent(post.now, builder, wire);
+                post.carry(transmit);
+            }
+            let slot = lanes.poll_timeout().map(|at| Deadline { at, why: Why::Slot });
+            if lanes.is_empty() == slot.is_some() {
+                watch
+                    .fail(format!("{id}: {} messages wait for a slot, which comes at {slot:?}", lanes.len()));
+            }
+            watch.see_no_spin(id, post.now, slot);
+            deadline = Deadline::earliest(deadline, slot);
+        }
         post.arm(&mut node.host, deadline);
         watch.see_readout(options, id, unit);
         if has_begun {
@@ -310,3 +342,15 @@ impl Cluster {
         self.post.note(Line::Fragment { node, source, event, fate });
     }
 }
+
+/// What a message occupies on a line, near enough.
+fn wire_bytes(transmit: &Transmit<SimPayload>) -> ByteCount {
+    let payload: usize = match &transmit.message.body {
+        Body::SuperFragments(parts) => parts.fragments.iter().map(|fragment| fragment.payload.len()).sum(),
+        _ => 0,
+    };
+    ByteCount::from(payload + HEAD_BYTES)
+}
+
+/// The head of a message of a few super-fragments.
+const HEAD_BYTES: usize = 150;

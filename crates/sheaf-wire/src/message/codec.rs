@@ -1,14 +1,14 @@
 //! Bytes to messages and back.
 
 use super::layout::{
-    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, EventRangeBytes,
-    FRAGMENT_HAS_CHECKSUM, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, Kind, MAGIC,
-    MAX_HEAD_BYTES, MissingBytes, ReadoutStatusBytes, ReleaseBytes, RequestBytes, SuperFragmentBytes,
-    SuperFragmentsBytes, VERSION,
+    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
+    EventRangeBytes, FRAGMENT_HAS_CHECKSUM, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, Kind,
+    MAGIC, MAX_HEAD_BYTES, MissingBytes, ReadoutStatusBytes, ReleaseBytes, RequestBytes, ShapeBytes,
+    SuperFragmentBytes, SuperFragmentsBytes, VERSION,
 };
 use super::{
-    AbsentReadout, Announcement, Assignment, Body, Command, Count, EventRange, Finished, Header, Message,
-    ReadoutStatus, Release, Request, SuperFragments,
+    AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
+    Message, ReadoutStatus, Release, Request, Shape, SuperFragments,
 };
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{
@@ -162,6 +162,8 @@ impl<P: Payload> Message<P> {
             Body::Fence(session) => {
                 head.extend_from_slice(FenceBytes { session: U64::new(session.0) }.as_bytes());
             }
+            Body::Dispatch(entries) => emit_all(head, &entries),
+            Body::Shape(shape) => head.extend_from_slice(shape.emit().as_bytes()),
         }
         finish_header(head, kind, payload_bytes, &self.header);
     }
@@ -199,6 +201,8 @@ impl<P: Payload> Message<P> {
                 (fence, []) => Body::Fence(SessionId(fence.session.get())),
                 (_, extra) => return Err(DecodeError::TrailingBytes(extra.len())),
             },
+            Kind::Dispatch => Body::Dispatch(parse_all(body_bytes)?),
+            Kind::Shape => Body::Shape(parse_one(body_bytes)?),
         };
         Ok(Self { header, body })
     }
@@ -229,6 +233,8 @@ impl<P> Body<P> {
             Self::Report(_) => Kind::Report,
             Self::Acknowledge => Kind::Acknowledge,
             Self::Fence(_) => Kind::Fence,
+            Self::Dispatch(_) => Kind::Dispatch,
+            Self::Shape(_) => Kind::Shape,
         }
     }
 }
@@ -599,6 +605,50 @@ impl Entry for EventRange {
             first: EventId(bytes.first.get()),
             count: parse_count(bytes.count.get())?,
             attempt: bytes.attempt.get(),
+        })
+    }
+}
+
+impl Entry for Destination {
+    type Bytes = DestinationBytes;
+    fn emit(&self) -> DestinationBytes {
+        let EventRange { first, count, attempt } = self.events;
+        DestinationBytes {
+            first: U64::new(first.0),
+            count: U32::new(count),
+            attempt: U16::new(attempt),
+            builder: U16::new(self.builder),
+        }
+    }
+    fn parse(bytes: &DestinationBytes) -> Result<Self, DecodeError> {
+        let events = EventRange {
+            first: EventId(bytes.first.get()),
+            count: parse_count(bytes.count.get())?,
+            attempt: bytes.attempt.get(),
+        };
+        Ok(Self { events, builder: bytes.builder.get() })
+    }
+}
+
+impl Entry for Shape {
+    type Bytes = ShapeBytes;
+    fn emit(&self) -> ShapeBytes {
+        ShapeBytes {
+            epoch: U64::new(self.epoch.0),
+            clock: U64::new(self.clock.0),
+            flags: U32::new(u32::from(self.turning)),
+            reserved: U32::ZERO,
+        }
+    }
+    fn parse(bytes: &ShapeBytes) -> Result<Self, DecodeError> {
+        let flags = bytes.flags.get();
+        if flags > 1 {
+            return Err(DecodeError::BadValue { field: "shape flags", value: u64::from(flags) });
+        }
+        Ok(Self {
+            turning: flags == 1,
+            epoch: Timestamp(bytes.epoch.get()),
+            clock: Timestamp(bytes.clock.get()),
         })
     }
 }

@@ -38,6 +38,10 @@ pub enum Kind {
     Acknowledge = 10,
     /// EVM to BU, repeatable: [`FenceBytes`].
     Fence = 11,
+    /// EVM to RU, in the channel: n x [`DestinationBytes`].
+    Dispatch = 12,
+    /// EVM to RU or BU, in the channel; to RU also outside it, repeatable: [`ShapeBytes`].
+    Shape = 13,
 }
 
 impl Kind {
@@ -56,6 +60,8 @@ impl Kind {
             9 => Self::Report,
             10 => Self::Acknowledge,
             11 => Self::Fence,
+            12 => Self::Dispatch,
+            13 => Self::Shape,
             _ => return None,
         })
     }
@@ -313,5 +319,33 @@ layout! {
     FenceBytes[8] {
         /// Offset 0: the session that was given up.
         session: U64,
+    }
+}
+
+layout! {
+    /// A range of events and who builds them, 16 bytes.
+    DestinationBytes[16] {
+        /// Offset 0: first event id.
+        first: U64,
+        /// Offset 8: how many consecutive ids, at least 1.
+        count: U32,
+        /// Offset 12: attempt.
+        attempt: U16,
+        /// Offset 14: the builder's index.
+        builder: U16,
+    }
+}
+
+layout! {
+    /// How traffic is shaped, 24 bytes.
+    ShapeBytes[24] {
+        /// Offset 0: epoch of the slots, ns.
+        epoch: U64,
+        /// Offset 8: the event manager's clock, ns.
+        clock: U64,
+        /// Offset 16: bit 0: the barrel shifter turns. Other bits are zero.
+        flags: U32,
+        /// Offset 20: zero.
+        reserved: U32,
     }
 }

@@ -120,6 +120,17 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         let entry = |([code, reason], value): ([u16; 2], u64)| Count { code, reason, value };
         Body::Report(list.into_iter().map(entry).collect())
     });
+    let dispatch =
+        prop::collection::vec((any::<u64>(), 1..u32::MAX, any::<[u16; 2]>()), 0..5).prop_map(|list| {
+            let entry = |(first, count, [attempt, builder]): (u64, u32, [u16; 2])| Destination {
+                events: EventRange { first: EventId(first), count, attempt },
+                builder,
+            };
+            Body::Dispatch(list.into_iter().map(entry).collect())
+        });
+    let shape = (any::<bool>(), any::<[u64; 2]>()).prop_map(|(turning, [epoch, clock])| {
+        Body::Shape(Shape { turning, epoch: Timestamp(epoch), clock: Timestamp(clock) })
+    });
     prop_oneof![
         announcements,
         request,
@@ -132,6 +143,8 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         report,
         Just(Body::Acknowledge),
         any::<u64>().prop_map(|session| Body::Fence(SessionId(session))),
+        dispatch,
+        shape,
     ]
 }
 

@@ -3,8 +3,8 @@
 use super::Dice;
 use bytes::Bytes;
 use sheaf_wire::message::{
-    AbsentReadout, Announcement, Assignment, Body, Command, Count, EventRange, Finished, Header, Message,
-    ReadoutStatus, Release, Request, SuperFragments,
+    AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
+    Message, ReadoutStatus, Release, Request, Shape, SuperFragments,
 };
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, RunNumber,
@@ -40,6 +40,7 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         charged: 8192,
     };
     let range = |n: u64| EventRange { first: EventId(n * 64), count: 1 + n as u32, attempt: 1 };
+    let destination = |n: u64| Destination { events: range(n), builder: n as u16 };
     let count = |n: u64| Count { code: n as u16, reason: (n % 4) as u16, value: n * n };
     let releases = vec![
         Release { first: EventId(0), count: 32, outcome: Outcome::Stored, reason: None },
@@ -75,6 +76,8 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         ("report", Body::Report((0..6).map(count).collect())),
         ("acknowledge", Body::Acknowledge),
         ("fence", Body::Fence(SessionId(77))),
+        ("dispatch", Body::Dispatch((0..3).map(destination).collect())),
+        ("shape", Body::Shape(Shape { turning: true, epoch: Timestamp(1 << 40), clock: Timestamp(3 << 39) })),
     ]
 }
 

@@ -2,9 +2,9 @@
 
 use super::Descriptor;
 use sheaf_wire::message::layout::{
-    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, EventRangeBytes,
-    FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, MissingBytes, ReadoutStatusBytes, ReleaseBytes,
-    RequestBytes, SuperFragmentBytes, SuperFragmentsBytes,
+    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
+    EventRangeBytes, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, MissingBytes, ReadoutStatusBytes,
+    ReleaseBytes, RequestBytes, ShapeBytes, SuperFragmentBytes, SuperFragmentsBytes,
 };
 use sheaf_wire::message::{Body, SuperFragments};
 
@@ -40,5 +40,7 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
         Body::Report(entries) => list::<CountBytes>(entries.len()),
         Body::Acknowledge => 0,
         Body::Fence(_) => size_of::<FenceBytes>(),
+        Body::Dispatch(entries) => list::<DestinationBytes>(entries.len()),
+        Body::Shape(_) => size_of::<ShapeBytes>(),
     }
 }

@@ -10,6 +10,7 @@ use crate::traffic::placement::Roster;
 use crate::units::Rate;
 use sheaf_protocol::builder::{BuilderConfig, IncompletePolicy, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::flow::Gathering;
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_wire::{ByteCount, EventId, Nanos, SourceId, TriggerType};
@@ -41,6 +42,7 @@ pub(super) struct Settings {
     batch_time: Nanos,
     /// When a request is repeated.
     retry: Nanos,
+    gathering: Gathering,
 }
 
 impl Settings {
@@ -79,6 +81,7 @@ impl Settings {
             event_bytes,
             batch_events: (traffic.slots / 2).clamp(1, BATCH_EVENTS),
             batch_time: event_time.clamp(Nanos::from_micros(10), Nanos::from_millis(5)),
+            gathering: Gathering::Pull,
             retry: SHORTEST_RETRY.max(Nanos(turnaround.0.saturating_mul(20))),
         })
     }
@@ -112,6 +115,7 @@ impl Settings {
             stop_timeout: self.times(400),
             peer_timeout: self.times(40),
             batch_time: self.batch_time,
+            shaping: self.gathering.shaping(),
             channel: self.channel(),
         }
     }
@@ -147,6 +151,7 @@ impl Settings {
             incomplete: IncompletePolicy::Store,
             event_timeout: self.times(200),
             request_retry: self.retry,
+            asking: self.gathering.asking(),
             batch_events: self.batch_events as usize,
             batch_time: self.batch_time,
             heartbeat: self.times(4),

@@ -1,0 +1,67 @@
+//! Super-fragments that come before their event is assigned here.
+//!
+//! Where readout units send unasked, their answer and the assignment come by different ways. What is early is kept, up to a
+//! bound in bytes and in super-fragments; the lowest event ids go first, for these are most likely of events that were
+//! built elsewhere meanwhile.
+
+use sheaf_wire::{EventId, Fragment, MissingSource, Payload};
+use std::collections::BTreeMap;
+
+/// A readout unit's part of an event.
+#[derive(Debug)]
+pub(super) struct Part<P> {
+    pub(super) readout: u16,
+    pub(super) fragments: Vec<Fragment<P>>,
+    pub(super) missing: Vec<MissingSource>,
+}
+
+impl<P: Payload> Part<P> {
+    fn bytes(&self) -> u64 {
+        self.fragments.iter().map(|fragment| fragment.payload.len() as u64).sum()
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Early<P> {
+    parts: BTreeMap<EventId, Vec<Part<P>>>,
+    held: u64,
+    count: usize,
+    max_bytes: u64,
+    max_count: usize,
+}
+
+impl<P: Payload> Early<P> {
+    /// Keeps at most `max_bytes` of payload and `max_count` parts.
+    pub(super) fn new(max_bytes: u64, max_count: usize) -> Self {
+        Self { parts: BTreeMap::new(), held: 0, count: 0, max_bytes, max_count }
+    }
+
+    /// Keeps a part; says how many parts were given up for it.
+    pub(super) fn keep(&mut self, event: EventId, part: Part<P>) -> u64 {
+        self.held += part.bytes();
+        self.count += 1;
+        self.parts.entry(event).or_default().push(part);
+        let mut given_up = 0;
+        while self.held > self.max_bytes || self.count > self.max_count {
+            let Some((_, parts)) = self.parts.pop_first() else {
+                break;
+            };
+            given_up += self.take_off(&parts);
+        }
+        given_up
+    }
+
+    /// The parts of an event that is assigned here now.
+    pub(super) fn take(&mut self, event: EventId) -> Vec<Part<P>> {
+        let parts = self.parts.remove(&event).unwrap_or_default();
+        self.take_off(&parts);
+        parts
+    }
+
+    fn take_off(&mut self, parts: &[Part<P>]) -> u64 {
+        self.held -= parts.iter().map(Part::bytes).sum::<u64>();
+        self.count -= parts.len();
+        parts.len() as u64
+    }
+}

@@ -1,0 +1,210 @@
+//! Paced pull: readout units are asked in turn, for no more bytes than the credit at a time.
+//!
+//! What is asked for is charged to the credit at the size to be expected of its readout unit, a running mean, and taken off
+//! again when the answer is there, or nobody waits for it any more. What would pass the credit waits in the unit's
+//! queue. A request that is repeated is taken off first and then waits like any other: repetition does not pass the
+//! credit either.
+//!
+//! - **In turn**: builders begin at different readout units, so that they do not all ask the same one at once.
+//! - **Small batches**: a request is for an eighth of the credit, so that about eight readout units answer at a time,
+//!   and an answer that is late holds up no more than its part.
+//! - **A silent readout unit** holds at most a quarter of the credit (or its fair part, if that is more): the others
+//!   go on.
+//! - **At least one event**: where nothing is in flight one may be asked for that is larger than the credit.
+
+use super::assembly::Assemblies;
+use sheaf_wire::message::EventRange;
+use sheaf_wire::{ByteCount, EventId, Payload, Timestamp};
+use std::collections::VecDeque;
+
+/// What a super-fragment of one fragment takes beside its payload, with its part of the message's and the frame's heads.
+const HEAD_BYTES: u64 = 64;
+
+/// A request is for one so many-th of the credit.
+const PARTS: u64 = 8;
+
+/// One readout unit may hold one so many-th of the credit.
+const HOLDERS: u64 = 4;
+
+/// The running mean of sizes counts a new one as one part in so many.
+const MEAN_PARTS: u64 = 16;
+
+/// A readout unit that has not been asked for an event yet, in place of what was charged.
+pub(super) const NOT_ASKED: u32 = u32::MAX;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Pull {
+    credit: u64,
+    in_flight: u64,
+    readouts: Vec<Asked>,
+    /// Events in all queues together.
+    queued: u64,
+    /// Whose turn it is.
+    turn: usize,
+}
+
+/// What is known of a readout unit.
+#[derive(Debug, Default)]
+struct Asked {
+    /// To ask for, in order.
+    queue: VecDeque<EventRange>,
+    queued: u64,
+    in_flight: u64,
+    /// The mean size of its super-fragments, times [`MEAN_PARTS`].
+    mean: Option<u64>,
+}
+
+impl Asked {
+    /// What is charged for one event.
+    fn expected(&self) -> u64 {
+        self.mean.map_or(0, |mean| mean / MEAN_PARTS) + HEAD_BYTES
+    }
+}
+
+impl Pull {
+    /// Asks `readouts` readout units, first the one that falls to builder `me`.
+    pub(super) fn new(readouts: usize, me: u16, credit: ByteCount) -> Self {
+        Self {
+            credit: credit.0,
+            in_flight: 0,
+            readouts: (0..readouts).map(|_| Asked::default()).collect(),
+            queued: 0,
+            turn: usize::from(me) % readouts.max(1),
+        }
+    }
+
+    /// From now on the credit is another.
+    pub(super) fn set_credit(&mut self, credit: ByteCount) {
+        self.credit = credit.0;
+    }
+
+    /// Bytes asked for and not answered.
+    pub(super) fn in_flight(&self) -> ByteCount {
+        ByteCount(self.in_flight)
+    }
+
+    /// Takes events that all readout units are to be asked for. `expected` is the size to be expected of one.
+    pub(super) fn add(&mut self, ranges: &[EventRange], expected: u64) {
+        let events: u64 = ranges.iter().map(|range| u64::from(range.count)).sum();
+        let mean = expected / (self.readouts.len() as u64).max(1) * MEAN_PARTS;
+        for readout in &mut self.readouts {
+            readout.mean.get_or_insert(mean);
+            readout.queue.extend(ranges);
+            readout.queued += events;
+        }
+        self.queued += events * self.readouts.len() as u64;
+    }
+
+    /// A readout unit is to be asked again, before all else. What was charged for the event has been settled.
+    pub(super) fn add_again(&mut self, readout: u16, range: EventRange) {
+        let asked = &mut self.readouts[usize::from(readout)];
+        asked.queue.push_front(range);
+        asked.queued += u64::from(range.count);
+        self.queued += u64::from(range.count);
+    }
+
+    /// What was charged for an event of a readout unit is in flight no more.
+    pub(super) fn settle(&mut self, readout: usize, charge: u32) {
+        if charge != NOT_ASKED {
+            self.readouts[readout].in_flight -= u64::from(charge);
+            self.in_flight -= u64::from(charge);
+        }
+    }
+
+    /// Learns the size of a super-fragment.
+    pub(super) fn learn(&mut self, readout: u16, bytes: u64) {
+        if let Some(asked) = self.readouts.get_mut(usize::from(readout)) {
+            let mean = asked.mean.unwrap_or(bytes * MEAN_PARTS);
+            asked.mean = Some(mean - mean / MEAN_PARTS + bytes);
+        }
+    }
+
+    /// The next request that the credit allows.
+    pub(super) fn next<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        assemblies: &mut Assemblies<P>,
+    ) -> Option<(u16, Vec<EventRange>)> {
+        if self.queued == 0 || (self.in_flight >= self.credit && self.in_flight > 0) {
+            return None;
+        }
+        let readouts = self.readouts.len();
+        for step in 0..readouts {
+            let readout = (self.turn + step) % readouts;
+            let Some(events) = self.allowed(readout) else {
+                continue;
+            };
+            let ranges = self.take(now, readout, events, assemblies);
+            if !ranges.is_empty() {
+                self.turn = (readout + 1) % readouts;
+                return Some((u16::try_from(readout).ok()?, ranges));
+            }
+        }
+        None
+    }
+
+    /// For how many events a readout unit may be asked now.
+    fn allowed(&self, readout: usize) -> Option<u64> {
+        let asked = &self.readouts[readout];
+        if asked.queued == 0 {
+            return None;
+        }
+        let expected = asked.expected();
+        let part = (self.credit / PARTS).max(expected);
+        let own = (self.credit / HOLDERS).max(self.credit / self.readouts.len() as u64).max(expected);
+        let wanted = part.min(asked.queued.saturating_mul(expected));
+        let free = self.credit.saturating_sub(self.in_flight);
+        let own_free = own.saturating_sub(asked.in_flight);
+        let fits = wanted <= free && wanted <= own_free;
+        // What does not fit as a whole waits until it does: crumbs would make a message for each event.
+        if fits || self.in_flight == 0 { Some((wanted.min(free) / expected).max(1)) } else { None }
+    }
+
+    /// Takes up to `events` events that still miss the readout unit's part out of its queue.
+    fn take<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        readout: usize,
+        events: u64,
+        assemblies: &mut Assemblies<P>,
+    ) -> Vec<EventRange> {
+        let asked = &mut self.readouts[readout];
+        let charge = u32::try_from(asked.expected()).unwrap_or(NOT_ASKED - 1);
+        let mut ranges: Vec<EventRange> = Vec::new();
+        let mut left = events;
+        while left > 0 {
+            let Some(range) = asked.queue.front_mut() else {
+                break;
+            };
+            let event = range.first;
+            let attempt = range.attempt;
+            range.first = EventId(event.0.wrapping_add(1));
+            range.count -= 1;
+            if range.count == 0 {
+                asked.queue.pop_front();
+            }
+            asked.queued -= 1;
+            self.queued -= 1;
+            let Some(assembly) = assemblies.of_attempt(event, attempt) else {
+                continue;
+            };
+            if !assembly.charge(readout, charge, now) {
+                continue;
+            }
+            asked.in_flight += u64::from(charge);
+            self.in_flight += u64::from(charge);
+            left -= 1;
+            match ranges.last_mut() {
+                Some(last)
+                    if last.attempt == attempt
+                        && last.first.0.checked_add(u64::from(last.count)) == Some(event.0) =>
+                {
+                    last.count += 1;
+                }
+                _ => ranges.push(EventRange { first: event, count: 1, attempt }),
+            }
+        }
+        ranges
+    }
+}

@@ -1,0 +1,70 @@
+//! The event manager's clock, as a readout unit knows it from ticks.
+//!
+//! A tick says what time it was at the event manager when it was sent. What this clock shows beyond that when it comes is the
+//! difference of the two clocks and the time that the tick was under way. Of the last ticks the one that was under way
+//! shortest counts. What is left of its way is about the same for all readout units, so that their slots begin together.
+//! The estimate follows slowly: a source whose slots jump would meet others in theirs.
+
+use sheaf_wire::{Nanos, Timestamp};
+use std::collections::VecDeque;
+
+/// The shortest of so many ticks counts.
+const TICKS: usize = 16;
+
+/// The estimate changes by at most one part in so many of the time that has passed: 1000 ppm, ten times what clocks go
+/// wrong.
+const SLOWNESS: u64 = 1_000;
+
+/// A difference this far from the estimate is no drift: the tick was held up, or somebody has set a clock.
+const JUMP: u64 = 100_000_000;
+
+/// So many such ticks in a row are a clock that was set.
+const STRANGE_TICKS: usize = 4;
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct SlotClock {
+    /// By how much this clock is ahead, as the last ticks showed it.
+    shown: VecDeque<i64>,
+    estimate: Option<i64>,
+    heard_at: Timestamp,
+    /// So many ticks in a row showed something else altogether.
+    strange: usize,
+}
+
+impl SlotClock {
+    /// Takes note of a tick of `theirs` that came at `now`.
+    pub fn note(&mut self, now: Timestamp, theirs: Timestamp) {
+        let shown = now.0.wrapping_sub(theirs.0).cast_signed();
+        let is_strange = self.estimate.is_some_and(|estimate| shown.abs_diff(estimate) > JUMP);
+        self.strange = if is_strange { self.strange + 1 } else { 0 };
+        if self.strange >= STRANGE_TICKS {
+            self.shown.clear();
+            (self.estimate, self.strange) = (None, 0);
+        } else if is_strange {
+            return;
+        }
+        if self.shown.len() == TICKS {
+            self.shown.pop_front();
+        }
+        self.shown.push_back(shown);
+        let target = self.shown.iter().copied().min().unwrap_or(shown);
+        let passed = now.since(std::mem::replace(&mut self.heard_at, now));
+        let most = i64::try_from(passed.0 / SLOWNESS).unwrap_or(i64::MAX);
+        self.estimate = Some(match self.estimate {
+            None => target,
+            Some(estimate) => estimate.saturating_add(target.saturating_sub(estimate).clamp(-most, most)),
+        });
+    }
+
+    /// The instant on this clock at which the event manager's shows `theirs`, as far as is known. Before any tick the
+    /// clocks are taken for equal.
+    #[must_use]
+    pub fn to_own(&self, theirs: Timestamp) -> Timestamp {
+        match self.estimate {
+            Some(ahead) if ahead < 0 => Timestamp(theirs.0.saturating_sub(ahead.unsigned_abs())),
+            Some(ahead) => theirs + Nanos(ahead.unsigned_abs()),
+            None => theirs,
+        }
+    }
+}
