@@ -29,7 +29,8 @@ impl Pace {
     #[must_use]
     pub fn room(&self, now: Timestamp) -> u64 {
         // The fraction makes the line busy a little longer than `through`.
-        let busy = self.through.since(now) + Nanos(u64::from(self.rest > 0));
+        let fraction = u64::from(self.rest > 0 && self.through >= now);
+        let busy = self.through.since(now) + Nanos(fraction);
         self.rate.bytes_in(Nanos(self.ahead.0.saturating_sub(busy.0))).0
     }
 
