@@ -37,5 +37,6 @@ pub mod ledger;
 pub mod machine;
 pub mod manager;
 pub mod readout;
+pub mod recovery;
 
 pub use machine::{Deadline, Identity, Transmit, Why};

@@ -89,6 +89,14 @@ pub enum Why {
     Tick,
     /// Something waits for its time slot, or for the line.
     Slot,
+    /// A peer is not met yet by one of the rails.
+    Meet(NodeId),
+    /// A peer is to hear that its link is closed.
+    Farewell(NodeId),
+    /// A peer is to hear that this node lives.
+    KeepAlive(NodeId),
+    /// A peer that stays silent counts as lost.
+    PeerSilent(NodeId),
 }
 
 impl fmt::Display for Why {
@@ -107,6 +115,10 @@ impl fmt::Display for Why {
             Self::Slot => f.write_str("somebody may send"),
             Self::Tick => f.write_str("tell the time of the slots"),
             Self::Drain => f.write_str("the run is closing"),
+            Self::Meet(peer) => write!(f, "ask for {peer}"),
+            Self::Farewell(peer) => write!(f, "say farewell to {peer}"),
+            Self::KeepAlive(peer) => write!(f, "tell {peer} that this node lives"),
+            Self::PeerSilent(peer) => write!(f, "{peer} is silent"),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | [`reason`] | why a fragment or an event was dropped, why a source is missing: the names in every ledger |
 //! | [`fragment`] | a fragment, a super-fragment and an event, generic over what carries the payload |
 //! | [`message`] | the messages between readout units, builder units and the event manager |
+//! | [`datagram`] | the datagrams of links that recover from loss |
 //! | [`file`](mod@file) | what the two file formats share: errors, limits, the header's checksum |
 //! | [`stream_file`] | the fragment stream: one file per source, for replay and import |
 //! | [`event_file`] | the event file: built events on disk |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checksum;
+pub mod datagram;
 pub mod event_file;
 pub mod file;
 pub mod fragment;

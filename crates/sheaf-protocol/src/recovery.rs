@@ -1,0 +1,258 @@
+//! Recovery from loss: messages, whole and once, over rails that lose, repeat and reorder datagrams.
+//!
+//! | module | holds |
+//! |---|---|
+//! | this | [`Settings`], [`Counts`], what a [`Link`] tells its driver |
+//! | [`link`](mod@link) | a link to one peer: the verbs, and what belongs to both directions |
+//! | `meeting` | who the peer is, in which life, and which rails reach it |
+//! | `sending` | messages that are not all received, and in which datagrams their parts are under way |
+//! | `rail` | what is under way on one rail: settled, given up, probed |
+//! | `receiving` | which datagrams arrived, messages that are being put together, reports |
+//! | `numbers`, `coverage` | sets of numbers and of bytes |
+//!
+//! # How
+//! A message is cut into parts, and parts of several messages share a *datagram*. Each datagram has a number on its rail, and no
+//! number is used twice: what was lost is sent again in a new datagram, by any rail. The receiver reports for each rail which
+//! numbers it has; the sender takes a datagram for lost when later ones of the same rail arrived, or when nothing was
+//! heard for some time. Each message is handed out as soon as it is whole, whatever is missing of others.
+//!
+//! # What it does not do
+//! It copies nothing: messages to send are handles `M`, of which it says which bytes to send; of messages that arrive it says
+//! which bytes of a datagram belong where, and the driver keeps them in an `A` of its own. It does not decide who is
+//! served next: that is [`flow::Shaper`](crate::flow::Shaper)'s.
+
+mod coverage;
+pub mod link;
+mod meeting;
+mod numbers;
+mod rail;
+mod receiving;
+mod sending;
+#[cfg(test)]
+mod tests;
+
+pub use link::Link;
+
+use sheaf_wire::datagram::GreetingRefusal;
+use sheaf_wire::{ByteCount, Nanos};
+
+/// What a message counts for in a window beyond its bytes, so that small ones are bounded, too.
+pub const MESSAGE_COST: u64 = 64;
+
+/// No message is begun so far ahead of one that was not received: both ends remember so many.
+const SPAN: usize = 16_384;
+
+/// A rail has no more datagrams on the way.
+const MAX_FLIGHT: usize = 16_384;
+
+/// The bounds and times of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How many rails there are, from 1 to 64; the same on both ends.
+    pub rails: usize,
+    /// The largest datagram of every rail, in bytes, from 256 to 65,535; the same on both ends.
+    pub datagram_bytes: usize,
+    /// The largest message, head and payload together, at most 1 GiB.
+    pub message_bytes: ByteCount,
+    /// How much the peer may have sent that the driver has not taken, each message with [`MESSAGE_COST`]. Never taken as
+    /// less than two of the largest message.
+    pub window: ByteCount,
+    /// How many bytes of datagrams the peer may have on the way: what waits here until the driver looks.
+    pub flight: ByteCount,
+    /// How many messages may wait to be sent or to be received by the peer, up to 16,384.
+    pub queue_messages: usize,
+    /// How many bytes of them.
+    pub queue: ByteCount,
+    /// What arrived is reported at the latest after this time.
+    pub report_after: Nanos,
+    /// What is not reported is looked after no sooner than after this time.
+    pub probe_min: Nanos,
+    /// The pause before the first repetition of a question. It doubles with each, up to `ask_max`.
+    pub ask_min: Nanos,
+    /// The longest pause between questions.
+    pub ask_max: Nanos,
+    /// A peer that is silent for this time counts as lost.
+    pub dead_peer: Nanos,
+}
+
+impl Default for Settings {
+    /// One rail of 1,472 bytes (UDP at an MTU of 1,500); messages of 16 MiB; 1,024 messages and 16 MiB queued; the times
+    /// of a local network.
+    fn default() -> Self {
+        Self {
+            rails: 1,
+            datagram_bytes: 1_472,
+            message_bytes: ByteCount::mib(16),
+            window: ByteCount::mib(32),
+            flight: ByteCount::kib(256),
+            queue_messages: 1_024,
+            queue: ByteCount::mib(16),
+            report_after: Nanos::from_millis(1),
+            probe_min: Nanos::from_millis(5),
+            ask_min: Nanos::from_millis(20),
+            ask_max: Nanos::from_secs(2),
+            dead_peer: Nanos::from_secs(10),
+        }
+    }
+}
+
+impl Settings {
+    /// The window as it is granted.
+    fn granted_window(&self) -> u64 {
+        self.window.0.max(2 * cost(self.message_bytes.0))
+    }
+}
+
+/// What a message of so many bytes counts for in a window.
+fn cost(bytes: u64) -> u64 {
+    bytes + MESSAGE_COST
+}
+
+macro_rules! counts {
+    ($($(#[$doc:meta])+ $field:ident,)*) => {
+        /// What a link has counted in all its lives.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counts { $($(#[$doc])+ pub $field: u64,)* }
+
+        impl std::ops::AddAssign for Counts {
+            fn add_assign(&mut self, other: Self) { $(self.$field += other.$field;)* }
+        }
+    };
+}
+
+counts! {
+    /// Datagrams of data that were given out to be sent.
+    datagrams_sent,
+    /// Bytes of messages in them, those that were sent again included.
+    bytes_sent,
+    /// Datagrams of data that arrived and had not before.
+    datagrams_received,
+    /// Datagrams that were taken for lost.
+    datagrams_lost,
+    /// Bytes of messages that were sent again.
+    bytes_repeated,
+    /// Datagrams that arrived a second time.
+    duplicates,
+    /// Bytes of messages that arrived a second time.
+    bytes_in_vain,
+    /// Datagrams of another life of a node: of another run, too.
+    stale,
+    /// Datagrams whose heads are not as they were sent.
+    damaged,
+    /// Datagrams that are none, or say what cannot be.
+    malformed,
+    /// Datagrams beyond what was granted, dropped.
+    beyond_window,
+    /// Reports sent.
+    reports_sent,
+    /// Reports that arrived.
+    reports_received,
+    /// Times that a rail was probed because nothing was heard.
+    probes,
+    /// Rails that joined a link that was up, or came back to it.
+    rails_up,
+    /// Rails that a link did without from then on.
+    rails_down,
+    /// Links that came up.
+    links_up,
+    /// Links that went down.
+    links_down,
+    /// Links refused, by this side or the other.
+    refused,
+    /// Messages that were taken and not all received when a link went down.
+    messages_lost,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotTaken {
+    /// Too many messages, or too many bytes, wait.
+    #[error("the link's queue is full")]
+    Full,
+    /// The link is not up, or is being closed.
+    #[error("the link is not up")]
+    NotUp,
+    /// The message is larger than one of the two ends takes.
+    #[error("the message is larger than the link's maximum of {0}")]
+    TooLarge(ByteCount),
+}
+
+/// Why a link went down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Down {
+    /// In good order: all that the peer had sent was received.
+    Closed,
+    /// The peer was silent for too long, or had taken this node for lost.
+    Lost,
+    /// The peer lives anew.
+    Replaced,
+}
+
+/// Why two nodes do not meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// One of the two refuses the other, for a reason that can be said in a greeting.
+    Greeting(GreetingRefusal),
+    /// Small datagrams reach the peer by this rail, those of full size do not.
+    FullSize {
+        /// The rail.
+        rail: usize,
+        /// The size.
+        bytes: usize,
+    },
+}
+
+/// What happened on a link, in order.
+#[derive(Debug)]
+pub enum Happened<A> {
+    /// The peer is there.
+    Up,
+    /// A message is whole.
+    Message(Arrived<A>),
+    /// The peer is gone. What was not received is lost.
+    Down(Down),
+    /// A link does not come up. It is tried again.
+    Refused(Refused),
+}
+
+/// A whole message.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Arrived<A> {
+    /// What the driver keeps its bytes in; `None` if it has none.
+    pub memory: Option<A>,
+    /// How many of its bytes are its head.
+    pub head_bytes: usize,
+    /// Its bytes.
+    pub bytes: usize,
+}
+
+/// Where bytes of a datagram belong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bytes of the whole message: at most [`Settings::message_bytes`].
+    pub total: usize,
+    /// Where in the message they belong.
+    pub offset: usize,
+    /// Where in the datagram's body they are.
+    pub at: std::ops::Range<usize>,
+}
+
+/// A datagram without message bytes, to be sent at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// By which rail.
+    pub rail: usize,
+    /// How many zeros follow the head.
+    pub padding: usize,
+}
+
+/// The number near `near` whose lower half is `low`.
+fn expand(low: u32, near: u64) -> u64 {
+    let difference = i64::from(low.wrapping_sub(low_half(near)).cast_signed());
+    near.checked_add_signed(difference).unwrap_or(u64::from(low))
+}
+
+/// The lower half of a number.
+fn low_half(number: u64) -> u32 {
+    (number & u64::from(u32::MAX)) as u32
+}

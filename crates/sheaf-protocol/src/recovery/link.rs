@@ -1,0 +1,513 @@
+//! A link to one peer.
+//!
+//! The verbs of a machine, with datagrams in place of messages: [`Link::handle_datagram`], [`Link::handle_timeout`],
+//! [`Link::poll_control`] and [`Link::poll_datagram`] (what is to be sent), [`Link::poll_event`], [`Link::poll_timeout`].
+//! After every call that changes it the driver drains the polls; datagrams of data only when it is the peer's turn.
+
+use super::meeting::{Meeting, Met};
+use super::receiving::Receiving;
+use super::sending::Sending;
+use super::{Control, Counts, Down, Happened, NotTaken, Place, Settings};
+use crate::{Deadline, Identity, Why};
+use sheaf_wire::datagram::layout::Kind;
+use sheaf_wire::datagram::{self, Head, Key, View};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
+use std::collections::VecDeque;
+
+/// A farewell is said so often; if it is not heard by then, the peer has gone, with all that it was sent.
+const FAREWELLS: u32 = 10;
+
+/// How the link stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// The peer was not met in this life.
+    Apart,
+    Up,
+    /// Up, and to be closed when all is sent.
+    Closing(Closing),
+    /// Closed by this side, for good.
+    Over,
+}
+
+/// How far a link is closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Closing {
+    /// How often a farewell was said, and when it is said next.
+    said: u32,
+    next_at: Option<Timestamp>,
+    /// The peer has heard it, or has had time enough.
+    is_heard: bool,
+    /// The peer's own was heard, or none will come.
+    is_answered: bool,
+}
+
+/// A link to one peer, over messages to send `M` and memory for messages that arrive `A`.
+#[derive(Debug)]
+pub struct Link<M, A> {
+    peer: NodeId,
+    settings: Settings,
+    standing: Standing,
+    meeting: Meeting,
+    key: Option<Key>,
+    /// The key of the life that the peer ended in good order.
+    closed_key: Option<Key>,
+    sending: Sending<M>,
+    receiving: Receiving<A>,
+    happened: VecDeque<Happened<A>>,
+    /// A farewell was heard: by which rail, with which key, and whether this node's own is to come.
+    confirm: Option<(usize, Key, bool)>,
+    /// The rail by which the peer was last heard.
+    heard_by: usize,
+    heard_at: Timestamp,
+    sent_at: Timestamp,
+    looked_at: Timestamp,
+    counts: Counts,
+}
+
+/// A datagram of data, whose head is in the driver's buffer.
+#[derive(Debug)]
+pub struct Departing<'a, M> {
+    /// By which rail it goes.
+    pub rail: usize,
+    sending: &'a Sending<M>,
+}
+
+impl<M> Departing<'_, M> {
+    /// What follows the head: of which message which bytes, head and payload counted together.
+    pub fn pieces(&self) -> impl Iterator<Item = (&M, std::ops::Range<usize>)> {
+        self.sending.pieces()
+    }
+}
+
+impl<M, A> Link<M, A> {
+    /// A link of `me` to `peer`, which is not up.
+    #[must_use]
+    pub fn new(me: Identity, peer: NodeId, settings: &Settings, now: Timestamp) -> Self {
+        Self {
+            peer,
+            settings: *settings,
+            standing: Standing::Apart,
+            meeting: Meeting::new(me, peer, settings, now),
+            key: None,
+            closed_key: None,
+            sending: Sending::new(settings, now),
+            receiving: Receiving::new(settings),
+            happened: VecDeque::new(),
+            confirm: None,
+            heard_by: 0,
+            heard_at: now,
+            sent_at: now,
+            looked_at: now,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The node at the other end.
+    #[must_use]
+    pub fn peer(&self) -> NodeId {
+        self.peer
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether messages can be sent.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.standing == Standing::Up
+    }
+
+    /// Whether the link was closed by this side and has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.standing == Standing::Over
+    }
+
+    /// How many messages were taken and are not all received.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.sending.unfinished()
+    }
+
+    /// Takes a message of `total` bytes, of which the first `head_bytes` are its head.
+    ///
+    /// # Errors
+    /// Why it was not taken; it is given back.
+    pub fn send(
+        &mut self,
+        now: Timestamp,
+        message: M,
+        head_bytes: usize,
+        total: usize,
+    ) -> Result<(), (NotTaken, M)> {
+        debug_assert!(head_bytes <= total, "a head is part of its message");
+        if self.standing != Standing::Up {
+            return Err((NotTaken::NotUp, message));
+        }
+        self.sending.push(message, head_bytes, total)?;
+        self.sending.note_waiting(now);
+        Ok(())
+    }
+
+    /// Takes a datagram that came by `rail`. `store` is told where its bytes belong; messages of this node that were received
+    /// are given to `done`.
+    pub fn handle_datagram(
+        &mut self,
+        now: Timestamp,
+        rail: usize,
+        bytes: &[u8],
+        store: impl FnMut(&mut Option<A>, Place),
+        done: impl FnMut(M),
+    ) {
+        self.look(now);
+        if self.standing == Standing::Over && self.closed_key.is_none() {
+            return;
+        }
+        let Ok(view) = View::new(bytes) else {
+            self.counts.malformed += 1;
+            return;
+        };
+        match view.head().kind {
+            Kind::Question | Kind::Answer => self.handle_greeting(now, rail, &view, bytes.len()),
+            Kind::Data | Kind::Report | Kind::Farewell | Kind::FarewellHeard => {
+                self.handle_keyed(now, rail, &view, store, done);
+            }
+        }
+    }
+
+    fn handle_greeting(&mut self, now: Timestamp, rail: usize, view: &View<'_>, bytes: usize) {
+        if !view.is_sealed_with(Key::OPEN) {
+            self.counts.damaged += 1;
+            return;
+        }
+        if matches!(self.standing, Standing::Over) {
+            return;
+        }
+        let granted = self.receiving.granted();
+        let is_apart = self.standing == Standing::Apart;
+        let mut met = self.meeting.handle(now, rail, view, bytes, granted, is_apart, &mut self.counts);
+        if met == Met::Later {
+            let known = self.meeting.greeting().map(|greeting| greeting.life.session);
+            let session = sheaf_wire::datagram::Greeting::parse(view).map(|greeting| greeting.life.session);
+            let is_newer = known.zip(session.ok()).is_some_and(|(known, session)| session > known);
+            let is_settled = matches!(self.standing, Standing::Closing(_)) && self.sending.unfinished() == 0;
+            self.go_down(now, match is_newer {
+                // It has heard the farewell: only the confirmation was lost.
+                _ if is_settled => Down::Closed,
+                true => Down::Replaced,
+                false => Down::Lost,
+            });
+            if self.standing == Standing::Over {
+                return;
+            }
+            let granted = self.receiving.granted();
+            met = self.meeting.handle(now, rail, view, bytes, granted, true, &mut self.counts);
+        }
+        if let Met::Refused(refused) = met {
+            self.happened.push_back(Happened::Refused(refused));
+            return;
+        }
+        if let Some(greeting) = self.meeting.greeting() {
+            self.sending.greeted(greeting);
+            self.key = self.meeting.key();
+            self.heard_at = now;
+        }
+        if let Met::Proven(rail) = met {
+            self.counts.rails_up += u64::from(self.standing != Standing::Apart);
+            self.sending.rails[rail].prove(now);
+            self.meet(now);
+        }
+    }
+
+    /// The peer is there.
+    fn meet(&mut self, now: Timestamp) {
+        if self.standing == Standing::Apart {
+            self.standing = Standing::Up;
+            self.heard_at = now;
+            self.counts.links_up += 1;
+            self.happened.push_back(Happened::Up);
+        }
+    }
+
+    fn handle_keyed(
+        &mut self,
+        now: Timestamp,
+        rail: usize,
+        view: &View<'_>,
+        store: impl FnMut(&mut Option<A>, Place),
+        done: impl FnMut(M),
+    ) {
+        let Some(key) = self.key.filter(|key| view.belongs_to(*key)) else {
+            self.handle_stranger(rail, view);
+            return;
+        };
+        if !view.is_sealed_with(key) {
+            self.counts.damaged += 1;
+            return;
+        }
+        self.heard_at = now;
+        self.heard_by = rail.min(self.settings.rails - 1);
+        self.meet(now);
+        let is_possible = match view.head().kind {
+            Kind::Data => self.handle_data(now, view, store),
+            Kind::Report => self.handle_report(now, view, done),
+            Kind::Farewell => {
+                self.handle_farewell(now, rail, key);
+                true
+            }
+            Kind::FarewellHeard => {
+                if let Standing::Closing(closing) = &mut self.standing {
+                    closing.is_heard = true;
+                    closing.is_answered |= view.head().number == 0;
+                }
+                true
+            }
+            Kind::Question | Kind::Answer => false,
+        };
+        self.counts.malformed += u64::from(!is_possible);
+        self.go_on_closing(now);
+    }
+
+    /// A datagram that is not of this life. Of the last one, a farewell is confirmed again: the confirmation was lost.
+    fn handle_stranger(&mut self, rail: usize, view: &View<'_>) {
+        let last = self.closed_key.filter(|key| view.is_sealed_with(*key));
+        match last {
+            Some(key) if view.head().kind == Kind::Farewell => {
+                self.confirm = Some((rail.min(self.settings.rails - 1), key, false));
+            }
+            _ => self.counts.stale += 1,
+        }
+    }
+
+    fn handle_data(
+        &mut self,
+        now: Timestamp,
+        view: &View<'_>,
+        store: impl FnMut(&mut Option<A>, Place),
+    ) -> bool {
+        let Ok(parts) = view.parts() else { return false };
+        let happened = &mut self.happened;
+        let whole = |arrived| happened.push_back(Happened::Message(arrived));
+        self.receiving.handle_data(now, &view.head(), parts, &mut self.counts, store, whole)
+    }
+
+    fn handle_report(&mut self, now: Timestamp, view: &View<'_>, done: impl FnMut(M)) -> bool {
+        let Ok(report) = view.report() else { return false };
+        self.counts.reports_received += 1;
+        let is_possible = self.sending.handle_report(now, &report, &mut self.counts, done);
+        self.sending.note_waiting(now);
+        is_possible
+    }
+
+    /// The peer has sent all that it had, and knows it received.
+    fn handle_farewell(&mut self, now: Timestamp, rail: usize, key: Key) {
+        let rail = rail.min(self.settings.rails - 1);
+        if let Standing::Closing(closing) = &mut self.standing {
+            closing.is_answered = true;
+            self.confirm = Some((rail, key, !closing.is_heard));
+        } else {
+            self.go_down(now, Down::Closed);
+            self.closed_key = Some(key);
+            self.confirm = Some((rail, key, false));
+        }
+    }
+
+    /// The driver takes no more messages that arrived than it has memory for: nothing is granted beyond what it took, until
+    /// this is called.
+    pub fn grant(&mut self, now: Timestamp) {
+        self.receiving.open(now);
+    }
+
+    /// Whether something that the driver took is not granted anew.
+    #[must_use]
+    pub fn is_withholding(&self) -> bool {
+        self.receiving.is_withholding()
+    }
+
+    /// Closes the link when all that was taken has been received.
+    pub fn close(&mut self, now: Timestamp) {
+        match self.standing {
+            Standing::Up => {
+                self.standing = Standing::Closing(Closing::default());
+                self.go_on_closing(now);
+            }
+            Standing::Apart => self.standing = Standing::Over,
+            Standing::Closing(_) | Standing::Over => {}
+        }
+    }
+
+    /// Gives up the link at once; what was not received is lost.
+    pub fn abandon(&mut self, now: Timestamp) {
+        self.go_down(now, Down::Lost);
+        self.standing = Standing::Over;
+    }
+
+    fn go_on_closing(&mut self, now: Timestamp) {
+        let Standing::Closing(closing) = &mut self.standing else { return };
+        if closing.is_heard && closing.is_answered {
+            let key = self.key;
+            self.go_down(now, Down::Closed);
+            self.closed_key = key;
+        } else if self.sending.unfinished() == 0 && closing.said == 0 {
+            closing.next_at = Some(closing.next_at.unwrap_or(now));
+        }
+    }
+
+    fn go_down(&mut self, now: Timestamp, why: Down) {
+        let is_closing = matches!(self.standing, Standing::Closing(_));
+        if is_closing || self.standing == Standing::Up {
+            self.counts.links_down += 1;
+            self.counts.messages_lost += self.sending.unfinished() as u64;
+            self.happened.push_back(Happened::Down(why));
+        }
+        self.standing = if is_closing { Standing::Over } else { Standing::Apart };
+        self.sending = Sending::new(&self.settings, now);
+        self.receiving = Receiving::new(&self.settings);
+        self.meeting.begin_anew(now);
+        self.key = None;
+    }
+
+    /// Takes note that time was spent here. After a pause of its own a node knows nothing of its peer's silence.
+    fn look(&mut self, now: Timestamp) {
+        if now.since(self.looked_at) > Nanos(self.settings.dead_peer.0 / 2) {
+            self.heard_at = self.heard_at.max(now);
+        }
+        self.looked_at = now;
+    }
+
+    /// Does what is due. To be called after what arrived was taken.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.look(now);
+        if matches!(self.standing, Standing::Apart | Standing::Over) {
+            return;
+        }
+        if now.since(self.heard_at) >= self.settings.dead_peer {
+            self.go_down(now, Down::Lost);
+            return;
+        }
+        for rail in self.sending.handle_timeout(now, &mut self.counts) {
+            self.meeting.ask(rail, now);
+        }
+        if now.since(self.sent_at) >= self.keep_alive() {
+            self.receiving.report_within(now, Nanos::ZERO);
+        }
+        if let Standing::Closing(closing) = &mut self.standing
+            && !closing.is_heard
+            && closing.said >= FAREWELLS
+            && closing.next_at.is_some_and(|at| at <= now)
+        {
+            closing.is_heard = true;
+            closing.is_answered = true;
+        }
+        self.go_on_closing(now);
+    }
+
+    /// After so long without a word the peer is told that this node lives.
+    fn keep_alive(&self) -> Nanos {
+        Nanos(self.settings.dead_peer.0 / 8)
+    }
+
+    /// The next datagram without message bytes: its head in `buffer`.
+    pub fn poll_control(&mut self, now: Timestamp, buffer: &mut Vec<u8>) -> Option<Control> {
+        buffer.clear();
+        if let Some((rail, key, number)) = self.confirm.take() {
+            return Some(farewell(buffer, Kind::FarewellHeard, rail, key, number));
+        }
+        if self.standing == Standing::Over {
+            return None;
+        }
+        if let Some((rail, padding)) = self.meeting.poll(now, self.receiving.granted(), buffer) {
+            return Some(Control { rail, padding });
+        }
+        let key = self.key.filter(|_| self.standing != Standing::Apart)?;
+        self.report(now, key, buffer).or_else(|| self.farewell(now, key, buffer)).inspect(|_| {
+            self.sent_at = now;
+        })
+    }
+
+    fn report(&mut self, now: Timestamp, key: Key, buffer: &mut Vec<u8>) -> Option<Control> {
+        self.receiving.report_at().filter(|at| *at <= now)?;
+        let report = self.receiving.report(now);
+        let rail = self.heard_by;
+        let head = Head { kind: Kind::Report, rail: rail as u8, number: 0, behind: 0 };
+        datagram::begin(buffer, key, head);
+        report.append(buffer);
+        datagram::seal(buffer, key);
+        self.counts.reports_sent += 1;
+        Some(Control { rail, padding: 0 })
+    }
+
+    fn farewell(&mut self, now: Timestamp, key: Key, buffer: &mut Vec<u8>) -> Option<Control> {
+        let Standing::Closing(closing) = &mut self.standing else { return None };
+        if closing.is_heard || closing.said >= FAREWELLS || closing.next_at.is_none_or(|at| at > now) {
+            return None;
+        }
+        let pause = Nanos(self.settings.probe_min.0 << closing.said.min(5));
+        closing.next_at = Some(now + pause);
+        closing.said += 1;
+        Some(farewell(buffer, Kind::Farewell, self.heard_by, key, false))
+    }
+
+    /// How many bytes could leave now, and whether they may: the peer's window and flight are not used up.
+    #[must_use]
+    pub fn waiting(&self) -> (u64, bool) {
+        if matches!(self.standing, Standing::Apart | Standing::Over) {
+            return (0, true);
+        }
+        let ping = u64::from(self.sending.has_ping());
+        (self.sending.waiting() + ping, ping > 0 || self.sending.may_send())
+    }
+
+    /// The next datagram of data: its head in `buffer`. For when it is the peer's turn.
+    pub fn poll_datagram(&mut self, now: Timestamp, buffer: &mut Vec<u8>) -> Option<Departing<'_, M>> {
+        let key = self.key.filter(|_| !matches!(self.standing, Standing::Apart | Standing::Over))?;
+        let rail = self.sending.cut(now, key, buffer, &mut self.counts)?;
+        self.sent_at = now;
+        Some(Departing { rail, sending: &self.sending })
+    }
+
+    /// What happened next, in order. A message counts as taken with this.
+    pub fn poll_event(&mut self) -> Option<Happened<A>> {
+        let happened = self.happened.pop_front()?;
+        if let Happened::Message(arrived) = &happened {
+            self.receiving.taken(arrived.bytes);
+        }
+        Some(happened)
+    }
+
+    /// When [`Self::handle_timeout`] or [`Self::poll_control`] has something to do, if nothing arrives before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        if self.standing == Standing::Over {
+            return None;
+        }
+        let at = |at: Option<Timestamp>, why: fn(NodeId) -> Why| {
+            at.map(|at| Deadline { at, why: why(self.peer) })
+        };
+        let meet = at(self.meeting.poll_timeout(), Why::Meet);
+        if self.standing == Standing::Apart {
+            return meet;
+        }
+        let closing = match &self.standing {
+            Standing::Closing(closing) => closing.next_at.filter(|_| !closing.is_heard),
+            _ => None,
+        };
+        let others = [
+            at(self.receiving.report_at(), Why::Acknowledge),
+            at(self.sending.poll_timeout(), Why::Retransmit),
+            at(closing, Why::Farewell),
+            at(Some(self.sent_at + self.keep_alive()), Why::KeepAlive),
+            at(Some(self.heard_at + self.settings.dead_peer), Why::PeerSilent),
+        ];
+        others.into_iter().fold(meet, Deadline::earliest)
+    }
+}
+
+fn farewell(buffer: &mut Vec<u8>, kind: Kind, rail: usize, key: Key, number: bool) -> Control {
+    datagram::begin(buffer, key, Head { kind, rail: rail as u8, number: number.into(), behind: 0 });
+    datagram::seal(buffer, key);
+    Control { rail, padding: 0 }
+}

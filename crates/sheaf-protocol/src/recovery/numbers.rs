@@ -1,0 +1,106 @@
+//! Which numbers of a rail have arrived.
+
+use super::{expand, low_half};
+use sheaf_wire::datagram::{Gap, RailReport};
+use std::collections::VecDeque;
+
+/// A rail remembers so many gaps. A datagram that would make one more is not taken, and comes again.
+const MAX_GAPS: usize = 4_096;
+
+/// A gap is told at once when so many later datagrams have arrived: till then they may have overtaken it.
+const OVERTAKEN: u64 = 3;
+
+/// The numbers that arrived by a rail.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers {
+    /// The number after the last one that arrived.
+    end: u64,
+    /// What is missing below, ascending, as first number and the one after the last.
+    missing: VecDeque<(u64, u64)>,
+    /// Gaps that end at or below this were told at once, or need not be.
+    told: u64,
+}
+
+/// What became of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It may be added.
+    New,
+    /// It has been.
+    Duplicate,
+    /// It would make one gap too many, or is out of all proportion.
+    TooFar,
+}
+
+impl Numbers {
+    /// Whether anything has arrived.
+    pub(super) fn is_empty(&self) -> bool {
+        self.end == 0
+    }
+
+    /// The whole number of a lower half.
+    pub(super) fn expand(&self, low: u32) -> u64 {
+        expand(low, self.end)
+    }
+
+    /// What adding `number` would do.
+    pub(super) fn look(&self, number: u64) -> Arrival {
+        if number >= self.end {
+            let gap = number > self.end;
+            let is_too_far = number - self.end > 1 << 30 || gap && self.missing.len() >= MAX_GAPS;
+            return if is_too_far { Arrival::TooFar } else { Arrival::New };
+        }
+        match self.gap_of(number) {
+            None => Arrival::Duplicate,
+            Some(_) if self.missing.len() >= MAX_GAPS => Arrival::TooFar,
+            Some(_) => Arrival::New,
+        }
+    }
+
+    fn gap_of(&self, number: u64) -> Option<usize> {
+        let place = self.missing.partition_point(|gap| gap.1 <= number);
+        self.missing.get(place).filter(|gap| gap.0 <= number).map(|_| place)
+    }
+
+    /// Adds a number that is new; those below `oldest` are not waited for. Whether a gap is to be told at once.
+    pub(super) fn add(&mut self, number: u64, oldest: u64) -> bool {
+        if number >= self.end {
+            if number > self.end {
+                self.missing.push_back((self.end, number));
+            }
+            self.end = number + 1;
+        } else if let Some(place) = self.gap_of(number) {
+            let (first, end) = self.missing[place];
+            match (first == number, number + 1 == end) {
+                (true, true) => drop(self.missing.remove(place)),
+                (true, false) => self.missing[place].0 = number + 1,
+                (false, true) => self.missing[place].1 = number,
+                (false, false) => {
+                    self.missing[place].1 = number;
+                    self.missing.insert(place + 1, (number + 1, end));
+                }
+            }
+        }
+        while let Some(gap) = self.missing.front_mut().filter(|gap| gap.0 < oldest) {
+            gap.0 = oldest.min(gap.1);
+            if gap.0 == gap.1 {
+                self.missing.pop_front();
+            }
+        }
+        let surely = self.end.saturating_sub(OVERTAKEN);
+        let newest = self.missing.iter().rev().find(|gap| gap.1 <= surely).map_or(0, |gap| gap.1);
+        let is_news = newest > self.told;
+        self.told = self.told.max(newest);
+        is_news
+    }
+
+    /// What is to be reported, with at most `most` gaps.
+    pub(super) fn report(&self, rail: u8, most: usize) -> RailReport {
+        let end = self.missing.get(most).map_or(self.end, |gap| gap.0);
+        let gap = |(first, end): &(u64, u64)| Gap {
+            first: low_half(*first),
+            count: u32::try_from(end - first).unwrap_or(u32::MAX),
+        };
+        RailReport { rail, end: low_half(end), gaps: self.missing.iter().take(most).map(gap).collect() }
+    }
+}

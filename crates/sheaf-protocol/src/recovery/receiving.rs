@@ -1,0 +1,238 @@
+//! What arrived, and messages that are being put together.
+
+use super::coverage::Coverage;
+use super::numbers::{Arrival, Numbers};
+use super::{Arrived, Counts, Place, SPAN, Settings, cost, expand};
+use sheaf_wire::datagram::{Head, Part, Report};
+use sheaf_wire::{Nanos, Timestamp};
+use std::collections::VecDeque;
+
+/// A report is due when so many datagrams have arrived.
+const REPORT_DATAGRAMS: u32 = 16;
+
+/// A report about gaps has at least so many new datagrams to speak of, so that heavy loss does not make a report for each.
+const REPORT_GAPS_DATAGRAMS: u32 = 2;
+
+/// A message of which something has arrived.
+#[derive(Debug)]
+struct Assembly<A> {
+    total: u32,
+    head_bytes: Option<u32>,
+    coverage: Coverage,
+    memory: Option<A>,
+}
+
+/// A message, by what is known of it.
+#[derive(Debug)]
+enum Slot<A> {
+    Unseen,
+    Begun(Assembly<A>),
+    Whole,
+}
+
+/// The receiver's side of a link, in one life.
+#[derive(Debug)]
+pub(super) struct Receiving<A> {
+    settings: Settings,
+    rails: Vec<Numbers>,
+    /// Messages from the first that is not whole on.
+    messages: VecDeque<Slot<A>>,
+    first: u64,
+    /// What messages that were begun here count for, and what of it was taken and granted anew.
+    begun: u64,
+    taken: u64,
+    /// Taken, but not granted anew yet.
+    withheld: u64,
+    /// Taken as of the last report.
+    told: u64,
+    unreported: u32,
+    unreported_bytes: u64,
+    has_gap: bool,
+    youngest_at: Timestamp,
+    report_at: Option<Timestamp>,
+}
+
+impl<A> Receiving<A> {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            settings: *settings,
+            rails: vec![Numbers::default(); settings.rails],
+            messages: VecDeque::new(),
+            first: 0,
+            begun: 0,
+            taken: 0,
+            withheld: 0,
+            told: 0,
+            unreported: 0,
+            unreported_bytes: 0,
+            has_gap: false,
+            youngest_at: Timestamp::ZERO,
+            report_at: None,
+        }
+    }
+
+    /// Takes a datagram of data. `store` is told where the bytes of each part that is new belong; messages that are whole by it
+    /// are given to `whole`. `false` if it says what cannot be.
+    pub(super) fn handle_data(
+        &mut self,
+        now: Timestamp,
+        head: &Head,
+        parts: impl Iterator<Item = Part>,
+        counts: &mut Counts,
+        mut store: impl FnMut(&mut Option<A>, Place),
+        mut whole: impl FnMut(Arrived<A>),
+    ) -> bool {
+        let rail = usize::from(head.rail);
+        let Some(numbers) = self.rails.get(rail) else { return false };
+        let number = numbers.expand(head.number);
+        match numbers.look(number) {
+            Arrival::New => {}
+            Arrival::Duplicate => {
+                counts.duplicates += 1;
+                counts.bytes_in_vain += parts.map(|part| u64::from(part.bytes)).sum::<u64>();
+                // The report of it may have been lost.
+                self.report_within(now, self.settings.report_after);
+                return true;
+            }
+            Arrival::TooFar => {
+                counts.beyond_window += 1;
+                return true;
+            }
+        }
+        let (mut at, mut taken) = (0, true);
+        for part in parts {
+            let bytes = usize::from(part.bytes);
+            match self.take(&part, at..at + bytes, counts, &mut store, &mut whole) {
+                Some(true) => {}
+                Some(false) => taken = false,
+                None => return false,
+            }
+            at += bytes;
+        }
+        if !taken {
+            counts.beyond_window += 1;
+            return true;
+        }
+        counts.datagrams_received += 1;
+        let oldest = number.saturating_sub(head.behind.into());
+        self.has_gap |= self.rails[rail].add(number, oldest);
+        self.youngest_at = now;
+        self.unreported += 1;
+        self.unreported_bytes += at as u64;
+        let is_due = self.unreported >= REPORT_DATAGRAMS
+            || self.unreported_bytes >= self.settings.flight.0 / 4
+            || self.has_gap && self.unreported >= REPORT_GAPS_DATAGRAMS;
+        self.report_within(now, if is_due { Nanos::ZERO } else { self.settings.report_after });
+        true
+    }
+
+    /// Takes a part. `Some(false)`: not now. `None`: it contradicts what came before.
+    fn take(
+        &mut self,
+        part: &Part,
+        at: std::ops::Range<usize>,
+        counts: &mut Counts,
+        store: &mut impl FnMut(&mut Option<A>, Place),
+        whole: &mut impl FnMut(Arrived<A>),
+    ) -> Option<bool> {
+        let number = expand(part.message, self.first);
+        let Some(ahead) = number.checked_sub(self.first) else {
+            counts.bytes_in_vain += u64::from(part.bytes);
+            return Some(true);
+        };
+        let ahead = usize::try_from(ahead).ok().filter(|ahead| *ahead < SPAN);
+        let Some(ahead) = ahead else { return Some(false) };
+        if ahead >= self.messages.len() {
+            self.messages.resize_with(ahead + 1, || Slot::Unseen);
+        }
+        let slot = &mut self.messages[ahead];
+        if let Slot::Unseen = slot {
+            let after = self.begun + cost(part.total.into());
+            let is_granted = after - self.taken <= self.settings.granted_window();
+            if !is_granted || u64::from(part.total) > self.settings.message_bytes.0 {
+                return Some(false);
+            }
+            self.begun = after;
+            *slot = Slot::Begun(Assembly {
+                total: part.total,
+                head_bytes: None,
+                coverage: Coverage::default(),
+                memory: None,
+            });
+        }
+        let Slot::Begun(assembly) = slot else {
+            counts.bytes_in_vain += u64::from(part.bytes);
+            return Some(true);
+        };
+        if assembly.total != part.total || part.head_bytes.is_some_and(|it| assembly.head_bytes.unwrap_or(it) != it)
+        {
+            return None;
+        }
+        assembly.head_bytes = assembly.head_bytes.or(part.head_bytes);
+        let new = assembly.coverage.add(part.offset, part.offset + u32::from(part.bytes));
+        counts.bytes_in_vain += u64::from(u32::from(part.bytes) - new);
+        if new > 0 {
+            let place = Place { total: part.total as usize, offset: part.offset as usize, at };
+            store(&mut assembly.memory, place);
+        }
+        if let Some(head_bytes) = assembly.head_bytes.filter(|_| assembly.coverage.is_whole(assembly.total)) {
+            let (memory, bytes) = (assembly.memory.take(), assembly.total as usize);
+            *slot = Slot::Whole;
+            whole(Arrived { memory, head_bytes: head_bytes as usize, bytes });
+            while let Some(Slot::Whole) = self.messages.front() {
+                self.messages.pop_front();
+                self.first += 1;
+            }
+        }
+        Some(true)
+    }
+
+    /// The driver has taken a message.
+    pub(super) fn taken(&mut self, bytes: usize) {
+        self.withheld += cost(bytes as u64);
+    }
+
+    /// Grants anew what was taken.
+    pub(super) fn open(&mut self, now: Timestamp) {
+        if self.withheld > 0 {
+            self.taken += std::mem::take(&mut self.withheld);
+            let is_due = self.taken - self.told >= self.settings.granted_window() / 4;
+            self.report_within(now, if is_due { Nanos::ZERO } else { self.settings.report_after });
+        }
+    }
+
+    /// Whether something was taken and not granted anew.
+    pub(super) fn is_withholding(&self) -> bool {
+        self.withheld > 0
+    }
+
+    /// Makes a report due.
+    pub(super) fn report_within(&mut self, now: Timestamp, time: Nanos) {
+        let at = now + time;
+        self.report_at = Some(self.report_at.map_or(at, |report_at| report_at.min(at)));
+    }
+
+    /// When a report is due.
+    pub(super) fn report_at(&self) -> Option<Timestamp> {
+        self.report_at
+    }
+
+    /// Up to where the peer may begin messages.
+    pub(super) fn granted(&self) -> u64 {
+        self.taken + self.settings.granted_window()
+    }
+
+    /// The report, which is sent now.
+    pub(super) fn report(&mut self, now: Timestamp) -> Report {
+        self.report_at = None;
+        self.unreported = 0;
+        self.unreported_bytes = 0;
+        self.has_gap = false;
+        self.told = self.taken;
+        let heard = self.rails.iter().filter(|rail| !rail.is_empty()).count();
+        let room = Report::room_for_gaps(self.settings.datagram_bytes, heard) / heard.max(1);
+        let rails = (0..).zip(&self.rails).filter(|(_, rail)| !rail.is_empty());
+        let rails = rails.map(|(rail, numbers)| numbers.report(rail, room)).collect();
+        Report { granted: self.granted(), waited: now.since(self.youngest_at), rails }
+    }
+}

@@ -1,0 +1,32 @@
+//! The datagrams of links that recover from loss: frames of data, reports of what arrived, and how two nodes meet.
+//!
+//! A datagram is a [`HeadBytes`], as many bytes of further heads as that says, and a body. The heads are under a checksum that
+//! begins with the [`Key`] of the link, so that datagrams of other lives of the two nodes, and damaged ones, decide
+//! nothing. The body (payload, or padding) is protected by the network below. `docs/reference/datagrams.md` has the same
+//! as tables; what the datagrams are for is told in `sheaf_protocol::recovery`.
+
+mod codec;
+pub mod layout;
+mod meeting;
+
+pub use codec::{DatagramError, Gap, Head, Key, Part, RailReport, Report, View, append_part, begin, seal};
+pub use layout::Kind;
+pub use meeting::{Greeting, GreetingRefusal, Life};
+
+/// Bytes in front of every datagram.
+pub const HEAD_BYTES: usize = size_of::<layout::HeadBytes>();
+
+/// Bytes of the head of each part of a message in a datagram.
+pub const PART_BYTES: usize = size_of::<layout::PartBytes>();
+
+/// Bytes of a whole question or answer without padding.
+pub const GREETING_BYTES: usize = HEAD_BYTES + size_of::<layout::GreetingBytes>();
+
+/// No message is larger, head and payload together: 1 GiB.
+pub const MAX_MESSAGE_BYTES: u32 = 1 << 30;
+
+/// No link has more rails.
+pub const MAX_RAILS: usize = 64;
+
+/// A port must carry datagrams of at least so many bytes.
+pub const LEAST_DATAGRAM_BYTES: usize = 256;

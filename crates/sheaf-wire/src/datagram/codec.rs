@@ -1,0 +1,339 @@
+//! Bytes to datagrams and back.
+
+use super::layout::{FLAG_FIRST, GapBytes, HeadBytes, Kind, PartBytes, RailReportBytes, ReportBytes, VERSION};
+use super::{HEAD_BYTES, MAX_MESSAGE_BYTES, MAX_RAILS, PART_BYTES};
+use crate::Nanos;
+use crate::checksum::{crc32c, crc32c_append};
+use std::mem::offset_of;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Why bytes are not a datagram. The receiver counts it and drops the datagram; what it carried is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DatagramError {
+    /// Fewer bytes than the layout needs.
+    #[error("datagram ends after {have} bytes, {need} are needed")]
+    Truncated {
+        /// Bytes that the layout needs.
+        need: usize,
+        /// Bytes that there are.
+        have: usize,
+    },
+    /// Another version.
+    #[error("datagram has version {0}, this node speaks {VERSION}; run the same release on all nodes")]
+    WrongVersion(u8),
+    /// A field holds a code or a count that has no meaning.
+    #[error("datagram field `{field}` has the meaningless value {value}")]
+    BadValue {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        value: u64,
+    },
+    /// The parts' lengths and the body disagree.
+    #[error("datagram has a body of {have} bytes, its parts describe {declared}")]
+    WrongBodyLength {
+        /// Bytes that the parts describe.
+        declared: usize,
+        /// Bytes that there are.
+        have: usize,
+    },
+}
+
+/// What the datagrams of one life of a link have in common: a number that both ends make of both lives, and nobody else
+/// happens to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Key(pub u64);
+
+impl Key {
+    /// That of questions and answers, which are for whoever hears them.
+    pub const OPEN: Self = Self(0);
+
+    fn token(self) -> u16 {
+        (self.0 & 0xffff) as u16
+    }
+}
+
+/// The head of a datagram, but for lengths and checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// What it is.
+    pub kind: Kind,
+    /// The rail by which it was sent.
+    pub rail: u8,
+    /// See [`HeadBytes::number`].
+    pub number: u32,
+    /// See [`HeadBytes::behind`].
+    pub behind: u16,
+}
+
+/// A part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The lower half of the message's number.
+    pub message: u32,
+    /// Bytes of the whole message.
+    pub total: u32,
+    /// Where the part begins.
+    pub offset: u32,
+    /// Bytes of the part.
+    pub bytes: u16,
+    /// Of the first part: how many bytes of the message are its head.
+    pub head_bytes: Option<u32>,
+}
+
+/// What a node received and will take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Up to which position new messages may begin.
+    pub granted: u64,
+    /// How long the youngest of the reported datagrams had waited, to a microsecond.
+    pub waited: Nanos,
+    /// By rail.
+    pub rails: Vec<RailReport>,
+}
+
+/// What arrived by a rail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RailReport {
+    /// The rail.
+    pub rail: u8,
+    /// The lower half of the number after the last that is spoken of.
+    pub end: u32,
+    /// What is missing below `end`, ascending.
+    pub gaps: Vec<Gap>,
+}
+
+/// Numbers that are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The lower half of the first.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// Begins a datagram in `buffer`, which must be empty. Heads are appended to it; then it is [sealed](seal).
+pub fn begin(buffer: &mut Vec<u8>, key: Key, head: Head) {
+    debug_assert!(buffer.is_empty(), "a datagram starts its buffer");
+    let bytes = HeadBytes {
+        kind: VERSION << 4 | head.kind as u8,
+        rail: head.rail,
+        token: U16::new(key.token()),
+        number: U32::new(head.number),
+        behind: U16::new(head.behind),
+        heads: U16::ZERO,
+        checksum: U32::ZERO,
+    };
+    buffer.extend_from_slice(bytes.as_bytes());
+}
+
+/// Appends the head of a part to a datagram of data.
+pub fn append_part(buffer: &mut Vec<u8>, part: &Part) {
+    let bytes = PartBytes {
+        message: U32::new(part.message),
+        total: U32::new(part.total),
+        place: U32::new(part.head_bytes.unwrap_or(part.offset)),
+        bytes: U16::new(part.bytes),
+        flags: U16::new(if part.head_bytes.is_some() { FLAG_FIRST } else { 0 }),
+    };
+    buffer.extend_from_slice(bytes.as_bytes());
+}
+
+impl Report {
+    /// Appends it to a datagram.
+    pub fn append(&self, buffer: &mut Vec<u8>) {
+        let head = ReportBytes {
+            granted: U64::new(self.granted),
+            rails: U16::new(u16::try_from(self.rails.len()).unwrap_or(u16::MAX)),
+            reserved: U16::ZERO,
+            waited: U32::new(u32::try_from(self.waited.0 / 1_000).unwrap_or(u32::MAX)),
+        };
+        buffer.extend_from_slice(head.as_bytes());
+        for rail in &self.rails {
+            let head = RailReportBytes {
+                rail: rail.rail,
+                reserved: 0,
+                gaps: U16::new(u16::try_from(rail.gaps.len()).unwrap_or(u16::MAX)),
+                end: U32::new(rail.end),
+            };
+            buffer.extend_from_slice(head.as_bytes());
+            for gap in &rail.gaps {
+                let gap = GapBytes { first: U32::new(gap.first), count: U32::new(gap.count) };
+                buffer.extend_from_slice(gap.as_bytes());
+            }
+        }
+    }
+
+    /// How many gaps fit into a report about so many rails, in a datagram of at most `datagram_bytes`.
+    #[must_use]
+    pub fn room_for_gaps(datagram_bytes: usize, rails: usize) -> usize {
+        let fixed = HEAD_BYTES + size_of::<ReportBytes>() + rails * size_of::<RailReportBytes>();
+        datagram_bytes.saturating_sub(fixed) / size_of::<GapBytes>()
+    }
+}
+
+/// Writes the length of the heads and the checksum into a datagram whose heads are complete; the body may follow.
+pub fn seal(buffer: &mut [u8], key: Key) {
+    let heads = u16::try_from(buffer.len() - HEAD_BYTES).unwrap_or(u16::MAX);
+    put(buffer, offset_of!(HeadBytes, heads), U16::new(heads));
+    put(buffer, offset_of!(HeadBytes, checksum), U32::ZERO);
+    let checksum = crc32c_append(crc32c(&key.0.to_le_bytes()), buffer);
+    put(buffer, offset_of!(HeadBytes, checksum), U32::new(checksum));
+}
+
+fn put(buffer: &mut [u8], at: usize, value: impl IntoBytes + Immutable) {
+    buffer[at..at + value.as_bytes().len()].copy_from_slice(value.as_bytes());
+}
+
+/// A datagram whose head was looked at. What follows is believed after [`View::is_sealed_with`].
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    head: &'a HeadBytes,
+    kind: Kind,
+    heads: &'a [u8],
+    body: &'a [u8],
+}
+
+impl<'a> View<'a> {
+    /// Looks at the head of a datagram.
+    ///
+    /// # Errors
+    /// If it is too short for what it says, of another version, or of no known kind.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, DatagramError> {
+        let (head, rest) = HeadBytes::ref_from_prefix(bytes)
+            .map_err(|_| DatagramError::Truncated { need: HEAD_BYTES, have: bytes.len() })?;
+        if head.kind >> 4 != VERSION {
+            return Err(DatagramError::WrongVersion(head.kind >> 4));
+        }
+        let kind = Kind::from_code(head.kind & 15)
+            .ok_or(DatagramError::BadValue { field: "kind", value: (head.kind & 15).into() })?;
+        if usize::from(head.rail) >= MAX_RAILS {
+            return Err(DatagramError::BadValue { field: "rail", value: head.rail.into() });
+        }
+        let heads = usize::from(head.heads.get());
+        let (heads, body) = rest
+            .split_at_checked(heads)
+            .ok_or(DatagramError::Truncated { need: HEAD_BYTES + heads, have: bytes.len() })?;
+        Ok(Self { head, kind, heads, body })
+    }
+
+    /// Its head.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        let HeadBytes { rail, number, behind, .. } = *self.head;
+        Head { kind: self.kind, rail, number: number.get(), behind: behind.get() }
+    }
+
+    /// Whether it says that it belongs to the life of a link with this key.
+    #[must_use]
+    pub fn belongs_to(&self, key: Key) -> bool {
+        self.head.token.get() == key.token()
+    }
+
+    /// Whether it does, and its heads are as they were sent.
+    #[must_use]
+    pub fn is_sealed_with(&self, key: Key) -> bool {
+        let head = HeadBytes { checksum: U32::ZERO, ..*self.head };
+        let checksum = crc32c_append(crc32c(&key.0.to_le_bytes()), head.as_bytes());
+        self.belongs_to(key) && crc32c_append(checksum, self.heads) == self.head.checksum.get()
+    }
+
+    /// What stands between the head and the body.
+    pub(super) fn heads(&self) -> &'a [u8] {
+        self.heads
+    }
+
+    /// What follows the heads.
+    #[must_use]
+    pub fn body(&self) -> &'a [u8] {
+        self.body
+    }
+
+    /// The parts of a datagram of data, whose bytes follow each other in the [body](Self::body).
+    ///
+    /// # Errors
+    /// If a part does not lie within its message, or they are not exactly the body.
+    pub fn parts(&self) -> Result<impl Iterator<Item = Part> + 'a, DatagramError> {
+        let parts = slice::<PartBytes>(self.heads)?;
+        let mut declared = 0;
+        for part in parts {
+            declared += usize::from(check(part)?.bytes);
+        }
+        if declared != self.body.len() {
+            return Err(DatagramError::WrongBodyLength { declared, have: self.body.len() });
+        }
+        Ok(parts.iter().filter_map(|part| check(part).ok()))
+    }
+
+    /// What a report says.
+    ///
+    /// # Errors
+    /// If its heads are not exactly the rails and gaps that they speak of.
+    pub fn report(&self) -> Result<Report, DatagramError> {
+        let (head, mut rest) = prefix::<ReportBytes>(self.heads)?;
+        let count = usize::from(head.rails.get());
+        if count > MAX_RAILS {
+            return Err(DatagramError::BadValue { field: "rails", value: count as u64 });
+        }
+        let mut rails = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (rail, more) = prefix::<RailReportBytes>(rest)?;
+            let bytes = usize::from(rail.gaps.get()) * size_of::<GapBytes>();
+            let (gaps, more) = more
+                .split_at_checked(bytes)
+                .ok_or(DatagramError::Truncated { need: bytes, have: more.len() })?;
+            rest = more;
+            let gaps = slice::<GapBytes>(gaps)?.iter();
+            let gaps = gaps.map(|gap| Gap { first: gap.first.get(), count: gap.count.get() }).collect();
+            rails.push(RailReport { rail: rail.rail, end: rail.end.get(), gaps });
+        }
+        if !rest.is_empty() {
+            return Err(DatagramError::BadValue { field: "heads", value: self.heads.len() as u64 });
+        }
+        let waited = Nanos::from_micros(head.waited.get().into());
+        Ok(Report { granted: head.granted.get(), waited, rails })
+    }
+}
+
+fn check(bytes: &PartBytes) -> Result<Part, DatagramError> {
+    let (total, place, flags) = (bytes.total.get(), bytes.place.get(), bytes.flags.get());
+    if total > MAX_MESSAGE_BYTES {
+        return Err(DatagramError::BadValue { field: "total", value: total.into() });
+    }
+    if flags & !FLAG_FIRST != 0 {
+        return Err(DatagramError::BadValue { field: "flags", value: flags.into() });
+    }
+    let is_first = flags == FLAG_FIRST;
+    // The first part says where the head ends, the others where they begin: neither is beyond the message.
+    if place > total {
+        return Err(DatagramError::BadValue { field: "place", value: place.into() });
+    }
+    let offset = if is_first { 0 } else { place };
+    if u32::from(bytes.bytes.get()) > total - offset {
+        return Err(DatagramError::BadValue { field: "bytes", value: bytes.bytes.get().into() });
+    }
+    Ok(Part {
+        message: bytes.message.get(),
+        total,
+        offset,
+        bytes: bytes.bytes.get(),
+        head_bytes: is_first.then_some(place),
+    })
+}
+
+pub(super) fn prefix<T: FromBytes + Immutable + KnownLayout + Unaligned>(
+    bytes: &[u8],
+) -> Result<(&T, &[u8]), DatagramError> {
+    T::ref_from_prefix(bytes)
+        .map_err(|_| DatagramError::Truncated { need: size_of::<T>(), have: bytes.len() })
+}
+
+fn slice<T: FromBytes + Immutable + KnownLayout + Unaligned>(bytes: &[u8]) -> Result<&[T], DatagramError> {
+    <[T]>::ref_from_bytes(bytes).map_err(|_| DatagramError::Truncated {
+        need: bytes.len().next_multiple_of(size_of::<T>()),
+        have: bytes.len(),
+    })
+}
+
+const _: () = assert!(PART_BYTES == 16 && HEAD_BYTES == 16);

@@ -1,0 +1,162 @@
+//! Questions and answers: how two nodes meet.
+
+use super::codec::{DatagramError, Head, Key, View, begin, prefix, seal};
+use super::layout::{GreetingBytes, Kind, MAGIC};
+use super::{LEAST_DATAGRAM_BYTES, MAX_MESSAGE_BYTES, MAX_RAILS};
+use crate::{NodeId, RunNumber, SessionId};
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+
+/// A life of one end of a link: the later one is greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Life {
+    /// The node's session.
+    pub session: SessionId,
+    /// How many lives the link had in this session.
+    pub count: u32,
+}
+
+/// A question or an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// Who says it.
+    pub node: NodeId,
+    /// The run that the sender takes part in.
+    pub run: RunNumber,
+    /// The sender's life.
+    pub life: Life,
+    /// Of an answer: the life that asked.
+    pub to: Option<Life>,
+    /// The largest datagram of the sender's rails, in bytes.
+    pub datagram_bytes: u32,
+    /// The largest message that the sender takes, in bytes.
+    pub message_bytes: u32,
+    /// How many bytes of datagrams may be on the way to the sender.
+    pub flight_bytes: u32,
+    /// The position up to which messages to the sender may begin at first.
+    pub granted: u64,
+    /// Of an answer: bytes of the question as it arrived.
+    pub heard_bytes: u32,
+    /// How many rails the sender has.
+    pub rails: u16,
+    /// Of an answer: why the link is refused.
+    pub refusal: Option<GreetingRefusal>,
+}
+
+/// Why a node refuses a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GreetingRefusal {
+    /// Code 1: the other takes part in another run.
+    WrongRun,
+    /// Code 2: the other has another number of rails.
+    WrongRails,
+    /// Code 3: the other's datagrams have another size.
+    WrongDatagramBytes,
+    /// Code 4: a later life of the other was heard of.
+    Stale,
+    /// Any other code: a later release may know more.
+    Other(u16),
+}
+
+impl GreetingRefusal {
+    /// Its code, never 0.
+    #[must_use]
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::WrongRun => 1,
+            Self::WrongRails => 2,
+            Self::WrongDatagramBytes => 3,
+            Self::Stale => 4,
+            Self::Other(code) => code,
+        }
+    }
+
+    /// The refusal with this code; none for 0.
+    #[must_use]
+    pub const fn from_code(code: u16) -> Option<Self> {
+        match code {
+            0 => None,
+            1 => Some(Self::WrongRun),
+            2 => Some(Self::WrongRails),
+            3 => Some(Self::WrongDatagramBytes),
+            4 => Some(Self::Stale),
+            other => Some(Self::Other(other)),
+        }
+    }
+}
+
+impl Greeting {
+    /// The datagram, in `buffer`, which must be empty. It is an answer if it says to whom.
+    pub fn encode(&self, buffer: &mut Vec<u8>, rail: u8, number: u32) {
+        let kind = if self.to.is_some() { Kind::Answer } else { Kind::Question };
+        begin(buffer, Key::OPEN, Head { kind, rail, number, behind: 0 });
+        let to = self.to.unwrap_or_default();
+        let bytes = GreetingBytes {
+            magic: MAGIC,
+            node: U32::new(self.node.to_code()),
+            run: U32::new(self.run.0),
+            life: U32::new(self.life.count),
+            session: U64::new(self.life.session.0),
+            to_session: U64::new(to.session.0),
+            to_life: U32::new(to.count),
+            datagram_bytes: U32::new(self.datagram_bytes),
+            message_bytes: U32::new(self.message_bytes),
+            flight_bytes: U32::new(self.flight_bytes),
+            granted: U64::new(self.granted),
+            heard_bytes: U32::new(self.heard_bytes),
+            rails: U16::new(self.rails),
+            refusal: U16::new(self.refusal.map_or(0, GreetingRefusal::code)),
+        };
+        buffer.extend_from_slice(bytes.as_bytes());
+        seal(buffer, Key::OPEN);
+    }
+
+    /// What a question or an answer says.
+    ///
+    /// # Errors
+    /// If it is not one, or a field has no meaning.
+    pub fn parse(view: &View<'_>) -> Result<Self, DatagramError> {
+        let (bytes, rest) = prefix::<GreetingBytes>(view.heads())?;
+        let bad = |field, value| DatagramError::BadValue { field, value };
+        if !rest.is_empty() {
+            return Err(bad("heads", view.heads().len() as u64));
+        }
+        if bytes.magic != MAGIC {
+            return Err(bad("magic", u32::from_le_bytes(bytes.magic).into()));
+        }
+        let code = bytes.node.get();
+        let node = NodeId::from_code(code).ok_or(bad("node", code.into()))?;
+        let life = Life { session: SessionId(bytes.session.get()), count: bytes.life.get() };
+        if life.session == SessionId(0) {
+            return Err(bad("session", 0));
+        }
+        let to = Life { session: SessionId(bytes.to_session.get()), count: bytes.to_life.get() };
+        let to = match view.head().kind {
+            Kind::Question if to == Life::default() => None,
+            Kind::Answer if to.session != SessionId(0) => Some(to),
+            _ => return Err(bad("to_session", to.session.0)),
+        };
+        let within = |field, value: u32, least: u32, most: u32| {
+            if (least..=most).contains(&value) { Ok(value) } else { Err(bad(field, value.into())) }
+        };
+        let most = u16::MAX.into();
+        Ok(Self {
+            node,
+            run: RunNumber(bytes.run.get()),
+            life,
+            to,
+            datagram_bytes: within(
+                "datagram_bytes",
+                bytes.datagram_bytes.get(),
+                LEAST_DATAGRAM_BYTES as u32,
+                most,
+            )?,
+            message_bytes: within("message_bytes", bytes.message_bytes.get(), 1, MAX_MESSAGE_BYTES)?,
+            flight_bytes: within("flight_bytes", bytes.flight_bytes.get(), 1, u32::MAX)?,
+            granted: bytes.granted.get(),
+            heard_bytes: bytes.heard_bytes.get(),
+            rails: within("rails", bytes.rails.get().into(), 1, MAX_RAILS as u32)? as u16,
+            refusal: GreetingRefusal::from_code(bytes.refusal.get()),
+        })
+    }
+}
