@@ -10,6 +10,7 @@
 //! | [`clock`] | the only place where a clock is read |
 //! | [`worker`] | the duty cycle, spinning and sleeping |
 //! | [`outbox`] | from the role's messages to frames, and what a full link could not take |
+//! | [`lossy`] | endpoints on networks that lose: recovery joined to a port |
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
 //! | [`reborn`] | a builder that was given up begins a new life |
 //! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
@@ -24,6 +25,7 @@ pub mod builder;
 pub mod clock;
 pub mod content;
 pub mod filter;
+pub mod lossy;
 pub mod manager;
 pub mod outbox;
 mod parcels;

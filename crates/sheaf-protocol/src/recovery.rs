@@ -34,7 +34,7 @@ mod tests;
 pub use link::Link;
 
 use sheaf_wire::datagram::GreetingRefusal;
-use sheaf_wire::{ByteCount, Nanos};
+use sheaf_wire::{ByteCount, Nanos, RunNumber, SessionId};
 
 /// What a message counts for in a window beyond its bytes, so that small ones are bounded, too.
 pub const MESSAGE_COST: u64 = 64;
@@ -191,8 +191,15 @@ pub enum Down {
 /// Why two nodes do not meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// One of the two refuses the other, for a reason that can be said in a greeting.
-    Greeting(GreetingRefusal),
+    /// One of the two refuses the other.
+    Greeting {
+        /// Why.
+        why: GreetingRefusal,
+        /// The run of the peer.
+        run: RunNumber,
+        /// The peer's session; where an earlier life was refused, the one that is.
+        session: SessionId,
+    },
     /// Small datagrams reach the peer by this rail, those of full size do not.
     FullSize {
         /// The rail.

@@ -26,6 +26,10 @@ pub trait DatagramPort: Send {
     /// What a datagram occupies on the wire beyond its own bytes, in bytes: headers, preamble and gap. For pacing.
     fn wire_overhead_bytes(&self) -> usize;
 
+    /// How many bytes of datagrams, each with what it costs in memory, may wait here for the next [`poll`](Self::poll), all
+    /// peers together: what comes beyond is lost. For the flow control of the peers.
+    fn receive_room_bytes(&self) -> usize;
+
     /// Takes a datagram for `to`: `head`, then the pieces of `payload` one after another, which are copied (to a frame
     /// slot, or by the kernel). It may stay here until the next [`flush`](Self::flush).
     ///
@@ -88,4 +92,92 @@ pub enum DatagramRefused {
     /// The rail does not work now: its interface is down or gone.
     #[error("rail {0} is down")]
     RailDown(usize),
+}
+
+/// A port that loses some of what it is given to send: for tests, and to see what a lossy network would do.
+///
+/// Which are lost is decided by a seed and the number of the datagram alone.
+#[derive(Debug)]
+pub struct Dropping<D> {
+    port: D,
+    /// A datagram is lost where 64 random bits are less.
+    threshold: u64,
+    state: u64,
+    dropped: u64,
+}
+
+impl<D> Dropping<D> {
+    /// A port that loses each datagram with this probability, from 0 to 1.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "saturates")]
+    pub fn new(port: D, probability: f64, seed: u64) -> Self {
+        let threshold = (probability.clamp(0.0, 1.0) * u64::MAX as f64) as u64;
+        Self { port, threshold, state: seed, dropped: 0 }
+    }
+
+    /// The next word of SplitMix64.
+    fn roll(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    }
+}
+
+impl<D: DatagramPort> DatagramPort for Dropping<D> {
+    fn node(&self) -> NodeId {
+        self.port.node()
+    }
+
+    fn rails(&self) -> usize {
+        self.port.rails()
+    }
+
+    fn max_datagram_bytes(&self) -> usize {
+        self.port.max_datagram_bytes()
+    }
+
+    fn wire_overhead_bytes(&self) -> usize {
+        self.port.wire_overhead_bytes()
+    }
+
+    fn receive_room_bytes(&self) -> usize {
+        self.port.receive_room_bytes()
+    }
+
+    fn send(
+        &mut self,
+        to: NodeId,
+        rail: usize,
+        head: &[u8],
+        payload: &[&[u8]],
+    ) -> Result<(), DatagramRefused> {
+        if self.threshold > 0 && self.roll() < self.threshold {
+            self.dropped += 1;
+            return Ok(());
+        }
+        self.port.send(to, rail, head, payload)
+    }
+
+    fn flush(&mut self) {
+        self.port.flush();
+    }
+
+    fn poll(&mut self) -> Option<Datagram<'_>> {
+        self.port.poll()
+    }
+
+    fn wait(&mut self, timeout: Nanos) {
+        self.port.wait(timeout);
+    }
+
+    fn waker(&self) -> Waker {
+        self.port.waker()
+    }
+
+    fn stats(&self) -> LinkStats {
+        let mut stats = self.port.stats();
+        stats.datagrams_dropped += self.dropped;
+        stats
+    }
 }

@@ -208,6 +208,20 @@ pub enum Refusal {
     /// The peer sends through another provider of libfabric.
     #[error("peer uses another provider of libfabric; all nodes need the same `transport.provider`")]
     WrongProvider,
+    /// The peer's datagrams have another size.
+    #[error("peer uses datagrams of another size; all nodes need the same `transport.mtu_bytes`")]
+    WrongDatagramBytes,
+    /// Small datagrams reach the peer, those of full size do not.
+    #[error(
+        "datagrams of {bytes} bytes do not reach the peer by rail {rail}, smaller ones do; raise the MTU of every interface and \
+         switch on the way, or lower `transport.mtu_bytes`"
+    )]
+    NarrowPath {
+        /// The rail.
+        rail: usize,
+        /// The size.
+        bytes: usize,
+    },
     /// No greeting came in time.
     #[error("no greeting came in time")]
     NoGreeting,

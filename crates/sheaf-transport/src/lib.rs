@@ -13,6 +13,8 @@
 //! | [`mixed`] | shared memory for peers on this host, TCP for the others |
 //! | `fabric` | libfabric's reliable datagrams: InfiniBand, EFA, Slingshot (feature `fabric`, Linux) |
 //! | [`datagram`] | the port for networks that lose: raw Ethernet, UDP |
+//! | [`udp`] | datagrams over UDP (Linux) |
+//! | [`peers`] | from node to place in a list |
 //! | [`conformance`] | the tests that every transport passes |
 //!
 //! What this crate deliberately does not do: retransmission (transports here deliver a link's frames in order, whole
@@ -29,13 +31,15 @@ pub mod fabric;
 pub mod memory;
 #[cfg(target_os = "linux")]
 pub mod mixed;
-mod peers;
+pub mod peers;
 #[cfg(target_os = "linux")]
 pub mod shm;
 pub mod stats;
 mod sync;
 pub mod tcp;
+#[cfg(target_os = "linux")]
+pub mod udp;
 
-pub use datagram::{Datagram, DatagramPort, DatagramRefused};
+pub use datagram::{Datagram, DatagramPort, DatagramRefused, Dropping};
 pub use endpoint::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
 pub use stats::LinkStats;

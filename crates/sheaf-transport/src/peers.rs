@@ -4,14 +4,17 @@ use sheaf_wire::NodeId;
 
 /// Where each node stands in a list of peers.
 #[derive(Debug, Default)]
-pub(crate) struct PeerIndex {
+pub struct PeerIndex {
     /// By role code, then by the node's index: the place in the list plus one, or zero.
     places: Vec<Vec<u32>>,
 }
 
 impl PeerIndex {
-    /// The places of `peers`; the first that stands there twice is the error.
-    pub(crate) fn new(peers: impl IntoIterator<Item = NodeId>) -> Result<Self, NodeId> {
+    /// The places of `peers`.
+    ///
+    /// # Errors
+    /// The first that stands there twice.
+    pub fn new(peers: impl IntoIterator<Item = NodeId>) -> Result<Self, NodeId> {
         let mut index = Self::default();
         for (place, peer) in peers.into_iter().enumerate() {
             let (role, number) = (peer.role as usize, usize::from(peer.index));
@@ -32,7 +35,8 @@ impl PeerIndex {
     }
 
     /// The place of `peer` in the list.
-    pub(crate) fn place(&self, peer: NodeId) -> Option<usize> {
+    #[must_use]
+    pub fn place(&self, peer: NodeId) -> Option<usize> {
         let row = self.places.get(peer.role as usize)?;
         let place = *row.get(usize::from(peer.index))?;
         place.checked_sub(1).map(|place| place as usize)

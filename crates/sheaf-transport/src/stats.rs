@@ -75,4 +75,32 @@ stats! {
     memory_exhausted,
     /// Bytes that were copied once more inside this process: received ones and, into shared memory, sent ones.
     bytes_copied,
+    /// Datagrams of data that were sent.
+    datagrams_sent,
+    /// Datagrams of data that arrived, each once.
+    datagrams_received,
+    /// Datagrams that were taken for lost; what was in them was sent again.
+    datagrams_lost,
+    /// Bytes of frames that were sent again.
+    bytes_repeated,
+    /// Datagrams that arrived a second time.
+    datagrams_duplicate,
+    /// Bytes of frames that arrived a second time.
+    bytes_in_vain,
+    /// Datagrams of another life of a peer, or of another run, dropped.
+    datagrams_stale,
+    /// Datagrams that did not arrive as they were sent, dropped.
+    datagrams_damaged,
+    /// Datagrams that are none, or say what cannot be, dropped.
+    datagrams_malformed,
+    /// Datagrams beyond what was granted to a peer, dropped.
+    datagrams_beyond_window,
+    /// Datagrams of nodes that are not peers, or from where the peer is not, dropped.
+    datagrams_of_strangers,
+    /// Datagrams dropped on purpose, see `Dropping`.
+    datagrams_dropped,
+    /// Reports of what arrived, sent.
+    reports_sent,
+    /// Times that a rail was probed because nothing was heard.
+    probes,
 }

@@ -43,7 +43,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-transport",
         may_know: &["sheaf-buffer", "sheaf-wire"],
-        may_use: &["bytes", "mio", "rtrb", "rustix", "socket2", "thiserror", "zerocopy"],
+        may_use: &["bytes", "libc", "mio", "rtrb", "rustix", "socket2", "thiserror", "zerocopy"],
         reason: "a transport carries opaque messages and does not know the protocol",
     },
     Layer {
@@ -72,7 +72,14 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-node",
-        may_know: &["sheaf-protocol", "sheaf-source", "sheaf-store", "sheaf-transport", "sheaf-wire"],
+        may_know: &[
+            "sheaf-buffer",
+            "sheaf-protocol",
+            "sheaf-source",
+            "sheaf-store",
+            "sheaf-transport",
+            "sheaf-wire",
+        ],
         may_use: &["bytes", "hdrhistogram", "log", "rand", "rand_pcg", "thiserror"],
         reason: "nodes drive roles over traits; the command chooses what stands behind them",
     },

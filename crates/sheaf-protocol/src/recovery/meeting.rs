@@ -7,7 +7,7 @@
 use super::{Counts, Refused, Settings};
 use crate::Identity;
 use sheaf_wire::datagram::{GREETING_BYTES, Greeting, GreetingRefusal, Key, Life, View};
-use sheaf_wire::{NodeId, Timestamp};
+use sheaf_wire::{NodeId, SessionId, Timestamp};
 use std::collections::VecDeque;
 
 /// Every so manieth question is short.
@@ -142,7 +142,7 @@ impl Meeting {
                 self.answer(rail, number, bytes, granted, &greeting, Some(refusal));
             }
             counts.refused += 1;
-            return Met::Refused(Refused::Greeting(refusal));
+            return refused(&greeting, refusal, greeting.life.session);
         }
         if self.peer_life.is_some_and(|known| greeting.life < known) {
             counts.stale += 1;
@@ -195,7 +195,8 @@ impl Meeting {
             return Met::Nothing;
         }
         counts.refused += 1;
-        Met::Refused(Refused::Greeting(refusal))
+        let session = if refusal == GreetingRefusal::Stale { self.me.session } else { greeting.life.session };
+        refused(greeting, refusal, session)
     }
 
     /// Why there is no link with whoever says this.
@@ -271,6 +272,10 @@ impl Meeting {
         let answer = self.answers.front().map(|_| Timestamp::ZERO);
         self.asking.iter().filter_map(|asking| asking.at).chain(answer).min()
     }
+}
+
+fn refused(greeting: &Greeting, why: GreetingRefusal, session: SessionId) -> Met {
+    Met::Refused(Refused::Greeting { why, run: greeting.run, session })
 }
 
 /// The finaliser of SplitMix64 after a step.

@@ -1,6 +1,6 @@
 //! What arrives: order, integrity, bounds, fairness, counts.
 
-use super::pattern::{Place, check, frame, sizes};
+use super::pattern::{Arrivals, Place, check, frame, sizes};
 use super::world::World;
 use super::{Lab, Limits};
 use crate::{Endpoint, Event, Frame, LinkStats, SendError};
@@ -21,38 +21,33 @@ fn send<L: Lab>(world: &mut World<L>, sender: usize, place: Place) {
     }
 }
 
-/// Takes what `receiver` got from `from`, and checks it against the numbers from `next` on.
-fn take<L: Lab>(world: &mut World<L>, receiver: usize, next: &mut impl FnMut(NodeId) -> u64) {
+/// Takes what `receiver` got, and checks it against what has arrived from each of its senders before.
+fn take<L: Lab>(world: &mut World<L>, receiver: usize, arrivals: &mut [Arrivals]) {
     let actor = &mut world.actors[receiver];
-    let to = actor.node();
+    let keeps_order = actor.endpoint.keeps_order();
     while let Some((from, frame)) = actor.received.pop_front() {
-        let number = next(from);
-        let (head, pieces) = sizes(number);
-        check(frame, Place { from, to, number }, head, &pieces);
+        let of_sender = arrivals.iter_mut().find(|arrivals| arrivals.from() == from);
+        of_sender.expect("a frame comes from a node").take(frame, keeps_order, sizes);
     }
 }
 
-/// Frames of all sizes arrive as they were sent.
+/// Frames of all sizes arrive as they were sent; in order, where the transport keeps it.
 pub fn frames_arrive_in_order_whole_and_once<L: Lab>() {
     const FRAMES: u64 = 3000;
     let mut world = World::<L>::pair(Limits::default());
     let (from, to) = (world.actors[0].node(), world.actors[1].node());
-    let mut taken = 0;
-    let mut next = |_| {
-        taken += 1;
-        taken - 1
-    };
+    let mut arrivals = [Arrivals::new(from, to, 0)];
     for number in 0..FRAMES {
         send(&mut world, 0, Place { from, to, number });
-        take(&mut world, 1, &mut next);
+        take(&mut world, 1, &mut arrivals);
     }
     world.until("every frame", |world| {
-        take(world, 1, &mut next);
+        take(world, 1, &mut arrivals);
         world.actors[1].endpoint.stats().frames_received == FRAMES
     });
     world.step();
-    take(&mut world, 1, &mut next);
-    assert_eq!(taken, FRAMES);
+    take(&mut world, 1, &mut arrivals);
+    assert_eq!(arrivals[0].taken(), FRAMES);
 }
 
 /// However many pieces a payload has, each can be taken in one.
@@ -78,11 +73,15 @@ pub fn heads_and_payloads_may_be_empty<L: Lab>() {
         world.actors[0].send_patiently(to, frame(Place { from, to, number }, head, pieces));
     }
     world.until("six frames", |world| world.actors[1].received.len() == shapes.len());
-    for (number, (head, pieces)) in (0..).zip(shapes) {
-        if let Some((_, frame)) = world.actors[1].received.pop_front() {
-            check(frame, Place { from, to, number }, head, pieces);
-        }
+    let mut arrivals = Arrivals::new(from, to, 0);
+    let keeps_order = world.actors[1].endpoint.keeps_order();
+    for (_, frame) in world.actors[1].received.drain(..) {
+        arrivals.take(frame, keeps_order, |number| {
+            let (head, pieces) = shapes[number as usize % shapes.len()];
+            (head, pieces.to_vec())
+        });
     }
+    assert_eq!(arrivals.taken(), shapes.len() as u64);
 }
 
 /// The limit counts head and payload together, and is exact.
@@ -139,11 +138,12 @@ pub fn a_full_queue_refuses_and_nothing_is_lost<L: Lab>() {
         world.until("what was accepted", |world| world.actors[1].received.len() as u64 == sent);
         world.actors[0].send_patiently(to, refused);
         world.until("what was refused before", |world| world.actors[1].received.len() as u64 == sent + 1);
-        for number in 0..=sent {
-            if let Some((_, frame)) = world.actors[1].received.pop_front() {
-                check(frame, Place { from, to, number }, 10, &[bytes]);
-            }
+        let mut arrivals = Arrivals::new(from, to, 0);
+        let keeps_order = world.actors[1].endpoint.keeps_order();
+        for (_, frame) in world.actors[1].received.drain(..) {
+            arrivals.take(frame, keeps_order, |_| (10, vec![bytes]));
         }
+        assert_eq!(arrivals.taken(), sent + 1);
     }
 }
 
@@ -159,16 +159,15 @@ pub fn many_to_many_traffic_stays_in_order_on_every_link<L: Lab>() {
         NodeId::MANAGER,
     ];
     let mut world = World::<L>::new(&nodes, Limits::default());
-    let mut taken = vec![vec![0_u64; nodes.len()]; nodes.len()];
+    let mut arrivals: Vec<Vec<Arrivals>> = nodes
+        .iter()
+        .map(|to| nodes.iter().map(|from| Arrivals::new(*from, *to, 0)).collect())
+        .collect();
     let mut drain = |world: &mut World<L>| {
-        for (receiver, taken) in taken.iter_mut().enumerate() {
-            take(world, receiver, &mut |from| {
-                let sender = nodes.iter().position(|node| *node == from).expect("a frame comes from a node");
-                taken[sender] += 1;
-                taken[sender] - 1
-            });
+        for (receiver, arrivals) in arrivals.iter_mut().enumerate() {
+            take(world, receiver, arrivals);
         }
-        taken.iter().flatten().sum::<u64>()
+        arrivals.iter().flatten().map(Arrivals::taken).sum::<u64>()
     };
     for number in 0..FRAMES {
         for (sender, from) in nodes.into_iter().enumerate() {
@@ -180,9 +179,9 @@ pub fn many_to_many_traffic_stays_in_order_on_every_link<L: Lab>() {
     }
     let all = FRAMES * (nodes.len() * (nodes.len() - 1)) as u64;
     world.until("every frame of every link", |world| drain(world) == all);
-    for (receiver, taken) in taken.iter().enumerate() {
-        for (sender, taken) in taken.iter().enumerate() {
-            assert_eq!(*taken, if sender == receiver { 0 } else { FRAMES });
+    for (receiver, arrivals) in arrivals.iter().enumerate() {
+        for (sender, arrivals) in arrivals.iter().enumerate() {
+            assert_eq!(arrivals.taken(), if sender == receiver { 0 } else { FRAMES });
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::Frame;
 use bytes::Bytes;
 use sheaf_wire::NodeId;
 use sheaf_wire::message::PayloadSource;
+use std::collections::BTreeSet;
 
 /// The link and the place in it that a frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,75 @@ pub(super) fn check(received: Frame, place: Place, head_bytes: usize, pieces: &[
     for piece in expected.payload {
         let got = payload.take(piece.len()).expect("a piece is never split");
         assert!(got == piece, "{} bytes of the payload of {place:?} differ", piece.len());
+    }
+}
+
+/// Whether `received` is the frame at `place`, made of these sizes.
+fn is(received: &Frame, place: Place, head_bytes: usize, pieces: &[usize]) -> bool {
+    if received.head.len() != head_bytes || received.payload_bytes() != pieces.iter().sum::<usize>() {
+        return false;
+    }
+    let expected = frame(place, head_bytes, pieces);
+    let bytes = |frame: &Frame| frame.payload.iter().flatten().copied().collect::<Vec<u8>>();
+    received.head == expected.head && bytes(received) == bytes(&expected)
+}
+
+/// A transport that does not keep the order lets no frame be overtaken by more than this.
+const MOST_OVERTAKEN: usize = 4096;
+
+/// Which frames of a link have arrived.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    from: NodeId,
+    to: NodeId,
+    /// All below have.
+    low: u64,
+    /// Some above, where the order is not kept.
+    beyond: BTreeSet<u64>,
+    taken: u64,
+}
+
+impl Arrivals {
+    /// Of a link on which nothing has arrived; its first frame has the number `low`.
+    pub(super) fn new(from: NodeId, to: NodeId, low: u64) -> Self {
+        Self { from, to, low, beyond: BTreeSet::new(), taken: 0 }
+    }
+
+    /// Who sends on the link.
+    pub(super) fn from(&self) -> NodeId {
+        self.from
+    }
+
+    /// How many have arrived.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Checks that `received` is a frame of the link that has not arrived before, with every piece to be had in one: the next
+    /// one, where the order is kept. `shape` gives the sizes of the frame with a number.
+    pub(super) fn take(
+        &mut self,
+        received: Frame,
+        keeps_order: bool,
+        shape: impl Fn(u64) -> (usize, Vec<usize>),
+    ) {
+        let place = |number| Place { from: self.from, to: self.to, number };
+        let is_it = |number: &u64| {
+            let (head, pieces) = shape(*number);
+            is(&received, place(*number), head, &pieces)
+        };
+        let missing = (self.low..).filter(|number| !self.beyond.contains(number)).take(MOST_OVERTAKEN);
+        let found = if keeps_order { Some(self.low) } else { missing.into_iter().find(is_it) };
+        let Some(number) = found else {
+            panic!("{} got a frame that {} did not send, or twice: {received:?}", self.to, self.from)
+        };
+        let (head, pieces) = shape(number);
+        check(received, place(number), head, &pieces);
+        self.beyond.insert(number);
+        while self.beyond.remove(&self.low) {
+            self.low += 1;
+        }
+        self.taken += 1;
     }
 }
 

@@ -99,6 +99,8 @@ fn code(refusal: Refusal) -> u16 {
         Refusal::Malformed
         | Refusal::WrongMagic
         | Refusal::WrongProvider
+        | Refusal::WrongDatagramBytes
+        | Refusal::NarrowPath { .. }
         | Refusal::NoGreeting
         | Refusal::Other(_) => 6,
     }

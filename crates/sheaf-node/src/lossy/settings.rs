@@ -1,0 +1,174 @@
+//! The knobs of an endpoint on a network that loses.
+
+use sheaf_protocol::Identity;
+use sheaf_protocol::flow::{Policy, ShaperConfig};
+use sheaf_protocol::recovery;
+use sheaf_transport::DatagramPort;
+use sheaf_wire::datagram::{MAX_MESSAGE_BYTES, MAX_RAILS};
+use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId};
+
+/// Who an endpoint is, whom it talks to, and how.
+#[derive(Clone, Debug)]
+pub struct LossyOptions {
+    /// The node, its run and its session.
+    pub identity: Identity,
+    /// The nodes to talk to; where the policy is the barrel, builders first, in order.
+    pub peers: Vec<NodeId>,
+    /// The bounds and times.
+    pub settings: LossySettings,
+    /// Who of several peers is served next.
+    pub shaping: Policy,
+    /// This node's place in the barrel.
+    pub place: usize,
+}
+
+/// The bounds and times of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossySettings {
+    /// The largest frame, head and payload together, at most 1 GiB. Default 16 MiB.
+    pub max_frame_bytes: ByteCount,
+    /// How many frames may wait for a peer, those that are not reported received included; up to 16,384. Default 1,024.
+    pub queue_frames: usize,
+    /// How many bytes of them, at least `max_frame_bytes`. Default 16 MiB.
+    pub queue_bytes: ByteCount,
+    /// How much a peer may have sent that this node has not taken. Raised to twice `max_frame_bytes`. Default 32 MiB.
+    pub window_bytes: ByteCount,
+    /// How many bytes of datagrams a peer may have on the way. `None`: its share of half of what waits at the port.
+    pub flight_bytes: Option<ByteCount>,
+    /// The size of the blocks that frames are put together in. A frame keeps its block from being filled again until it is
+    /// dropped; a frame larger than a block gets memory of its own. Default 1 MiB.
+    pub block_bytes: ByteCount,
+    /// How many blocks there may be. When all are held, frames get memory of their own and nothing more is granted to the
+    /// peers; so beyond the blocks there is at most a window for each peer. Default 256.
+    pub blocks: usize,
+    /// What each rail carries, as bytes on the wire; frames are paced to it. Default: not paced.
+    pub line_rate: Option<ByteRate>,
+    /// What may leave at once after a pause. Default 64 KiB.
+    pub burst: ByteCount,
+    /// What arrived is reported at the latest after this time. Default 1 ms.
+    pub report_after: Nanos,
+    /// What is not reported is looked after no sooner. Default 5 ms.
+    pub probe_min: Nanos,
+    /// The pause before the first new attempt to reach a peer; doubles with each up to `retry_max`. Default 20 ms.
+    pub retry_min: Nanos,
+    /// The longest pause between attempts. Default 2 s.
+    pub retry_max: Nanos,
+    /// A peer that is silent for so long counts as lost. Default 10 s.
+    pub dead_peer: Nanos,
+}
+
+impl Default for LossySettings {
+    fn default() -> Self {
+        let recovery = recovery::Settings::default();
+        Self {
+            max_frame_bytes: recovery.message_bytes,
+            queue_frames: recovery.queue_messages,
+            queue_bytes: recovery.queue,
+            window_bytes: recovery.window,
+            flight_bytes: None,
+            block_bytes: ByteCount::mib(1),
+            blocks: 256,
+            line_rate: None,
+            burst: ByteCount::kib(64),
+            report_after: recovery.report_after,
+            probe_min: recovery.probe_min,
+            retry_min: recovery.ask_min,
+            retry_max: recovery.ask_max,
+            dead_peer: recovery.dead_peer,
+        }
+    }
+}
+
+/// Why an endpoint could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LossyError {
+    /// The node is its own peer or not the port's, or a peer is named twice.
+    #[error("{0} is named twice among a node and its peers, or is not the port's node")]
+    NamedTwice(NodeId),
+    /// The port's datagrams are too small.
+    #[error("the port's datagrams have {0} bytes; at least 256 are needed")]
+    SmallDatagrams(usize),
+    /// A setting that cannot work.
+    #[error("`{name}` is {value}; it must be {rule}")]
+    BadSetting {
+        /// Which.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+        /// What would be right.
+        rule: &'static str,
+    },
+}
+
+/// A link has at least so many datagrams on the way, or it would wait for a report after each.
+const LEAST_FLIGHT_DATAGRAMS: u64 = 8;
+
+impl LossySettings {
+    /// The settings of each link over `port`, of which there are `peers`.
+    pub(super) fn recovery(
+        &self,
+        port: &impl DatagramPort,
+        peers: usize,
+    ) -> Result<recovery::Settings, LossyError> {
+        let most = u64::from(MAX_MESSAGE_BYTES);
+        let rails = port.rails();
+        let rules = [
+            ("rails", rails as u64, (1..=MAX_RAILS).contains(&rails), "from 1 to 64"),
+            (
+                "max_frame_bytes",
+                self.max_frame_bytes.0,
+                (1..=most).contains(&self.max_frame_bytes.0),
+                "from 1 byte to 1 GiB",
+            ),
+            (
+                "queue_frames",
+                self.queue_frames as u64,
+                (1..=16_384).contains(&self.queue_frames),
+                "from 1 to 16384",
+            ),
+            (
+                "queue_bytes",
+                self.queue_bytes.0,
+                self.queue_bytes >= self.max_frame_bytes,
+                "at least `max_frame_bytes`",
+            ),
+            ("block_bytes", self.block_bytes.0, self.block_bytes.0 >= 4 << 10, "at least 4 KiB"),
+            ("blocks", self.blocks as u64, self.blocks > 0, "at least 1"),
+            ("retry_min", self.retry_min.0, self.retry_min > Nanos::ZERO, "more than zero"),
+            ("retry_max", self.retry_max.0, self.retry_max >= self.retry_min, "at least `retry_min`"),
+            ("dead_peer", self.dead_peer.0, self.dead_peer >= Nanos::from_millis(100), "at least 100 ms"),
+        ];
+        for (name, value, holds, rule) in rules {
+            if !holds {
+                return Err(LossyError::BadSetting { name, value, rule });
+            }
+        }
+        // A port holds its room for each rail; but a peer may send all by one of them.
+        let share = port.receive_room_bytes() as u64 / 2 / peers.max(1) as u64;
+        let least = LEAST_FLIGHT_DATAGRAMS * port.max_datagram_bytes() as u64;
+        Ok(recovery::Settings {
+            rails,
+            datagram_bytes: port.max_datagram_bytes(),
+            message_bytes: self.max_frame_bytes,
+            window: self.window_bytes,
+            flight: self.flight_bytes.unwrap_or(ByteCount(share.max(least))),
+            queue_messages: self.queue_frames,
+            queue: self.queue_bytes,
+            report_after: self.report_after,
+            probe_min: self.probe_min,
+            ask_min: self.retry_min,
+            ask_max: self.retry_max,
+            dead_peer: self.dead_peer,
+        })
+    }
+
+    /// What shapes the traffic over `port`.
+    pub(super) fn shaper(&self, port: &impl DatagramPort, policy: Policy) -> ShaperConfig {
+        ShaperConfig {
+            line_rate: self.line_rate.map(|rate| rate.times(port.rails())),
+            burst: self.burst,
+            unit: ByteCount::from(port.max_datagram_bytes() + port.wire_overhead_bytes()),
+            policy,
+        }
+    }
+}

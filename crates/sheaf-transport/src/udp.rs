@@ -1,0 +1,27 @@
+//! Datagrams over UDP: a plain network that loses, everywhere at hand.
+//!
+//! A rail is a socket with an address of its own. In front of each datagram stand 8 bytes ([`framing`]) that say who sent it;
+//! where the configuration says from where a peer sends, it must come from there. Many datagrams are sent and received with
+//! one system call.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`framing`] | the byte layout |
+//! | `settings` | the knobs, each with its default |
+//! | `port` | the port: rounds, sleep |
+//! | `outgoing`, `incoming` | datagrams on their way into and out of the kernel |
+//! | `sys` | the two system calls, with the unsafe code |
+//!
+//! What this module deliberately does not do: anything about loss. See [`DatagramPort`](crate::DatagramPort).
+
+pub mod framing;
+mod incoming;
+mod outgoing;
+mod port;
+mod settings;
+mod sys;
+#[cfg(test)]
+mod tests;
+
+pub use port::UdpPort;
+pub use settings::{UdpError, UdpOptions, UdpPeer, UdpSettings};
