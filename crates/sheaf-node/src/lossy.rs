@@ -49,7 +49,7 @@ struct Peer {
 /// An endpoint over a port that loses.
 #[derive(Debug)]
 pub struct LossyEndpoint<D> {
-    port: D,
+    outlet: Outlet<D>,
     clock: Clock,
     index: PeerIndex,
     peers: Vec<Peer>,
@@ -60,8 +60,6 @@ pub struct LossyEndpoint<D> {
     in_round: bool,
     /// Heads of datagrams, made here.
     buffer: Vec<u8>,
-    /// A datagram that the port did not take when it was made: for whom, by which rail, all of it.
-    stuck: Option<(usize, usize, Vec<u8>)>,
     closing: bool,
     stats: LinkStats,
 }
@@ -89,7 +87,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
             is_touched: true,
         };
         Ok(Self {
-            port,
+            outlet: Outlet { port, stuck: None, bytes_copied: 0 },
             clock,
             index,
             touched: (0..peers.len()).collect(),
@@ -99,7 +97,6 @@ impl<D: DatagramPort> LossyEndpoint<D> {
             happened: VecDeque::new(),
             in_round: false,
             buffer: Vec::new(),
-            stuck: None,
             closing: false,
             stats: LinkStats::default(),
         })
@@ -112,7 +109,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
 
     /// The port.
     pub fn port(&mut self) -> &mut D {
-        &mut self.port
+        &mut self.outlet.port
     }
 
     fn touch(&mut self, place: usize) {
@@ -138,7 +135,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
             self.offer(now, place);
             self.collect(place);
         }
-        while self.stuck.is_none()
+        while self.outlet.stuck.is_none()
             && let Some(turn) = self.shaper.turn(now)
         {
             self.serve(now, turn.peer, turn.bytes);
@@ -160,7 +157,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
 
     /// Sends what a link has to say beside data.
     fn control(&mut self, now: Timestamp, place: usize) {
-        while self.stuck.is_none()
+        while self.outlet.stuck.is_none()
             && let Some(control) = self.peers[place].link.poll_control(now, &mut self.buffer)
         {
             let padding = &ZEROS[..control.padding.min(ZEROS.len())];
@@ -181,18 +178,18 @@ impl<D: DatagramPort> LossyEndpoint<D> {
     fn serve(&mut self, now: Timestamp, place: usize, bytes: ByteCount) {
         let mut left = bytes.0;
         loop {
-            let Self { peers, buffer, port, shaper, stuck, stats, .. } = self;
+            let Self { peers, buffer, outlet, shaper, .. } = self;
             let link = &mut peers[place].link;
             let to = link.peer();
             let Some(departing) = link.poll_datagram(now, buffer) else { break };
             let mut pieces: Vec<&[u8]> = Vec::with_capacity(8);
             departing.pieces().for_each(|(frame, range)| slices(frame, range, &mut pieces));
             let rail = departing.rail;
-            let wire = offered(port, place, to, rail, buffer, &pieces, stuck, stats);
+            let wire = outlet.send(to, rail, buffer, &pieces);
             shaper.spent(now, place, ByteCount(wire));
             left = left.saturating_sub(wire);
             // The next one is as large at most; what is too large for the turn waits for another.
-            if stuck.is_some() || left < wire {
+            if outlet.stuck.is_some() || left < wire {
                 break;
             }
         }
@@ -201,27 +198,22 @@ impl<D: DatagramPort> LossyEndpoint<D> {
 
     /// Sends a datagram whose head is in the buffer.
     fn send_datagram(&mut self, now: Timestamp, place: usize, rail: usize, payload: &[&[u8]]) {
-        let Self { peers, buffer, port, shaper, stuck, stats, .. } = self;
-        let wire = offered(port, place, peers[place].link.peer(), rail, buffer, payload, stuck, stats);
+        let Self { peers, buffer, outlet, shaper, .. } = self;
+        let wire = outlet.send(peers[place].link.peer(), rail, buffer, payload);
         shaper.spent(now, place, ByteCount(wire));
     }
 
-    /// Offers the datagram again that the port did not take.
+    /// Offers the datagram again that the port did not take. Others wait behind it.
     fn unstick(&mut self) {
-        let Some((place, rail, bytes)) = self.stuck.take() else { return };
-        if self.port.send(self.peers[place].link.peer(), rail, &bytes, &[]) == Err(DatagramRefused::Full) {
-            self.stuck = Some((place, rail, bytes));
-        }
-        // Others wait behind it.
-        for place in 0..self.peers.len() {
-            self.touch(place);
+        if self.outlet.unstick() {
+            (0..self.peers.len()).for_each(|place| self.touch(place));
         }
     }
 
     /// Takes the next datagram that arrived. `false` at the end of the port's turn.
     fn take_datagram(&mut self) -> bool {
-        let Self { port, peers, index, shelf, clock, stats, .. } = self;
-        let Some(datagram) = port.poll() else { return false };
+        let Self { outlet, peers, index, shelf, clock, stats, .. } = self;
+        let Some(datagram) = outlet.port.poll() else { return false };
         let Some(place) = index.place(datagram.from) else {
             stats.datagrams_of_strangers += 1;
             return true;
@@ -244,9 +236,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         while let Some(happened) = self.peers[place].link.poll_event() {
             let peer = self.peers[place].link.peer();
             self.happened.push_back(match happened {
-                Happened::Message(arrived) => {
-                    Event::Received { from: peer, frame: frame(arrived) }
-                }
+                Happened::Message(arrived) => Event::Received { from: peer, frame: frame(arrived) },
                 Happened::Up => {
                     self.shaper.peer_back(now, place);
                     Event::PeerUp { peer }
@@ -271,36 +261,46 @@ impl<D: DatagramPort> LossyEndpoint<D> {
     /// Sleeps until the port has something, or it is time for something.
     fn sleep(&mut self, timeout: Nanos) {
         let until = self.due().since(self.clock.now());
-        self.port.wait(timeout.min(until));
+        self.outlet.port.wait(timeout.min(until));
     }
 }
 
-/// Gives a datagram to the port; what it occupies on the wire. A port that is full is emptied; what it does not take even
-/// then is kept in `stuck`.
-#[expect(clippy::too_many_arguments, reason = "the fields of an endpoint, some of which are lent out")]
-fn offered<D: DatagramPort>(
-    port: &mut D,
-    place: usize,
-    to: NodeId,
-    rail: usize,
-    head: &[u8],
-    payload: &[&[u8]],
-    stuck: &mut Option<(usize, usize, Vec<u8>)>,
-    stats: &mut LinkStats,
-) -> u64 {
-    let mut taken = port.send(to, rail, head, payload);
-    if taken == Err(DatagramRefused::Full) {
-        port.flush();
-        taken = port.send(to, rail, head, payload);
+/// The port, and what it did not take.
+#[derive(Debug)]
+struct Outlet<D> {
+    port: D,
+    /// A datagram that the port did not take when it was made: for whom, by which rail, all of it.
+    stuck: Option<(NodeId, usize, Vec<u8>)>,
+    bytes_copied: u64,
+}
+
+impl<D: DatagramPort> Outlet<D> {
+    /// Gives a datagram to the port; what it occupies on the wire. A port that is full is emptied; what it does not take even
+    /// then is kept.
+    fn send(&mut self, to: NodeId, rail: usize, head: &[u8], payload: &[&[u8]]) -> u64 {
+        let mut taken = self.port.send(to, rail, head, payload);
+        if taken == Err(DatagramRefused::Full) {
+            self.port.flush();
+            taken = self.port.send(to, rail, head, payload);
+        }
+        if taken == Err(DatagramRefused::Full) {
+            let all = [&[head], payload].concat().concat();
+            self.bytes_copied += all.len() as u64;
+            self.stuck = Some((to, rail, all));
+        }
+        // Of any other refusal recovery learns as of a loss.
+        let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
+        (bytes + self.port.wire_overhead_bytes()) as u64
     }
-    if taken == Err(DatagramRefused::Full) {
-        let all = [&[head], payload].concat().concat();
-        stats.bytes_copied += all.len() as u64;
-        *stuck = Some((place, rail, all));
+
+    /// Offers again what was not taken. Whether there was something, and it is taken.
+    fn unstick(&mut self) -> bool {
+        let Some((to, rail, bytes)) = self.stuck.take() else { return false };
+        if self.port.send(to, rail, &bytes, &[]) == Err(DatagramRefused::Full) {
+            self.stuck = Some((to, rail, bytes));
+        }
+        self.stuck.is_none()
     }
-    // Of any other refusal recovery learns as of a loss.
-    let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
-    (bytes + port.wire_overhead_bytes()) as u64
 }
 
 /// Adds the pieces that make up a range of a frame, head and payload counted together.
@@ -350,7 +350,7 @@ fn refusal(why: Refused) -> Refusal {
 
 impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
     fn node(&self) -> NodeId {
-        self.port.node()
+        self.outlet.port.node()
     }
 
     fn keeps_order(&self) -> bool {
@@ -388,7 +388,7 @@ impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
 
     fn flush(&mut self) {
         self.drive();
-        self.port.flush();
+        self.outlet.port.flush();
     }
 
     fn poll(&mut self) -> Option<Event> {
@@ -415,11 +415,11 @@ impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
     }
 
     fn waker(&self) -> Waker {
-        self.port.waker()
+        self.outlet.port.waker()
     }
 
     fn stats(&self) -> LinkStats {
-        let mut stats = self.port.stats();
+        let mut stats = self.outlet.port.stats();
         stats += self.stats;
         for peer in &self.peers {
             let counts = peer.link.counts();
@@ -443,7 +443,7 @@ impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
             stats.probes += counts.probes;
         }
         stats.memory_exhausted += self.shelf.starvations();
-        stats.bytes_copied += self.shelf.bytes_copied();
+        stats.bytes_copied += self.shelf.bytes_copied() + self.outlet.bytes_copied;
         stats
     }
 
@@ -473,7 +473,7 @@ impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
                 self.collect(place);
             }
         }
-        self.port.flush();
+        self.outlet.port.flush();
         arrived.append(&mut self.happened);
         self.happened = arrived;
     }

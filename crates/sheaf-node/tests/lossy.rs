@@ -74,8 +74,10 @@ impl UdpLab {
             place: 0,
         };
         let settings = UdpSettings { mtu_bytes: self.mtu_bytes, ..UdpSettings::default() };
-        let port = UdpPort::new(UdpOptions { node, sockets, peers, settings }).expect("the options are right");
-        LossyEndpoint::new(Dropping::new(port, self.loss, self.sessions), options).expect("the options are right")
+        let port =
+            UdpPort::new(UdpOptions { node, sockets, peers, settings }).expect("the options are right");
+        LossyEndpoint::new(Dropping::new(port, self.loss, self.sessions), options)
+            .expect("the options are right")
     }
 }
 

@@ -109,7 +109,12 @@ pub struct Dropping<D> {
 impl<D> Dropping<D> {
     /// A port that loses each datagram with this probability, from 0 to 1.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "saturates")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "saturates"
+    )]
     pub fn new(port: D, probability: f64, seed: u64) -> Self {
         let threshold = (probability.clamp(0.0, 1.0) * u64::MAX as f64) as u64;
         Self { port, threshold, state: seed, dropped: 0 }

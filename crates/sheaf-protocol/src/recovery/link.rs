@@ -4,7 +4,7 @@
 //! [`Link::poll_control`] and [`Link::poll_datagram`] (what is to be sent), [`Link::poll_event`], [`Link::poll_timeout`].
 //! After every call that changes it the driver drains the polls; datagrams of data only when it is the peer's turn.
 
-use super::meeting::{Meeting, Met};
+use super::meeting::{Heard, Meeting, Met};
 use super::receiving::Receiving;
 use super::sending::Sending;
 use super::{Control, Counts, Down, Happened, NotTaken, Place, Settings};
@@ -171,15 +171,17 @@ impl<M, A> Link<M, A> {
             return;
         };
         match view.head().kind {
-            Kind::Question | Kind::Answer => self.handle_greeting(now, rail, &view, bytes.len()),
+            Kind::Question | Kind::Answer => {
+                self.handle_greeting(now, &Heard { rail, view, bytes: bytes.len() });
+            }
             Kind::Data | Kind::Report | Kind::Farewell | Kind::FarewellHeard => {
                 self.handle_keyed(now, rail, &view, store, done);
             }
         }
     }
 
-    fn handle_greeting(&mut self, now: Timestamp, rail: usize, view: &View<'_>, bytes: usize) {
-        if !view.is_sealed_with(Key::OPEN) {
+    fn handle_greeting(&mut self, now: Timestamp, heard: &Heard<'_>) {
+        if !heard.view.is_sealed_with(Key::OPEN) {
             self.counts.damaged += 1;
             return;
         }
@@ -188,23 +190,27 @@ impl<M, A> Link<M, A> {
         }
         let granted = self.receiving.granted();
         let is_apart = self.standing == Standing::Apart;
-        let mut met = self.meeting.handle(now, rail, view, bytes, granted, is_apart, &mut self.counts);
+        let mut met = self.meeting.handle(now, heard, granted, is_apart, &mut self.counts);
         if met == Met::Later {
             let known = self.meeting.greeting().map(|greeting| greeting.life.session);
-            let session = sheaf_wire::datagram::Greeting::parse(view).map(|greeting| greeting.life.session);
+            let session =
+                sheaf_wire::datagram::Greeting::parse(&heard.view).map(|greeting| greeting.life.session);
             let is_newer = known.zip(session.ok()).is_some_and(|(known, session)| session > known);
             let is_settled = matches!(self.standing, Standing::Closing(_)) && self.sending.unfinished() == 0;
-            self.go_down(now, match is_newer {
-                // It has heard the farewell: only the confirmation was lost.
-                _ if is_settled => Down::Closed,
-                true => Down::Replaced,
-                false => Down::Lost,
-            });
+            self.go_down(
+                now,
+                match is_newer {
+                    // It has heard the farewell: only the confirmation was lost.
+                    _ if is_settled => Down::Closed,
+                    true => Down::Replaced,
+                    false => Down::Lost,
+                },
+            );
             if self.standing == Standing::Over {
                 return;
             }
             let granted = self.receiving.granted();
-            met = self.meeting.handle(now, rail, view, bytes, granted, true, &mut self.counts);
+            met = self.meeting.handle(now, heard, granted, true, &mut self.counts);
         }
         if let Met::Refused(refused) = met {
             self.happened.push_back(Happened::Refused(refused));
@@ -484,9 +490,8 @@ impl<M, A> Link<M, A> {
         if self.standing == Standing::Over {
             return None;
         }
-        let at = |at: Option<Timestamp>, why: fn(NodeId) -> Why| {
-            at.map(|at| Deadline { at, why: why(self.peer) })
-        };
+        let at =
+            |at: Option<Timestamp>, why: fn(NodeId) -> Why| at.map(|at| Deadline { at, why: why(self.peer) });
         let meet = at(self.meeting.poll_timeout(), Why::Meet);
         if self.standing == Standing::Apart {
             return meet;

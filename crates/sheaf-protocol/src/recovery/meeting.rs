@@ -33,6 +33,16 @@ pub(super) enum Met {
     Proven(usize),
 }
 
+/// A question or an answer as it arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard<'a> {
+    /// By which rail.
+    pub(super) rail: usize,
+    pub(super) view: View<'a>,
+    /// How large it was, with its padding.
+    pub(super) bytes: usize,
+}
+
 /// The questions by one rail.
 #[derive(Clone, Copy, Debug)]
 struct Asking {
@@ -118,14 +128,13 @@ impl Meeting {
     pub(super) fn handle(
         &mut self,
         now: Timestamp,
-        rail: usize,
-        view: &View<'_>,
-        bytes: usize,
+        heard: &Heard<'_>,
         granted: u64,
         is_apart: bool,
         counts: &mut Counts,
     ) -> Met {
-        let Ok(greeting) = Greeting::parse(view) else {
+        let Heard { rail, view, bytes } = *heard;
+        let Ok(greeting) = Greeting::parse(&view) else {
             counts.malformed += 1;
             return Met::Nothing;
         };
@@ -263,7 +272,7 @@ impl Meeting {
         asking.pause = sheaf_wire::Nanos((2 * asking.pause.0).min(self.settings.ask_max.0));
         asking.number = asking.number.wrapping_add(1);
         question.encode(buffer, rail as u8, asking.number);
-        let is_short = asking.number % SHORT_EVERY == 0;
+        let is_short = asking.number.is_multiple_of(SHORT_EVERY);
         Some((rail, if is_short { 0 } else { self.settings.datagram_bytes - GREETING_BYTES }))
     }
 

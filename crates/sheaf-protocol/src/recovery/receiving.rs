@@ -164,7 +164,8 @@ impl<A> Receiving<A> {
             counts.bytes_in_vain += u64::from(part.bytes);
             return Some(true);
         };
-        if assembly.total != part.total || part.head_bytes.is_some_and(|it| assembly.head_bytes.unwrap_or(it) != it)
+        if assembly.total != part.total
+            || part.head_bytes.is_some_and(|it| assembly.head_bytes.unwrap_or(it) != it)
         {
             return None;
         }

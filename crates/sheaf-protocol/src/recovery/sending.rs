@@ -338,11 +338,10 @@ impl<M> Sending<M> {
                 continue;
             }
             let silent_since = self.rails[place].progress_at();
-            let others_live = self
-                .rails
-                .iter()
-                .enumerate()
-                .any(|(other, rail)| other != place && rail.is_proven && rail.progress_at() > silent_since);
+            let others_live =
+                self.rails.iter().enumerate().any(|(other, rail)| {
+                    other != place && rail.is_proven && rail.progress_at() > silent_since
+                });
             if self.rails[place].probes() >= PROBES_TO_LEAVE && others_live {
                 self.leave(place, counts);
                 left.push(place);

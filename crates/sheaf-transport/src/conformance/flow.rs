@@ -159,10 +159,8 @@ pub fn many_to_many_traffic_stays_in_order_on_every_link<L: Lab>() {
         NodeId::MANAGER,
     ];
     let mut world = World::<L>::new(&nodes, Limits::default());
-    let mut arrivals: Vec<Vec<Arrivals>> = nodes
-        .iter()
-        .map(|to| nodes.iter().map(|from| Arrivals::new(*from, *to, 0)).collect())
-        .collect();
+    let mut arrivals: Vec<Vec<Arrivals>> =
+        nodes.iter().map(|to| nodes.iter().map(|from| Arrivals::new(*from, *to, 0)).collect()).collect();
     let mut drain = |world: &mut World<L>| {
         for (receiver, arrivals) in arrivals.iter_mut().enumerate() {
             take(world, receiver, arrivals);

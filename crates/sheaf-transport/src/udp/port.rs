@@ -145,11 +145,8 @@ impl UdpPort {
         let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| failed("create the waker")(errno.into()))?;
         let datagram_bytes = (settings.mtu_bytes - headers).min(MOST_BYTES) - PREFIX_BYTES;
-        let rail = |socket| Rail {
-            socket,
-            outgoing: Outgoing::default(),
-            incoming: Incoming::new(datagram_bytes),
-        };
+        let rail =
+            |socket| Rail { socket, outgoing: Outgoing::default(), incoming: Incoming::new(datagram_bytes) };
         Ok(Self {
             node,
             rails: sockets.into_iter().map(rail).collect(),

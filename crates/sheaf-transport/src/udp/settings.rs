@@ -54,7 +54,9 @@ pub enum UdpError {
     #[error("a UDP port needs 1 to 64 sockets, one for each rail, and was given {0}")]
     WrongSockets(usize),
     /// A peer with addresses, but not for each rail.
-    #[error("{node} has {addresses} addresses, and there are {rails} rails; it needs one for each, or none if it calls")]
+    #[error(
+        "{node} has {addresses} addresses, and there are {rails} rails; it needs one for each, or none if it calls"
+    )]
     WrongAddresses {
         /// The peer.
         node: NodeId,

@@ -1,6 +1,8 @@
 //! Bytes to datagrams and back.
 
-use super::layout::{FLAG_FIRST, GapBytes, HeadBytes, Kind, PartBytes, RailReportBytes, ReportBytes, VERSION};
+use super::layout::{
+    FLAG_FIRST, GapBytes, HeadBytes, Kind, PartBytes, RailReportBytes, ReportBytes, VERSION,
+};
 use super::{HEAD_BYTES, MAX_MESSAGE_BYTES, MAX_RAILS, PART_BYTES};
 use crate::Nanos;
 use crate::checksum::{crc32c, crc32c_append};

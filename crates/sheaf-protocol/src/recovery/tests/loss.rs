@@ -67,8 +67,7 @@ fn repeated_over_lost(loss: u64) -> (u64, u64, u64) {
     };
     let mut world = World::met(9, settings, Faults { loss, ..Faults::default() });
     world.bytes_lost = 0;
-    let messages: Vec<Message> =
-        (0..20_000).map(|seed| Message { seed, head: 40, payload: 2_048 }).collect();
+    let messages: Vec<Message> = (0..20_000).map(|seed| Message { seed, head: 40, payload: 2_048 }).collect();
     for batch in messages.chunks(500) {
         world.carry(0, batch);
     }

@@ -40,7 +40,8 @@ fn an_earlier_session_is_refused() {
     let settings = world.settings;
     restart(&mut world, 7, 199, &settings);
     world.pass(Nanos::from_millis(100));
-    let refused = Refused::Greeting { why: GreetingRefusal::Stale, run: RunNumber(7), session: SessionId(199) };
+    let refused =
+        Refused::Greeting { why: GreetingRefusal::Stale, run: RunNumber(7), session: SessionId(199) };
     assert!(world.ends[1].changes.contains(&Change::Refused(refused)));
     assert!(!world.ends[1].link.is_up());
     assert_eq!(world.ends[0].changes, [Change::Up]);
@@ -58,9 +59,7 @@ fn nodes_that_do_not_fit_say_why() {
         let mut world = World::new(1, settings, Faults::default());
         restart(&mut world, run, 200, &other);
         world.pass(Nanos::from_millis(200));
-        let said = |change: &Change| {
-            matches!(change, Change::Refused(Refused::Greeting { why: told, .. }) if *told == why)
-        };
+        let said = |change: &Change| matches!(change, Change::Refused(Refused::Greeting { why: told, .. }) if *told == why);
         for end in &world.ends {
             assert!(end.changes.iter().any(said), "{:?}", end.changes);
             assert!(!end.link.is_up());
@@ -115,7 +114,7 @@ fn one_end_that_takes_the_other_for_lost_is_met_again() {
 fn a_node_that_was_held_up_itself_does_not_take_its_peer_for_lost() {
     let settings = Settings { dead_peer: Nanos::from_secs(1), ..small() };
     let mut world = World::met(1, settings, Faults::default());
-    world.now = world.now + Nanos::from_secs(5);
+    world.now += Nanos::from_secs(5);
     world.step(Nanos::from_millis(1));
     world.pass(Nanos::from_millis(100));
     assert!(world.ends.iter().all(|end| end.changes == [Change::Up]));

@@ -60,7 +60,14 @@ pub(super) enum Change {
 }
 
 impl End {
-    pub(super) fn new(node: NodeId, run: u32, session: u64, peer: NodeId, settings: &Settings, now: Timestamp) -> Self {
+    pub(super) fn new(
+        node: NodeId,
+        run: u32,
+        session: u64,
+        peer: NodeId,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Self {
         let me = Identity { node, run: RunNumber(run), session: SessionId(session) };
         Self {
             link: Link::new(me, peer, settings, now),
@@ -198,8 +205,7 @@ impl World {
             bytes.resize(bytes.len() + control.padding, 0);
             self.transmit(end, control.rail, bytes, 0);
         }
-        loop {
-            let Some(departing) = self.ends[end].link.poll_datagram(now, &mut buffer) else { break };
+        while let Some(departing) = self.ends[end].link.poll_datagram(now, &mut buffer) {
             let (rail, mut bytes) = (departing.rail, buffer.clone());
             for (message, range) in departing.pieces() {
                 bytes.extend_from_slice(&message[range]);
@@ -242,7 +248,11 @@ impl World {
         let mut steps = 0_u64;
         while !holds(self) {
             steps += 1;
-            assert!(self.now < watchdog && steps < 5_000_000, "still waiting for {what}: {:?}", self.counts());
+            assert!(
+                self.now < watchdog && steps < 5_000_000,
+                "still waiting for {what}: {:?}",
+                self.counts()
+            );
             self.step(Nanos::from_millis(10));
         }
     }
