@@ -60,6 +60,33 @@ pub fn usable() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
+/// The second-level cache of a processor that this process may use, in bytes: the last one that is a core's own. 1 MiB
+/// where the system does not tell.
+#[must_use]
+pub fn core_cache_bytes() -> u64 {
+    const UNKNOWN: u64 = 1 << 20;
+    let cpu = usable().first().copied().unwrap_or_default();
+    let Ok(entries) = fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}/cache")) else { return UNKNOWN };
+    let size = |entry: fs::DirEntry| {
+        let read = |name: &str| fs::read_to_string(entry.path().join(name)).ok();
+        let is_second = read("level")?.trim() == "2" && read("type")?.trim() != "Instruction";
+        is_second.then(|| parse_size(read("size")?.trim()))?
+    };
+    entries.filter_map(Result::ok).find_map(size).unwrap_or(UNKNOWN)
+}
+
+/// A size as the kernel writes it: `2048K`.
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor).filter(|bytes| *bytes > 0)
+}
+
 /// Keeps the calling thread on some processors; an empty list changes nothing.
 ///
 /// # Errors
@@ -122,6 +149,17 @@ mod tests {
         assert_eq!(parse_list("0-3,8\n"), [0, 1, 2, 3, 8]);
         assert_eq!(parse_list("5"), [5]);
         assert_eq!(parse_list("\n"), []);
+    }
+
+    #[test]
+    fn sizes_of_caches_are_understood() {
+        assert_eq!(parse_size("2048K"), Some(2 << 20));
+        assert_eq!(parse_size("1M"), Some(1 << 20));
+        assert_eq!(parse_size("512"), Some(512));
+        for wrong in ["", "K", "0K", "12G", "1 K"] {
+            assert_eq!(parse_size(wrong), None, "{wrong}");
+        }
+        assert!((64 << 10..1 << 30).contains(&core_cache_bytes()));
     }
 
     #[test]

@@ -196,6 +196,10 @@ impl Checker<'_> {
                 self.in_order(merge, ("readout.orphan_timeout_ms", orphan), why);
             }
         }
+        if let Some(duration) = self.config.run.duration.filter(|_| self.config.run.warm_up > Nanos::ZERO) {
+            let warm_up = ("run.warm_up_ms", self.config.run.warm_up);
+            self.in_order(warm_up, ("run.duration_s", duration), "nothing would be left to measure");
+        }
         self.in_order(heartbeat, peer, "a living node must be heard before it is held for dead");
         self.in_order(retransmit, peer, "a lost message must be repeated before its peer is held for dead");
         let Config { transport, .. } = self.config;

@@ -23,6 +23,8 @@ pub struct Course {
     pub triggers: Option<(TriggerRate, TriggerType)>,
     /// How long triggers are taken, from the start of the run; no limit if `None`.
     pub duration: Option<Nanos>,
+    /// How much of that passes before rates and latencies count.
+    pub warm_up: Nanos,
     /// Set by a signal handler: end the run in good order.
     pub stop: Arc<AtomicBool>,
 }
@@ -115,6 +117,12 @@ impl ManagerNode {
         let over = self.end_of_triggers().is_some_and(|end| end <= now);
         if over && self.role.is_running() {
             self.role.handle_stop(now);
+        }
+        if self.report.warm_at.is_none()
+            && self.course.warm_up > Nanos::ZERO
+            && self.started_at.is_some_and(|start| now >= start + self.course.warm_up)
+        {
+            self.report.end_warm_up(now);
         }
         if self.course.stop.swap(false, Ordering::Relaxed) {
             let word = if self.stop_seen { "now" } else { "when the events in flight are done" };

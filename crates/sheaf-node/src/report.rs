@@ -43,6 +43,10 @@ pub struct RunReport {
     pub started_at: Option<Timestamp>,
     /// When the last event ended.
     pub last_end_at: Option<Timestamp>,
+    /// The end of the warm-up, where there was one: rates and latencies are of what ended after it.
+    pub warm_at: Option<Timestamp>,
+    /// What had ended by then.
+    pub warm_up: Tally,
     /// Nodes that were expected and had not appeared when the run began.
     pub absent: Vec<NodeId>,
     /// Builder sessions that ended before their time.
@@ -53,6 +57,17 @@ pub struct RunReport {
     pub interrupted: bool,
     /// What the event manager's link did not send or understand.
     pub outbox: OutboxStats,
+}
+
+/// What has ended of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Events stored or rejected.
+    pub built: u64,
+    /// Fragments in ended events.
+    pub fragments: u64,
+    /// Their payload.
+    pub bytes: ByteCount,
 }
 
 impl Default for RunReport {
@@ -72,6 +87,8 @@ impl Default for RunReport {
             latency: latency.expect("the bounds are constant and in order"),
             started_at: None,
             last_end_at: None,
+            warm_at: None,
+            warm_up: Tally::default(),
             absent: Vec::new(),
             lost_builders: 0,
             restarted_readouts: 0,
@@ -85,6 +102,34 @@ impl RunReport {
     pub(crate) fn started(&mut self, now: Timestamp, absent: Vec<NodeId>) {
         self.started_at = Some(now);
         self.absent = absent;
+    }
+
+    /// Ends the warm-up: rates and latencies count from now on; the books have all.
+    pub(crate) fn end_warm_up(&mut self, now: Timestamp) {
+        self.warm_at = Some(now);
+        self.warm_up = self.tally();
+        self.latency.reset();
+    }
+
+    fn tally(&self) -> Tally {
+        Tally { built: self.built, fragments: self.fragments, bytes: self.bytes }
+    }
+
+    /// What ended after the warm-up: what rates are made of, with [`Self::measured_time`].
+    #[must_use]
+    pub fn measured(&self) -> Tally {
+        Tally {
+            built: self.built - self.warm_up.built,
+            fragments: self.fragments - self.warm_up.fragments,
+            bytes: self.bytes - self.warm_up.bytes,
+        }
+    }
+
+    /// From the end of the warm-up, or the start of the run, to the end of its last event.
+    #[must_use]
+    pub fn measured_time(&self) -> Nanos {
+        let start = self.warm_at.or(self.started_at);
+        start.zip(self.last_end_at).map_or(Nanos::ZERO, |(start, end)| end.since(start))
     }
 
     pub(crate) fn end_event(
@@ -121,15 +166,6 @@ impl RunReport {
             all.add(&books.fragments);
         }
         all
-    }
-
-    /// From the start of the run to the end of its last event.
-    #[must_use]
-    pub fn duration(&self) -> Nanos {
-        match (self.started_at, self.last_end_at) {
-            (Some(start), Some(end)) => end.since(start),
-            _ => Nanos::ZERO,
-        }
     }
 
     /// What does not add up; empty where the books balance.

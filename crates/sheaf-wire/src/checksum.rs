@@ -28,12 +28,11 @@ pub fn word_sum(bytes: &[u8]) -> u64 {
             *sum = sum.wrapping_add(u64::from_le_bytes(*word));
         }
     }
-    let last = rest.chunks(size_of::<u64>()).map(|part| {
-        let mut word = [0; size_of::<u64>()];
-        word[..part.len()].copy_from_slice(part);
-        u64::from_le_bytes(word)
-    });
-    sums.into_iter().chain(last).fold(0, u64::wrapping_add)
+    // Whole words without a call of `memcpy` for each: of fragments whose sizes vary nearly all have such a rest.
+    let (words, part) = rest.as_chunks::<{ size_of::<u64>() }>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let part = part.iter().rev().fold(0, |word, byte| (word << 8) | u64::from(*byte));
+    sums.into_iter().chain(words).fold(part, u64::wrapping_add)
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ impl Plan {
     }
 
     pub(crate) fn course(&self, stop: Arc<AtomicBool>) -> Course {
-        let trigger = &self.config.trigger;
+        let Config { trigger, run, .. } = &self.config;
         let rate = match (trigger.mode, trigger.rate_hz) {
             (TriggerMode::Fixed, Some(rate_hz)) => Some(TriggerRate::Fixed { rate_hz }),
             (TriggerMode::Poisson, Some(rate_hz)) => {
@@ -180,7 +180,7 @@ impl Plan {
             _ => None,
         };
         let triggers = rate.map(|rate| (rate, trigger.trigger_type));
-        Course { triggers, duration: self.config.run.duration, stop }
+        Course { triggers, duration: run.duration, warm_up: run.warm_up, stop }
     }
 
     pub(crate) fn readout(&self, node: &NodeConfig) -> ReadoutConfig {

@@ -12,6 +12,7 @@
 //! | `report`, `table`, `plot` | what is printed and drawn |
 
 pub(crate) mod arguments;
+mod bounds;
 mod builder;
 mod limits;
 mod links;

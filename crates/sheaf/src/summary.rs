@@ -21,7 +21,7 @@ pub(crate) struct Summary {
     pub(crate) fragments: u64,
     /// Payload bytes of those.
     pub(crate) bytes: u64,
-    /// From the start of the run to the end of its last event.
+    /// From the start of the run, or the end of its warm-up, to the end of its last event.
     pub(crate) seconds: f64,
     pub(crate) events_per_second: f64,
     pub(crate) fragments_per_second: f64,
@@ -148,7 +148,8 @@ impl Extras {
 impl Summary {
     #[expect(clippy::cast_precision_loss, reason = "rates are quoted to a few digits")]
     pub(crate) fn new(report: &RunReport, extras: &Extras, plan: &Plan, output: Option<PathBuf>) -> Self {
-        let seconds = report.duration().as_secs_f64();
+        let seconds = report.measured_time().as_secs_f64();
+        let measured = report.measured();
         let rate = |value: u64| if seconds > 0.0 { value as f64 / seconds } else { 0.0 };
         let quantile = |at| if report.latency.is_empty() { 0 } else { report.latency.value_at_quantile(at) };
         let mut summary = Self {
@@ -157,9 +158,9 @@ impl Summary {
             fragments: report.fragments,
             bytes: report.bytes.0,
             seconds,
-            events_per_second: rate(report.built),
-            fragments_per_second: rate(report.fragments),
-            bytes_per_second: rate(report.bytes.0),
+            events_per_second: rate(measured.built),
+            fragments_per_second: rate(measured.fragments),
+            bytes_per_second: rate(measured.bytes.0),
             latency_ns: Latency { p50: quantile(0.5), p99: quantile(0.99), max: report.latency.max() },
             peak_rss_bytes: 0,
             cpu_seconds: 0.0,

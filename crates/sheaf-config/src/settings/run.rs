@@ -24,6 +24,9 @@ section! {
         /// replay ends with its data.
         duration: Option<Nanos> = Some(Nanos::from_secs(10)), "duration_s",
             zero_is_none(seconds(Nanos(1), Nanos::from_secs(8_640_000))), flag "--duration";
+        /// How long the run warms up, from its start: rates and latencies are of what ends after that. The books have
+        /// everything. Less than `duration_s`.
+        warm_up: Nanos = Nanos::ZERO, "warm_up_ms", milliseconds(Nanos::ZERO, HOUR);
         /// How many triggers are taken; then the run ends as soon as the events in flight are done. 0: no limit.
         events: Option<u64> = None, "events", zero_is_none(whole(1, MAX_INTEGER)), flag "--events";
     }

@@ -149,7 +149,7 @@ fn manager(
         shaping: Shaping::Pull,
         channel: CHANNEL,
     };
-    let course = Course { triggers: None, duration: None, stop: Arc::default() };
+    let course = Course { triggers: None, duration: None, warm_up: Nanos::ZERO, stop: Arc::default() };
     let role = EventManager::new(identity(NodeId::MANAGER), config, now);
     let done = move |found| *report.lock().expect("nobody panicked") = Some(found);
     Box::new(ManagerNode::new(role, endpoint, course, Arc::default(), done))

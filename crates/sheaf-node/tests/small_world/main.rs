@@ -103,7 +103,7 @@ fn a_run_of_a_duration_ends_then() {
     });
     world.run_to_end();
     let report = world.report();
-    let duration = report.duration();
+    let duration = report.measured_time();
     assert!(duration >= Nanos::from_millis(199) && duration < Nanos::from_millis(300), "{duration}");
     assert_eq!(report.imbalances(1), [""; 0]);
     assert!(!report.interrupted);

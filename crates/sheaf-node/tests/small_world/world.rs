@@ -123,7 +123,12 @@ impl World {
             shaping: Shaping::Pull,
             channel: CHANNEL,
         };
-        let course = Course { triggers: None, duration: setup.duration, stop: self.stop.clone() };
+        let course = Course {
+            triggers: None,
+            duration: setup.duration,
+            warm_up: Nanos::ZERO,
+            stop: self.stop.clone(),
+        };
         let role = EventManager::new(identity(NodeId::MANAGER), config, self.now);
         let slot = self.report.clone();
         let done = move |report| *slot.lock().unwrap() = Some(report);

@@ -191,6 +191,9 @@ pub(crate) struct BuilderArguments {
     /// Take all else from this configuration, instead of bounds that suit the fragment size.
     #[arg(long, value_name = "CONFIG.toml")]
     pub(super) config: Option<PathBuf>,
+    /// Before each repetition: how long the system runs and nothing counts.
+    #[arg(long, value_name = "S", default_value = "0.2", value_parser = parse_warm_up)]
+    pub(super) warm_up: f64,
     /// Measure the machine's limit in turn with the event builder: a plain vectored socket, or memory.
     #[arg(long)]
     pub(super) baseline: bool,

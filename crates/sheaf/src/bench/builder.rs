@@ -1,6 +1,7 @@
 //! `builder`: the whole event builder, as `sheaf run` runs it, with as many triggers as it can take and no output.
 
 use super::arguments::BuilderArguments;
+use super::bounds;
 use super::limits::Limit;
 use super::report::{Column, Curve, Picture, Report, Sample};
 use super::scan::Scan;
@@ -136,8 +137,6 @@ fn systems(arguments: &BuilderArguments) -> anyhow::Result<Vec<System>> {
     Ok((0..count).map(shape).flat_map(system).collect())
 }
 
-/// What is in flight fits a core's second cache where fragments are small: larger bounds than the work needs only make
-/// every fragment come from slower memory.
 fn configuration(
     arguments: &BuilderArguments,
     kind: TransportKind,
@@ -174,28 +173,14 @@ fn configuration(
     config.transport.kind = kind;
     config.output.kind = OutputKind::None;
     config.run.events = None;
-    config.run.duration = Some(Nanos::from(std::time::Duration::from_secs_f64(seconds)));
+    let nanos = |seconds| Nanos::from(std::time::Duration::from_secs_f64(seconds));
+    config.run.warm_up = nanos(arguments.warm_up);
+    config.run.duration = Some(nanos(arguments.warm_up + seconds));
     if arguments.config.is_none() {
-        bounds(&mut config);
+        bounds::set(&mut config);
     }
     config.validate()?;
     Ok(config)
-}
-
-/// Bounds that hold the largest fragment some times over, and no more than they must.
-fn bounds(config: &mut Config) {
-    let largest = config.source.emulated.effective_maximum().0.max(1);
-    let at_least = |bytes: u64, fragments: u64| ByteCount(bytes.max(largest.saturating_mul(fragments)));
-    config.source.memory = at_least(1 << 20, 8);
-    config.source.block = ByteCount(128 << 10);
-    config.readout.buffer = at_least(512 << 10, 4);
-    config.builder.slots = 128;
-    let events = largest.saturating_mul(u64::from(config.readout.count)).saturating_mul(4);
-    config.builder.memory = ByteCount(config.builder.memory.0.max(events));
-    // A frame is at most 15/16 payload.
-    let frame = ByteCount(config.transport.max_frame.0.max(largest + largest / 8 + (64 << 10)));
-    config.transport.max_frame = frame;
-    config.transport.queue = config.transport.queue.max(frame);
 }
 
 /// One run. `None` where a signal ended it.
@@ -260,6 +245,7 @@ fn report(
     settings.insert("processes".into(), json!(arguments.processes));
     settings.insert("payload".into(), json!(arguments.payload));
     settings.insert("seconds".into(), json!(seconds));
+    settings.insert("warm_up_seconds".into(), json!(arguments.warm_up));
     settings.insert("repetitions".into(), json!(arguments.scan.repeat));
     let place = if arguments.processes { "each role a process" } else { "one process" };
     let payload = match arguments.payload {

@@ -1,0 +1,121 @@
+//! How much the event builder of a measurement holds.
+//!
+//! More in flight means fuller messages and fewer wake-ups; less means that payload is still in a cache when it is read.
+//! On two cores with 2 MiB of second-level cache each, over shared memory and over TCP, processor time a fragment was
+//! least with 4 MiB in each of two readout units, 2 MiB in each of four or eight, whatever the size of the fragments:
+//! with an eighth of that twice as much, with four times that a quarter more. Hence one rule for all sizes: the system
+//! has twice the caches of the cores that it runs on in flight, and no readout unit less than one of them.
+
+use sheaf_bench::cpu;
+use sheaf_config::Config;
+use sheaf_wire::ByteCount;
+
+/// A builder has at least so many events under construction, however large they are: one is read while others arrive.
+const FEWEST_SLOTS: u64 = 8;
+
+/// More slots than this hold nothing but bookkeeping.
+const MOST_SLOTS: u64 = 16_384;
+
+/// A quarter of a builder's slots is assigned and reported at a time, at most so many: there is work while the next
+/// batch is on its way.
+const LARGEST_BATCH: u64 = 256;
+
+/// The least block that sources write and sockets are read into.
+const BLOCK: u64 = 128 << 10;
+
+/// Sets the bounds for the sizes, the transport and the nodes that are configured.
+pub(super) fn set(config: &mut Config) {
+    let nodes = u64::from(config.readout.count) + u64::from(config.builder.count) + 1;
+    let cores = (cpu::usable().len() as u64).clamp(1, nodes);
+    set_for(config, cpu::core_cache_bytes(), cores);
+}
+
+/// As [`set`], for so many cores with so much second-level cache each.
+fn set_for(config: &mut Config, cache: u64, cores: u64) {
+    let (readouts, builders) = (u64::from(config.readout.count), u64::from(config.builder.count));
+    let largest = config.source.emulated.effective_maximum().0.max(1);
+    let mean = config.source.emulated.mean.0.max(1);
+    let share = (2 * cache * cores / readouts).max(cache);
+    let slots = (share / (builders * mean)).clamp(FEWEST_SLOTS, MOST_SLOTS);
+    let of_readout = share.max(slots * builders * mean);
+    let of_builder = slots * readouts * mean;
+    config.builder.slots = u32::try_from(slots).unwrap_or(u32::MAX);
+    // Sizes that vary must not make the bound in bytes the one that is met.
+    config.builder.memory = ByteCount((4 * of_builder).max(4 * readouts * largest).max(1 << 20));
+    let batch = u32::try_from((slots / 4).clamp(1, LARGEST_BATCH)).unwrap_or(u32::MAX);
+    (config.builder.report_events, config.manager.batch_events) = (batch, batch);
+    config.readout.buffer = ByteCount(of_readout + largest);
+    config.source.block = ByteCount(BLOCK);
+    // A block is free again when the last of its fragments is: a few are always half used.
+    config.source.memory = ByteCount(of_readout + of_readout / 4 + 4 * largest);
+    let transport = &mut config.transport;
+    // A frame is at most 15/16 payload.
+    let frame = largest + largest / 8 + (64 << 10);
+    transport.max_frame = ByteCount(transport.max_frame.0.max(frame));
+    transport.queue = transport.queue.max(transport.max_frame);
+    // A read fills what is left of a block: it is to hold some messages.
+    let block = (2 * BLOCK).max(4 * mean);
+    transport.block = ByteCount(block);
+    transport.shared = ByteCount(transport.shared.0.max(2 * block));
+    transport.receive = ByteCount(4 * of_builder + block * (nodes_that_talk(readouts, builders) + 2));
+}
+
+/// The most links that a node has.
+fn nodes_that_talk(readouts: u64, builders: u64) -> u64 {
+    readouts + builders + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use sheaf_config::SizeModel;
+
+    fn config(readouts: u16, builders: u16, mean: u64, rms: u64) -> Config {
+        let mut config = Config::default();
+        (config.readout.count, config.builder.count) = (readouts, builders);
+        let emulated = &mut config.source.emulated;
+        emulated.mean = ByteCount(mean);
+        emulated.rms = ByteCount(rms);
+        emulated.size = if rms == 0 { SizeModel::Fixed } else { SizeModel::LogNormal };
+        config
+    }
+
+    proptest! {
+        #[test]
+        fn every_system_gets_bounds_that_can_work(
+            readouts in 1..64_u16, builders in 1..64_u16, mean in 1..(1_u64 << 20), spread in 0..3_u64,
+            cache in 1_u64 << 18..1 << 23, cores in 1_u64..130,
+        ) {
+            let mut config = config(readouts, builders, mean, spread * mean);
+            set_for(&mut config, cache, cores);
+            prop_assert!(config.validate().is_ok(), "{:?}", config.validate());
+            let asked = u64::from(config.builder.slots) * u64::from(builders) * mean;
+            prop_assert!(config.readout.buffer.0 >= asked, "what builders may ask for can be held");
+        }
+
+        #[test]
+        fn small_events_in_flight_fit_twice_the_caches(
+            readouts in 1..9_u16, builders in 1..9_u16, mean in 64..4096_u64, cores in 1_u64..9,
+        ) {
+            let mut config = config(readouts, builders, mean, 0);
+            let cache = 2 << 20;
+            set_for(&mut config, cache, cores);
+            let held = config.readout.buffer.0 * u64::from(readouts);
+            let most = (2 * cores).max(u64::from(readouts)) * cache;
+            prop_assert!(held <= most + mean * u64::from(readouts), "{held} of {most}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_fragments_does_not_change_what_is_in_flight() {
+        let held = |mean| {
+            let mut config = config(2, 2, mean, 0);
+            set_for(&mut config, 2 << 20, 2);
+            u64::from(config.builder.slots) * 2 * mean
+        };
+        for mean in [256, 2_048, 16_384, 65_536] {
+            assert_eq!(held(mean), 4 << 20, "fragments of {mean} bytes");
+        }
+    }
+}
