@@ -15,7 +15,7 @@ pub struct Moments {
 }
 
 pub(super) fn of(model: &SizeModel) -> Moments {
-    let &SizeModel { form, min, max } = model;
+    let &SizeModel { form, min, max, .. } = model;
     let (mean, mean_square) = match form {
         Form::Fixed { size } => (size, size * size),
         Form::LogNormal { log2_mu, log2_sigma } => log_normal(log2_mu * LN_2, log2_sigma * LN_2, min, max),

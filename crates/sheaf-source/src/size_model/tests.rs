@@ -31,8 +31,28 @@ proptest! {
         config in configs(), a in 1e-16..1.0_f64, b in 1e-16..1.0_f64,
     ) {
         let model = SizeModel::new(&config).unwrap();
-        let (low, high) = (model.quantile(a.min(b)), model.quantile(a.max(b)));
-        prop_assert!(config.min <= low && low <= high && high <= config.max, "{low} {high}");
+        for of in [SizeModel::quantile, SizeModel::drawn] {
+            let (low, high) = (of(&model, a.min(b)), of(&model, a.max(b)));
+            prop_assert!(config.min <= low && low <= high && high <= config.max, "{low} {high}");
+        }
+    }
+
+    #[test]
+    fn a_drawn_size_is_the_quantile_but_for_its_last_digits(
+        mean in 100.0..1e6_f64, spread in 0.01..4.0_f64, log_normal: bool, probability in 1e-6..1.0_f64,
+    ) {
+        let (mean_bytes, rms_bytes) = (mean, spread * mean);
+        let shape = if log_normal {
+            SizeShape::LogNormal { mean_bytes, rms_bytes }
+        } else {
+            SizeShape::Normal { mean_bytes, rms_bytes }
+        };
+        let config = SizeConfig { shape, min: ByteCount(0), max: MAX_SIZE };
+        let model = SizeModel::new(&config).unwrap();
+        let (exact, drawn) = (model.exact(probability), model.drawn(probability).0 as f64);
+        // A normal's error is one of its spread; and sizes are rounded to whole bytes.
+        let scale = if log_normal { exact } else { exact.max(rms_bytes) };
+        prop_assert!((drawn - exact).abs() <= 3e-4 * scale + 0.5, "{drawn} for {exact}");
     }
 
     #[test]
