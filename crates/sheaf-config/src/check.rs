@@ -31,6 +31,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.fragment_sizes();
         checker.replay();
         checker.timeouts();
+        checker.tls();
         checker.memory();
         checker.shaping();
         checker.nodes(purpose);
@@ -174,6 +175,29 @@ impl Checker<'_> {
         let found = format!("{}, and `{}` is {longer_value}", self.shown(shorter.0), longer.0);
         let right = format!("`{}` should be less than `{}`: {why}", shorter.0, longer.0);
         self.fail(ErrorKind::Conflict, &[shorter.0, longer.0], found, right);
+    }
+
+    fn tls(&mut self) {
+        let tls = &self.config.transport.tls;
+        let files = [
+            ("transport.tls.certificate", &tls.certificate),
+            ("transport.tls.key", &tls.key),
+            ("transport.tls.authority", &tls.authority),
+        ];
+        let given = files.iter().find(|(_, file)| file.is_some());
+        let missing = files.iter().find(|(_, file)| file.is_none());
+        if let (Some((given, _)), Some((missing, _))) = (given, missing) {
+            let found = format!("`{given}` is set, and `{missing}` is not");
+            let right =
+                "a node needs its certificate, its key and the authority of the others'; or none for no TLS";
+            self.fail(ErrorKind::Conflict, &[given, missing], found, right);
+        }
+        let kind = self.config.transport.kind;
+        if tls.files().is_some() && !kind.uses_tcp() {
+            let found = format!("`transport.tls.certificate` is set, and `transport.kind` is \"{kind}\"");
+            let right = "TLS is for the kinds `tcp` and `mixed`; leave `transport.tls` out for others";
+            self.fail(ErrorKind::Conflict, &["transport.tls.certificate", "transport.kind"], found, right);
+        }
     }
 
     fn timeouts(&mut self) {

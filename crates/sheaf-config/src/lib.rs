@@ -64,7 +64,7 @@ pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
     Affinity, Builder, Content, Emulated, FabricProvider, Filter, FilterKind, Incomplete, IncompletePolicy,
     Lab, LabHead, LabPlacement, Manager, Measure, MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol,
-    Readout, Replay, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, Sync, Transport,
+    Readout, Replay, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, Sync, Tls, Transport,
     TransportKind, Trigger, TriggerMode,
 };
 

@@ -42,6 +42,7 @@ tables! {
     "filter" => filter;
     "output" => output;
     "transport" => transport;
+    "transport.tls" => transport.tls;
     "protocol" => protocol;
     "shaping" => shaping;
     "affinity" => affinity;

@@ -222,12 +222,64 @@ pub enum Refusal {
         /// The size.
         bytes: usize,
     },
+    /// The connection could not be made secure.
+    #[error("{0}")]
+    Tls(TlsProblem),
     /// No greeting came in time.
     #[error("no greeting came in time")]
     NoGreeting,
     /// The peer refused this node and gave a reason that this release does not know.
     #[error("peer refused the connection with the unknown code {0}")]
     Other(u16),
+}
+
+/// Why a connection could not be made secure. "This node" is the one that says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TlsProblem {
+    /// The peer's certificate is not of an authority that this node trusts.
+    #[error(
+        "peer's certificate was signed by none of the authorities in `transport.tls.authority`; give all nodes \
+         certificates of one authority"
+    )]
+    UnknownAuthority,
+    /// The peer's certificate is not valid any more.
+    #[error("peer's certificate has expired; issue a new one, or set this host's clock")]
+    Expired,
+    /// The peer's certificate is not valid yet.
+    #[error("peer's certificate is not valid yet; set the clocks of both hosts")]
+    NotValidYet,
+    /// The peer's certificate is for other hosts than the one that was called.
+    #[error(
+        "peer's certificate is not for the host in its address; name that host, or its IP address, among the \
+         certificate's subject alternative names"
+    )]
+    WrongName,
+    /// The peer has none.
+    #[error("peer presented no certificate; set `transport.tls` on all nodes")]
+    NoCertificate,
+    /// There is something else about the peer's certificate.
+    #[error("peer's certificate cannot be used; issue one with `openssl` as docs/howto/tls.md shows")]
+    BadCertificate,
+    /// The peer does not speak TLS.
+    #[error("peer does not speak TLS and this node does; set `transport.tls` on all nodes or on none")]
+    PeerHasNone,
+    /// The peer speaks TLS and this node does not.
+    #[error("peer speaks TLS and this node does not; set `transport.tls` on all nodes or on none")]
+    OnlyPeerHas,
+    /// The peer does not trust the authority of this node's certificate.
+    #[error(
+        "peer does not know the authority of this node's certificate; give all nodes certificates of one authority"
+    )]
+    UnknownThere,
+    /// To the peer, this node's certificate has expired.
+    #[error("this node's certificate has expired, says the peer; issue a new one, or set the peer's clock")]
+    ExpiredThere,
+    /// The peer refuses this node for another reason.
+    #[error("peer refused this node's certificate or the connection; its own log says why")]
+    RefusedThere,
+    /// Anything else.
+    #[error("TLS handshake failed; run the same release on all nodes")]
+    Failed,
 }
 
 /// Why a frame was not taken; every variant gives it back.

@@ -41,5 +41,5 @@ pub mod tcp;
 pub mod udp;
 
 pub use datagram::{Datagram, DatagramPort, DatagramRefused, Dropping};
-pub use endpoint::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
+pub use endpoint::{DownReason, Endpoint, Event, Frame, Refusal, SendError, TlsProblem};
 pub use stats::LinkStats;

@@ -21,6 +21,7 @@
 //! | `endpoint` | the endpoint: rounds, sleep, and the port |
 //! | `traffic` | reading from and writing to links that are up, and their end |
 //! | `meeting` | accepting, calling, greeting |
+//! | `tls` | certificates, and bytes to records and back |
 //! | `dialer` | when to call which address of a peer |
 //!
 //! # Costs
@@ -43,6 +44,7 @@ mod settings;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod traffic;
 
 pub use blocks::Blocks;
@@ -51,3 +53,4 @@ pub use endpoint::TcpEndpoint;
 #[doc(hidden)]
 pub use fuzz::fuzz_tcp_stream;
 pub use settings::{PeerAddress, TcpError, TcpOptions, TcpSettings};
+pub use tls::{Tls, TlsError, TlsFiles};

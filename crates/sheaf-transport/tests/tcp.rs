@@ -1,9 +1,14 @@
-//! The TCP transport keeps the contract: over IPv4 and IPv6, with one connection for a link and with several.
+//! The TCP transport keeps the contract: over IPv4 and IPv6, with one connection for a link and with several, with TLS
+//! and without.
 
+mod certificates;
+
+use certificates::{Authority, LOOPBACK};
 use sheaf_transport::conformance::{Lab, Limits};
-use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
+use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings, Tls};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::LazyLock;
 
 /// Nodes on loopback; of two, the one that was named later calls.
 struct TcpLab {
@@ -13,8 +18,12 @@ struct TcpLab {
     /// The listeners of nodes that have not started yet: their ports are taken.
     reserved: Vec<Option<Vec<TcpListener>>>,
     settings: TcpSettings,
+    tls: Option<Tls>,
     sessions: u64,
 }
+
+/// What all nodes of a system with TLS have.
+static TLS: LazyLock<Tls> = LazyLock::new(|| Authority::new().tls("node", LOOPBACK));
 
 impl TcpLab {
     /// Nodes that listen at each of `hosts`, with links of so many rails.
@@ -39,6 +48,7 @@ impl TcpLab {
                 retry_max: Nanos::from_millis(20),
                 ..TcpSettings::default()
             },
+            tls: None,
             sessions: 0,
         }
     }
@@ -65,6 +75,9 @@ impl TcpLab {
             settings: self.settings,
         })
         .expect("the options are right");
+        if let Some(tls) = &self.tls {
+            endpoint.secure(tls.clone());
+        }
         listeners.for_each(|listener| endpoint.listen_too(listener).expect("room for another"));
         endpoint
     }
@@ -72,7 +85,7 @@ impl TcpLab {
 
 /// A module with the whole suite.
 macro_rules! suite {
-    ($module:ident, $lab:ident, $hosts:expr, $rails:expr) => {
+    ($module:ident, $lab:ident, $hosts:expr, $rails:expr, $tls:expr) => {
         mod $module {
             use super::*;
 
@@ -82,7 +95,7 @@ macro_rules! suite {
                 type Endpoint = TcpEndpoint;
 
                 fn new(nodes: &[NodeId], limits: Limits) -> Self {
-                    Self(TcpLab::at(&$hosts, $rails, nodes, limits))
+                    Self(TcpLab { tls: $tls, ..TcpLab::at(&$hosts, $rails, nodes, limits) })
                 }
 
                 fn start(&mut self, node: NodeId) -> TcpEndpoint {
@@ -95,7 +108,9 @@ macro_rules! suite {
     };
 }
 
-suite!(one_connection, OneConnection, ["127.0.0.1"], 1);
-suite!(one_connection_of_ipv6, OneConnectionOfIpv6, ["::1"], 1);
-suite!(two_rails_at_one_address, TwoRailsAtOneAddress, ["127.0.0.1"], 2);
-suite!(three_rails_of_both_families, ThreeRailsOfBothFamilies, ["127.0.0.1", "::1"], 3);
+suite!(one_connection, OneConnection, ["127.0.0.1"], 1, None);
+suite!(one_connection_of_ipv6, OneConnectionOfIpv6, ["::1"], 1, None);
+suite!(two_rails_at_one_address, TwoRailsAtOneAddress, ["127.0.0.1"], 2, None);
+suite!(three_rails_of_both_families, ThreeRailsOfBothFamilies, ["127.0.0.1", "::1"], 3, None);
+suite!(one_connection_with_tls, OneConnectionWithTls, ["127.0.0.1"], 1, Some(TLS.clone()));
+suite!(two_rails_with_tls, TwoRailsWithTls, ["127.0.0.1", "::1"], 2, Some(TLS.clone()));

@@ -9,7 +9,7 @@ use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
 use sheaf_transport::mixed::MixedEndpoint;
 use sheaf_transport::shm::MAX_NAME_BYTES;
 use sheaf_transport::shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
-use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
+use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings, Tls, TlsFiles};
 use sheaf_wire::{NodeId, Role};
 use std::net::TcpListener;
 
@@ -165,6 +165,11 @@ fn tcp(
     let settings = settings(plan, peers.len());
     let options = TcpOptions { node: me.node, run: me.run, session: me.session, listener, peers, settings };
     let mut endpoint = TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
+    if let Some([certificate, key, authority]) = plan.config.transport.tls.files() {
+        let files =
+            TlsFiles { certificate: certificate.clone(), key: key.clone(), authority: authority.clone() };
+        endpoint.secure(Tls::load(&files).context("`transport.tls` cannot be used")?);
+    }
     for address in own.more_addresses.iter().filter(|_| listens(me.node)) {
         let listener = TcpListener::bind(address).with_context(|| {
             format!("{} cannot listen on {address}; is it in use, or of another host?", me.node)

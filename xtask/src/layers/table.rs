@@ -43,7 +43,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-transport",
         may_know: &["sheaf-buffer", "sheaf-wire"],
-        may_use: &["bytes", "libc", "mio", "rtrb", "rustix", "socket2", "thiserror", "zerocopy"],
+        may_use: &["bytes", "libc", "mio", "rtrb", "rustix", "rustls", "socket2", "thiserror", "zerocopy"],
         reason: "a transport carries opaque messages and does not know the protocol",
     },
     Layer {

@@ -1,9 +1,10 @@
 //! How nodes talk: the transport and the messages.
 
 use super::{GIB, HOUR, KIB, MIB, TIB};
-use crate::codec::{bytes, milliseconds, pick, switch, whole, zero_is_none};
+use crate::codec::{bytes, maybe, milliseconds, path, pick, switch, whole, zero_is_none};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos};
+use std::path::PathBuf;
 
 /// Times of a network are not measured finer.
 const MILLISECOND: Nanos = Nanos::from_millis(1);
@@ -76,6 +77,14 @@ impl TransportKind {
     }
 }
 
+impl Tls {
+    /// Certificate, key and authority, where TLS is wanted.
+    #[must_use]
+    pub fn files(&self) -> Option<[&PathBuf; 3]> {
+        Some([self.certificate.as_ref()?, self.key.as_ref()?, self.authority.as_ref()?])
+    }
+}
+
 section! {
     /// The transport: how messages travel between nodes.
     Transport "transport" {
@@ -120,6 +129,24 @@ section! {
         /// How long a peer's machine may be silent before its connection counts as lost. Of a rail that dies without a word
         /// the frames come over another one after this time.
         dead_peer: Nanos = Nanos::from_secs(10), "dead_peer_ms", milliseconds(Nanos::from_secs(1), HOUR);
+    }
+    nested {
+        /// Certificates.
+        tls: Tls;
+    }
+}
+
+section! {
+    /// TLS on the connections of the transport `tcp`, and those of `mixed` between hosts: set all three files, or none. Every
+    /// node then proves with a certificate that it is one of the system, and whoever calls a node checks that its
+    /// certificate is for the host in its address. See [certificates](../howto/tls.md).
+    Tls "transport.tls" {
+        /// The node's certificate, a PEM file; behind it those between it and the authority, if there are any.
+        certificate: Option<PathBuf> = None, "certificate", maybe(path());
+        /// The private key of that certificate, a PEM file without a password.
+        key: Option<PathBuf> = None, "key", maybe(path());
+        /// The certificates of the authorities that sign the nodes' certificates, a PEM file.
+        authority: Option<PathBuf> = None, "authority", maybe(path());
     }
 }
 

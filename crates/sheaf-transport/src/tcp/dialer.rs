@@ -16,11 +16,19 @@ pub(super) struct Dialer {
     place: (usize, usize),
     state: State,
     /// Addresses that the present attempt has not tried yet.
-    untried: VecDeque<SocketAddr>,
+    untried: VecDeque<Target>,
     /// Attempts since a link was last up.
     attempts: u32,
     /// Differs between pairs of nodes, so that they do not all call in the same instant.
     salt: u64,
+}
+
+/// Where to call, and what the configuration calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) address: SocketAddr,
+    /// Name or address of the host, without the port.
+    pub(super) host: String,
 }
 
 #[derive(Debug)]
@@ -33,7 +41,7 @@ enum State {
     Busy,
 }
 
-type Answer = Arc<Mutex<Option<VecDeque<SocketAddr>>>>;
+type Answer = Arc<Mutex<Option<VecDeque<Target>>>>;
 
 impl Dialer {
     /// The calling side of rail `rail` of `rails` from one node to another.
@@ -83,7 +91,7 @@ impl Dialer {
     }
 
     /// The next address of this attempt. Without one the attempt is over: [`Dialer::rest`].
-    pub(super) fn next_address(&mut self) -> Option<SocketAddr> {
+    pub(super) fn next_address(&mut self) -> Option<Target> {
         self.untried.pop_front()
     }
 
@@ -109,14 +117,20 @@ impl Dialer {
     /// Literal addresses are taken as they are. Names may take the resolver seconds, and it cannot be asked without
     /// blocking: a helper thread does it.
     fn look_up(&mut self, notice: &Arc<Notice>) -> bool {
-        let literal: Option<VecDeque<SocketAddr>> = self.addresses.iter().map(|it| it.parse().ok()).collect();
+        let target = |it: &String| Some(Target { address: it.parse().ok()?, host: host(it) });
+        let literal: Option<VecDeque<Target>> = self.addresses.iter().map(target).collect();
         if let Some(addresses) = literal {
             return self.got(addresses);
         }
         let (names, notice, answer) = (self.addresses.clone(), notice.clone(), Answer::default());
         self.state = State::Resolving(answer.clone());
         let resolve = move || {
-            let found = names.iter().filter_map(|name| name.to_socket_addrs().ok()).flatten().collect();
+            let of_name = |name: &String| {
+                let host = host(name);
+                let target = move |address| Target { address, host: host.clone() };
+                Some(name.to_socket_addrs().ok()?.map(target))
+            };
+            let found = names.iter().filter_map(of_name).flatten().collect();
             *answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
             notice.ring_for_the_resolver();
         };
@@ -125,7 +139,7 @@ impl Dialer {
         helper.is_err() && self.got(VecDeque::new())
     }
 
-    fn got(&mut self, addresses: VecDeque<SocketAddr>) -> bool {
+    fn got(&mut self, addresses: VecDeque<Target>) -> bool {
         self.untried = addresses;
         self.state = State::Busy;
         true
@@ -138,6 +152,12 @@ impl Dialer {
         let spread = mix(self.salt.wrapping_add(u64::from(self.attempts))) % (pause / 4 + 1);
         Nanos::from(Duration::from_nanos(pause.saturating_add(spread)))
     }
+}
+
+/// The host of `host:port`, without the brackets of an IPv6 address.
+fn host(address: &str) -> String {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).to_owned()
 }
 
 /// The addresses that a rail calls: all of them if it is the only one, else one.

@@ -5,6 +5,7 @@ use super::greeting::{Greeting, GreetingBuffer};
 use super::link::{Called, Peer, Rail};
 use super::settings::{TcpError, TcpOptions, TcpSettings};
 use super::socket;
+use super::tls::{Session, Tls};
 use crate::doorbell::Token as Agreement;
 use crate::peers::PeerIndex;
 use crate::{Endpoint, Event, Frame, LinkStats, SendError};
@@ -14,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_wire::{ByteCount, Nanos, NodeId};
 use socket2::SockRef;
 use std::collections::VecDeque;
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +66,7 @@ pub struct TcpEndpoint {
     /// The earliest time at which something is to be done.
     pub(super) next_timer: Option<Instant>,
     pub(super) closing: bool,
+    pub(super) tls: Option<Tls>,
     pub(super) stats: LinkStats,
 }
 
@@ -79,6 +82,8 @@ pub(super) struct Listener {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
+    /// Where the endpoint's links are secure, from when the connection is there.
+    pub(super) tls: Option<Box<Session>>,
     pub(super) stage: Stage,
     /// What the kernel said last; it speaks of changes only.
     pub(super) readable: bool,
@@ -167,6 +172,7 @@ impl TcpEndpoint {
             room_made: false,
             next_timer: Some(now),
             closing: false,
+            tls: None,
             stats: LinkStats::default(),
         };
         if let Some(listener) = listener {
@@ -189,6 +195,12 @@ impl TcpEndpoint {
         let failed = |source| TcpError::Io { what: "set up the listener", source };
         self.listeners.push(listener.map_err(failed)?);
         Ok(())
+    }
+
+    /// Makes all links secure: nobody is talked to who does not prove to be one of the system. To be called before the
+    /// first poll.
+    pub fn secure(&mut self, tls: Tls) {
+        self.tls = Some(tls);
     }
 
     /// The nodes that this one may talk to.
@@ -214,12 +226,18 @@ impl TcpEndpoint {
     }
 
     /// Watches `stream` under a free token.
-    pub(super) fn adopt(&mut self, mut stream: TcpStream, stage: Stage) -> std::io::Result<usize> {
+    pub(super) fn adopt(
+        &mut self,
+        mut stream: TcpStream,
+        tls: Option<Box<Session>>,
+        stage: Stage,
+    ) -> std::io::Result<usize> {
         let free = self.connections.iter().position(Option::is_none);
         let slot = free.unwrap_or(self.connections.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut stream, Token(slot + FIRST_CONNECTION), interest)?;
-        let connection = Connection { stream, stage, readable: false, writable: false, end_in_sight: false };
+        let connection =
+            Connection { stream, tls, stage, readable: false, writable: false, end_in_sight: false };
         match free {
             Some(slot) => self.connections[slot] = Some(connection),
             None => self.connections.push(Some(connection)),
@@ -398,12 +416,44 @@ fn listen(
     Ok(Listener { socket, ready: true, not_before: None })
 }
 
+/// Sends what fits, in records where the connection is secure; gives the number of bytes.
+pub(super) fn send(
+    stream: &TcpStream,
+    tls: Option<&mut Session>,
+    pieces: &[IoSlice<'_>],
+) -> std::io::Result<usize> {
+    match tls {
+        Some(tls) => tls.send(stream, pieces),
+        None => socket::send(stream, pieces),
+    }
+}
+
+/// Receives into `room`; gives the number of bytes.
+pub(super) fn receive_slice(
+    stream: &TcpStream,
+    tls: Option<&mut Session>,
+    room: &mut [u8],
+) -> std::io::Result<usize> {
+    match tls {
+        Some(tls) => tls.receive_slice(stream, room),
+        None => socket::receive_slice(stream, room),
+    }
+}
+
 impl Connection {
     fn note(&mut self, event: &mio::event::Event) {
         let over = event.is_read_closed() || event.is_error();
         self.end_in_sight |= over;
         self.readable |= over || event.is_readable();
+        if let (Some(tls), true) = (&mut self.tls, event.is_readable()) {
+            tls.note_readable();
+        }
         self.writable |= over || event.is_writable();
+    }
+
+    /// Sends what fits; gives the number of bytes.
+    pub(super) fn send(&mut self, pieces: &[IoSlice<'_>]) -> std::io::Result<usize> {
+        send(&self.stream, self.tls.as_deref_mut(), pieces)
     }
 
     fn is_ready(&self) -> bool {

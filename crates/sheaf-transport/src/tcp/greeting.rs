@@ -4,7 +4,7 @@ use super::framing::{
     GREETING_BYTES, GreetingBytes, MAGIC, MAX_FRAME_BYTES, RAIL_GREETING_BYTES, RailBytes, VERSION,
 };
 use super::sequence::Window;
-use crate::Refusal;
+use crate::{Refusal, TlsProblem};
 use sheaf_wire::{NodeId, RunNumber, SessionId};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -101,6 +101,7 @@ fn code(refusal: Refusal) -> u16 {
         | Refusal::WrongProvider
         | Refusal::WrongDatagramBytes
         | Refusal::NarrowPath { .. }
+        | Refusal::Tls(_)
         | Refusal::NoGreeting
         | Refusal::Other(_) => 6,
     }
@@ -187,9 +188,18 @@ impl GreetingBuffer {
         (self.arrived >= GREETING_BYTES && self.arrived == self.whole()).then(|| &self.bytes[..self.arrived])
     }
 
-    /// Whether what has arrived cannot become a greeting: no need to wait for the rest.
-    pub(super) fn is_hopeless(&self) -> bool {
+    /// Why what has arrived cannot become a greeting: no need to wait for the rest.
+    pub(super) fn is_hopeless(&self) -> Option<Refusal> {
+        // The first record of a client, and that with which a server refuses.
+        const TLS: [[u8; 2]; 2] = [[0x16, 3], [0x15, 3]];
+        let arrived = &self.bytes[..self.arrived];
         let seen = self.arrived.min(MAGIC.len());
-        self.bytes[..seen] != MAGIC[..seen]
+        if arrived[..seen] == MAGIC[..seen] {
+            None
+        } else if TLS.iter().any(|record| arrived.starts_with(record)) {
+            Some(Refusal::Tls(TlsProblem::OnlyPeerHas))
+        } else {
+            Some(Refusal::WrongMagic)
+        }
     }
 }

@@ -2,13 +2,14 @@
 
 use super::deframer::Deframer;
 use super::dialer::Dialer;
-use super::endpoint::{Connection, Stage, TcpEndpoint};
+use super::endpoint::{self, Connection, Stage, TcpEndpoint};
 use super::framing::{GREETING_BYTES, NUMBER_BYTES, RAILS_VERSION, VERSION};
 use super::greeting::{Greeting, GreetingBuffer, RailGreeting};
 use super::link::{Called, Link, Rail};
 use super::outbox::Outbox;
 use super::sequence::Window;
 use super::socket;
+use super::tls::Tls;
 use crate::{DownReason, Event, Refusal};
 use mio::net::TcpStream;
 use sheaf_wire::NodeId;
@@ -112,7 +113,12 @@ impl TcpEndpoint {
         }
         let deadline = now + self.settings.greeting_timeout.to_std();
         let buffer = GreetingBuffer::new(self.version());
-        if self.adopt(stream, Stage::Greeting { called: None, buffer, deadline }).is_ok() {
+        let Ok(tls) = self.tls.as_ref().map(Tls::answer).transpose() else {
+            self.stats.links_refused += 1;
+            return;
+        };
+        let tls = tls.map(Box::new);
+        if self.adopt(stream, tls, Stage::Greeting { called: None, buffer, deadline }).is_ok() {
             self.arm(deadline);
         }
     }
@@ -120,12 +126,21 @@ impl TcpEndpoint {
     /// Calls the next address of the attempt; at their end rests.
     fn call(&mut self, place: usize, rail: usize, now: Instant) {
         let called = Called { peer: place, rail, epoch: self.peers[place].epoch };
-        while let Some(address) = self.peers[place].dialers.get_mut(rail).and_then(Dialer::next_address) {
+        while let Some(target) = self.peers[place].dialers.get_mut(rail).and_then(Dialer::next_address) {
             self.stats.connects_begun += 1;
             self.stats.system_calls += 1;
             let deadline = now + self.settings.connect_timeout.to_std();
-            let connecting = socket::connect(address, &self.settings)
-                .and_then(|stream| self.adopt(stream, Stage::Connecting { called, deadline }));
+            let tls = match self.tls.as_ref().map(|tls| tls.call(&target.host)).transpose() {
+                Ok(tls) => tls.map(Box::new),
+                Err(problem) => {
+                    let peer = Some(self.peers[place].node);
+                    self.happened.push_back(Event::Refused { peer, reason: Refusal::Tls(problem) });
+                    self.stats.connects_failed += 1;
+                    continue;
+                }
+            };
+            let connecting = socket::connect(target.address, &self.settings)
+                .and_then(|stream| self.adopt(stream, tls, Stage::Connecting { called, deadline }));
             match connecting {
                 Ok(_) => return self.arm(deadline),
                 Err(_) => self.stats.connects_failed += 1,
@@ -196,17 +211,17 @@ impl TcpEndpoint {
 
     /// Says who we are, and why we refuse if we do. The kernel's buffer of a new connection always has room for it.
     fn greet(&mut self, slot: usize, refusal: Option<Refusal>, rail: usize, epoch: u32) -> io::Result<()> {
-        let Some(connection) = &self.connections[slot] else {
-            return Ok(());
-        };
         let version = self.version();
         let mut greeting = self.me.emit_as(version, refusal).to_vec();
         if version == RAILS_VERSION && refusal.is_none() {
             let own = RailGreeting { rail, rails: self.settings.rails, epoch, window: self.window() };
             greeting.extend(own.emit());
         }
+        let Some(connection) = &mut self.connections[slot] else {
+            return Ok(());
+        };
         self.stats.system_calls += 1;
-        match socket::send(&connection.stream, &[IoSlice::new(&greeting)])? {
+        match connection.send(&[IoSlice::new(&greeting)])? {
             sent if sent == greeting.len() => Ok(()),
             _ => Err(ErrorKind::WriteZero.into()),
         }
@@ -217,25 +232,35 @@ impl TcpEndpoint {
         let Some(connection) = &mut self.connections[slot] else {
             return;
         };
-        let Stage::Greeting { buffer, called, .. } = &mut connection.stage else {
+        let Connection { stream, tls, stage: Stage::Greeting { buffer, called, .. }, readable, .. } =
+            connection
+        else {
             return;
         };
         let called = *called;
         self.stats.system_calls += 1;
         self.stats.reads += 1;
-        match socket::receive_slice(&connection.stream, buffer.room()) {
+        match endpoint::receive_slice(stream, tls.as_deref_mut(), buffer.room()) {
             Ok(0) => self.call_failed(slot),
             Ok(bytes) => {
-                if let Some(greeting) = buffer.filled(bytes).map(<[u8]>::to_vec) {
+                let greeting = buffer.filled(bytes).map(<[u8]>::to_vec);
+                if let Some(refusal) = buffer.is_hopeless() {
+                    let known = called.map(|called| self.peers[called.peer].node);
+                    self.refuse(slot, known, refusal);
+                } else if let Some(greeting) = greeting {
                     self.heard(slot, called, &greeting);
-                } else if buffer.is_hopeless() {
-                    self.refuse(slot, None, Refusal::WrongMagic);
                 }
             }
             Err(error) => match error.kind() {
-                ErrorKind::WouldBlock => connection.readable = false,
+                ErrorKind::WouldBlock => *readable = false,
                 ErrorKind::Interrupted => {}
-                _ => self.call_failed(slot),
+                _ => match tls.as_ref().and_then(|tls| tls.problem()) {
+                    Some(problem) => {
+                        let known = called.map(|called| self.peers[called.peer].node);
+                        self.refuse(slot, known, Refusal::Tls(problem));
+                    }
+                    None => self.call_failed(slot),
+                },
             },
         }
     }

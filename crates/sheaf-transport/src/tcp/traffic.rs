@@ -2,7 +2,7 @@
 
 use super::blocks::READ_BYTES;
 use super::deframer::Item;
-use super::endpoint::{Connection, Stage, TcpEndpoint};
+use super::endpoint::{self, Connection, Stage, TcpEndpoint};
 use super::link::{Link, Rail, Taken};
 use super::outbox::BYTES_PER_WRITE;
 use super::socket;
@@ -17,7 +17,8 @@ impl TcpEndpoint {
         let Some(connection) = &mut self.connections[slot] else {
             return;
         };
-        let Connection { stream, stage: Stage::Up(rail), readable, end_in_sight, .. } = connection else {
+        let Connection { stream, tls, stage: Stage::Up(rail), readable, end_in_sight, .. } = connection
+        else {
             return;
         };
         let link = self.peers[rail.peer].link.as_ref();
@@ -25,7 +26,10 @@ impl TcpEndpoint {
         let mut asked = 0;
         let read = rail.deframer.fill(&mut self.blocks, |room| {
             asked = room.len().min(READ_BYTES);
-            socket::receive(stream, &mut room[..asked])
+            match tls {
+                Some(tls) => tls.receive(stream, &mut room[..asked]),
+                None => socket::receive(stream, &mut room[..asked]),
+            }
         });
         let Some(read) = read else {
             self.stats.memory_exhausted += u64::from(!rail.starved);
@@ -42,7 +46,10 @@ impl TcpEndpoint {
             Ok(0) => self.stream_ended(slot),
             Ok(bytes) => {
                 // Less than was asked for: the kernel has no more, and will say when it has.
-                *readable = bytes == asked || *end_in_sight;
+                *readable = match tls {
+                    Some(tls) => tls.has_more() || *end_in_sight,
+                    None => bytes == asked || *end_in_sight,
+                };
                 self.turn = Some(slot);
             }
             Err(error) => match error.kind() {
@@ -235,7 +242,7 @@ impl TcpEndpoint {
         let Some(connection) = &mut self.connections[slot] else {
             return;
         };
-        let Connection { stream, stage: Stage::Up(rail), writable, .. } = connection else {
+        let Connection { stream, tls, stage: Stage::Up(rail), writable, .. } = connection else {
             return;
         };
         let place = rail.peer;
@@ -244,11 +251,11 @@ impl TcpEndpoint {
         };
         while *writable {
             load(link, rail);
-            if rail.outbox.is_empty() {
+            if rail.outbox.is_empty() && !tls.as_ref().is_some_and(|tls| tls.has_unsent()) {
                 break;
             }
             let (pieces, offered) = rail.outbox.gather();
-            let sent = socket::send(stream, &pieces);
+            let sent = endpoint::send(stream, tls.as_deref_mut(), &pieces);
             drop(pieces);
             self.stats.system_calls += 1;
             self.stats.writes += 1;
@@ -272,9 +279,13 @@ impl TcpEndpoint {
                 }
             }
         }
-        if link.goodbye_is_queued && rail.outbox.is_empty() && !link.we_are_done {
+        let unsent = tls.as_ref().is_some_and(|tls| tls.has_unsent());
+        if link.goodbye_is_queued && rail.outbox.is_empty() && !unsent && !link.we_are_done {
             link.we_are_done = true;
             if link.order.is_none() {
+                if let Some(tls) = tls {
+                    tls.end(stream);
+                }
                 // Fails only if the connection is broken, which reading finds.
                 let _ = stream.shutdown(Shutdown::Write);
             }

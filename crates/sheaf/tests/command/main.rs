@@ -27,3 +27,4 @@ mod real_data;
 mod repeatable;
 mod signals;
 mod streams;
+mod tls;

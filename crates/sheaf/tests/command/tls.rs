@@ -1,0 +1,66 @@
+//! TLS, from the commands of the page about certificates to the books of a run.
+
+use crate::child::Place;
+use crate::output::{assert_adds_up, number};
+use std::process::Command;
+
+const EVENTS: u64 = 2_000;
+
+/// The commands of `docs/howto/tls.md`, as they stand there.
+fn commands() -> Vec<String> {
+    let page = include_str!("../../../../docs/howto/tls.md");
+    let blocks = page.split("```sh\n").skip(1);
+    blocks.filter_map(|block| Some(block.split_once("\n```")?.0.to_owned())).collect()
+}
+
+/// Runs the commands in a directory. False where there is no `openssl`.
+fn make_certificates(place: &Place) -> bool {
+    if Command::new("openssl").arg("version").output().is_err() {
+        println!("skipped: there is no openssl to make certificates with");
+        return false;
+    }
+    for command in commands() {
+        let run = Command::new("sh").args(["-c", &command]).current_dir(place.path()).output().unwrap();
+        assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
+    }
+    true
+}
+
+fn config(place: &Place, authority: &str) -> String {
+    let text = format!(
+        "[run]\nevents = {EVENTS}\nduration_s = 0\n[builder]\ncheck_content = true\n[output]\nkind = \"none\"\n\
+         [manager]\nstart_timeout_ms = 3000\n[transport]\nkind = \"tcp\"\n[transport.tls]\n\
+         certificate = \"node.pem\"\nkey = \"node.key\"\nauthority = \"{authority}\"\n"
+    );
+    place.file("tls.toml", &text).display().to_string()
+}
+
+#[test]
+fn the_pages_three_commands_make_certificates_that_a_run_takes() {
+    assert_eq!(commands().len(), 3, "the page promises three");
+    let place = Place::new();
+    if !make_certificates(&place) {
+        return;
+    }
+    let config = config(&place, "authority.pem");
+    let summary =
+        place.sheaf(&format!("run {config} --readouts 2 --builders 2 --processes --json")).exits(0).json();
+    assert_adds_up(&summary);
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+}
+
+#[test]
+fn a_run_with_a_wrong_authority_does_not_start_and_says_why() {
+    let place = Place::new();
+    if !make_certificates(&place) {
+        return;
+    }
+    // A node's certificate is nobody's authority but its own.
+    let config = config(&place, "node.pem");
+    let said = place.sheaf(&format!("run {config} --readouts 1 --builders 1 --processes"));
+    let text = said.exits(1).stderr;
+    assert!(
+        text.contains("signed by none of the authorities") || text.contains("does not know the authority"),
+        "{text}"
+    );
+}
