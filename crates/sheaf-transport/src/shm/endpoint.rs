@@ -37,7 +37,7 @@ const EVENTS_PER_LOOK: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Watch(u64);
 
-const LISTENER: Watch = Watch(0);
+pub(super) const LISTENER: Watch = Watch(0);
 const BELL: Watch = Watch(1);
 
 /// A node's place in a network of processes that share memory.
@@ -46,6 +46,8 @@ pub struct ShmEndpoint {
     pub(super) me: Greeting,
     pub(super) settings: ShmSettings,
     pub(super) listener: Option<OwnedFd>,
+    /// Not before then are callers accepted, and the listener is not watched: the process was out of file descriptors.
+    pub(super) accepts_again: Option<Instant>,
     pub(super) index: PeerIndex,
     pub(super) peers: Vec<Peer>,
     /// Connections that are no links yet.
@@ -140,6 +142,7 @@ impl ShmEndpoint {
             me: Greeting { node, run, session, max_frame_bytes },
             settings,
             listener,
+            accepts_again: None,
             index,
             peers: peers.into_iter().map(peer).collect(),
             guests: Vec::new(),
@@ -170,6 +173,12 @@ impl ShmEndpoint {
     pub(super) fn next_watch(&mut self) -> Watch {
         self.last_watch += 1;
         Watch(self.last_watch)
+    }
+
+    /// Has the kernel not tell of a file any more.
+    pub(super) fn unwatch(&self, file: impl AsFd) {
+        // Cannot fail for a file that is watched.
+        let _ = epoll::delete(&self.epoll, file);
     }
 
     pub(super) fn watch(&self, file: impl AsFd, watch: Watch) -> io::Result<()> {

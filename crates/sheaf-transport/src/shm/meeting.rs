@@ -1,6 +1,6 @@
 //! Accepting, calling and greeting.
 
-use super::endpoint::{Guest, Peer, ShmEndpoint, Watch};
+use super::endpoint::{Guest, LISTENER, Peer, ShmEndpoint, Watch};
 use super::greeting::{Call, Caller, Home, MESSAGE_BYTES, Said};
 use super::link::Link;
 use super::settings::ShmSettings;
@@ -9,7 +9,7 @@ use super::socket;
 use crate::{Event, Refusal};
 use rustix::io;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The calling side of one peer.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Dial {
         let doublings = self.attempts.min(16);
         self.attempts = self.attempts.saturating_add(1);
         let pause = settings.retry_min.0.saturating_mul(1 << doublings).min(settings.retry_max.0);
-        self.next = Some(now + std::time::Duration::from_nanos(pause));
+        self.next = Some(now + Duration::from_nanos(pause));
     }
 }
 
@@ -42,6 +42,9 @@ pub(super) enum Who {
     /// It was called.
     Called { place: usize, call: Call },
 }
+
+/// The pause after the process ran out of file descriptors: callers wait in the listener's queue meanwhile.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl ShmEndpoint {
     pub(super) fn home(&self) -> Home<'_> {
@@ -60,11 +63,29 @@ impl ShmEndpoint {
                 Err(io::Errno::INTR | io::Errno::CONNABORTED) => {}
                 Err(io::Errno::AGAIN) => return,
                 Err(_) => {
-                    // No file descriptors or memory. The listener stays readable; the next look tries again.
+                    // No file descriptors or memory. The listener stays readable: watched, it would end every sleep.
                     self.stats.accepts_failed += 1;
+                    self.unwatch(listener);
+                    let again = Instant::now() + ACCEPT_PAUSE;
+                    self.accepts_again = Some(again);
+                    self.arm(again);
                     return;
                 }
             }
+        }
+    }
+
+    /// After a pause: watches for callers again. Those that wait are seen by the next look.
+    fn accept_again(&mut self, now: Instant) {
+        match (self.accepts_again, &self.listener) {
+            (Some(at), Some(listener)) if at <= now => {
+                let watched = self.watch(listener, LISTENER).is_ok();
+                self.accepts_again = (!watched).then(|| now + ACCEPT_PAUSE);
+            }
+            _ => {}
+        }
+        if let Some(at) = self.accepts_again {
+            self.arm(at);
         }
     }
 
@@ -103,6 +124,7 @@ impl ShmEndpoint {
             return;
         }
         self.next_timer = None;
+        self.accept_again(now);
         for index in (0..self.guests.len()).rev() {
             if self.guests[index].deadline <= now {
                 let guest = self.guests.swap_remove(index);
