@@ -319,6 +319,7 @@ fn words() -> impl Strategy<Value = Change> {
             TransportKind::Shm,
             TransportKind::Mixed,
             TransportKind::Fabric,
+            TransportKind::Udp,
         ]),
         select(vec![ShapingPolicy::Pull, ShapingPolicy::Paced, ShapingPolicy::Push]),
     );

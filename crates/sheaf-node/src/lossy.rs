@@ -70,7 +70,8 @@ impl<D: DatagramPort> LossyEndpoint<D> {
     /// # Errors
     /// Options that cannot work.
     pub fn new(port: D, options: LossyOptions) -> Result<Self, LossyError> {
-        let LossyOptions { identity, peers, settings, shaping, place } = options;
+        let shaper = options.shaper(&port);
+        let LossyOptions { identity, peers, settings, place, .. } = options;
         if port.max_datagram_bytes() < LEAST_DATAGRAM_BYTES {
             return Err(LossyError::SmallDatagrams(port.max_datagram_bytes()));
         }
@@ -80,7 +81,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         let index = PeerIndex::new(peers.iter().copied()).map_err(LossyError::NamedTwice)?;
         let (clock, recovery) = (Clock::new(), settings.recovery(&port, peers.len())?);
         let now = clock.now();
-        let shaper = Shaper::new(settings.shaper(&port, shaping), peers.len(), place);
+        let shaper = Shaper::new(shaper, peers.len(), place);
         let peer = |node| Peer {
             link: Link::new(identity, node, &recovery, now),
             due: Timestamp::ZERO,
@@ -100,11 +101,6 @@ impl<D: DatagramPort> LossyEndpoint<D> {
             closing: false,
             stats: LinkStats::default(),
         })
-    }
-
-    /// The shaper of what is sent here: for who knows of slots and of links that are to be left out.
-    pub fn shaper(&mut self) -> &mut Shaper {
-        &mut self.shaper
     }
 
     /// The port.
@@ -416,6 +412,11 @@ impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
 
     fn waker(&self) -> Waker {
         self.outlet.port.waker()
+    }
+
+    fn shape(&mut self, now: Timestamp, turning: bool, epoch: Timestamp) {
+        self.shaper.turn_barrel(now, turning);
+        self.shaper.set_epoch(epoch);
     }
 
     fn stats(&self) -> LinkStats {

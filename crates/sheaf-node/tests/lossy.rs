@@ -3,7 +3,6 @@
 
 use sheaf_node::lossy::{LossyEndpoint, LossyOptions, LossySettings};
 use sheaf_protocol::Identity;
-use sheaf_protocol::flow::Policy;
 use sheaf_transport::Dropping;
 use sheaf_transport::conformance::{Lab, Limits};
 use sheaf_transport::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
@@ -66,13 +65,8 @@ impl UdpLab {
             })
             .collect();
         let identity = Identity { node, run: RunNumber(7), session: SessionId(self.sessions) };
-        let options = LossyOptions {
-            identity,
-            peers: peers.iter().map(|peer| peer.node).collect(),
-            settings: self.settings,
-            shaping: Policy::Unshaped,
-            place: 0,
-        };
+        let others = peers.iter().map(|peer| peer.node).collect();
+        let options = LossyOptions::unshaped(identity, others, self.settings);
         let settings = UdpSettings { mtu_bytes: self.mtu_bytes, ..UdpSettings::default() };
         let port =
             UdpPort::new(UdpOptions { node, sockets, peers, settings }).expect("the options are right");

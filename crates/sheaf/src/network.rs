@@ -1,5 +1,9 @@
 //! Endpoints: for all nodes in this process, and for one node of many.
 
+mod datagrams;
+
+pub(crate) use datagrams::give_udp_addresses;
+
 use crate::assemble::Plan;
 use anyhow::Context;
 use sheaf_config::{NodeConfig, TransportKind};
@@ -73,11 +77,15 @@ pub(crate) fn connect(
         let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
         return fabric(plan, me, own, listener, &peers);
     }
+    if kind == TransportKind::Udp {
+        let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
+        return datagrams::udp(plan, me, own, &peers);
+    }
     let peers = nodes.iter().filter(|node| talk(me.node.role, node.id.role));
     let (near, far): (Vec<_>, Vec<_>) = peers.partition(|node| match kind {
         TransportKind::Shm => true,
         TransportKind::Mixed => host(own).is_some() && host(own) == host(node),
-        TransportKind::Memory | TransportKind::Tcp | TransportKind::Fabric => false,
+        TransportKind::Memory | TransportKind::Tcp | TransportKind::Fabric | TransportKind::Udp => false,
     });
     if far.is_empty() && kind.shares_memory() {
         let (endpoint, arena) = shm(plan, me, own, &near)?;

@@ -59,7 +59,7 @@ pub(crate) fn run(
     console: &Console,
 ) -> anyhow::Result<Outcome> {
     let mut nodes = plan.nodes.clone();
-    let mut listeners = loopback_listeners(&mut nodes)?;
+    let mut listeners = loopback_listeners(plan, &mut nodes)?;
     // A builder is called by nobody, but the configuration of a spread system gives every node an address.
     for node in nodes.iter_mut().filter(|node| node.address.is_none()) {
         node.address = Some(format!("127.0.0.1:{}", UNUSED_PORT + node.id.index));

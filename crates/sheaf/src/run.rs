@@ -98,9 +98,11 @@ pub(crate) fn in_process(
     };
     let threads = match plan.config.transport.kind {
         TransportKind::Memory => memory_threads(&maker)?,
-        TransportKind::Tcp | TransportKind::Shm | TransportKind::Mixed | TransportKind::Fabric => {
-            socket_threads(&maker)?
-        }
+        TransportKind::Tcp
+        | TransportKind::Shm
+        | TransportKind::Mixed
+        | TransportKind::Fabric
+        | TransportKind::Udp => socket_threads(&maker)?,
     };
     let errors = {
         let _show = console.show(maker.gauges.clone());
@@ -144,7 +146,7 @@ fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
 /// shared memory.
 fn socket_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
     let mut nodes = maker.plan.nodes.clone();
-    let mut listeners = loopback_listeners(&mut nodes)?;
+    let mut listeners = loopback_listeners(&maker.plan, &mut nodes)?;
     let mut threads = Vec::new();
     for node in &nodes {
         let mut listener =
@@ -157,13 +159,19 @@ fn socket_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
     Ok(threads)
 }
 
-/// Gives every node that others call a socket on loopback, and writes its address into the list.
+/// Gives every node that others call a socket on loopback, and writes its address into the list. Where datagrams go over UDP
+/// every node has an address, one for each rail, and no socket.
 pub(crate) fn loopback_listeners(
+    plan: &Plan,
     nodes: &mut [NodeConfig],
 ) -> anyhow::Result<Vec<(NodeId, Option<TcpListener>)>> {
     let mut listeners = Vec::new();
     // The addresses of the configuration are of other hosts, or will be; here all rails go over loopback.
     nodes.iter_mut().for_each(|node| node.more_addresses.clear());
+    if plan.config.transport.kind == TransportKind::Udp {
+        network::give_udp_addresses(plan, nodes)?;
+        return Ok(Vec::new());
+    }
     for node in nodes.iter_mut().filter(|node| network::listens(node.id)) {
         let (listener, address) = network::loopback_listener()?;
         node.address = Some(address);

@@ -1,7 +1,7 @@
 //! How nodes talk: the transport and the messages.
 
 use super::{GIB, HOUR, KIB, MIB, TIB};
-use crate::codec::{bytes, maybe, milliseconds, path, pick, switch, whole, zero_is_none};
+use crate::codec::{bytes, maybe, milliseconds, path, pick, real, switch, whole, zero_is_none};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
@@ -22,6 +22,8 @@ choice! {
         Mixed = "mixed",
         /// through libfabric, between processes and hosts; only where Sheaf was built with the feature `fabric`
         Fabric = "fabric",
+        /// over UDP, between processes and hosts: what the network loses is sent again
+        Udp = "udp",
     }
 }
 
@@ -55,7 +57,7 @@ impl TransportKind {
     /// Whether messages are cut into datagrams, so that a part of one can go in a time slot.
     #[must_use]
     pub fn sends_datagrams(self) -> bool {
-        false
+        matches!(self, Self::Udp)
     }
 
     /// Whether some links may go over TCP.
@@ -103,7 +105,7 @@ section! {
         block: ByteCount = ByteCount(MIB), "block_bytes", bytes(4 * KIB, GIB);
         /// The receive memory of one node at most: a block for each peer and two more, better about twice what the
         /// node holds of received frames. A node that has filled it stops reading, which its peers feel as
-        /// back-pressure. Only for TCP and libfabric.
+        /// back-pressure. Only for TCP, libfabric and transports of datagrams.
         receive: ByteCount = ByteCount(256 * MIB), "receive_bytes", bytes(64 * KIB, TIB);
         /// The memory of one node from which payload is sent that does not lie in shared memory already: that of a replay.
         /// Emulated sources write where others read. Only for shared memory.
@@ -114,11 +116,26 @@ section! {
         /// How many connections (rails) a link has, the same on all nodes. Rail `i` goes to the address at place `i` of the node
         /// that is called (`address`, then `more_addresses`, then anew): over another interface or switch where the
         /// addresses are in networks of their own. A link outlives each of its rails. With more than one, what was sent is
-        /// kept until it is acknowledged: it counts for `queue_bytes` and `queue_frames`. Only for TCP.
+        /// kept until it is acknowledged: it counts for `queue_bytes` and `queue_frames`. With UDP every node that has an address has
+        /// one for each rail. Only for TCP and UDP.
         rails: u16 = 1, "rails", whole(1, 16);
+        /// The largest packet that every interface and switch on the way passes, the same on all nodes: 9000 with jumbo frames.
+        /// Only for transports of datagrams (UDP).
+        mtu: u32 = 1_500, "mtu_bytes", whole(576, 65_535);
+        /// How many bytes of datagrams a peer may have on the way to this node. 0: its share of half of the receive buffer, so
+        /// that nothing is lost there. Only for transports of datagrams.
+        flight: Option<ByteCount> = None, "flight_bytes", zero_is_none(bytes(KIB, GIB));
+        /// After how long without a report datagrams are looked after, where round trips are not known to take longer. Only for
+        /// transports of datagrams.
+        probe: Nanos = Nanos::from_millis(5), "probe_ms", milliseconds(Nanos::from_micros(100), HOUR);
+        /// Which share of the datagrams that this node sends is dropped on purpose, to see what a lossy network does. Only
+        /// for transports of datagrams.
+        inject_loss: f64 = 0.0, "inject_loss", real(0.0, 0.99);
+        /// Decides, with the node, which these are.
+        inject_seed: u64 = 1, "inject_seed", whole(0, u64::MAX);
         /// The send buffer of a socket. 0: what the operating system chooses.
         send_buffer: Option<ByteCount> = None, "send_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
-        /// The receive buffer of a socket. 0: what the operating system chooses.
+        /// The receive buffer of a socket. 0: what the operating system chooses; for UDP 4 MiB, or as much as it allows.
         receive_buffer: Option<ByteCount> = None, "receive_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
         /// How long an attempt to connect may take, and then the greeting.
         connect_timeout: Nanos = Nanos::from_secs(5), "connect_timeout_ms", milliseconds(MILLISECOND, HOUR);

@@ -5,7 +5,7 @@ use sheaf_protocol::flow::{Policy, ShaperConfig};
 use sheaf_protocol::recovery;
 use sheaf_transport::DatagramPort;
 use sheaf_wire::datagram::{MAX_MESSAGE_BYTES, MAX_RAILS};
-use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId};
+use sheaf_wire::{ByteCount, Nanos, NodeId};
 
 /// Who an endpoint is, whom it talks to, and how.
 #[derive(Clone, Debug)]
@@ -16,8 +16,8 @@ pub struct LossyOptions {
     pub peers: Vec<NodeId>,
     /// The bounds and times.
     pub settings: LossySettings,
-    /// Who of several peers is served next.
-    pub shaping: Policy,
+    /// Who of several peers is served next, and when; of its `unit` the endpoint knows better, and sets it.
+    pub shaper: ShaperConfig,
     /// This node's place in the barrel.
     pub place: usize,
 }
@@ -41,10 +41,6 @@ pub struct LossySettings {
     /// How many blocks there may be. When all are held, frames get memory of their own and nothing more is granted to the
     /// peers; so beyond the blocks there is at most a window for each peer. Default 256.
     pub blocks: usize,
-    /// What each rail carries, as bytes on the wire; frames are paced to it. Default: not paced.
-    pub line_rate: Option<ByteRate>,
-    /// What may leave at once after a pause. Default 64 KiB.
-    pub burst: ByteCount,
     /// What arrived is reported at the latest after this time. Default 1 ms.
     pub report_after: Nanos,
     /// What is not reported is looked after no sooner. Default 5 ms.
@@ -68,8 +64,6 @@ impl Default for LossySettings {
             flight_bytes: None,
             block_bytes: ByteCount::mib(1),
             blocks: 256,
-            line_rate: None,
-            burst: ByteCount::kib(64),
             report_after: recovery.report_after,
             probe_min: recovery.probe_min,
             retry_min: recovery.ask_min,
@@ -161,14 +155,24 @@ impl LossySettings {
             dead_peer: self.dead_peer,
         })
     }
+}
+
+impl LossyOptions {
+    /// Options without shaping: all peers in turn, as fast as the port takes it.
+    #[must_use]
+    pub fn unshaped(identity: Identity, peers: Vec<NodeId>, settings: LossySettings) -> Self {
+        let shaper = ShaperConfig {
+            line_rate: None,
+            burst: ByteCount::ZERO,
+            unit: ByteCount::ZERO,
+            policy: Policy::Unshaped,
+        };
+        Self { identity, peers, settings, shaper, place: 0 }
+    }
 
     /// What shapes the traffic over `port`.
-    pub(super) fn shaper(&self, port: &impl DatagramPort, policy: Policy) -> ShaperConfig {
-        ShaperConfig {
-            line_rate: self.line_rate.map(|rate| rate.times(port.rails())),
-            burst: self.burst,
-            unit: ByteCount::from(port.max_datagram_bytes() + port.wire_overhead_bytes()),
-            policy,
-        }
+    pub(super) fn shaper(&self, port: &impl DatagramPort) -> ShaperConfig {
+        let unit = ByteCount::from(port.max_datagram_bytes() + port.wire_overhead_bytes());
+        ShaperConfig { unit, ..self.shaper }
     }
 }

@@ -1,0 +1,137 @@
+//! Endpoints that send datagrams and recover what is lost of them.
+
+use super::Connection;
+use crate::assemble::Plan;
+use anyhow::{Context, bail};
+use sheaf_config::NodeConfig;
+use sheaf_node::lossy::{LossyEndpoint, LossyOptions, LossySettings};
+use sheaf_protocol::Identity;
+use sheaf_transport::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
+use sheaf_transport::{DatagramPort, Dropping};
+use sheaf_wire::{ByteCount, NodeId, Role};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+
+/// Gives every node an address on loopback for each rail, on ports that are free now.
+pub(crate) fn give_udp_addresses(plan: &Plan, nodes: &mut [NodeConfig]) -> anyhow::Result<()> {
+    // All are taken before any is given back, so that none is given twice.
+    let mut taken = Vec::new();
+    for node in nodes {
+        let mut addresses = Vec::new();
+        for _ in 0..plan.config.transport.rails {
+            let socket = UdpSocket::bind("127.0.0.1:0").context("cannot bind a UDP socket on 127.0.0.1")?;
+            addresses.push(socket.local_addr().context("a bound socket has an address")?.to_string());
+            taken.push(socket);
+        }
+        node.more_addresses = addresses.split_off(1);
+        node.address = addresses.pop();
+    }
+    Ok(())
+}
+
+/// The endpoint of one node, over UDP to `peers`.
+pub(super) fn udp(
+    plan: &Plan,
+    me: &Identity,
+    own: &NodeConfig,
+    peers: &[&NodeConfig],
+) -> anyhow::Result<Connection> {
+    let transport = &plan.config.transport;
+    let rails = usize::from(transport.rails);
+    let peer = |node: &&NodeConfig| -> anyhow::Result<UdpPeer> {
+        Ok(UdpPeer { node: node.id, addresses: addresses(node, rails)? })
+    };
+    let known: Vec<UdpPeer> = peers.iter().map(peer).collect::<anyhow::Result<_>>()?;
+    let sockets = addresses(own, rails)?.into_iter().map(|address| {
+        UdpSocket::bind(address).with_context(|| {
+            format!("{} cannot bind UDP address {address}; is it in use, or of another host?", own.name)
+        })
+    });
+    let mut sockets: Vec<UdpSocket> = sockets.collect::<anyhow::Result<_>>()?;
+    if sockets.is_empty() {
+        // A node without an address: its peers learn it from what it sends.
+        let is_ipv6 = known.iter().flat_map(|peer| &peer.addresses).any(SocketAddr::is_ipv6);
+        let any = if is_ipv6 { "[::]:0" } else { "0.0.0.0:0" };
+        for _ in 0..rails {
+            sockets.push(UdpSocket::bind(any).context("cannot bind a UDP socket")?);
+        }
+    }
+    let defaults = UdpSettings::default();
+    let settings = UdpSettings {
+        mtu_bytes: transport.mtu as usize,
+        receive_buffer: transport.receive_buffer.or(defaults.receive_buffer),
+        send_buffer: transport.send_buffer,
+    };
+    let port = UdpPort::new(UdpOptions { node: me.node, sockets, peers: known, settings })
+        .with_context(|| format!("cannot connect {}", me.node))?;
+    join(plan, me, port, peers)
+}
+
+/// Recovery, and the loss that was asked for, over a port.
+pub(super) fn join<D: DatagramPort + 'static>(
+    plan: &Plan,
+    me: &Identity,
+    port: D,
+    peers: &[&NodeConfig],
+) -> anyhow::Result<Connection> {
+    let transport = &plan.config.transport;
+    let unit = ByteCount::from(port.max_datagram_bytes() + port.wire_overhead_bytes());
+    let shaper = match me.node.role {
+        Role::Readout => plan.readout_shaper(unit, port.rails()),
+        Role::Builder | Role::Manager => plan.shaper(unit, port.rails()),
+    };
+    // Slots are of builders in their order; who else there is comes behind.
+    let mut nodes: Vec<NodeId> = peers.iter().map(|node| node.id).collect();
+    nodes.sort_by_key(|node| (node.role != Role::Builder, *node));
+    let options = LossyOptions {
+        identity: *me,
+        settings: settings(plan, nodes.len()),
+        peers: nodes,
+        shaper,
+        place: usize::from(me.node.index),
+    };
+    let failed = || format!("cannot connect {}", me.node);
+    if transport.inject_loss > 0.0 {
+        let seed = transport.inject_seed ^ u64::from(me.node.to_code()) << 32;
+        let port = Dropping::new(port, transport.inject_loss, seed);
+        return Ok(Connection::new(LossyEndpoint::new(port, options).with_context(failed)?));
+    }
+    Ok(Connection::new(LossyEndpoint::new(port, options).with_context(failed)?))
+}
+
+fn settings(plan: &Plan, peers: usize) -> LossySettings {
+    let transport = &plan.config.transport;
+    let blocks = usize::try_from(transport.receive.0 / transport.block.0.max(1)).unwrap_or(usize::MAX);
+    LossySettings {
+        max_frame_bytes: transport.max_frame,
+        queue_frames: transport.queue_frames.min(16_384) as usize,
+        queue_bytes: transport.queue,
+        // What is sent and not taken is bounded together with what is held.
+        window_bytes: ByteCount(transport.receive.0 / peers.max(1) as u64),
+        flight_bytes: transport.flight,
+        block_bytes: transport.block,
+        blocks: blocks.max(1),
+        probe_min: transport.probe,
+        retry_min: transport.retry_min,
+        retry_max: transport.retry_max,
+        dead_peer: transport.dead_peer,
+        ..LossySettings::default()
+    }
+}
+
+/// The addresses of a node, one for each rail; none where it has none.
+fn addresses(node: &NodeConfig, rails: usize) -> anyhow::Result<Vec<SocketAddr>> {
+    let resolve = |address: &String| {
+        let mut found = address.to_socket_addrs().with_context(|| format!("{address} leads nowhere"))?;
+        found.next().with_context(|| format!("{address} leads nowhere"))
+    };
+    let written: Vec<&String> = node.address.iter().chain(&node.more_addresses).collect();
+    if !written.is_empty() && written.len() != rails {
+        bail!(
+            "{} has {} addresses, and `transport.rails` is {rails}; over UDP a node has one for each rail: \
+             `address`, then `more_addresses`",
+            node.name,
+            written.len()
+        );
+    }
+    written.into_iter().map(resolve).collect()
+}
