@@ -4,7 +4,7 @@ use crate::parcels::{Joined, Parcels};
 use bytes::Bytes;
 use sheaf_protocol::Transmit;
 use sheaf_protocol::flow::{Lanes, ShaperConfig};
-use sheaf_transport::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
+use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError};
 use sheaf_wire::message::{DecodeError, Message, PayloadSource};
 use sheaf_wire::{ByteCount, NodeId, Payload, Role, Span, Timestamp};
 use std::cmp::Ordering;
@@ -44,6 +44,8 @@ pub struct OutboxStats {
     pub refused_links: u64,
     /// Rails that links lost and did without.
     pub lost_rails: u64,
+    /// All that the transport has counted.
+    pub transport: LinkStats,
 }
 
 /// An endpoint, with a place for frames that it cannot take now. A slow peer holds up only its own frames.
@@ -114,7 +116,8 @@ impl Outbox {
     /// What went wrong so far.
     #[must_use]
     pub fn stats(&self) -> OutboxStats {
-        OutboxStats { lost_rails: self.endpoint.stats().rails_down, ..self.stats }
+        let transport = self.endpoint.stats();
+        OutboxStats { lost_rails: transport.rails_down, transport, ..self.stats }
     }
 
     /// Sends a message, or keeps it for later.

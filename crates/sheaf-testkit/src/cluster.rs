@@ -6,6 +6,7 @@
 
 mod builders;
 mod explain;
+mod links;
 mod manager;
 mod post;
 mod readouts;
@@ -106,6 +107,7 @@ impl Cluster {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
         }
+        self.post.open_links(&self.manager.host);
         self.settle_manager();
         for index in 0..self.readouts.len() {
             self.begin_readout(index, false);
@@ -263,12 +265,18 @@ impl Cluster {
         {
             let until = self.host(node).stalled_until;
             // A driver takes what has arrived before it looks at its timers.
-            let after = if matches!(happening, Happening::Wake(..)) { Nanos(1) } else { Nanos::ZERO };
+            let after = if matches!(happening, Happening::Wake(..) | Happening::Link(..)) {
+                Nanos(1)
+            } else {
+                Nanos::ZERO
+            };
             self.post.plan(until + after, happening);
             return;
         }
         match happening {
             Happening::Arrival(to, message) => self.arrive(to, *message),
+            Happening::Datagram(to, datagram) => self.post.take_datagram(to, *datagram),
+            Happening::Link(node, peer, planned) => self.post.wake_link(node, peer, planned),
             Happening::Wake(node, planned) => self.wake(node, planned),
             Happening::Source(source) => self.happen_source(source),
             Happening::Trigger => self.happen_trigger(),
@@ -354,6 +362,7 @@ impl Cluster {
             Role::Readout => self.watch.faults.readout_crashes += 1,
             _ => self.watch.faults.builder_crashes += 1,
         }
+        self.post.drop_links(node);
         let host = self.host_mut(node);
         host.go_down();
         host.is_gone = back_at.is_none();
@@ -393,7 +402,10 @@ impl Cluster {
 fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
     let builder = |index: usize| NodeId::builder(index_u16(index));
     match happening {
-        Happening::Arrival(node, _) | Happening::Wake(node, _) => Some(*node),
+        Happening::Arrival(node, _)
+        | Happening::Datagram(node, _)
+        | Happening::Link(node, ..)
+        | Happening::Wake(node, _) => Some(*node),
         Happening::Source(source) => Some(NodeId::readout(index_u16(sources[*source].readout))),
         Happening::Written(index, _) | Happening::Decided(index, _) => Some(builder(*index)),
         Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),

@@ -35,6 +35,8 @@ pub struct Options {
     pub storage: StorageOptions,
     /// The network.
     pub network: NetworkOptions,
+    /// Whether the network carries datagrams, and recovery is between it and the roles. Then its faults hit datagrams.
+    pub recovery: Option<RecoveryOptions>,
     /// What happens to nodes and links, and when.
     pub faults: Vec<Fault>,
     /// When the operator stops the run, if it has not ended before. The second stop ends it at once.
@@ -245,6 +247,15 @@ pub struct NetworkOptions {
     pub clog_mean: Nanos,
 }
 
+/// Links that recover from loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecoveryOptions {
+    /// The largest datagram, from 256 to 65,535 bytes.
+    pub datagram: ByteCount,
+    /// How many rails a link has, from 1 to 64. The network treats them alike.
+    pub rails: usize,
+}
+
 /// Something that goes wrong at a planned instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -307,6 +318,7 @@ impl Default for Options {
                 mismatch: Ratio::NEVER,
             },
             network: NetworkOptions::default(),
+            recovery: None,
             faults: Vec::new(),
             stops: Vec::new(),
             faults_until: Timestamp(0),

@@ -2,7 +2,7 @@
 //! which one can go far, are as common as runs with many.
 
 use crate::dice::{Dice, Ratio};
-use crate::options::{Fault, FaultKind, Options, SlotOptions, TriggerOptions};
+use crate::options::{Fault, FaultKind, Options, RecoveryOptions, SlotOptions, TriggerOptions};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::flow::Gathering;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
@@ -47,6 +47,15 @@ impl Swarm {
         self.node_faults();
         self.course();
         self.gathering();
+        self.recovery();
+    }
+
+    /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with and without.
+    fn recovery(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 5);
+        let datagram = ByteCount(dice.pick(&[256, 600, 1_472, 8_972]));
+        let rails = dice.pick(&[1, 1, 2, 3]);
+        self.options.recovery = (dice.below(4) == 0).then_some(RecoveryOptions { datagram, rails });
     }
 
     /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with every policy.

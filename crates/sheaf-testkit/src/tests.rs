@@ -1,8 +1,10 @@
 //! Of the whole: random runs end well, and the same seed gives the same run.
 
+use crate::dice::Ratio;
+use crate::options::RecoveryOptions;
 use crate::{Options, run, run_with_log};
 use sheaf_protocol::ledger::{Counter, Ledger};
-use sheaf_wire::{DropReason, MissingReason};
+use sheaf_wire::{ByteCount, DropReason, MissingReason};
 use std::collections::BTreeSet;
 
 #[test]
@@ -52,4 +54,17 @@ fn keeping_the_log_does_not_change_the_run() {
     let options = Options::random(3);
     let (with, _) = run_with_log(&options);
     assert_eq!(with.ok(), run(&options).ok());
+}
+
+#[test]
+fn over_recovery_no_message_is_lost_that_a_living_node_sent_to_another() {
+    let recovery = Some(RecoveryOptions { datagram: ByteCount(600), rails: 1 });
+    for percent in [0, 1, 10, 40] {
+        let mut options = Options { seed: percent.into(), recovery, ..Options::default() };
+        options.network.loss = Ratio::percent(percent);
+        options.network.duplicate = Ratio::percent(percent / 2);
+        options.network.reorder = Ratio::percent(percent);
+        let report = run(&options).unwrap_or_else(|failure| panic!("{percent} % lost: {failure}"));
+        assert_eq!((report.ledger.stored, report.incomplete), (200, 0), "{percent} % lost");
+    }
 }

@@ -127,6 +127,9 @@ impl Extras {
         self.add("too_large_frames", stats.too_large_frames);
         self.add("refused_links", stats.refused_links);
         self.add("lost_rails", stats.lost_rails);
+        for (name, value) in stats.transport.fields().filter(|(name, _)| is_of_recovery(name)) {
+            self.add(name, value);
+        }
     }
 
     fn add(&mut self, name: &str, value: u64) {
@@ -143,6 +146,12 @@ impl Extras {
         self.peak_rss_bytes += other.peak_rss_bytes;
         self.cpu_seconds += other.cpu_seconds;
     }
+}
+
+/// Whether a counter of a transport tells of loss and recovery, so that it belongs to the account of a run.
+fn is_of_recovery(name: &str) -> bool {
+    name.starts_with("datagrams_")
+        || ["bytes_repeated", "bytes_in_vain", "reports_sent", "probes"].contains(&name)
 }
 
 impl Summary {

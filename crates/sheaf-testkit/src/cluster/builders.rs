@@ -97,6 +97,7 @@ impl Cluster {
             Some(BuilderUnit::new(Identity { node: id, run: RUN, session }, config(&self.options), now));
         self.watch.sessions += 1;
         self.post.note(Line::Node { node: id, session, what: Turn::Began });
+        self.post.open_links(&self.builders[index].host);
         self.settle_builder(index);
     }
 

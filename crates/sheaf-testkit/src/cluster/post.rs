@@ -1,9 +1,10 @@
 //! What all drivers of the cluster share: the clock, the agenda, the network and the log.
 
 use super::Sabotage;
+use super::links::{Datagram, Links};
 use crate::dice::Dice;
 use crate::log::{Line, Note, RunLog};
-use crate::network::Network;
+use crate::network::{Fate, Network};
 use crate::options::Options;
 use crate::payload::{PayloadQueue, SimPayload};
 use sheaf_protocol::{Deadline, Transmit};
@@ -16,6 +17,10 @@ use std::collections::BinaryHeap;
 #[derive(Debug)]
 pub(super) enum Happening {
     Arrival(NodeId, Box<Message<SimPayload>>),
+    /// Where recovery is between roles and network.
+    Datagram(NodeId, Box<Datagram>),
+    /// The deadline of a node's end of the link to a peer. Void if it waits for another instant meanwhile.
+    Link(NodeId, NodeId, Timestamp),
     /// The node's deadline. Void if the node waits for another instant meanwhile.
     Wake(NodeId, Timestamp),
     /// A source's next fragment is ready.
@@ -91,6 +96,8 @@ pub(super) struct Post {
     agenda: BinaryHeap<Entry>,
     next_order: u64,
     pub(super) network: Network,
+    /// Recovery, where the network loses datagrams and not messages.
+    pub(super) links: Option<Links>,
     pub(super) log: RunLog,
     pub(super) dice: Dice,
     timer_slack: Nanos,
@@ -109,6 +116,7 @@ impl Post {
             agenda: BinaryHeap::new(),
             next_order: 0,
             network,
+            links: Links::new(options),
             log: RunLog::default(),
             dice: Dice::new(options.seed, 2),
             timer_slack: options.timer_slack,
@@ -143,11 +151,12 @@ impl Post {
     pub(super) fn carry(&mut self, transmit: Transmit<SimPayload>) {
         let (from, to) = (transmit.message.header.sender, transmit.to);
         let note = Note::of(&transmit.message);
-        let fate = self.network.send(self.now, from, to);
+        // With recovery the network decides about datagrams; when a message arrives is seen when it does.
+        let fate = if self.links.is_some() { Fate::default() } else { self.network.send(self.now, from, to) };
         self.note(Line::Sent { from, to, note, fate });
-        let Some(arrives) = fate.arrives else {
+        if fate.arrives.is_none() && self.links.is_none() {
             return;
-        };
+        }
         let mut message = transmit.message;
         if self.sabotage == Some(Sabotage::NeverFence) && matches!(message.body, Body::Fence(_)) {
             return;
@@ -156,6 +165,10 @@ impl Post {
         if self.through_codec {
             message = self.through_codec(message);
         }
+        let Some(arrives) = fate.arrives else {
+            self.carry_by_link(from, Transmit { to, message });
+            return;
+        };
         if let Some(again) = fate.again {
             self.plan(again, Happening::Arrival(to, Box::new(message.clone())));
         }

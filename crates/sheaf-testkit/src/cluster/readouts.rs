@@ -97,6 +97,7 @@ impl Cluster {
         let (builders, place) = (usize::from(self.options.system.builders), usize::from(id.index));
         node.lanes = self.options.shaper().map(|config| Lanes::new(config, builders, place));
         self.post.note(Line::Node { node: id, session, what: Turn::Began });
+        self.post.open_links(&self.readouts[index].host);
         self.settle_readout(index);
     }
 

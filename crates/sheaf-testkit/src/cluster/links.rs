@@ -1,0 +1,244 @@
+//! Recovery between the roles and a network that loses datagrams, as an endpoint on such a network has it.
+//!
+//! Every node has a [`Link`] to each of its peers. A message is its handle: it is not made into bytes, but recovery is told
+//! how many it would have, and says which of them belong into which datagram. So datagrams carry real heads, and
+//! handles in place of payload; where they arrive, what recovery says of places is held against where they were cut.
+
+use super::RUN;
+use super::post::{Happening, Host, Post};
+use crate::options::{Options, RecoveryOptions};
+use crate::payload::{PayloadQueue, SimPayload};
+use sheaf_protocol::recovery::{Happened, Link, NotTaken, Place, Settings};
+use sheaf_protocol::{Identity, Transmit};
+use sheaf_wire::message::Message;
+use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::rc::Rc;
+
+/// So many messages wait for a link that is not up or full; then the oldest is dropped, as in an outbox.
+const WAITING: usize = 4_096;
+
+/// A message, with how many bytes its head and all of it would have.
+#[derive(Debug)]
+struct Parcel {
+    message: Message<SimPayload>,
+    head_bytes: usize,
+    bytes: usize,
+}
+
+/// A datagram under way.
+#[derive(Clone, Debug)]
+pub(super) struct Datagram {
+    from: NodeId,
+    rail: usize,
+    /// What an endpoint would send, with zeros for payload.
+    bytes: Vec<u8>,
+    /// Of which messages which bytes these zeros stand for.
+    pieces: Vec<(Rc<Parcel>, Range<usize>)>,
+}
+
+#[derive(Debug)]
+struct End {
+    link: Link<Rc<Parcel>, Rc<Parcel>>,
+    waiting: VecDeque<Rc<Parcel>>,
+    wake_at: Option<Timestamp>,
+}
+
+/// All ends of all links.
+#[derive(Debug)]
+pub(super) struct Links {
+    settings: Settings,
+    nodes: Vec<NodeId>,
+    ends: BTreeMap<(NodeId, NodeId), End>,
+    /// Heads, made here.
+    buffer: Vec<u8>,
+}
+
+impl Links {
+    /// The links of a cluster, if it has any.
+    pub(super) fn new(options: &Options) -> Option<Self> {
+        let RecoveryOptions { datagram, rails } = options.recovery?;
+        let system = &options.system;
+        let nodes = std::iter::once(NodeId::MANAGER)
+            .chain((0..system.readouts).map(NodeId::readout))
+            .chain((0..system.builders).map(NodeId::builder));
+        let settings = Settings {
+            rails,
+            datagram_bytes: datagram.as_usize(),
+            message_bytes: ByteCount::mib(64),
+            window: ByteCount::mib(128),
+            flight: ByteCount::kib(64),
+            queue_messages: 256,
+            queue: ByteCount::mib(64),
+            report_after: Nanos::from_micros(100),
+            probe_min: Nanos::from_micros(500),
+            ask_min: Nanos::from_micros(200),
+            ask_max: Nanos::from_millis(10),
+            dead_peer: options.times.peer,
+        };
+        Some(Self { settings, nodes: nodes.collect(), ends: BTreeMap::new(), buffer: Vec::new() })
+    }
+
+    /// What went wrong in all of recovery: datagrams that it could not read.
+    fn misread(&self) -> u64 {
+        self.ends.values().map(|end| end.link.counts()).map(|it| it.malformed + it.damaged).sum()
+    }
+}
+
+impl Post {
+    /// A node's life begins: it asks for its peers.
+    pub(super) fn open_links(&mut self, host: &Host) {
+        let now = self.now;
+        let Some(links) = &mut self.links else { return };
+        let me = Identity { node: host.node, run: RUN, session: host.session };
+        let peers: Vec<NodeId> =
+            links.nodes.iter().copied().filter(|peer| peer.role != me.node.role).collect();
+        for peer in &peers {
+            let link = Link::new(me, *peer, &links.settings, now);
+            links.ends.insert((me.node, *peer), End { link, waiting: VecDeque::new(), wake_at: None });
+        }
+        peers.into_iter().for_each(|peer| self.drain_link(me.node, peer));
+    }
+
+    /// A node is down, and its ends of links with it.
+    pub(super) fn drop_links(&mut self, node: NodeId) {
+        if let Some(links) = &mut self.links {
+            links.ends.retain(|(from, _), _| *from != node);
+        }
+    }
+
+    /// Gives a message to the link of its sender to its receiver.
+    pub(super) fn carry_by_link(&mut self, from: NodeId, transmit: Transmit<SimPayload>) {
+        let (mut head, mut payload) = (Vec::new(), PayloadQueue::default());
+        transmit.message.clone().encode(&mut head, |handle| payload.0.push_back(handle));
+        let payload_bytes: usize = payload.0.iter().map(|it| it.length as usize).sum();
+        let (head_bytes, bytes) = (head.len(), head.len() + payload_bytes);
+        let parcel = Rc::new(Parcel { message: transmit.message, head_bytes, bytes });
+        let Some(links) = &mut self.links else { return };
+        // A life that is over may have said something at its very end.
+        let Some(end) = links.ends.get_mut(&(from, transmit.to)) else { return };
+        if end.waiting.len() >= WAITING {
+            end.waiting.pop_front();
+        }
+        end.waiting.push_back(parcel);
+        self.drain_link(from, transmit.to);
+    }
+
+    /// A datagram arrives.
+    pub(super) fn take_datagram(&mut self, to: NodeId, datagram: Datagram) {
+        let now = self.now;
+        let Datagram { from, rail, bytes, pieces } = datagram;
+        let Some(links) = &mut self.links else { return };
+        let Some(end) = links.ends.get_mut(&(to, from)) else { return };
+        let mut wrong = None;
+        let store = |memory: &mut Option<Rc<Parcel>>, place: Place| {
+            let mut at = 0;
+            let piece = pieces.iter().find(|(_, range)| {
+                let here = at == place.at.start && range.len() == place.at.len();
+                at += range.len();
+                here && range.start == place.offset
+            });
+            match piece {
+                Some((parcel, _)) if parcel.bytes == place.total => {
+                    let known = memory.get_or_insert_with(|| parcel.clone());
+                    if !Rc::ptr_eq(known, parcel) {
+                        wrong = Some(format!("recovery mixes two messages of {from}"));
+                    }
+                }
+                _ => wrong = Some(format!("recovery puts bytes of {from} to a wrong place: {place:?}")),
+            }
+        };
+        end.link.handle_datagram(now, rail, &bytes, store, drop);
+        if let Some(text) =
+            wrong.or_else(|| (links.misread() > 0).then(|| "recovery misreads a datagram".into()))
+        {
+            self.codec_failure = Some(text);
+        }
+        self.drain_link(to, from);
+    }
+
+    /// An end's deadline has come.
+    pub(super) fn wake_link(&mut self, node: NodeId, peer: NodeId, planned: Timestamp) {
+        let now = self.now;
+        let end = self.links.as_mut().and_then(|links| links.ends.get_mut(&(node, peer)));
+        let Some(end) = end.filter(|end| end.wake_at == Some(planned)) else { return };
+        end.wake_at = None;
+        end.link.handle_timeout(now);
+        self.drain_link(node, peer);
+    }
+
+    /// Lets an end say what it has to say, and hands on what has arrived there.
+    fn drain_link(&mut self, node: NodeId, peer: NodeId) {
+        let now = self.now;
+        let Some(mut links) = self.links.take() else { return };
+        let Links { ends, buffer, .. } = &mut links;
+        if let Some(end) = ends.get_mut(&(node, peer)) {
+            while let Some(parcel) = end.waiting.pop_front() {
+                let (head, bytes) = (parcel.head_bytes, parcel.bytes);
+                if let Err((why, parcel)) = end.link.send(now, parcel, head, bytes) {
+                    assert!(!matches!(why, NotTaken::TooLarge(_)), "messages of a cluster are small");
+                    end.waiting.push_front(parcel);
+                    break;
+                }
+            }
+            self.take_events(node, end);
+            end.link.grant(now);
+            while let Some(control) = end.link.poll_control(now, buffer) {
+                let mut bytes = buffer.clone();
+                bytes.resize(bytes.len() + control.padding, 0);
+                self.fly(peer, Datagram { from: node, rail: control.rail, bytes, pieces: Vec::new() });
+            }
+            while let Some(departing) = end.link.poll_datagram(now, buffer) {
+                let pieces: Vec<_> =
+                    departing.pieces().map(|(parcel, range)| (parcel.clone(), range)).collect();
+                let payload: usize = pieces.iter().map(|(_, range)| range.len()).sum();
+                let mut bytes = buffer.clone();
+                bytes.resize(bytes.len() + payload, 0);
+                self.fly(peer, Datagram { from: node, rail: departing.rail, bytes, pieces });
+            }
+            self.arm_link(node, peer, end);
+        }
+        self.links = Some(links);
+    }
+
+    /// What happened on a link: messages arrive, those that waited for it leave, those of a life that is over are void.
+    fn take_events(&mut self, node: NodeId, end: &mut End) {
+        while let Some(happened) = end.link.poll_event() {
+            match happened {
+                Happened::Message(arrived) => match arrived.memory {
+                    Some(parcel)
+                        if (arrived.head_bytes, arrived.bytes) == (parcel.head_bytes, parcel.bytes) =>
+                    {
+                        let message = Box::new(parcel.message.clone());
+                        self.plan(self.now, Happening::Arrival(node, message));
+                    }
+                    _ => self.codec_failure = Some("recovery hands out a message that is not whole".into()),
+                },
+                Happened::Down(_) => end.waiting.clear(),
+                Happened::Up | Happened::Refused(_) => {}
+            }
+        }
+    }
+
+    /// Gives a datagram to the network.
+    fn fly(&mut self, to: NodeId, datagram: Datagram) {
+        let fate = self.network.send(self.now, datagram.from, to);
+        if let Some(again) = fate.again {
+            self.plan(again, Happening::Datagram(to, Box::new(datagram.clone())));
+        }
+        if let Some(arrives) = fate.arrives {
+            self.plan(arrives, Happening::Datagram(to, Box::new(datagram)));
+        }
+    }
+
+    fn arm_link(&mut self, node: NodeId, peer: NodeId, end: &mut End) {
+        // What waits for a link that is full leaves when a report comes; what waits for one that is down, when it is up.
+        let Some(deadline) = end.link.poll_timeout() else { return };
+        let at = deadline.at.max(self.now + Nanos(1));
+        if end.wake_at.is_none_or(|planned| at < planned) {
+            end.wake_at = Some(at);
+            self.plan(at, Happening::Link(node, peer, at));
+        }
+    }
+}
