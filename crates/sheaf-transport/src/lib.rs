@@ -12,6 +12,7 @@
 //! | [`shm`] | processes of one host (Linux): payload is read where it was written |
 //! | [`mixed`] | shared memory for peers on this host, TCP for the others |
 //! | `fabric` | libfabric's reliable datagrams: InfiniBand, EFA, Slingshot (feature `fabric`, Linux) |
+//! | [`ethernet`] | datagrams in frames of raw Ethernet: AF_XDP and packet rings (Linux) |
 //! | [`datagram`] | the port for networks that lose: raw Ethernet, UDP |
 //! | [`udp`] | datagrams over UDP (Linux) |
 //! | [`peers`] | from node to place in a list |
@@ -26,6 +27,8 @@ mod doorbell;
 #[cfg(test)]
 mod doorbell_model;
 pub mod endpoint;
+#[cfg(target_os = "linux")]
+pub mod ethernet;
 #[cfg(all(feature = "fabric", target_os = "linux"))]
 pub mod fabric;
 pub mod memory;

@@ -103,4 +103,16 @@ stats! {
     reports_sent,
     /// Times that a rail was probed because nothing was heard.
     probes,
+    /// Datagrams in a version of the frame that this program does not know, dropped.
+    datagrams_of_other_versions,
+    /// Frames shorter than they say, or cut off by the kernel, dropped.
+    datagrams_truncated,
+    /// Datagrams for another node, dropped: a switch that does not know a node's port sends to all.
+    datagrams_misdirected,
+    /// Datagrams that came by another rail than they were sent by, dropped: two rails in one network, or cables crossed.
+    datagrams_crossed,
+    /// Datagrams not sent because the peer's address was not known, and had been asked for just before.
+    datagrams_unaddressed,
+    /// Datagrams that the kernel dropped because this node did not take them in time.
+    datagrams_overrun,
 }

@@ -12,6 +12,7 @@
 //! | [`stream_file`] | the fragment stream: one file per source, for replay and import |
 //! | [`event_file`] | the event file: built events on disk |
 //! | [`hit`] | what a fragment holds that is part of a time slice |
+//! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
 //!
 //! Only this crate knows byte layouts. Every layout is declared once, as a `#[repr(C)]` struct of little-endian
@@ -22,6 +23,7 @@
 
 pub mod checksum;
 pub mod datagram;
+pub mod ethernet;
 pub mod event_file;
 pub mod file;
 pub mod fragment;

@@ -1,0 +1,148 @@
+//! A rail: an interface, the way through it, and where the peers are on that network.
+
+use super::interface::Interface;
+use super::packet::PacketWire;
+use super::settings::{Backend, EthernetError, EthernetOptions};
+use super::wire::{Flushed, Wire};
+use super::xdp::{Copying, XdpWire};
+use crate::LinkStats;
+use sheaf_wire::ethernet::MacAddress;
+use std::time::{Duration, Instant};
+
+/// How often an interface that does not work is asked whether it does again, and one that is congested whether it does still.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How often a peer that does not answer is sent what there is for it by broadcast. Rarely, since all nodes get that: what
+/// comes in between is lost.
+const ASK_EVERY: Duration = Duration::from_millis(1);
+
+/// Where a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Not known; asked for at this time, if at all.
+    Unknown(Option<Instant>),
+    /// Where its last frame came from.
+    Learned(MacAddress),
+    /// Where the configuration says.
+    Given(MacAddress),
+}
+
+/// How a frame is addressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Addressed {
+    pub(super) destination: MacAddress,
+    /// Whether the address is asked for with it.
+    pub(super) asks: bool,
+}
+
+/// A rail.
+#[derive(Debug)]
+pub(super) struct Rail {
+    pub(super) interface: Interface,
+    pub(super) wire: Box<dyn Wire>,
+    /// By the peer's place in the list.
+    pub(super) peers: Vec<Place>,
+    /// Whether the interface works, as far as is known.
+    pub(super) works: bool,
+    /// When that was asked last.
+    looked: Option<Instant>,
+    /// Whether the last flush left something.
+    pub(super) congested: bool,
+    /// Why this way was chosen, for people.
+    pub(super) reason: String,
+}
+
+impl Rail {
+    pub(super) fn open(
+        options: &EthernetOptions,
+        rail: usize,
+        interface: Interface,
+        mtu: usize,
+    ) -> Result<Self, EthernetError> {
+        let (wire, reason) = open_wire(options, &interface, mtu)?;
+        let place = |addresses: &[MacAddress]| {
+            addresses.get(rail).map_or(Place::Unknown(None), |at| Place::Given(*at))
+        };
+        let peers = options.peers.iter().map(|peer| place(&peer.addresses)).collect();
+        Ok(Self { interface, wire, peers, works: true, looked: None, congested: false, reason })
+    }
+
+    /// How to address a frame for a peer now; `None`: its address is not known, and it was asked for just before.
+    pub(super) fn address(&mut self, peer: usize) -> Option<Addressed> {
+        let place = &mut self.peers[peer];
+        let asked = match place {
+            Place::Learned(destination) | Place::Given(destination) => {
+                return Some(Addressed { destination: *destination, asks: false });
+            }
+            Place::Unknown(asked) => asked,
+        };
+        let now = Instant::now();
+        if asked.is_some_and(|asked| now.duration_since(asked) < ASK_EVERY) {
+            return None;
+        }
+        *asked = Some(now);
+        Some(Addressed { destination: MacAddress::BROADCAST, asks: true })
+    }
+
+    /// Takes note of where a frame of a peer came from. `false`: it cannot have come from there.
+    pub(super) fn learn(&mut self, peer: usize, source: MacAddress) -> bool {
+        match &mut self.peers[peer] {
+            Place::Given(address) => *address == source,
+            place @ (Place::Learned(_) | Place::Unknown(_)) => {
+                *place = Place::Learned(source);
+                source.is_of_one_interface()
+            }
+        }
+    }
+
+    /// Has the kernel send what was put in.
+    pub(super) fn flush(&mut self, stats: &mut LinkStats) {
+        match self.wire.flush(stats) {
+            Flushed::All => self.congested = false,
+            Flushed::Refused => self.look(stats, true),
+            Flushed::Part => {
+                self.congested = true;
+                // A driver without a cable may say that it is busy, for ever.
+                self.look(stats, false);
+            }
+        }
+    }
+
+    /// Finds out whether the interface works, if it is time to (`at_once`: it is).
+    pub(super) fn look(&mut self, stats: &mut LinkStats, at_once: bool) {
+        let now = Instant::now();
+        if !at_once && self.looked.is_some_and(|looked| now.duration_since(looked) < LOOK_EVERY) {
+            return;
+        }
+        self.looked = Some(now);
+        stats.system_calls += 2;
+        let works = self.interface.works();
+        if works != self.works {
+            self.works = works;
+            stats.rails_up += u64::from(works);
+            stats.rails_down += u64::from(!works);
+        }
+    }
+}
+
+/// Opens an interface in the way that is configured, or the best one. The text says why that one.
+fn open_wire(
+    options: &EthernetOptions,
+    interface: &Interface,
+    mtu: usize,
+) -> Result<(Box<dyn Wire>, String), EthernetError> {
+    let settings = &options.settings;
+    let packet = || PacketWire::open(interface, options.node, settings.ethertype, mtu, settings.frame_slots);
+    let xdp = |copying| XdpWire::open(interface, settings, mtu, copying);
+    let configured = || "configured".to_owned();
+    match settings.backend {
+        Backend::Packet => Ok((Box::new(packet()?), configured())),
+        Backend::Xdp => Ok((Box::new(xdp(Copying::Allowed)?), configured())),
+        Backend::Auto => match xdp(Copying::Refused) {
+            Ok(wire) => Ok((Box::new(wire), "the driver hands over frames without a copy".to_owned())),
+            // With a program of somebody else's node there, frames for this one would not come through to a packet socket.
+            Err(error @ EthernetError::InUse { .. }) => Err(error),
+            Err(error) => Ok((Box::new(packet()?), error.to_string())),
+        },
+    }
+}
