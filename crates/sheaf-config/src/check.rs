@@ -14,6 +14,9 @@ use crate::text::shorten;
 use crate::{Config, Purpose};
 use sheaf_wire::{ByteCount, Nanos};
 
+/// The overlaps of a time slice are together at most so many slices: `sheaf_time::slices::MOST_LENGTHS`.
+const MOST_SLICE_LENGTHS: u64 = 16;
+
 /// Collects what is wrong with a configuration.
 pub(crate) struct Checker<'a> {
     pub(crate) config: &'a Config,
@@ -30,6 +33,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.trigger();
         checker.fragment_sizes();
         checker.replay();
+        checker.timed();
         checker.timeouts();
         checker.tls();
         checker.memory();
@@ -106,13 +110,14 @@ impl Checker<'_> {
                 "write the id of the reference source, like `source = 0`",
             );
         }
-        let ids_are_in_the_data = self.config.source.kind == SourceKind::Replay;
+        let kind = self.config.source.kind;
+        let ids_are_in_the_data = kind.has_own_ids();
         if ids_are_in_the_data && !matches!(mode, TriggerMode::Source | TriggerMode::Seen) {
             self.fail(
                 ErrorKind::Conflict,
                 &["trigger.mode", "source.kind"],
-                format!("`trigger.mode` is \"{mode}\", but replayed data has its own event ids"),
-                "with `source.kind = \"replay\"` the mode is \"seen\" or \"source\"",
+                format!("`trigger.mode` is \"{mode}\", but the data has its own event ids"),
+                format!("with `source.kind = \"{kind}\"` the mode is \"seen\" or \"source\""),
             );
         }
     }
@@ -163,6 +168,51 @@ impl Checker<'_> {
                 "`source.replay.pacing` is \"fixed\", and `source.replay.rate_hz` is not set".into(),
                 "write the rate, like `rate_hz = 1000.0`",
             );
+        }
+    }
+
+    fn timed(&mut self) {
+        let Config { source, readout, .. } = self.config;
+        if !source.kind.is_timed() {
+            return;
+        }
+        let missing =
+            |key: &str| format!("`source.kind` is \"{}\", and `source.timed.{key}` is not set", source.kind);
+        if source.kind == SourceKind::Capture && source.timed.file.is_none() {
+            let keys = ["source.kind", "source.timed.file"];
+            self.fail(
+                ErrorKind::Missing,
+                &keys,
+                missing("file"),
+                "write the path of the pcap or pcapng file",
+            );
+        }
+        if source.kind == SourceKind::Packets {
+            let keys = ["source.kind", "source.timed.listen"];
+            if source.timed.listen.is_none() {
+                let right = "write where the packets come to, like `listen = \"0.0.0.0:6006\"`";
+                self.fail(ErrorKind::Missing, &keys, missing("listen"), right);
+            }
+            if source.timed.cards.is_empty() && self.config.node.is_empty() {
+                let right = "write which cards send packets, like `cards = [1, 2]`";
+                self.fail(
+                    ErrorKind::Missing,
+                    &["source.kind", "source.timed.cards"],
+                    missing("cards"),
+                    right,
+                );
+            }
+            if self.config.node.is_empty() && readout.count > 1 {
+                let found = format!("{} readout units of one host cannot share a socket", readout.count);
+                let right = "one readout unit reads all cards that send to an address";
+                self.fail(ErrorKind::Conflict, &["readout.count", "source.kind"], found, right);
+            }
+        }
+        let most = MOST_SLICE_LENGTHS;
+        if source.timed.before.0 + source.timed.after.0 > source.timed.slice.0.saturating_mul(most) {
+            let keys = ["source.timed.after_us", "source.timed.before_us", "source.timed.slice_us"];
+            let found = format!("the overlaps of a time slice are together longer than {most} slices");
+            self.fail(ErrorKind::Conflict, &keys, found, "make slices longer or overlaps shorter");
         }
     }
 

@@ -62,10 +62,10 @@ pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
-    Affinity, Builder, Content, Emulated, FabricProvider, Filter, FilterKind, Incomplete, IncompletePolicy,
-    Lab, LabHead, LabPlacement, Manager, Measure, MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol,
-    Readout, Replay, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, Sync, Tls, Transport,
-    TransportKind, Trigger, TriggerMode,
+    Affinity, Builder, Content, Emulated, FabricProvider, Filter, FilterKind, FrontEnd, Incomplete,
+    IncompletePolicy, Lab, LabHead, LabPlacement, Manager, Measure, MemoryPolicy, Node, Output, OutputKind,
+    Pacing, Protocol, Readout, Replay, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, Sync,
+    Timed, Tls, Transport, TransportKind, Trigger, TriggerMode,
 };
 
 use document::Document;
@@ -277,11 +277,15 @@ impl Config {
         if builders > 0 && !origins.is_in_file("builder.count") {
             self.builder.count = u16::try_from(builders).unwrap_or(u16::MAX);
         }
-        if self.source.kind == SourceKind::Replay && !origins.is_in_file("trigger.mode") {
+        let kind = self.source.kind;
+        if kind.has_own_ids() && !origins.is_in_file("trigger.mode") {
             self.trigger.mode = TriggerMode::Seen;
         }
-        if self.source.kind == SourceKind::Replay && !origins.is_in_file("run.duration_s") {
+        if kind.has_own_ids() && !origins.is_in_file("run.duration_s") {
             self.run.duration = None;
+        }
+        if kind == SourceKind::Packets && readouts == 0 && !origins.is_in_file("readout.count") {
+            self.readout.count = 1;
         }
     }
 

@@ -43,7 +43,7 @@ impl Config {
             None => {
                 let origins = Origins::none();
                 let mut checker = Checker { config: self, origins: &origins, errors: Vec::new() };
-                checker.unlisted_replay();
+                checker.unlisted_sources();
                 ConfigErrors::or(checker.errors, Vec::new())
             }
         }
@@ -99,6 +99,10 @@ impl Config {
         match self.source.kind {
             SourceKind::Emulated => Some(self.emulated_sources()),
             SourceKind::Replay => self.listed_sources(),
+            SourceKind::Capture | SourceKind::Packets => {
+                let cards = &self.source.timed.cards;
+                self.listed_sources().or_else(|| (!cards.is_empty()).then(|| cards.clone()))
+            }
         }
     }
 
@@ -361,7 +365,7 @@ impl Checker<'_> {
     /// A source for each readout unit.
     fn enough_to_share(&mut self, sources: usize) {
         let readouts = usize::from(self.config.readout.count);
-        let may_be_fewer = self.config.source.kind == SourceKind::Replay && self.config.node.is_empty();
+        let may_be_fewer = self.config.source.kind.has_own_ids() && self.config.node.is_empty();
         let needed = if may_be_fewer { 1 } else { readouts };
         if sources < needed {
             let found = format!("there are fewer sources, {sources}, than readout units, {readouts}");
@@ -399,17 +403,17 @@ impl Checker<'_> {
             let right = "nodes that are started one by one need `address = \"host:port\"`";
             self.fail(ErrorKind::Missing, &[&keys[0], &keys[1]], found, right);
         }
-        if config.source.kind == SourceKind::Replay && config.listed_sources().is_none() {
-            self.unlisted_replay();
+        if config.source.kind.has_own_ids() && config.listed_sources().is_none() {
+            self.unlisted_sources();
         }
     }
 
-    /// A replay whose sources only the directory tells.
-    fn unlisted_replay(&mut self) {
+    /// Sources that only the data tell.
+    fn unlisted_sources(&mut self) {
         self.fail(
             ErrorKind::Sources,
             &["source.kind"],
-            "the sources of this replay are known only to who reads its directory".into(),
+            "the sources are known only to who reads the data".into(),
             "list the `sources` of each readout unit",
         );
     }

@@ -35,6 +35,7 @@ tables! {
     "source" => source;
     "source.emulated" => source.emulated;
     "source.replay" => source.replay;
+    "source.timed" => source.timed;
     "readout" => readout;
     "builder" => builder;
     "incomplete" => incomplete;

@@ -329,6 +329,53 @@ error: `source.replay.pacing` is \"fixed\", and `source.replay.rate_hz` is not s
 }
 
 #[test]
+fn time_slices_need_a_file_or_an_address_and_cards() {
+    says(
+        parse("[source]\nkind = \"capture\"\n[source.timed]\nslice_us = 10.0\nafter_us = 161.0\n"),
+        &[ErrorKind::Missing, ErrorKind::Conflict],
+        "
+error: `source.kind` is \"capture\", and `source.timed.file` is not set
+  --> run.toml:2:8
+   |
+ 2 | kind = \"capture\"
+   |        ^^^^^^^^^
+   = help: write the path of the pcap or pcapng file
+
+error: the overlaps of a time slice are together longer than 16 slices
+  --> run.toml:5:12
+   |
+ 5 | after_us = 161.0
+   |            ^^^^^
+   = help: make slices longer or overlaps shorter",
+    );
+    says(
+        parse("[source]\nkind = \"packets\"\n[readout]\ncount = 2\n"),
+        &[ErrorKind::Missing, ErrorKind::Missing, ErrorKind::Conflict],
+        "
+error: `source.kind` is \"packets\", and `source.timed.listen` is not set
+  --> run.toml:2:8
+   |
+ 2 | kind = \"packets\"
+   |        ^^^^^^^^^
+   = help: write where the packets come to, like `listen = \"0.0.0.0:6006\"`
+
+error: `source.kind` is \"packets\", and `source.timed.cards` is not set
+  --> run.toml:2:8
+   |
+ 2 | kind = \"packets\"
+   |        ^^^^^^^^^
+   = help: write which cards send packets, like `cards = [1, 2]`
+
+error: 2 readout units of one host cannot share a socket
+  --> run.toml:4:9
+   |
+ 4 | count = 2
+   |         ^
+   = help: one readout unit reads all cards that send to an address",
+    );
+}
+
+#[test]
 fn a_misspelt_key_is_not_reported_as_missing_too() {
     says(
         parse("[source]\nkind = \"replay\"\n[source.replay]\ndirektory = \"streams\"\n"),
@@ -351,7 +398,7 @@ fn values_that_cannot_go_together() {
         parse(text),
         &[ErrorKind::Conflict; 3],
         "
-error: `trigger.mode` is \"free\", but replayed data has its own event ids
+error: `trigger.mode` is \"free\", but the data has its own event ids
   --> run.toml:2:8
    |
  2 | mode = \"free\"

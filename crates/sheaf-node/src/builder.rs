@@ -65,6 +65,8 @@ pub struct BuilderReport {
     pub node: NodeId,
     /// Events whose content was not what the sources sent.
     pub bad_events: u64,
+    /// What the filter counted.
+    pub filter: Vec<(&'static str, u64)>,
     /// What was not sent or not understood.
     pub outbox: OutboxStats,
 }
@@ -250,7 +252,8 @@ impl Agent for BuilderNode {
         self.outbox.endpoint().close(LINGER);
         let closed = self.judgement.sink.finish();
         if let Some(report) = self.report.take() {
-            report(BuilderReport { node, bad_events: self.bad_events, outbox: self.outbox.stats() });
+            let filter = self.judgement.filter.counters();
+            report(BuilderReport { node, bad_events: self.bad_events, filter, outbox: self.outbox.stats() });
         }
         let trouble = self.trouble.take().map(|trouble| trouble.error).or(closed.err());
         match (trouble, self.failed.take()) {

@@ -7,6 +7,11 @@ use sheaf_wire::Event;
 pub trait Filter: Send {
     /// Whether the event is to be stored.
     fn accept(&mut self, event: &Event<Bytes>) -> bool;
+
+    /// What it counted, by name. An event that is judged again, by another builder, counts again.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }
 
 /// Wants every event.

@@ -23,6 +23,7 @@
 
 pub mod builder;
 pub mod clock;
+pub mod coincidence;
 pub mod content;
 pub mod filter;
 pub mod lossy;

@@ -1,5 +1,6 @@
 //! From the configuration to roles, sources and outputs.
 
+use crate::timed::{self, TimedSources};
 use anyhow::Context;
 use sheaf_buffer::{Heap, Memory};
 use sheaf_config as conf;
@@ -7,6 +8,7 @@ use sheaf_config::{
     Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, SourceKind, TriggerMode,
 };
 use sheaf_node::builder::Judgement;
+use sheaf_node::coincidence::CoincidenceFilter;
 use sheaf_node::content::ContentCheck;
 use sheaf_node::filter::{AcceptAll, Filter, Prescale};
 use sheaf_node::manager::Course;
@@ -38,6 +40,7 @@ pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) nodes: Vec<NodeConfig>,
     streams: Option<StreamSet>,
+    timed: Option<TimedSources>,
 }
 
 impl Plan {
@@ -47,15 +50,19 @@ impl Plan {
             (SourceKind::Replay, Some(directory)) => Some(open_directory(directory)?),
             _ => None,
         };
+        let timed = TimedSources::new(&config)?;
         let nodes = match &streams {
             Some(streams) => {
                 report_damage(streams);
                 let sources: Vec<SourceId> = streams.streams().iter().map(|stream| stream.source).collect();
                 config.resolve_nodes(&sources)?
             }
-            None => config.nodes()?,
+            None => match &timed {
+                Some(timed) => config.resolve_nodes(timed.cards())?,
+                None => config.nodes()?,
+            },
         };
-        Ok(Self { config, nodes, streams })
+        Ok(Self { config, nodes, streams, timed })
     }
 
     /// The node with this id.
@@ -244,6 +251,9 @@ impl Plan {
         let filter: Box<dyn Filter> = match filter.kind {
             conf::FilterKind::AcceptAll => Box::new(AcceptAll),
             conf::FilterKind::Prescale => Box::new(Prescale { factor: filter.prescale }),
+            conf::FilterKind::Coincidence => {
+                Box::new(CoincidenceFilter::new(timed::coincidence(filter), timed::slices(&source.timed)))
+            }
         };
         let sink: Box<dyn EventSink> = match directory {
             Some(directory) => Box::new(FileSink::create(directory, self.writer(me))?),
@@ -283,6 +293,12 @@ impl Plan {
         node: &NodeConfig,
         arena: Option<&Arena>,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        if let Some(timed) = &self.timed {
+            return match arena {
+                Some(arena) => timed.open(&self.config.source, &node.sources, || arena.lender()),
+                None => timed.open(&self.config.source, &node.sources, || Heap),
+            };
+        }
         let source = |id: &SourceId| match (&self.streams, arena) {
             (Some(streams), _) => self.replayed(*id, streams),
             (None, Some(arena)) => self.emulated(*id, arena.lender()),
@@ -313,7 +329,10 @@ impl Plan {
         if self.streams.is_some() {
             return ByteCount::ZERO;
         }
-        let maximum = source.emulated.effective_maximum();
+        let maximum = match &self.timed {
+            Some(_) => timed::largest(&source.timed),
+            None => source.emulated.effective_maximum(),
+        };
         // A block takes whole pages.
         let block = source.block.max(maximum).0.saturating_add(PAGE_BYTES);
         let each = block.saturating_mul(blocks(source, maximum) as u64);
@@ -381,7 +400,7 @@ fn shape(emulated: &conf::Emulated) -> SizeShape {
 }
 
 /// As many blocks as the source's memory holds; two at least, so that one can be filled while the other is in use.
-fn blocks(source: &conf::Source, maximum: ByteCount) -> usize {
+pub(crate) fn blocks(source: &conf::Source, maximum: ByteCount) -> usize {
     let block = source.block.max(maximum).0.max(1);
     usize::try_from(source.memory.0 / block).unwrap_or(usize::MAX).max(2)
 }

@@ -42,6 +42,7 @@ mod signals;
 mod sim;
 mod summary;
 mod table;
+mod timed;
 
 use clap::Parser;
 use cli::{Cli, Command};

@@ -112,11 +112,17 @@ impl Extras {
                 extras.add("source_read_errors", source.read_errors);
                 extras.add("source_out_of_memory", source.out_of_memory);
                 extras.add("source_events_divided_away", source.divided);
+                for (name, value) in source.timed.iter().flat_map(|books| books.fields()) {
+                    extras.add(&format!("source_{name}"), value);
+                }
             }
         }
         for report in builders {
             extras.add_outbox(report.outbox);
             extras.content_mismatches += report.bad_events;
+            for (name, value) in &report.filter {
+                extras.add(&format!("filter_{name}"), *value);
+            }
         }
         extras
     }

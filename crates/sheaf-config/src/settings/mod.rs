@@ -16,7 +16,7 @@ pub use network::{FabricProvider, Protocol, Tls, Transport, TransportKind};
 pub use node::Node;
 pub use run::{Filter, FilterKind, Output, OutputKind, Run, Sync, Trigger, TriggerMode};
 pub use shaping::{Shaping, ShapingPolicy};
-pub use source::{Content, Emulated, Pacing, Replay, SizeModel, Source, SourceKind};
+pub use source::{Content, Emulated, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed};
 
 /// The longest accepted time of a timeout.
 pub(crate) const HOUR: sheaf_wire::Nanos = sheaf_wire::Nanos::from_secs(3_600);

@@ -77,6 +77,8 @@ choice! {
         AcceptAll = "accept-all",
         /// every `prescale`-th event is accepted, the others are rejected
         Prescale = "prescale",
+        /// time slices are accepted in which a coincidence of several sources begins
+        Coincidence = "coincidence",
     }
 }
 
@@ -87,6 +89,13 @@ section! {
         kind: FilterKind = FilterKind::AcceptAll, "kind", pick();
         /// With the kind `prescale`: one event of so many is accepted.
         prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
+        /// With the kind `coincidence`: hits at most so many picoseconds after the one before belong to its cluster.
+        gap_ps: u64 = 500_000, "gap_ps", whole(0, 1_000_000_000_000);
+        /// With the kind `coincidence`: hits at most so many picoseconds after a cluster's first belong to it, instead of
+        /// what `gap_ps` says. 0: not.
+        window_ps: Option<u64> = None, "window_ps", zero_is_none(whole(1, 1_000_000_000_000));
+        /// With the kind `coincidence`: how many sources must have part in a cluster.
+        min_sources: u32 = 2, "min_sources", whole(1, 65_536);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Where fragments come from.
 
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
-use crate::codec::{bytes, id_list, maybe, microseconds, path, pick, real, switch, whole, zero_is_none};
+use crate::codec::{
+    address, bytes, id_list, maybe, microseconds, path, pick, real, switch, whole, zero_is_none,
+};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos, SourceId};
 use std::path::PathBuf;
@@ -13,6 +15,24 @@ choice! {
         Emulated = "emulated",
         /// fragments are read from recorded streams, see `[source.replay]`
         Replay = "replay",
+        /// time slices are made of the packets in a capture, see `[source.timed]`
+        Capture = "capture",
+        /// time slices are made of packets as they come, see `[source.timed]`
+        Packets = "packets",
+    }
+}
+
+impl SourceKind {
+    /// Whether event ids come with the data, so that triggers follow them.
+    #[must_use]
+    pub fn has_own_ids(self) -> bool {
+        self != Self::Emulated
+    }
+
+    /// Whether events are time slices, of front ends that have no event number.
+    #[must_use]
+    pub fn is_timed(self) -> bool {
+        matches!(self, Self::Capture | Self::Packets)
     }
 }
 
@@ -39,6 +59,8 @@ section! {
         emulated: Emulated;
         /// Recorded fragments.
         replay: Replay;
+        /// Self-triggered front ends.
+        timed: Timed;
     }
 }
 
@@ -143,5 +165,47 @@ section! {
         pause: Nanos = Nanos::ZERO, "pause_us", microseconds(Nanos::ZERO, HOUR);
         /// The pacing `recorded` plays so many times faster than recorded.
         speed: f64 = 1.0, "speed", real(1e-6, 1e6);
+    }
+}
+
+choice! {
+    /// The kinds of self-triggered front ends whose packets are understood.
+    FrontEnd {
+        /// VMM3a chips behind RD51's scalable readout system
+        Vmm3a = "vmm3a",
+    }
+}
+
+section! {
+    /// Self-triggered front ends: packets of hits with times, which are cut into time slices. A slice is an event.
+    Timed "source.timed" {
+        /// The pcap or pcapng file. Needed for the kind `capture`. Relative paths start at the working directory of the
+        /// process.
+        file: Option<PathBuf> = None, "file", maybe(path());
+        /// Where packets come to, over UDP. Needed for the kind `packets`; one readout unit reads all cards that send
+        /// there.
+        listen: Option<String> = None, "listen", maybe(address());
+        /// What sends the packets.
+        front_end: FrontEnd = FrontEnd::Vmm3a, "front_end", pick();
+        /// The cards that are read; each is a source. For the kind `capture` none stands for all that are in the file.
+        cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
+        /// How long a tick of the front ends' clock lasts, in picoseconds: 25,000 for 40 MHz.
+        tick_ps: u64 = 25_000, "tick_ps", whole(1, 1_000_000_000_000);
+        /// How long a time slice is.
+        slice: Nanos = Nanos::from_millis(1), "slice_us", microseconds(Nanos(1_000), HOUR);
+        /// How much of the time before a slice is in it too; for clusters by a gap, at least that.
+        before: Nanos = Nanos::ZERO, "before_us", microseconds(Nanos::ZERO, HOUR);
+        /// How much of the time after a slice is in it too; for clusters by a gap, at least the longest of them and the
+        /// gap.
+        after: Nanos = Nanos::ZERO, "after_us", microseconds(Nanos::ZERO, HOUR);
+        /// By how much hits may come too late; later ones are dropped and counted.
+        tolerance: Nanos = Nanos::from_millis(10), "tolerance_us", microseconds(Nanos::ZERO, HOUR);
+        /// How many hits of a card wait at most to be put in order; with more, the oldest go out early.
+        held_hits: u32 = 1 << 20, "held_hits", whole(1, 1 << 28);
+        /// How many hits of a card a slice takes; more are left out and counted. Blocks of the source's memory are at
+        /// least 16 bytes times this.
+        max_hits: u32 = 65_536, "max_hits", whole(1, 1 << 26);
+        /// How many empty slices in a row are given. More are passed over and counted.
+        max_empty: u32 = 100_000, "max_empty", whole(0, u64::from(u32::MAX));
     }
 }

@@ -121,7 +121,7 @@ mod tests {
             }
         }
         assert_eq!(shelf.starvations(), 0);
-        assert_eq!(shelf.pool.allocated_bytes(), 2 * 4096);
+        assert!(shelf.pool.allocated_bytes() <= 2 * 4096);
     }
 
     #[test]

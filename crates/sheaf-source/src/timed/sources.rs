@@ -10,7 +10,7 @@ use sheaf_buffer::{Block, Memory, Pool};
 use sheaf_time::{Slice, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::{ByteCount, EventId, Fragment, Hit, Nanos, SourceId, Timestamp};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -54,6 +54,12 @@ pub enum TimedSourceError {
         card: SourceId,
         /// The cards that it has packets of.
         cards: Vec<SourceId>,
+    },
+    /// No packet of any card is in the file.
+    #[error("{path} has no packet of this kind of front end")]
+    NoCards {
+        /// The file.
+        path: PathBuf,
     },
     /// The socket.
     #[error("cannot listen for packets on {address}; is it in use, or of another host?")]
@@ -140,6 +146,22 @@ pub struct CaptureSource<M: Memory> {
     last: u64,
     next: u64,
     stopped: bool,
+}
+
+/// The cards that a capture has packets of, in order.
+///
+/// # Errors
+/// Where the file cannot be read, or has packets of none.
+pub fn cards_in_capture(path: &Path, decoder: &dyn Decoder) -> Result<Vec<SourceId>, TimedSourceError> {
+    let mut cards = BTreeSet::new();
+    let mut capture = Capture::open(path)?;
+    while let Some(packet) = capture.next_payload()? {
+        cards.extend(decoder.head(packet).ok().map(|head| head.card));
+    }
+    if cards.is_empty() {
+        return Err(TimedSourceError::NoCards { path: path.to_owned() });
+    }
+    Ok(cards.into_iter().collect())
 }
 
 /// The first and the last slice that any of these cards has in a capture. Reads the file once, for every card.

@@ -201,3 +201,31 @@ fn detector_data_with_gaps_are_built_as_far_as_they_go() {
     assert_eq!(missing, BTreeMap::from(expected));
     assert_eq!(field(&summary, "ledger.dropped"), &serde_json::json!({}));
 }
+
+/// A configuration that finds coincidences of all cards of a capture.
+fn coincidences(data: &Path, set: &str, tick_ps: u64, cards: u32) -> String {
+    format!(
+        "[source]\nkind = \"capture\"\n[source.timed]\nfile = \"{}\"\ntick_ps = {tick_ps}\nslice_us = 100.0\n\
+         before_us = 1.0\nafter_us = 100.0\n[filter]\nkind = \"coincidence\"\ngap_ps = {}\nmin_sources = {cards}\n",
+        data.join(format!("{set}.pcapng")).display(),
+        20 * tick_ps,
+    )
+}
+
+/// The figures are those of sorting all hits of a capture (RD51's `vmm-sdat` test data).
+#[test]
+fn front_ends_without_event_numbers_are_built_by_time_and_every_coincidence_is_found_once() {
+    let Some(data) = data("vmm3a_srs") else { return };
+    let place = Place::new();
+    for (set, tick_ps, clusters, coincidences) in
+        [("example", 22_500, 4_028, 3_876), ("example_xyu", 25_000, 6_737, 6_433)]
+    {
+        place.file("run.toml", &self::coincidences(&data, set, tick_ps, 2));
+        let run = place.sheaf("run run.toml --builders 3 --processes --json").exits(0).json();
+        assert_eq!(number(&run, "counters.filter_clusters"), clusters, "{set}");
+        assert_eq!(number(&run, "counters.filter_coincidences"), coincidences, "{set}");
+        assert_eq!(field(&run, "counters.filter_clusters_truncated"), &Value::Null, "{set}");
+        assert_eq!(number(&run, "events_incomplete"), 0, "{set}");
+        assert_eq!(field(&run, "ledger.balanced"), &Value::Bool(true), "{set}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Sources of time slices: what of the configuration becomes what.
+
+use crate::assemble::blocks;
+use anyhow::Context;
+use sheaf_buffer::{Memory, Pool};
+use sheaf_config as conf;
+use sheaf_config::{Config, FrontEnd, SourceKind};
+use sheaf_source::Source;
+use sheaf_source::timed::sources::{cards_in_capture, slices_in_capture};
+use sheaf_source::timed::{CaptureSource, Decoder, FeedConfig, UdpSource, Vmm3a};
+use sheaf_time::{CoincidenceConfig, Picos, Rule, SliceConfig};
+use sheaf_wire::hit::HIT_BYTES;
+use sheaf_wire::{ByteCount, SourceId};
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+
+/// Self-triggered front ends of a run.
+pub(crate) struct TimedSources {
+    cards: Vec<SourceId>,
+    from: From,
+}
+
+enum From {
+    /// A file, and the first and last slice of all cards in it.
+    Capture(PathBuf, (u64, u64)),
+    /// An address.
+    Packets(String),
+}
+
+impl TimedSources {
+    /// Reads of a capture which cards are in it, and from when to when they see anything. `None` where the sources are
+    /// others.
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Option<Self>> {
+        let timed = &config.source.timed;
+        let listed: Vec<SourceId> =
+            config.node.iter().filter_map(|node| node.sources.as_ref()).flatten().copied().collect();
+        let listed = if listed.is_empty() { timed.cards.clone() } else { listed };
+        let decoder = || decoder(timed.front_end);
+        match (config.source.kind, &timed.file, &timed.listen) {
+            (SourceKind::Capture, Some(file), _) => {
+                let cards = if listed.is_empty() { cards_in_capture(file, &*decoder())? } else { listed };
+                let feeds: Vec<_> = cards.iter().map(|card| feed(timed, *card)).collect();
+                let slices = slices_in_capture(file, &decoder, &feeds)?;
+                Ok(Some(Self { cards, from: From::Capture(file.clone(), slices) }))
+            }
+            (SourceKind::Packets, _, Some(listen)) => {
+                Ok(Some(Self { cards: listed, from: From::Packets(listen.clone()) }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub(crate) fn cards(&self) -> &[SourceId] {
+        &self.cards
+    }
+
+    /// The sources of one readout unit.
+    pub(crate) fn open<M: Memory + 'static>(
+        &self,
+        source: &conf::Source,
+        cards: &[SourceId],
+        memory: impl Fn() -> M,
+    ) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        let timed = &source.timed;
+        let largest = largest(timed);
+        let block_bytes = usize::try_from(source.block.max(largest).0).unwrap_or(usize::MAX);
+        let pool = || Pool::with_memory(memory(), block_bytes, blocks(source, largest));
+        match &self.from {
+            From::Capture(file, slices) => {
+                let open = |card: &SourceId| -> anyhow::Result<Box<dyn Source>> {
+                    let config = feed(timed, *card);
+                    let decoder = decoder(timed.front_end);
+                    Ok(Box::new(CaptureSource::open(file, decoder, &config, *slices, pool())?))
+                };
+                cards.iter().map(open).collect()
+            }
+            From::Packets(listen) => {
+                let mut addresses =
+                    listen.to_socket_addrs().with_context(|| format!("{listen} leads nowhere"))?;
+                let address = addresses.next().with_context(|| format!("{listen} leads nowhere"))?;
+                let cards = cards.iter().map(|card| (feed(timed, *card), pool())).collect();
+                let (sources, _) = UdpSource::listen(address, &|| decoder(timed.front_end), cards)?;
+                Ok(sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
+            }
+        }
+    }
+}
+
+/// The largest fragment: a full slice.
+pub(crate) fn largest(timed: &conf::Timed) -> ByteCount {
+    ByteCount(u64::from(timed.max_hits) * HIT_BYTES as u64)
+}
+
+/// How time is cut.
+pub(crate) fn slices(timed: &conf::Timed) -> SliceConfig {
+    SliceConfig {
+        length: Picos::from_nanos(timed.slice.0),
+        before: Picos::from_nanos(timed.before.0),
+        after: Picos::from_nanos(timed.after.0),
+        max_items: timed.max_hits as usize,
+        max_empty: u64::from(timed.max_empty),
+    }
+}
+
+/// What counts as a coincidence. A cluster of a slice has at most what the slice has.
+pub(crate) fn coincidence(filter: &conf::Filter) -> CoincidenceConfig {
+    CoincidenceConfig {
+        rule: filter.window_ps.map_or(Rule::Gap(Picos(filter.gap_ps)), |window| Rule::Window(Picos(window))),
+        min_sources: filter.min_sources as usize,
+        max_items: usize::MAX,
+        queue_items: 1,
+    }
+}
+
+fn feed(timed: &conf::Timed, card: SourceId) -> FeedConfig {
+    FeedConfig {
+        card,
+        tick: Picos(timed.tick_ps),
+        offset_ps: 0,
+        tolerance: Picos::from_nanos(timed.tolerance.0),
+        held_hits: timed.held_hits as usize,
+        slices: slices(timed),
+    }
+}
+
+fn decoder(front_end: FrontEnd) -> Box<dyn Decoder> {
+    match front_end {
+        FrontEnd::Vmm3a => Box::new(Vmm3a::new()),
+    }
+}
