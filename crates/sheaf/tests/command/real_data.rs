@@ -224,7 +224,7 @@ fn front_ends_without_event_numbers_are_built_by_time_and_every_coincidence_is_f
         let run = place.sheaf("run run.toml --builders 3 --processes --json").exits(0).json();
         assert_eq!(number(&run, "counters.filter_clusters"), clusters, "{set}");
         assert_eq!(number(&run, "counters.filter_coincidences"), coincidences, "{set}");
-        assert_eq!(field(&run, "counters.filter_clusters_truncated"), &Value::Null, "{set}");
+        assert_eq!(run["counters"].get("filter_clusters_truncated"), None, "{set}");
         assert_eq!(number(&run, "events_incomplete"), 0, "{set}");
         assert_eq!(field(&run, "ledger.balanced"), &Value::Bool(true), "{set}");
     }
