@@ -10,12 +10,14 @@ pub type Body = fn(&[u8]);
 /// Name and body of every target. Its inputs are in `corpus/NAME`, its libFuzzer program is `fuzz_targets/NAME.rs`.
 pub const TARGETS: &[(&str, Body)] = &[
     ("config", config),
+    ("datagram", datagram),
     ("event_file", event_file),
     ("event_file_sealed", event_file_sealed),
     ("fragment_stream", fragment_stream),
     ("fragment_stream_sealed", fragment_stream_sealed),
     ("message", message),
     ("message_sealed", message_sealed),
+    ("recovery", recovery),
     ("shm_ring", shm_ring),
     ("slcio", slcio),
     ("tcp_deframer", tcp_deframer),
@@ -24,6 +26,11 @@ pub const TARGETS: &[(&str, Body)] = &[
 /// A configuration file.
 pub fn config(bytes: &[u8]) {
     sheaf_config::fuzz_config(bytes);
+}
+
+/// A datagram of a link that recovers from loss: heads, then body; as it is, and with a right checksum.
+pub fn datagram(bytes: &[u8]) {
+    sheaf_wire::datagram::fuzz::fuzz_datagram(bytes);
 }
 
 /// An event file.
@@ -58,6 +65,11 @@ pub fn message(bytes: &[u8]) {
 /// A message with a good header.
 pub fn message_sealed(bytes: &[u8]) {
     sheaf_wire::fuzz::fuzz_sealed_message(bytes);
+}
+
+/// What arrives at one end of a link that recovers from loss: for each datagram a byte of how, one of length, and it.
+pub fn recovery(bytes: &[u8]) {
+    sheaf_protocol::recovery::fuzz::fuzz_link(bytes);
 }
 
 /// What a peer that shares memory writes into the ring of a link, behind how far it says that it has written.

@@ -22,6 +22,8 @@
 //! served next: that is [`flow::Shaper`](crate::flow::Shaper)'s.
 
 mod coverage;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod link;
 mod meeting;
 mod numbers;

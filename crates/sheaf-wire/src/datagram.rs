@@ -1,13 +1,17 @@
 //! The datagrams of links that recover from loss: frames of data, reports of what arrived, and how two nodes meet.
 //!
-//! A datagram is a [`HeadBytes`], as many bytes of further heads as that says, and a body. The heads are under a checksum that
+//! A datagram is a [`HeadBytes`](layout::HeadBytes), as many bytes of further heads as that says, and a body. The heads are under a checksum that
 //! begins with the [`Key`] of the link, so that datagrams of other lives of the two nodes, and damaged ones, decide
 //! nothing. The body (payload, or padding) is protected by the network below. `docs/reference/datagrams.md` has the same
 //! as tables; what the datagrams are for is told in `sheaf_protocol::recovery`.
 
 mod codec;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod layout;
 mod meeting;
+#[cfg(test)]
+mod tests;
 
 pub use codec::{DatagramError, Gap, Head, Key, Part, RailReport, Report, View, append_part, begin, seal};
 pub use layout::Kind;

@@ -2,6 +2,7 @@
 //! them. The same seeds each time.
 
 mod config;
+mod datagrams;
 mod files;
 mod lcio;
 mod messages;
@@ -18,9 +19,11 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
     let mut dice = Dice(0x5eaf);
     let mut valid = match target {
         "config" => config::seeds(),
+        "datagram" => datagrams::single(&mut dice),
         "event_file" | "event_file_sealed" => files::event_files(&mut dice),
         "fragment_stream" | "fragment_stream_sealed" => files::fragment_streams(&mut dice),
         "message" | "message_sealed" => messages::seeds(&mut dice),
+        "recovery" => datagrams::to_a_link(&mut dice),
         "shm_ring" => shm::seeds(),
         "slcio" => lcio::seeds(&mut dice),
         "tcp_deframer" => tcp::seeds(&mut dice),

@@ -108,6 +108,11 @@ impl<M, A> Link<M, A> {
         self.peer
     }
 
+    /// The key of the present life.
+    pub(super) fn key(&self) -> Option<Key> {
+        self.key
+    }
+
     /// What was counted.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -163,6 +163,12 @@ impl UdpPort {
         })
     }
 
+    /// Where a rail's socket is bound; `None` if there is no such rail.
+    #[must_use]
+    pub fn local_address(&self, rail: usize) -> Option<SocketAddr> {
+        self.rails.get(rail)?.socket.local_addr().ok()
+    }
+
     /// Changes where a peer is, from the next datagram on. Does nothing for a node that is not a peer.
     pub fn set_addresses(&mut self, peer: NodeId, addresses: &[SocketAddr]) {
         let place = self.index.place(peer);

@@ -54,7 +54,7 @@ layout! {
         kind: u8,
         /// Offset 1: the rail by which it was sent, from 0.
         rail: u8,
-        /// Offset 2: the lower half of the link's key; 0 in questions and answers.
+        /// Offset 2: the lowest 16 bits of the link's key; 0 in questions and answers.
         token: U16,
         /// Offset 4: data: the lower half of its number on this rail; a question, and its answer: the question's
         /// number; a farewell that was heard: 1 if the sender's own is to come, else 0.

@@ -17,7 +17,14 @@ fn faults() -> impl Strategy<Value = Faults> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn whatever_a_peer_sends_a_link_stays_within_its_bounds(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        crate::recovery::fuzz::fuzz_link(&bytes);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn every_message_arrives_once_and_as_it_was_sent(

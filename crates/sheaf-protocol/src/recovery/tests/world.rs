@@ -319,7 +319,10 @@ pub(super) struct Message {
 impl Message {
     pub(super) fn content(&self) -> Vec<u8> {
         let mut dice = Dice(self.seed);
-        (0..self.head + self.payload).map(|_| (dice.roll() & 0xff) as u8).collect()
+        let bytes = self.head + self.payload;
+        let mut content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| dice.roll().to_le_bytes()).collect();
+        content.truncate(bytes);
+        content
     }
 }
 

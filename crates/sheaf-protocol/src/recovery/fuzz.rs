@@ -1,0 +1,104 @@
+//! The body of the fuzz target for links: what a peer, or who knows its key, may send.
+
+use super::{Happened, Link, Settings};
+use crate::Identity;
+use sheaf_wire::datagram::fuzz::reseal;
+use sheaf_wire::datagram::{LEAST_DATAGRAM_BYTES, View};
+use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
+
+/// Bytes of a message, and which are there, as a driver keeps them.
+type Memory = Vec<u8>;
+
+/// Small bounds, so that a fuzzer meets them.
+fn settings() -> Settings {
+    Settings {
+        rails: 2,
+        datagram_bytes: LEAST_DATAGRAM_BYTES,
+        message_bytes: ByteCount(2_000),
+        window: ByteCount(6_000),
+        flight: ByteCount(2_000),
+        queue_messages: 8,
+        queue: ByteCount(8_000),
+        ..Settings::default()
+    }
+}
+
+fn end(node: NodeId, peer: NodeId, now: Timestamp) -> Link<Memory, Memory> {
+    Link::new(Identity { node, run: RunNumber(1), session: SessionId(5) }, peer, &settings(), now)
+}
+
+/// Lets two ends meet and gives one of them `bytes` as datagrams: a byte of how, a byte of length, and so many bytes. Most
+/// datagrams get the link's key and a right checksum.
+///
+/// # Panics
+/// If the link hands out what it should not, holds more than it granted, or does not go on by itself.
+pub fn fuzz_link(bytes: &[u8]) {
+    let mut now = Timestamp(1);
+    let (one, other) = (NodeId::readout(0), NodeId::builder(0));
+    let (mut peer, mut link) = (end(one, other, now), end(other, one, now));
+    exchange(now, &mut peer, &mut link);
+    exchange(now, &mut peer, &mut link);
+    assert!(peer.is_up() && link.is_up(), "they meet at once");
+    for message in 0..8 {
+        let sent = link.send(now, vec![message; 900], 4, 900);
+        assert!(sent.is_ok(), "there is room");
+    }
+    let mut held = 0;
+    let mut rest = bytes;
+    while let Some(([how, length], more)) = rest.split_first_chunk::<2>() {
+        let (record, more) = more.split_at(usize::from(*length).min(more.len()));
+        rest = more;
+        let mut datagram = record.to_vec();
+        if how & 3 != 0
+            && let Some(key) = link.key()
+        {
+            reseal(&mut datagram, key);
+        }
+        now += Nanos::from_micros(u64::from(how >> 4) * 100);
+        take(now, usize::from(how >> 2 & 1), &datagram, &mut link, &mut held);
+        link.handle_timeout(now);
+        let mut buffer = Vec::new();
+        let mut said = 0;
+        while link.poll_control(now, &mut buffer).is_some() || link.poll_datagram(now, &mut buffer).is_some()
+        {
+            assert!(buffer.len() <= LEAST_DATAGRAM_BYTES, "no datagram is too large");
+            said += 1;
+            assert!(said < 1_000, "a link does not talk for ever");
+        }
+        let most = settings().granted_window();
+        assert!(held <= most, "{held} bytes are held, {most} are granted");
+        while let Some(happened) = link.poll_event() {
+            if let Happened::Message(arrived) = happened {
+                let memory = arrived.memory.unwrap_or_default();
+                assert!(arrived.head_bytes <= arrived.bytes && memory.len() == arrived.bytes);
+            }
+            held = 0;
+        }
+        link.grant(now);
+    }
+}
+
+fn take(now: Timestamp, rail: usize, datagram: &[u8], link: &mut Link<Memory, Memory>, held: &mut u64) {
+    let body = View::new(datagram).map_or(&[][..], |view| view.body());
+    let store = |memory: &mut Option<Memory>, place: super::Place| {
+        let memory = memory.get_or_insert_with(|| {
+            *held += place.total as u64;
+            vec![0; place.total]
+        });
+        memory[place.offset..place.offset + place.at.len()].copy_from_slice(&body[place.at]);
+    };
+    link.handle_datagram(now, rail, datagram, store, drop);
+}
+
+/// Gives each end what the other has to say.
+fn exchange(now: Timestamp, one: &mut Link<Memory, Memory>, other: &mut Link<Memory, Memory>) {
+    for turn in 0..4 {
+        let (from, to) = if turn % 2 == 0 { (&mut *one, &mut *other) } else { (&mut *other, &mut *one) };
+        let mut buffer = Vec::new();
+        while let Some(control) = from.poll_control(now, &mut buffer) {
+            buffer.resize(buffer.len() + control.padding, 0);
+            take(now, control.rail, &buffer.clone(), to, &mut 0);
+        }
+        while from.poll_event().is_some() {}
+    }
+}
