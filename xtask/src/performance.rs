@@ -3,12 +3,14 @@
 //! The page has, for each figure, a block between `<!-- measured NAME -->` and `<!-- end -->`. This verb runs the released
 //! command for each, and puts a table there; the picture goes to `docs/performance/NAME.svg`.
 
+mod path;
+
 use crate::bench::machine::Machine;
 use crate::{shell, smoke, workspace};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PAGE: &str = "docs/performance.md";
@@ -21,6 +23,12 @@ pub(crate) struct PerformanceArguments {
     /// How often each point is measured.
     #[arg(long, value_name = "N", default_value_t = 5)]
     repeat: u32,
+    /// How long each repetition is measured, in seconds, where the figure says nothing.
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// Measure with this command, built before, instead of building one.
+    #[arg(long, value_name = "FILE")]
+    sheaf: Option<PathBuf>,
 }
 
 /// A table and a picture.
@@ -108,39 +116,47 @@ const FIGURES: &[Figure] = &[
 
 /// `cargo xtask performance`.
 pub(crate) fn command(arguments: &PerformanceArguments) -> Result<()> {
-    let known: Vec<_> = FIGURES.iter().map(|figure| figure.name).collect();
+    let known: Vec<_> = FIGURES.iter().map(|figure| figure.name).chain([path::NAME]).collect();
     for name in &arguments.names {
         known
             .contains(&name.as_str())
             .then_some(())
             .with_context(|| format!("there is no figure {name}; there are {}", known.join(", ")))?;
     }
-    let sheaf = smoke::released_sheaf()?;
+    let is_wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|it| it == name);
+    let sheaf = arguments.sheaf.clone().map_or_else(smoke::released_sheaf, Ok)?;
     let machine = Machine::here();
     if let Some(warning) = machine.warning() {
         eprintln!("warning: {warning}");
     }
     let commit = workspace::commit().unwrap_or_else(|| "unknown".to_owned());
     let path = workspace::root().join(PAGE);
-    let named = |figure: &&Figure| arguments.names.iter().any(|name| name == figure.name);
-    let wanted = |figure: &&Figure| arguments.names.is_empty() || named(figure);
-    for figure in FIGURES.iter().filter(wanted) {
-        let report = figure.measure(&sheaf, arguments.repeat)?;
-        let block = figure.block(&report, &format!("{machine}; commit {commit}"));
+    let put = |name: &str, block: &str| -> Result<()> {
         // Read again each time: what is measured is kept where a later measurement fails.
         let page = std::fs::read_to_string(&path).context(PAGE)?;
-        std::fs::write(&path, replaced(&page, figure.name, &block)?).context(PAGE)?;
+        std::fs::write(&path, replaced(&page, name, block)?).context(PAGE)
+    };
+    let conditions = format!("{machine}; commit {commit}");
+    if is_wanted(path::NAME) {
+        put(path::NAME, &path::block(&conditions)?)?;
+    }
+    for figure in FIGURES.iter().filter(|figure| is_wanted(figure.name)) {
+        let report = figure.measure(&sheaf, arguments)?;
+        put(figure.name, &figure.block(&report, &conditions))?;
     }
     Ok(())
 }
 
 impl Figure {
-    fn measure(&self, sheaf: &Path, repeat: u32) -> Result<Value> {
+    fn measure(&self, sheaf: &Path, arguments: &PerformanceArguments) -> Result<Value> {
         let pictures = workspace::root().join(PICTURES);
         std::fs::create_dir_all(&pictures).context(PICTURES)?;
         let mut command = Command::new(sheaf);
         command.arg("bench").args(self.arguments.split_whitespace());
-        command.args(["--json", "--repeat", &repeat.to_string(), "--plot"]);
+        if let Some(seconds) = arguments.seconds {
+            command.args(["--seconds", &seconds.to_string()]);
+        }
+        command.args(["--json", "--repeat", &arguments.repeat.to_string(), "--plot"]);
         command.arg(format!("{PICTURES}/{}.svg", self.name)).current_dir(workspace::root());
         eprintln!("$ sheaf bench {}", self.arguments);
         serde_json::from_str(&shell::output(&mut command)?).context("the command printed no JSON")
@@ -196,8 +212,8 @@ mod tests {
     #[test]
     fn the_page_has_a_place_for_every_figure() {
         let page = std::fs::read_to_string(workspace::root().join(PAGE)).expect("the page is there");
-        for figure in FIGURES {
-            assert!(replaced(&page, figure.name, "").is_ok(), "{}", figure.name);
+        for name in FIGURES.iter().map(|figure| figure.name).chain([path::NAME]) {
+            assert!(replaced(&page, name, "").is_ok(), "{name}");
         }
     }
 

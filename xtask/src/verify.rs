@@ -134,7 +134,9 @@ fn fabric_tests() -> Result<()> {
     let feature = ["--package", "sheaf-transport", "--features", "fabric"];
     shell::run(cargo(&["clippy"]).args(feature).args(["--all-targets", "--", "-D", "warnings"]))?;
     shell::run(cargo(&["test"]).args(feature).args(["--lib", "fabric::"]))?;
-    shell::run(cargo(&["test"]).args(feature).args(["--test", "fabric"]))
+    shell::run(cargo(&["test"]).args(feature).args(["--test", "fabric"]))?;
+    let whole_runs = ["--package", "sheaf", "--features", "fabric", "--test", "command", "fabric::"];
+    shell::run(cargo(&["test"]).args(whole_runs))
 }
 
 fn python_tests() -> Result<()> {

@@ -14,7 +14,8 @@ use sheaf_wire::{Nanos, NodeId, SourceId, Span, Timestamp};
 /// are still in the cache when they are sent.
 const FRAGMENTS_PER_ROUND: usize = 64;
 
-/// A starved or held-back source is looked at again after this time, if nothing else happens before.
+/// A starved or held-back source is looked at again after this time, if nothing else happens before. Memory that another
+/// process gives back wakes nobody, so this is the longest that it lies idle.
 const RETRY_SOURCES: Nanos = Nanos::from_millis(1);
 
 /// How long a closing node waits for the last acknowledgements.
@@ -254,3 +255,6 @@ impl Agent for ReadoutNode {
         self.failed.take().map_or(Ok(()), Err)
     }
 }
+
+#[cfg(test)]
+mod tests;

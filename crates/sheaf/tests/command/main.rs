@@ -17,6 +17,8 @@ mod child;
 mod content;
 mod death;
 mod doctor;
+#[cfg(feature = "fabric")]
+mod fabric;
 mod full_disk;
 mod incomplete;
 mod json;

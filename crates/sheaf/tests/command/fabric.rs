@@ -1,0 +1,31 @@
+//! Whole runs over libfabric, on the providers that need no hardware.
+
+use crate::child::Place;
+use crate::output::{assert_adds_up, number};
+
+const EVENTS: u64 = 5_000;
+
+/// Each role a process, every byte checked at its builder.
+fn run_over(provider: &str) {
+    let place = Place::new();
+    let text = format!(
+        "[run]\nevents = {EVENTS}\nduration_s = 0\n[builder]\ncheck_content = true\n[output]\nkind = \"none\"\n\
+         [transport]\nkind = \"fabric\"\nprovider = \"{provider}\"\n"
+    );
+    let config = place.file("fabric.toml", &text).display().to_string();
+    let summary =
+        place.sheaf(&format!("run {config} --readouts 2 --builders 2 --processes --json")).exits(0).json();
+    assert_adds_up(&summary);
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+    assert_eq!(number(&summary, "fragments"), 2 * EVENTS);
+}
+
+#[test]
+fn a_whole_run_goes_over_the_provider_shm() {
+    run_over("shm");
+}
+
+#[test]
+fn a_whole_run_goes_over_the_provider_tcp() {
+    run_over("tcp;ofi_rxm");
+}
