@@ -74,7 +74,7 @@ fn listener(
     arguments: &NodeArguments,
     node: &NodeConfig,
 ) -> anyhow::Result<Option<TcpListener>> {
-    if !network::listens(node.id) || !plan.config.transport.kind.uses_tcp() {
+    if !network::listens(node.id) || !plan.config.transport.kind.meets_over_tcp() {
         return Ok(None);
     }
     if arguments.supervised && stdin_is_socket() {

@@ -66,6 +66,12 @@ impl TransportKind {
         matches!(self, Self::Tcp | Self::Mixed)
     }
 
+    /// Whether nodes meet at TCP sockets, whatever their messages go through then.
+    #[must_use]
+    pub fn meets_over_tcp(self) -> bool {
+        self.uses_tcp() || self == Self::Fabric
+    }
+
     /// Whether all links can go from host to host with nothing that hosts would have to share.
     #[must_use]
     pub fn crosses_hosts_alone(self) -> bool {
