@@ -29,6 +29,9 @@ pub(crate) struct PerformanceArguments {
     /// Measure with this command, built before, instead of building one.
     #[arg(long, value_name = "FILE")]
     sheaf: Option<PathBuf>,
+    /// The commit that it was built from.
+    #[arg(long, value_name = "ID", requires = "sheaf")]
+    commit: Option<String>,
 }
 
 /// A table and a picture.
@@ -48,6 +51,7 @@ const BUILT: &[Column] = &[
     ("/fraction_of_limit", "% of the limit", 0.01, 0),
     ("/cpu_ns_per_fragment", "processor ns/fragment", 1.0, 0),
     ("/latency_ns/p50", "p50 latency, us", 1e3, 0),
+    ("/peak_rss_bytes", "memory of all processes, MB", 1e6, 0),
 ];
 const STREAMED: &[Column] = &[
     ("/messages_per_second", "million messages/s", 1e6, 3),
@@ -129,7 +133,7 @@ pub(crate) fn command(arguments: &PerformanceArguments) -> Result<()> {
     if let Some(warning) = machine.warning() {
         eprintln!("warning: {warning}");
     }
-    let commit = workspace::commit().unwrap_or_else(|| "unknown".to_owned());
+    let commit = arguments.commit.clone().or_else(workspace::commit).unwrap_or_else(|| "unknown".to_owned());
     let path = workspace::root().join(PAGE);
     let put = |name: &str, block: &str| -> Result<()> {
         // Read again each time: what is measured is kept where a later measurement fails.
