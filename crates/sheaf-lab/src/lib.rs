@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod buffer;
 mod counters;
 pub mod evidence;
 pub mod library;
@@ -30,7 +31,7 @@ pub mod measure;
 pub mod network;
 mod nodes;
 pub mod owner;
-
+pub mod paper;
 pub mod plan;
 pub mod plots;
 pub mod result;

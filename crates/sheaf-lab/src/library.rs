@@ -21,6 +21,19 @@ macro_rules! shipped {
 pub const SHIPPED: &[Shipped] = shipped! {
     "first-switch",
     "two-stages",
+    "output-buffer",
+    "stream",
+    "two-rails",
+    "events-paced",
+    "events-barrel",
+    "lognormal-ethernet",
+    "lognormal-tcp",
+    "scaling",
+    "push-incast",
+    "loss-1",
+    "loss-10",
+    "slow-builder",
+    "soak",
 };
 
 /// The scenario called `name`.

@@ -140,7 +140,10 @@ fn figure(case: &Case, result: &LabResult) -> Figure {
     for point in &result.points {
         problems.extend(point.errors.iter().cloned());
         if !point.is_whole {
-            problems.push(format!("{} has events that are not whole, or books that do not balance", place(point)));
+            problems.push(format!(
+                "{} has events that are not whole, or books that do not balance",
+                place(point)
+            ));
         }
     }
     let (value, note) = (case.value)(&result.points);
@@ -157,7 +160,9 @@ fn figure(case: &Case, result: &LabResult) -> Figure {
 /// The worst of what limited the runs: a machine that was the limit once puts all in doubt.
 fn worst(result: &LabResult) -> Option<LimitedBy> {
     let limits: Vec<LimitedBy> = result.points.iter().filter_map(|point| point.limited_by).collect();
-    [LimitedBy::Cpu, LimitedBy::Undecided, LimitedBy::Network].into_iter().find(|limit| limits.contains(limit))
+    [LimitedBy::Cpu, LimitedBy::Undecided, LimitedBy::Network]
+        .into_iter()
+        .find(|limit| limits.contains(limit))
 }
 
 fn place(point: &PointResult) -> String {

@@ -7,17 +7,20 @@ use crate::console::Console;
 use crate::files::{print, print_json};
 use crate::signals;
 use anyhow::{Context, bail};
-use arguments::{DownArguments, ExecArguments, LabArguments, LabVerb, RunArguments, UpArguments};
+use arguments::{
+    DownArguments, ExecArguments, LabArguments, LabVerb, PaperArguments, RunArguments, UpArguments,
+};
 use serde::Serialize;
 use sheaf_config::{LabFile, LabPoint};
 use sheaf_lab::network::{Network, command_in};
 use sheaf_lab::owner::{self, Owner};
 use sheaf_lab::result::LabResult;
-use sheaf_lab::{library, measure, plots};
+use sheaf_lab::{buffer, library, measure, paper, plots};
 use sheaf_wire::Nanos;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 pub(crate) fn command(arguments: &LabArguments, console: &Console) -> anyhow::Result<Verdict> {
     match &arguments.verb {
@@ -25,6 +28,8 @@ pub(crate) fn command(arguments: &LabArguments, console: &Console) -> anyhow::Re
         LabVerb::Up(arguments) => up(arguments),
         LabVerb::Exec(arguments) => exec(arguments),
         LabVerb::Down(arguments) => down(arguments),
+        LabVerb::Paper(arguments) => run_paper(arguments, console),
+        LabVerb::Buffer(arguments) => run_buffer(arguments, console),
         LabVerb::List(arguments) => list(arguments.json),
         LabVerb::Watch { owner } => watch(owner),
     }
@@ -48,11 +53,7 @@ fn load(scenario: &str, change: impl Fn(&mut LabPoint)) -> anyhow::Result<LabFil
 }
 
 fn run(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
-    let file = load(&arguments.scenario, |point| {
-        if let Some(seconds) = arguments.seconds {
-            point.config.run.duration = Some(Nanos::from(std::time::Duration::from_secs_f64(seconds)));
-        }
-    })?;
+    let file = load(&arguments.scenario, |point| arguments.apply(point))?;
     let stop = signals::stop_flag()?;
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut bar = console.counted(file.points.len(), "points");
@@ -64,10 +65,83 @@ fn run(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
         print(&result.to_string())?;
     }
     if let Some(directory) = &arguments.plot {
-        let seconds = arguments.seconds.map(|seconds| format!(" --seconds {seconds}")).unwrap_or_default();
-        draw(&result, directory, &format!("sheaf lab run {}{seconds}", result.name))?;
+        draw(&result, directory, &arguments.command("run", &result.name))?;
     }
     Ok(if result.is_good() { Verdict::Good } else { Verdict::NotGood })
+}
+
+impl RunArguments {
+    /// What the command line changes of every point.
+    fn apply(&self, point: &mut LabPoint) {
+        if let Some(seconds) = self.seconds {
+            point.config.run.duration = Some(Nanos::from(std::time::Duration::from_secs_f64(seconds)));
+        }
+    }
+
+    /// The command that gives the same again.
+    fn command(&self, verb: &str, scenario: &str) -> String {
+        let seconds = self.seconds.map(|seconds| format!(" --seconds {seconds}")).unwrap_or_default();
+        format!("sheaf lab {verb} {scenario}{seconds}")
+    }
+}
+
+fn run_paper(arguments: &PaperArguments, console: &Console) -> anyhow::Result<Verdict> {
+    let names = match arguments.only.as_deref() {
+        None => paper::usual(),
+        Some(only) => match paper::names().find(|name| *name == only) {
+            Some(name) => vec![name],
+            None => {
+                let meant = paper::nearest(only).map(|name| format!("did you mean `{name}`?"));
+                let known = || format!("there are {}", paper::names().collect::<Vec<_>>().join(", "));
+                bail!("there is no measurement `{only}`; {}", meant.unwrap_or_else(known));
+            }
+        },
+    };
+    let stop = signals::stop_flag()?;
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut figures = Vec::new();
+    let mut bar = console.counted(names.len(), "measurements");
+    for (index, name) in names.iter().enumerate() {
+        let Some(outcome) = paper::run(name, &program, &stop, |_| {})? else { continue };
+        if let Some(directory) = &arguments.plot {
+            draw(&outcome.result, directory, &format!("sheaf lab paper --only {name}"))?;
+        }
+        figures.extend(outcome.figures);
+        bar.set(index + 1);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    drop(bar);
+    if arguments.json {
+        print_json(&figures)?;
+    } else {
+        print(&paper::describe(&figures))?;
+    }
+    let good = figures.iter().all(|figure| figure.pass);
+    Ok(if good { Verdict::Good } else { Verdict::NotGood })
+}
+
+fn run_buffer(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
+    let file = load(&arguments.scenario, |point| arguments.apply(point))?;
+    let stop = signals::stop_flag()?;
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let found = buffer::find(&file.name, &file.points[0], &program, &stop, |done| {
+        console.print(&format!("{done} credits tried"));
+    })?;
+    if arguments.json {
+        print_json(&found)?;
+    } else {
+        print(&found.to_string())?;
+    }
+    if let Some(directory) = &arguments.plot {
+        std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        let path = directory.join(format!("{}-buffer.svg", file.name));
+        let picture = found.picture(&arguments.command("buffer", &file.name))?;
+        std::fs::write(&path, picture).with_context(|| format!("cannot write {}", path.display()))?;
+        log::info!("{}", path.display());
+    }
+    Ok(if found.estimate_bytes.is_some() { Verdict::Good } else { Verdict::NotGood })
 }
 
 /// Writes the pictures of a result, which `command` made.

@@ -282,6 +282,7 @@ fn settings(plan: &Plan, peers: usize) -> TcpSettings {
         rails: usize::from(transport.rails),
         send_buffer: transport.send_buffer,
         receive_buffer: transport.receive_buffer,
+        congestion: transport.congestion.kernel_name(),
         connect_timeout: transport.connect_timeout,
         greeting_timeout: transport.connect_timeout,
         retry_min: transport.retry_min,

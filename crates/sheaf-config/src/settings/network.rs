@@ -28,6 +28,33 @@ choice! {
 }
 
 choice! {
+    /// How TCP finds the pace of a connection.
+    Congestion {
+        /// as the operating system is set up
+        System = "system",
+        /// CUBIC: halts where packets are lost; the default of most systems
+        Cubic = "cubic",
+        /// Reno: as CUBIC, and slower to come back
+        Reno = "reno",
+        /// BBR: by measured rate and delay; takes more than its share where output buffers are small
+        Bbr = "bbr",
+    }
+}
+
+impl Congestion {
+    /// What the kernel calls it; `None` where the system's is kept.
+    #[must_use]
+    pub fn kernel_name(self) -> Option<&'static str> {
+        match self {
+            Self::System => None,
+            Self::Cubic => Some("cubic"),
+            Self::Reno => Some("reno"),
+            Self::Bbr => Some("bbr"),
+        }
+    }
+}
+
+choice! {
     /// The provider of libfabric that messages go through.
     FabricProvider {
         /// over TCP; the slowest, and everywhere
@@ -143,6 +170,8 @@ section! {
         send_buffer: Option<ByteCount> = None, "send_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
         /// The receive buffer of a socket. 0: what the operating system chooses; for UDP 4 MiB, or as much as it allows.
         receive_buffer: Option<ByteCount> = None, "receive_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
+        /// How TCP finds the pace of a connection. Linux only.
+        congestion: Congestion = Congestion::System, "congestion", pick();
         /// How long an attempt to connect may take, and then the greeting.
         connect_timeout: Nanos = Nanos::from_secs(5), "connect_timeout_ms", milliseconds(MILLISECOND, HOUR);
         /// The pause before the first new attempt to connect. It doubles with each, up to `retry_max_ms`.

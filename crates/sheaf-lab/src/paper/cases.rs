@@ -181,7 +181,11 @@ fn least_efficiency(points: &[PointResult]) -> (Option<f64>, String) {
 fn without_loss(points: &[PointResult]) -> (Option<f64>, String) {
     let (value, note) = least_efficiency(points);
     let lost: u64 = points.iter().map(|point| point.evidence.port_drops).sum();
-    if lost > 0 { (None, format!("{note}; {lost} packets were lost at outputs, none should be")) } else { (value, note) }
+    if lost > 0 {
+        (None, format!("{note}; {lost} packets were lost at outputs, none should be"))
+    } else {
+        (value, note)
+    }
 }
 
 /// Throughput of a node, the least over the greatest.
@@ -202,11 +206,17 @@ fn recovered(points: &[PointResult]) -> (Option<f64>, String) {
     }
     let built: u64 = points.iter().map(|point| point.events_built).sum();
     let incomplete: u64 = points.iter().filter_map(|point| point.run["events_incomplete"].as_u64()).sum();
-    let sent: u64 = points.iter().map(|point| sent_packets(point)).sum();
+    let sent: u64 = points.iter().map(sent_packets).sum();
     let share = 100.0 * lost as f64 / (lost + sent).max(1) as f64;
     let value = (built > 0).then(|| (built - incomplete.min(built)) as f64 / built as f64);
     let of_line = points.first().map_or(0.0, |point| point.efficiency);
-    (value, format!("{built} events, {lost} packets lost at outputs ({share:.1} %), {:.1} % of the line", 100.0 * of_line))
+    (
+        value,
+        format!(
+            "{built} events, {lost} packets lost at outputs ({share:.1} %), {:.1} % of the line",
+            100.0 * of_line
+        ),
+    )
 }
 
 /// Packets that reached builders.
@@ -220,7 +230,14 @@ fn sent_packets(point: &PointResult) -> u64 {
 fn against_first(points: &[PointResult]) -> (Option<f64>, String) {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return (None, String::new()) };
     let value = (points.len() > 1 && first.efficiency > 0.0).then(|| last.efficiency / first.efficiency);
-    (value, format!("{:.1} % of the line without loss, {:.1} % with", 100.0 * first.efficiency, 100.0 * last.efficiency))
+    (
+        value,
+        format!(
+            "{:.1} % of the line without loss, {:.1} % with",
+            100.0 * first.efficiency,
+            100.0 * last.efficiency
+        ),
+    )
 }
 
 /// The sum over builders in a part of a run: from where to where, in seconds since the first traffic.

@@ -179,6 +179,7 @@ impl FabricSettings {
             rails: 1,
             send_buffer: None,
             receive_buffer: None,
+            congestion: None,
             connect_timeout: self.connect_timeout,
             greeting_timeout: self.connect_timeout,
             retry_min: self.retry_min,

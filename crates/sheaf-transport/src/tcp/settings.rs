@@ -60,6 +60,9 @@ pub struct TcpSettings {
     pub send_buffer: Option<ByteCount>,
     /// The kernel's receive buffer (`SO_RCVBUF`). `None` lets the kernel adapt it. Default `None`.
     pub receive_buffer: Option<ByteCount>,
+    /// The kernel's algorithm for congestion control by its name there (`cubic`). `None` leaves the system's. Linux only.
+    /// Default `None`.
+    pub congestion: Option<&'static str>,
     /// How long an attempt to connect may take. Default 5 s.
     pub connect_timeout: Nanos,
     /// How long a new connection may take to say who it is. Default 5 s.
@@ -84,6 +87,7 @@ impl Default for TcpSettings {
             rails: 1,
             send_buffer: None,
             receive_buffer: None,
+            congestion: None,
             connect_timeout: Nanos::from_secs(5),
             greeting_timeout: Nanos::from_secs(5),
             retry_min: Nanos::from_millis(20),

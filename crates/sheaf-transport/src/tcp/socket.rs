@@ -37,6 +37,10 @@ pub(super) fn connect(address: SocketAddr, settings: &TcpSettings) -> io::Result
 /// Sets what a connection needs, on a new socket or one that was accepted.
 pub(super) fn set_up(socket: &SockRef<'_>, settings: &TcpSettings) -> io::Result<()> {
     set_buffers(socket, settings)?;
+    #[cfg(target_os = "linux")]
+    if let Some(name) = settings.congestion {
+        rustix::net::sockopt::set_tcp_congestion(&**socket, name).map_err(|error| no_congestion(name, error))?;
+    }
     socket.set_tcp_nodelay(true)?;
     #[cfg(target_vendor = "apple")]
     socket.set_nosigpipe(true)?;
@@ -49,6 +53,17 @@ pub(super) fn set_up(socket: &SockRef<'_>, settings: &TcpSettings) -> io::Result
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(dead_peer))?;
     Ok(())
+}
+
+/// The kernel says no more than that a file is not there.
+#[cfg(target_os = "linux")]
+fn no_congestion(name: &str, error: Errno) -> io::Error {
+    let known =
+        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let error = io::Error::from(error);
+    let text =
+        format!("the kernel does not offer congestion control {name} ({error}); it has {}", known.trim());
+    io::Error::new(error.kind(), text)
 }
 
 /// Sets the kernel's buffer sizes; accepted connections inherit a listener's.

@@ -12,6 +12,8 @@ Examples:
   sheaf lab up first-switch                        the network alone, to play with
   sheaf lab exec ru0 ping -c 3 10.80.0.6           a command on one of its hosts
   sheaf lab down                                   removes it
+  sheaf lab paper                                  the documents' measurements beside ours
+  sheaf lab buffer output-buffer                   how large an output buffer is, found from outside
 
 A scenario is a TOML file: docs/reference/lab-scenario.md has every key. A list in place of a value is a sweep.
 The lab makes network namespaces and needs the right to: run it as root.";
@@ -33,6 +35,10 @@ pub(crate) enum LabVerb {
     Exec(ExecArguments),
     /// Remove a lab that was made with `up`, and what labs left whose processes were killed.
     Down(DownArguments),
+    /// Measure what the documents have figures for, and print both.
+    Paper(PaperArguments),
+    /// Find the output buffer of a scenario's switch by varying the builders' credit.
+    Buffer(RunArguments),
     /// Show the scenarios that ship, and the labs that there are.
     List(ListArguments),
     /// Remove a lab when standard input ends: started by a lab to look after it.
@@ -51,6 +57,19 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,
     /// Draw the result into this directory, as SVG.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Print JSON on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PaperArguments {
+    /// Measure this one only. Without it all but `soak`, which takes ten minutes.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Option<String>,
+    /// Draw the results into this directory, as SVG.
     #[arg(long, value_name = "DIR")]
     pub(crate) plot: Option<PathBuf>,
     /// Print JSON on standard output, and nothing else there.
