@@ -22,6 +22,7 @@ mod fabric;
 mod full_disk;
 mod incomplete;
 mod json;
+mod lab;
 mod nodes;
 mod output;
 mod rails;

@@ -1,0 +1,120 @@
+//! `sheaf lab` makes networks, runs real nodes on them, and leaves nothing behind. Where the right to make network namespaces is not
+//! there, or iproute2 is not, these tests skip.
+
+use crate::child::{Place, wait_until};
+use crate::output::field;
+use std::collections::BTreeSet;
+
+/// Whether a lab can be made here; if not, says what is missing.
+fn can_make_labs() -> bool {
+    let missing = sheaf_lab::tools::missing();
+    if !missing.is_empty() {
+        println!("skipped: {}", missing.join("; "));
+    }
+    missing.is_empty()
+}
+
+const SCENARIO: &str = "\
+    about = \"a small switch\"\n\
+    [lab]\nunits = 2\nrate_mbps = 100\n\
+    [measure]\nsample_ms = 100\n\
+    [run]\nduration_s = 1\n\
+    [source.emulated]\nsize = \"fixed\"\nmean_bytes = 2048\n\
+    [builder]\ncheck_content = true\n";
+
+/// The namespaces of labs of the process `pid`.
+fn namespaces_of(pid: u32) -> BTreeSet<String> {
+    let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(&format!("sheaf-lab.process-{pid}-"))).collect()
+}
+
+#[test]
+fn events_are_whole_behind_a_switch_and_nothing_is_left_of_it() {
+    if !can_make_labs() {
+        return;
+    }
+    let place = Place::new();
+    place.file("switch.toml", SCENARIO);
+    let running = place.start("lab run switch.toml --json");
+    let pid = running.id();
+    let result = running.end().exits(0).json();
+    let point = &field(&result, "points")[0];
+    assert_eq!(point["is_whole"], true, "{point}");
+    assert!(point["events_built"].as_u64() > Some(0), "{point}");
+    assert!(point["evidence"]["packet_bytes"].as_f64() <= Some(9014.0), "no cable carries more: {point}");
+    assert_eq!(namespaces_of(pid), BTreeSet::new());
+}
+
+#[test]
+fn an_interrupt_ends_the_run_with_its_result_and_removes_the_network() {
+    if !can_make_labs() {
+        return;
+    }
+    let place = Place::new();
+    place.file("switch.toml", &SCENARIO.replace("duration_s = 1", "duration_s = 1000"));
+    let running = place.start("lab run switch.toml --json");
+    let pid = running.id();
+    wait_until("the network is there", || namespaces_of(pid).len() == 7);
+    // The event manager ends a run that has begun; one that has not begins nothing.
+    wait_until("nodes run", || nodes_of(pid) == 5);
+    running.signal("INT");
+    let ended = running.end();
+    assert!(ended.status.code().is_some(), "it ended by itself: {}", ended.stderr);
+    assert_eq!(namespaces_of(pid), BTreeSet::new());
+}
+
+/// How many processes have the process `pid` as their parent and are nodes.
+fn nodes_of(pid: u32) -> usize {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_node = |entry: &std::fs::DirEntry| {
+        let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let arguments: Vec<_> = command.split(|byte| *byte == 0).collect();
+        status.lines().any(|line| line == format!("PPid:\t{pid}"))
+            && arguments.get(1) == Some(&b"node".as_slice())
+    };
+    processes.filter(is_node).count()
+}
+
+#[test]
+fn of_a_lab_whose_process_was_killed_nothing_is_left() {
+    if !can_make_labs() {
+        return;
+    }
+    let place = Place::new();
+    place.file("switch.toml", &SCENARIO.replace("duration_s = 1", "duration_s = 1000"));
+    let running = place.start("lab run switch.toml --json");
+    let pid = running.id();
+    wait_until("nodes run", || nodes_of(pid) == 5);
+    running.signal("KILL");
+    wait_until("its watcher has removed the network", || namespaces_of(pid).is_empty());
+}
+
+#[test]
+fn a_lab_that_is_kept_can_be_played_with_until_it_is_taken_down() {
+    if !can_make_labs() {
+        return;
+    }
+    let place = Place::new();
+    place.file("switch.toml", SCENARIO);
+    let name = format!("test-{}", std::process::id());
+    let made = place.sheaf(&format!("lab up switch.toml --name {name}")).exits(0);
+    assert!(made.stdout.contains("ru1") && made.stdout.contains("10.80.0."), "{}", made.stdout);
+    let seen = place.sheaf(&format!("lab exec --name {name} ru1 cat /proc/net/dev")).exits(0);
+    assert!(seen.stdout.contains("r0:") && seen.stdout.contains("ctl:"), "{}", seen.stdout);
+    place.sheaf(&format!("lab up switch.toml --name {name}")).exits(1).says(&["already", "sheaf lab down"]);
+    place.sheaf(&format!("lab exec --name {name} ru7 true")).exits(1).says(&["no host `ru7`", "ru1"]);
+    let gone = place.sheaf(&format!("lab down {name}")).exits(0);
+    assert!(gone.stdout.contains(&name), "{}", gone.stdout);
+    place.sheaf(&format!("lab exec --name {name} ru1 true")).exits(1).says(&["sheaf lab up"]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_said_before_anything_is_made() {
+    let place = Place::new();
+    place.file("switch.toml", "[lab]\nport_bufer_bytes = 1\n");
+    place.sheaf("lab run switch.toml").exits(1).says(&["switch.toml:2:1", "port_buffer_bytes"]);
+    place.sheaf("lab run frist-switch").exits(1).says(&["did you mean `first-switch`?"]);
+    place.sheaf("lab paper --only streem").exits(1).says(&["did you mean `stream`?"]);
+}
