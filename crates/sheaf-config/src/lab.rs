@@ -8,7 +8,7 @@ use crate::knob::Section;
 use crate::origins::Origins;
 use crate::settings::{Lab, LabHead, Measure, OutputKind, SourceKind, TransportKind};
 use crate::{Config, Purpose, read_file};
-use sheaf_wire::{Nanos, RunNumber};
+use sheaf_wire::{ByteRate, Nanos, RunNumber};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -216,6 +216,15 @@ fn follow(config: &mut Config, lab: &Lab, origins: &Origins<'_>) {
     if !origins.is_in_file("transport.rails") {
         config.transport.rails = lab.rails;
     }
+    if !origins.is_in_file("transport.mtu_bytes") {
+        config.transport.mtu = lab.mtu;
+    }
+    if config.transport.kind.sends_datagrams() && !origins.is_in_file("shaping.line_rate_bits") {
+        // Decimal places of a bit per second are nobody's line rate.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
+        let bits = (lab.rate_mbps * 1e6).round() as u64;
+        config.shaping.line_rate = ByteRate::from_bits(bits);
+    }
     if !origins.is_in_file("output.kind") {
         config.output.kind = OutputKind::None;
     }
@@ -242,6 +251,12 @@ impl Checker<'_> {
             self.fail(ErrorKind::Conflict, &["node[0]"], found, right);
         }
         self.lab_run();
+        if config.transport.kind.sends_datagrams() && config.transport.mtu > lab.mtu {
+            let found =
+                format!("`transport.mtu_bytes` is {}, and `lab.mtu_bytes` {}", config.transport.mtu, lab.mtu);
+            let right = "leave the former out: datagrams are as large as the lab's packets then";
+            self.fail(ErrorKind::Conflict, &["transport.mtu_bytes", "lab.mtu_bytes"], found, right);
+        }
         let packet = u64::from(lab.mtu) + ETHERNET_OVERHEAD;
         if lab.port_buffer.0 < 2 * packet {
             let found = format!("`lab.port_buffer_bytes` is {}, less than two packets", lab.port_buffer.0);

@@ -42,7 +42,8 @@ const LAB_HEAD: &str = "\
 A scenario for `sheaf lab` is one TOML file: the network that is made (`[lab]`), what is done to it and how it is watched
 (`[measure]`), and the configuration of the run, with the same tables and keys as any other: see
 [configuration](configuration.md). Where the file does not say otherwise, `transport.kind` is `\"tcp\"`, `transport.rails`
-is `lab.rails`, `output.kind` is `\"none\"` and `run.number` is 1.
+is `lab.rails`, `transport.mtu_bytes` is `lab.mtu_bytes`, `shaping.line_rate_bits` is `lab.rate_mbps` where
+datagrams are sent, `output.kind` is `\"none\"` and `run.number` is 1.
 
 Any value may be a list of values: a sweep. Several lists make every combination, the last of the file changing fastest.
 The whole file is checked before anything is made.

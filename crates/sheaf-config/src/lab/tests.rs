@@ -54,6 +54,7 @@ fn what_is_wrong_is_told_with_line_key_and_remedy() {
         ("[lab]\nport_buffer_bytes = 8192\n", 2, "lab.port_buffer_bytes", "18076"),
         ("[lab]\nspines = 2\n", 2, "lab.spines", "leaves"),
         ("[measure]\nslow_builder = 4\n", 2, "measure.slow_builder", "from 0"),
+        ("[transport]\nkind = \"udp\"\nmtu_bytes = 9001\n", 3, "transport.mtu_bytes", "leave the former out"),
         ("[run]\nduration_s = 0\n", 2, "run.duration_s", "run.events"),
         (
             "[[node]]\nname = \"evm\"\nrole = \"manager\"\n[[node]]\nname = \"r\"\nrole = \"readout\"\n[[node]]\nname = \"b\"\nrole = \"builder\"\n",
@@ -73,6 +74,14 @@ fn a_configuration_knows_neither_the_tables_of_the_lab_nor_lists_in_place_of_val
     for text in ["[lab]\nunits = 2\n", "name = \"x\"\n", "[readout]\ncount = [1, 2]\n"] {
         assert!(Config::parse(text, "run.toml").is_err(), "{text}");
     }
+}
+
+#[test]
+fn datagrams_are_as_large_and_as_fast_as_the_lab_s_cables_where_nothing_is_said() {
+    let file = parse("[lab]\nmtu_bytes = 1500\nrate_mbps = 80\n[transport]\nkind = \"udp\"\n").unwrap();
+    let config = &file.points[0].config;
+    assert_eq!(config.transport.mtu, 1500);
+    assert_eq!(config.shaping.line_rate, ByteRate::from_bits(80_000_000));
 }
 
 #[test]
