@@ -9,6 +9,9 @@ use std::time::Duration;
 
 /// Ports as busy as this are the limit, whatever else is scarce.
 const FULL: f64 = 0.95;
+/// No port is busier than this, which is full and a sample's error: what says so was not sampled in time, because no processor
+/// was there for it.
+const IMPOSSIBLE: f64 = 1.05;
 /// Ports as busy as this are the limit where nothing else is.
 const BUSY: f64 = 0.85;
 /// With less than this share of its processors idle a machine may be the limit.
@@ -78,7 +81,9 @@ impl Evidence {
     /// What limited the run.
     #[must_use]
     pub fn limited_by(&self) -> LimitedBy {
-        if self.line_use >= FULL {
+        if self.line_use_peak > IMPOSSIBLE {
+            LimitedBy::Cpu
+        } else if self.line_use >= FULL {
             LimitedBy::Network
         } else if self.processor_drops > 0 || self.idle_share < IDLE {
             LimitedBy::Cpu

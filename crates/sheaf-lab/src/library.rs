@@ -26,7 +26,7 @@ pub const SHIPPED: &[Shipped] = shipped! {
     "two-rails",
     "events-paced",
     "events-barrel",
-    "lognormal-ethernet",
+    "lognormal-datagrams",
     "lognormal-tcp",
     "scaling",
     "push-incast",

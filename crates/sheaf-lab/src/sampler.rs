@@ -70,7 +70,6 @@ impl Sampler {
             }
         }
         let mut sample = Sample {
-            at: self.elapsed(),
             processors: counters::processors(root),
             processor_drops: counters::processor_drops(root),
             resident_bytes: self.processes.values().map(|process| process.resident_bytes).sum(),
@@ -78,6 +77,8 @@ impl Sampler {
             socket_drops: self.processes.values().map(|process| process.socket_drops).sum(),
             ..Sample::default()
         };
+        // The time is that of the ports: on a busy machine reading them takes long, and rates follow from both.
+        let begin = self.elapsed();
         for planned in network.plan().rails() {
             for switch in &planned.switches {
                 match counters::ports(&network.namespace(&switch.name)) {
@@ -91,6 +92,7 @@ impl Sampler {
                 }
             }
         }
+        sample.at = (begin + self.elapsed()) / 2;
         self.next = sample.at + self.period;
         self.samples.push(sample);
     }

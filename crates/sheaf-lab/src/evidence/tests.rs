@@ -81,3 +81,9 @@ fn intervals_begin_with_the_traffic() {
     let seen: Vec<(f64, f64)> = intervals.iter().map(|it| (it.at_s, it.builder_bits_per_second[0])).collect();
     assert_eq!(seen, [(0.5, 8e6), (1.5, 4e6)]);
 }
+
+#[test]
+fn a_port_that_seems_busier_than_it_can_be_was_not_sampled_in_time() {
+    let late = evidence(&plan(), &samples(&[0, 1200, 2400, 3600, 4800, 6000], 50), 1, 0);
+    assert_eq!(late.limited_by(), LimitedBy::Cpu, "{late:?}");
+}

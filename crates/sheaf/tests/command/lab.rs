@@ -116,5 +116,5 @@ fn what_cannot_be_measured_is_said_before_anything_is_made() {
     place.file("switch.toml", "[lab]\nport_bufer_bytes = 1\n");
     place.sheaf("lab run switch.toml").exits(1).says(&["switch.toml:2:1", "port_buffer_bytes"]);
     place.sheaf("lab run frist-switch").exits(1).says(&["did you mean `first-switch`?"]);
-    place.sheaf("lab paper --only streem").exits(1).says(&["did you mean `stream`?"]);
+    place.sheaf("lab paper --only soka").exits(1).says(&["did you mean `soak`?"]);
 }
