@@ -90,7 +90,7 @@ impl Default for Settings {
             queue_messages: 1_024,
             queue: ByteCount::mib(16),
             report_after: Nanos::from_millis(1),
-            probe_min: Nanos::from_millis(5),
+            probe_min: Nanos::from_millis(2),
             ask_min: Nanos::from_millis(20),
             ask_max: Nanos::from_secs(2),
             dead_peer: Nanos::from_secs(10),

@@ -160,7 +160,7 @@ section! {
         flight: Option<ByteCount> = None, "flight_bytes", zero_is_none(bytes(KIB, GIB));
         /// After how long without a report datagrams are looked after, where round trips are not known to take longer. Only for
         /// transports of datagrams.
-        probe: Nanos = Nanos::from_millis(5), "probe_ms", milliseconds(Nanos::from_micros(100), HOUR);
+        probe: Nanos = Nanos::from_millis(2), "probe_ms", milliseconds(Nanos::from_micros(100), HOUR);
         /// Which share of the datagrams that this node sends is dropped on purpose, to see what a lossy network does. Only
         /// for transports of datagrams.
         inject_loss: f64 = 0.0, "inject_loss", real(0.0, 0.99);

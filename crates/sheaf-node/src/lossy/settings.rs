@@ -43,7 +43,7 @@ pub struct LossySettings {
     pub blocks: usize,
     /// What arrived is reported at the latest after this time. Default 1 ms.
     pub report_after: Nanos,
-    /// What is not reported is looked after no sooner. Default 5 ms.
+    /// What is not reported is looked after no sooner. Default 2 ms.
     pub probe_min: Nanos,
     /// The pause before the first new attempt to reach a peer; doubles with each up to `retry_max`. Default 20 ms.
     pub retry_min: Nanos,

@@ -50,6 +50,8 @@ pub(super) struct Rail {
     /// The number of the first datagram in `sent`.
     first: u64,
     sent: VecDeque<Sent>,
+    /// The peer has spoken of all numbers below this.
+    reported: u64,
     /// The pieces of all datagrams in `sent`, one after another.
     pieces: VecDeque<Piece>,
     /// Bytes of datagrams that fly.
@@ -72,6 +74,7 @@ impl Rail {
             is_proven: false,
             first: 0,
             sent: VecDeque::new(),
+            reported: 0,
             pieces: VecDeque::new(),
             in_flight: 0,
             flying: 0,
@@ -142,7 +145,8 @@ impl Rail {
         mut ended: impl FnMut(Ending, Piece),
     ) -> u64 {
         let (mut given_up, mut progress, mut youngest) = (0, false, None);
-        let patience = Nanos(self.round_trip.0 + self.round_trip.0 / 4) + self.variation;
+        let patience = self.overtaking();
+        self.reported = self.reported.max(end);
         let mut piece = 0;
         for place in 0..usize::try_from(end.saturating_sub(self.first)).unwrap_or(usize::MAX) {
             let Some(sent) = self.sent.get_mut(place) else { break };
@@ -176,6 +180,18 @@ impl Rail {
         }
         self.forget();
         given_up
+    }
+
+    /// How long a datagram may take longer than a later one.
+    fn overtaking(&self) -> Nanos {
+        Nanos(self.round_trip.0 + self.round_trip.0 / 4) + self.variation
+    }
+
+    /// When the oldest datagram is to be given up that was reported missing, with too few later ones to be sure at once.
+    pub(super) fn overdue_at(&self) -> Option<Timestamp> {
+        // At the front is the oldest that flies.
+        let oldest = self.sent.front().filter(|_| self.first < self.reported)?;
+        Some(oldest.at + self.overtaking() + Nanos(1))
     }
 
     /// Gives up the datagram that has been under way for longest.

@@ -330,10 +330,22 @@ impl<M> Sending<M> {
         counts.rails_down += 1;
     }
 
-    /// Probes rails of which nothing was heard; gives those that are left by it.
+    /// What is in the oldest datagram of a rail is the next to be sent.
+    fn give_up_oldest(&mut self, rail: usize, counts: &mut Counts) {
+        let Self { rails, again, again_bytes, .. } = self;
+        counts.datagrams_lost += rails[rail].give_up_oldest(|piece| {
+            *again_bytes += u64::from(piece.bytes);
+            again.push_front(piece);
+        });
+    }
+
+    /// Gives up what is overdue, and probes rails of which nothing was heard; gives those that are left by it.
     pub(super) fn handle_timeout(&mut self, now: Timestamp, counts: &mut Counts) -> Vec<usize> {
         let mut left = Vec::new();
         for place in 0..self.rails.len() {
+            while self.rails[place].overdue_at().is_some_and(|at| at <= now) {
+                self.give_up_oldest(place, counts);
+            }
             if self.probe_at(place).is_none_or(|at| at > now) {
                 continue;
             }
@@ -347,16 +359,12 @@ impl<M> Sending<M> {
                 left.push(place);
                 continue;
             }
-            let Self { rails, again, again_bytes, .. } = self;
             counts.probes += 1;
-            rails[place].probe(now);
-            counts.datagrams_lost += rails[place].give_up_oldest(|piece| {
-                *again_bytes += u64::from(piece.bytes);
-                again.push_front(piece);
-            });
+            self.rails[place].probe(now);
+            self.give_up_oldest(place, counts);
             // What is sent again goes by another rail if there is one, and says nothing about this one. Without
             // anything to send there must be a question, too.
-            rails[place].ping = rails.len() > 1 || again.is_empty();
+            self.rails[place].ping = self.rails.len() > 1 || self.again.is_empty();
         }
         if self.ask_at.is_some_and(|at| at <= now)
             && let Some(rail) = self.rail()
@@ -370,6 +378,11 @@ impl<M> Sending<M> {
     fn probe_at(&self, rail: usize) -> Option<Timestamp> {
         let rail = self.rails.get(rail).filter(|rail| rail.is_proven)?;
         rail.probe_at(self.settings.report_after, self.settings.probe_min)
+    }
+
+    /// When something is given up or probed.
+    fn look_at(&self, rail: usize) -> Option<Timestamp> {
+        self.probe_at(rail).into_iter().chain(self.rails[rail].overdue_at()).min()
     }
 
     /// Where messages wait for a grant and nothing is on the way, nothing would be heard of a grant that was lost: then the
@@ -387,6 +400,6 @@ impl<M> Sending<M> {
     /// When [`Self::handle_timeout`] has something to do.
     pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
         let ask_at = self.ask_at.filter(|_| self.rail().is_some());
-        (0..self.rails.len()).filter_map(|rail| self.probe_at(rail)).chain(ask_at).min()
+        (0..self.rails.len()).filter_map(|rail| self.look_at(rail)).chain(ask_at).min()
     }
 }
