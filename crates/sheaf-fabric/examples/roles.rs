@@ -4,7 +4,7 @@
 
 use sheaf_fabric::Scenario;
 use sheaf_fabric::scenario::{
-    Arbiter, DigitOrder, EndpointModel, Fidelity, FlitModel, LinkModel, Numbering, Placement, RolesTraffic,
+    Arbiter, DigitOrder, EndpointModel, Fidelity, FlitModel, LinkModel, Numbering, Placement, RolesShaping, RolesTraffic,
     Routes, RunLength, SizeModel, Switching, Topology, TrafficModel,
 };
 use sheaf_fabric::units::{Picos, Rate};
@@ -23,6 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         events,
         event_rate: None,
         slots,
+        shaping: RolesShaping::Pull,
+        message_bytes: 256 << 10,
         control,
     };
     let scenario = Scenario {

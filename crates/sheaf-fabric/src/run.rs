@@ -146,7 +146,8 @@ where
         TrafficModel::Roles(machines) => {
             let setup = placed(scenario, network, &machines.placement, endpoints)?;
             let faults = &scenario.faults;
-            framed(engine, &setup, Roles::new(machines, faults, scenario.link.rate, endpoints, seed)?)
+            let roles = Roles::new(machines, faults, scenario.link.rate, endpoints, seed)?;
+            framed(engine, &setup, roles.over(&scenario.link))
         }
     }
 }

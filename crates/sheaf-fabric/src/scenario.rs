@@ -458,8 +458,38 @@ pub struct RolesTraffic {
     pub event_rate: Option<f64>,
     /// Event slots of a builder unit.
     pub slots: u32,
+    /// How super-fragments come to the builder units.
+    pub shaping: RolesShaping,
+    /// Payload of a message of super-fragments at most; one super-fragment may be larger.
+    pub message_bytes: u32,
     /// One-way time of a control network of its own, for everything but fragments; `None`: control shares the links.
     pub control: Option<Picos>,
+}
+
+/// How the machines' super-fragments come to the builder units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RolesShaping {
+    /// Builder units ask every readout unit at once for all that they are given.
+    #[default]
+    Pull,
+    /// Builder units ask readout units in turn.
+    Paced {
+        /// Bytes in flight to one builder unit at most.
+        credit_bytes: u64,
+    },
+    /// Readout units send unasked.
+    Push,
+    /// Readout units send in the slots of a barrel shifter.
+    Barrel {
+        /// What a slot carries, and a message holds at most.
+        block_bytes: u32,
+        /// Between two slots nothing is sent for this time.
+        guard: Picos,
+        /// Slots begin by the event manager's clock.
+        synchronised: bool,
+        /// Bytes in flight to one builder unit while the barrel stands.
+        credit_bytes: u64,
+    },
 }
 
 /// Something that goes wrong.

@@ -224,7 +224,7 @@ impl Outbox {
         let waiting = self.backlog.remove(&peer).unwrap_or_default();
         self.stats.dropped_frames += waiting.len() as u64;
         if let Some(slotted) = self.lanes.as_mut().filter(|_| peer.role == Role::Builder) {
-            self.stats.dropped_frames += slotted.lanes.clear(usize::from(peer.index)) as u64;
+            self.stats.dropped_frames += slotted.lanes.take(usize::from(peer.index)).len() as u64;
         }
     }
 

@@ -39,13 +39,13 @@ use super::sizes::FragmentSizes;
 use super::{Message, Next, SetupError, Summary, Traffic, Wake};
 use crate::network::EndpointId;
 use crate::report::{Check, EventCounts};
-use crate::scenario::{Fault, FaultKind, RolesTraffic};
+use crate::scenario::{Fault, FaultKind, LinkModel, RolesTraffic};
 use crate::units::{Picos, Rate};
 use agenda::{Agenda, Happening};
 use builders::BuilderHost;
 use hdrhistogram::Histogram;
 use manager::ManagerHost;
-use post::Post;
+use post::{Frames, Post};
 use readouts::ReadoutHost;
 use settings::Settings;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
@@ -112,6 +112,14 @@ impl Roles {
         };
         roles.plan_deaths(faults, endpoints)?;
         Ok(roles)
+    }
+
+    /// Messages are cut to the frames of these links: what a slot holds depends on it.
+    #[must_use]
+    pub fn over(mut self, link: &LinkModel) -> Self {
+        let frames = Frames { overhead: link.frame_overhead, payload: link.frame_payload };
+        self.post.shape_frames(frames, &self.settings);
+        self
     }
 
     /// The event manager's books.

@@ -11,22 +11,16 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub struct Lanes<T> {
     shaper: Shaper,
-    lanes: Vec<Lane<T>>,
+    lanes: Vec<VecDeque<(T, u64)>>,
     waiting: usize,
-}
-
-#[derive(Clone, Debug)]
-struct Lane<T> {
-    pieces: VecDeque<(T, u64)>,
-    bytes: u64,
 }
 
 impl<T> Lanes<T> {
     /// Nothing waits. See [`Shaper::new`].
     #[must_use]
     pub fn new(config: ShaperConfig, peers: usize, me: usize) -> Self {
-        let lane = |_| Lane { pieces: VecDeque::new(), bytes: 0 };
-        Self { shaper: Shaper::new(config, peers, me), lanes: (0..peers).map(lane).collect(), waiting: 0 }
+        let lanes = (0..peers).map(|_| VecDeque::new()).collect();
+        Self { shaper: Shaper::new(config, peers, me), lanes, waiting: 0 }
     }
 
     /// How many pieces wait.
@@ -44,20 +38,22 @@ impl<T> Lanes<T> {
     /// How many pieces wait for a peer.
     #[must_use]
     pub fn len_of(&self, peer: usize) -> usize {
-        self.lanes[peer].pieces.len()
+        self.lanes[peer].len()
     }
 
     /// Takes a piece that occupies `wire` bytes.
     pub fn push(&mut self, now: Timestamp, peer: usize, piece: T, wire: ByteCount) {
-        self.lanes[peer].pieces.push_back((piece, wire.0));
-        self.changed(now, peer, wire.0, true);
+        self.lanes[peer].push_back((piece, wire.0));
+        self.waiting += 1;
+        self.offer(now, peer);
     }
 
     /// The next piece that may go, with its bytes. The user says what became of it: [`Self::sent`] or [`Self::put_back`].
     pub fn pop(&mut self, now: Timestamp) -> Option<(usize, T, ByteCount)> {
         let peer = self.shaper.turn(now)?.peer;
-        let (piece, wire) = self.lanes[peer].pieces.pop_front()?;
-        self.changed(now, peer, wire, false);
+        let (piece, wire) = self.lanes[peer].pop_front()?;
+        self.waiting -= 1;
+        self.offer(now, peer);
         Some((peer, piece, ByteCount(wire)))
     }
 
@@ -69,9 +65,10 @@ impl<T> Lanes<T> {
     /// A piece that was popped could not go: it is the first again, and the peer's lane is closed until
     /// [`Self::open_all`].
     pub fn put_back(&mut self, now: Timestamp, peer: usize, piece: T, wire: ByteCount) {
-        self.lanes[peer].pieces.push_front((piece, wire.0));
+        self.lanes[peer].push_front((piece, wire.0));
+        self.waiting += 1;
         self.shaper.back_pressure(now, peer, true);
-        self.changed(now, peer, wire.0, true);
+        self.offer(now, peer);
     }
 
     /// Lanes that were closed may be tried again.
@@ -79,15 +76,19 @@ impl<T> Lanes<T> {
         (0..self.lanes.len()).for_each(|peer| self.shaper.back_pressure(now, peer, false));
     }
 
-    /// Gives up what waits for a peer; says how many pieces that were.
-    pub fn clear(&mut self, peer: usize) -> usize {
-        let lane = &mut self.lanes[peer];
-        let pieces = std::mem::take(&mut lane.pieces).len();
-        lane.bytes = 0;
-        self.waiting -= pieces;
+    /// How many peers there are.
+    #[must_use]
+    pub fn peers(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Takes out all that waits for a peer.
+    pub fn take(&mut self, peer: usize) -> impl ExactSizeIterator<Item = T> + use<T> {
+        let pieces = std::mem::take(&mut self.lanes[peer]);
+        self.waiting -= pieces.len();
         // That nothing waits any more has no time: only what begins to wait has.
         self.shaper.offer(Timestamp::ZERO, peer, ByteCount::ZERO);
-        pieces
+        pieces.into_iter().map(|(piece, _)| piece)
     }
 
     /// The shaper, to be told how traffic is to be shaped.
@@ -101,17 +102,9 @@ impl<T> Lanes<T> {
         self.shaper.poll_timeout()
     }
 
-    fn changed(&mut self, now: Timestamp, peer: usize, wire: u64, more: bool) {
-        let lane = &mut self.lanes[peer];
-        if more {
-            lane.bytes += wire;
-            self.waiting += 1;
-        } else {
-            lane.bytes -= wire;
-            self.waiting -= 1;
-        }
-        // Something waits as long as there is a piece, even one without bytes.
-        let bytes = if lane.pieces.is_empty() { 0 } else { lane.bytes.max(1) };
-        self.shaper.offer(now, peer, ByteCount(bytes));
+    /// What matters to the shaper is the piece that goes next: it goes as a whole.
+    fn offer(&mut self, now: Timestamp, peer: usize) {
+        let next = self.lanes[peer].front().map_or(0, |(_, wire)| (*wire).max(1));
+        self.shaper.offer(now, peer, ByteCount(next));
     }
 }

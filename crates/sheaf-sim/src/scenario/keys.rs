@@ -150,6 +150,13 @@ const ASSIGNMENTS: Shape = Shape::Word(&[
     ("least_loaded", "the builder with the fewest unfinished events"),
 ]);
 
+const SHAPINGS: Shape = Shape::Word(&[
+    ("pull", "builder units ask every readout unit at once"),
+    ("paced", "builder units ask readout units in turn, for `credit_bytes` at most"),
+    ("push", "readout units send unasked"),
+    ("barrel", "readout units send in turn, in time slots in which each has another builder unit"),
+]);
+
 const PLACEMENTS: Shape = Shape::Word(&[
     ("both", "every endpoint is both"),
     ("apart", "first the sources, then the builders"),
@@ -295,26 +302,32 @@ pub(super) const KEYS: &[Key] = keys! {
         "Events that may be begun and not complete. Not set: one for each builder.";
     "traffic" "outstanding_events": Shape::Whole(1, 1 << 16), whole(4), &["pull"],
         "Events that one builder has asked for and not got.";
-    "traffic" "credit_bytes": BYTES_OR_NONE, whole(0), &["pull"],
-        "Bytes that one builder has asked for and not got; 0: no bound.";
+    "traffic" "credit_bytes": BYTES_OR_NONE, whole(0), &["pull", "roles"],
+        "Bytes that one builder has asked for and not got; 0: no bound. With `roles`: for the shaping `paced`, and for a \
+         `barrel` that stands.";
     "traffic" "request_bytes": Shape::Whole(1, MANY), whole(64), &["pull"], "Size of a request.";
     "traffic" "slot_ns": TIME, number(0.0), &["barrel"],
         "How long a time slot is, in ns. 0: free-running, a source goes on when its block has left.";
-    "traffic" "block_bytes": Shape::Whole(0, GIB), whole(0), &["barrel"],
-        "Fragments are packed into blocks of this size and cut at their ends. 0: one fragment, one block.";
-    "traffic" "guard_ns": TIME, number(0.0), &["barrel"], "Idle time at the end of each slot, in ns.";
+    "traffic" "block_bytes": Shape::Whole(0, GIB), whole(0), &["barrel", "roles"],
+        "Fragments are packed into blocks of this size and cut at their ends. 0: one fragment, one block. With `roles`: what \
+         a slot carries of whole messages.";
+    "traffic" "guard_ns": TIME, number(0.0), &["barrel", "roles"], "Idle time at the end of each slot, in ns.";
     "traffic" "start_skew_ns": TIME, number(0.0), &["barrel"],
         "Sources start by chance within this time of one another, in ns.";
     "traffic" "clock_ppm": Shape::Whole(0, 100_000), whole(0), &["barrel"],
         "Clocks of sources differ by this many parts per million at most.";
-    "traffic" "synchronised": Shape::Switch, switch(false), &["barrel"],
-        "Whether all sources wait for one another at the end of each turn.";
+    "traffic" "synchronised": Shape::Switch, switch(false), &["barrel", "roles"],
+        "Whether all sources wait for one another at the end of each turn; with `roles`: whether slots begin by the event \
+         manager's clock.";
     "traffic" "streams": Shape::Text, Standard::Required, &["replay"],
         "Directory with fragment streams (`sheaf import` makes them), from the directory of the scenario.";
     "traffic" "max_events": Shape::Whole(1, 1_000_000), whole(10_000), &["replay"],
         "Events that are read of them; they are used again from the first when they are over.";
     "traffic" "events": Shape::Whole(1, 1 << 40), Standard::Required, &["roles"], "Events to trigger in all.";
     "traffic" "slots": COUNT, whole(16), &["roles"], "Event slots of a builder unit.";
+    "traffic" "message_bytes": Shape::Whole(1, GIB), whole(256 << 10), &["roles"],
+        "Payload of a message of super-fragments at most; one super-fragment may be larger.";
+    "traffic" "shaping": SHAPINGS, word("pull"), &["roles"], "How super-fragments come to the builder units.";
     "traffic" "control_ns": TIME, Standard::Unset, &["roles"],
         "One-way time of a control network of its own, for all but fragments, in ns. Not set: control shares the links.";
 

@@ -1,14 +1,16 @@
 //! Messages on their way, and what waits for a network interface.
 
 use super::agenda::{Agenda, Happening};
-use super::{Descriptor, length};
+use super::settings::Settings;
+use super::{Descriptor, length, picos, timestamp};
 use crate::network::EndpointId;
 use crate::traffic::placement::Roster;
 use crate::traffic::{Message as Frame, Next, Wake};
 use crate::units::Picos;
 use sheaf_protocol::Transmit;
+use sheaf_protocol::flow::Lanes;
 use sheaf_wire::message::{Body, Message};
-use sheaf_wire::{NodeId, Role};
+use sheaf_wire::{ByteCount, NodeId, Role, Timestamp};
 use std::collections::VecDeque;
 
 /// A message that has not arrived.
@@ -24,8 +26,36 @@ struct Outgoing {
     /// Without payload: they go first.
     control: VecDeque<u32>,
     data: VecDeque<u32>,
+    /// In place of that: super-fragments that wait for their slot, by builder unit.
+    lanes: Option<Lanes<u32>>,
     /// It had nothing to send when it was asked.
     is_asleep: bool,
+}
+
+impl Outgoing {
+    /// The parcel that goes next.
+    fn next(&mut self, now: Timestamp) -> Option<u32> {
+        if let Some(parcel) = self.control.pop_front() {
+            return Some(parcel);
+        }
+        match &mut self.lanes {
+            Some(lanes) => {
+                let (builder, parcel, wire) = lanes.pop(now)?;
+                lanes.sent(now, builder, wire);
+                Some(parcel)
+            }
+            None => self.data.pop_front(),
+        }
+    }
+
+    /// Everything that waits.
+    fn take_all(&mut self) -> Vec<u32> {
+        let mut all: Vec<u32> = self.control.drain(..).chain(self.data.drain(..)).collect();
+        if let Some(lanes) = &mut self.lanes {
+            (0..lanes.peers()).for_each(|peer| all.extend(lanes.take(peer)));
+        }
+        all
+    }
 }
 
 /// The parcel that a message of the network carries.
@@ -44,13 +74,55 @@ pub(super) struct Post {
     free: Vec<u32>,
     /// By endpoint.
     outgoing: Vec<Outgoing>,
+    frames: Frames,
+}
+
+/// How messages are cut.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Frames {
+    /// Bytes on the wire of a frame that are not payload.
+    pub(super) overhead: u32,
+    /// The largest payload of a frame.
+    pub(super) payload: Option<u32>,
+}
+
+impl Frames {
+    /// What a message of `bytes` occupies on the wire.
+    pub(super) fn wire(self, bytes: u64) -> u64 {
+        let frames = self.payload.map_or(1, |payload| bytes.div_ceil(u64::from(payload.max(1))));
+        bytes + frames * u64::from(self.overhead)
+    }
 }
 
 impl Post {
     pub(super) fn new(roster: Roster, control: Option<Picos>) -> Self {
         let outgoing = vec![Outgoing::default(); roster.endpoints()];
         let manager = control.is_none().then(|| free_endpoint(&roster));
-        Self { roster, control, manager, parcels: Vec::new(), free: Vec::new(), outgoing }
+        let frames = Frames::default();
+        Self { roster, control, manager, parcels: Vec::new(), free: Vec::new(), outgoing, frames }
+    }
+
+    /// Messages are cut to these frames, and those of readout units wait for their slots where there are any.
+    pub(super) fn shape_frames(&mut self, frames: Frames, settings: &Settings) {
+        self.frames = frames;
+        let Some(config) = settings.shaper(|bytes| frames.wire(bytes)) else {
+            return;
+        };
+        for index in 0..settings.readouts {
+            let endpoint = self.endpoint_of(NodeId::readout(index));
+            let lanes = Lanes::new(config, usize::from(settings.builders), usize::from(index));
+            self.outgoing[endpoint.index()].lanes = Some(lanes);
+        }
+    }
+
+    /// A readout unit is told how traffic is shaped from now on.
+    pub(super) fn shape(&mut self, node: NodeId, turning: bool, epoch: Timestamp, now: Picos, wake: &mut Wake) {
+        let endpoint = self.endpoint_of(node);
+        if let Some(lanes) = &mut self.outgoing[endpoint.index()].lanes {
+            lanes.shaper().turn_barrel(timestamp(now), turning);
+            lanes.shaper().set_epoch(epoch);
+            wake.sender(endpoint);
+        }
     }
 
     /// The endpoint that the event manager sends from; nothing where control has a network of its own.
@@ -85,14 +157,21 @@ impl Post {
         let Transmit { to, message } = transmit;
         let from = message.header.sender;
         let is_data = matches!(message.body, Body::SuperFragments(_));
+        let bytes = length::of(&message.body);
         let parcel = self.keep(Parcel { to, message });
         match self.control {
             Some(time) if !is_data => agenda.plan(now + time, Happening::Arrival(parcel)),
             _ => {
                 let endpoint = self.endpoint_of(from);
                 let outgoing = &mut self.outgoing[endpoint.index()];
-                let queue = if is_data { &mut outgoing.data } else { &mut outgoing.control };
-                queue.push_back(parcel);
+                match &mut outgoing.lanes {
+                    Some(lanes) if is_data => {
+                        let wire = ByteCount(self.frames.wire(u64::from(bytes)));
+                        lanes.push(timestamp(now), usize::from(to.index), parcel, wire);
+                    }
+                    _ if is_data => outgoing.data.push_back(parcel),
+                    _ => outgoing.control.push_back(parcel),
+                }
                 if std::mem::take(&mut outgoing.is_asleep) {
                     wake.sender(endpoint);
                 }
@@ -119,9 +198,11 @@ impl Post {
     /// What the network interface of `sender` sends next.
     pub(super) fn next(&mut self, sender: EndpointId, now: Picos) -> Next {
         let outgoing = &mut self.outgoing[sender.index()];
-        let Some(index) = outgoing.control.pop_front().or_else(|| outgoing.data.pop_front()) else {
+        let Some(index) = outgoing.next(timestamp(now)) else {
             outgoing.is_asleep = true;
-            return Next::Sleep;
+            let slot = outgoing.lanes.as_ref().and_then(Lanes::poll_timeout);
+            // Slots are told in whole nanoseconds; the network's time is finer.
+            return slot.map_or(Next::Sleep, |at| Next::At(picos(at).max(now + Picos(1))));
         };
         let Parcel { to, message } =
             self.parcels[index as usize].as_ref().expect("what waits has not arrived");
@@ -134,9 +215,7 @@ impl Post {
 
     /// The host of an endpoint has died: what waited for its network interface is gone.
     pub(super) fn forget(&mut self, endpoint: EndpointId) {
-        let outgoing = std::mem::take(&mut self.outgoing[endpoint.index()]);
-        self.outgoing[endpoint.index()].is_asleep = outgoing.is_asleep;
-        for index in outgoing.control.into_iter().chain(outgoing.data) {
+        for index in self.outgoing[endpoint.index()].take_all() {
             self.take(index);
         }
     }

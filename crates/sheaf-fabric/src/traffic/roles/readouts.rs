@@ -8,8 +8,8 @@ use crate::traffic::sizes::FragmentSizes;
 use crate::units::Picos;
 use sheaf_protocol::Identity;
 use sheaf_protocol::ledger::NodeBooks;
-use sheaf_protocol::readout::ReadoutUnit;
-use sheaf_wire::message::{Body, Message};
+use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
+use sheaf_wire::message::{Body, EventRange, Message};
 use sheaf_wire::{EventId, Fragment, NodeId, SessionId, SourceId, Timestamp};
 
 /// A readout unit with its source.
@@ -93,12 +93,14 @@ impl ReadoutHost {
     }
 }
 
-/// The first event after all that a message asks for.
+/// The first event after all that a message asks for, or sends to a builder.
 fn end_of_request(message: &Message<Descriptor>) -> Option<EventId> {
-    let Body::FragmentRequest(ranges) = &message.body else {
-        return None;
+    let end = |range: &EventRange| range.first.0.saturating_add(u64::from(range.count));
+    let end = match &message.body {
+        Body::FragmentRequest(ranges) => ranges.iter().map(end).max(),
+        Body::Dispatch(destinations) => destinations.iter().map(|to| end(&to.events)).max(),
+        _ => None,
     };
-    let end = ranges.iter().map(|range| range.first.0.saturating_add(u64::from(range.count))).max();
     end.map(EventId)
 }
 
@@ -145,7 +147,11 @@ impl Roles {
             post.send(transmit, now, agenda, wake);
         }
         // That the run starts or closes changes nothing for a source that gives only what is asked for.
-        while unit.poll_event().is_some() {}
+        while let Some(event) = unit.poll_event() {
+            if let ReadoutEvent::Shape { turning, epoch } = event {
+                post.shape(host.node, turning, epoch, now, wake);
+            }
+        }
         if let Some(deadline) = unit.poll_timeout() {
             let at = deadline.at.max(timestamp(now));
             if host.wake_at.is_none_or(|planned| at < planned) {

@@ -4,16 +4,16 @@
 //! which a builder's link brings as much as all its event slots hold. A request is repeated after 20 of them, so that
 //! a network that carries a tenth of its links' rate is slow and not broken; everything slower follows from that.
 
-use crate::scenario::RolesTraffic;
+use crate::scenario::{RolesShaping, RolesTraffic};
 use crate::traffic::SetupError;
 use crate::traffic::placement::Roster;
 use crate::units::Rate;
 use sheaf_protocol::builder::{BuilderConfig, IncompletePolicy, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
-use sheaf_protocol::flow::Gathering;
+use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
-use sheaf_wire::{ByteCount, EventId, Nanos, SourceId, TriggerType};
+use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, TriggerType};
 use std::collections::BTreeSet;
 
 /// The id of the first event.
@@ -21,9 +21,6 @@ pub(super) const FIRST_EVENT: EventId = EventId(1);
 
 /// Consecutive events of one builder in one message, at most.
 const BATCH_EVENTS: u32 = 32;
-
-/// The largest payload of a message with more than one event.
-const MESSAGE_BYTES: ByteCount = ByteCount(256 << 10);
 
 /// Requests are not repeated sooner.
 const SHORTEST_RETRY: Nanos = Nanos::from_millis(10);
@@ -43,6 +40,9 @@ pub(super) struct Settings {
     /// When a request is repeated.
     retry: Nanos,
     gathering: Gathering,
+    shaping: RolesShaping,
+    message_bytes: ByteCount,
+    rate: Rate,
 }
 
 impl Settings {
@@ -72,6 +72,7 @@ impl Settings {
         let event_bytes = (mean_bytes * f64::from(readouts)) as u64 + 1;
         let event_time = nanos(rate.time_for(event_bytes));
         let turnaround = Nanos(event_time.0.saturating_mul(u64::from(traffic.slots)));
+        let retry = SHORTEST_RETRY.max(Nanos(turnaround.0.saturating_mul(20)));
         Ok(Self {
             readouts,
             builders,
@@ -81,8 +82,50 @@ impl Settings {
             event_bytes,
             batch_events: (traffic.slots / 2).clamp(1, BATCH_EVENTS),
             batch_time: event_time.clamp(Nanos::from_micros(10), Nanos::from_millis(5)),
-            gathering: Gathering::Pull,
-            retry: SHORTEST_RETRY.max(Nanos(turnaround.0.saturating_mul(20))),
+            gathering: match traffic.shaping {
+                RolesShaping::Pull => Gathering::Pull,
+                RolesShaping::Paced { credit_bytes } => Gathering::Paced { credit: ByteCount(credit_bytes) },
+                RolesShaping::Push => Gathering::Push,
+                RolesShaping::Barrel { credit_bytes, .. } => {
+                    Gathering::Barrel { credit: ByteCount(credit_bytes), tick: retry }
+                }
+            },
+            shaping: traffic.shaping,
+            message_bytes: ByteCount(u64::from(traffic.message_bytes)),
+            rate,
+            retry,
+        })
+    }
+
+    /// A message goes in one slot, two in a synchronised one.
+    fn message_bytes(&self) -> ByteCount {
+        match self.shaping {
+            RolesShaping::Barrel { block_bytes, synchronised, .. } => {
+                let part = if synchronised { block_bytes / 2 } else { block_bytes };
+                self.message_bytes.min(ByteCount(u64::from(part)))
+            }
+            _ => self.message_bytes,
+        }
+    }
+
+    /// The shaper of a readout unit, where it sends in slots. `unit` is what its largest message takes on the wire.
+    pub(super) fn shaper(&self, wire: impl Fn(u64) -> u64) -> Option<ShaperConfig> {
+        let RolesShaping::Barrel { block_bytes, guard, synchronised, .. } = self.shaping else {
+            return None;
+        };
+        let barrel = BarrelConfig {
+            builders: usize::from(self.builders),
+            senders: usize::from(self.readouts),
+            block: ByteCount(wire(u64::from(block_bytes))),
+            guard: nanos(guard),
+            slots: if synchronised { Slots::Synchronised } else { Slots::FreeRunning },
+            patience: self.retry,
+        };
+        Some(ShaperConfig {
+            line_rate: ByteRate::from_bits(self.rate.0),
+            burst: barrel.block,
+            unit: ByteCount(wire(self.message_bytes().0)),
+            policy: Policy::Barrel(barrel),
         })
     }
 
@@ -132,7 +175,7 @@ impl Settings {
             merge_timeout: self.retry,
             wait_for_required: false,
             orphan_timeout: None,
-            message_bytes: MESSAGE_BYTES,
+            message_bytes: self.message_bytes(),
             message_events: BATCH_EVENTS as usize,
             request_events: 4096,
             heartbeat: self.times(4),

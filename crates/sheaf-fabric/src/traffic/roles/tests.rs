@@ -1,7 +1,8 @@
 mod over_networks;
+mod shaping;
 
 use super::*;
-use crate::scenario::{Placement, SizeModel};
+use crate::scenario::{Placement, RolesShaping, SizeModel};
 use crate::traffic::tests::{Ideal, RATE};
 use proptest::prelude::*;
 use sheaf_protocol::ledger::Counter;
@@ -15,6 +16,8 @@ fn scenario(placement: Placement) -> RolesTraffic {
         events: 2_000,
         event_rate: None,
         slots: 16,
+        shaping: RolesShaping::Pull,
+        message_bytes: 256 << 10,
         control: None,
     }
 }

@@ -5,7 +5,7 @@ use super::super::streams;
 use super::{NANO, picos};
 use sheaf_config::ErrorKind;
 use sheaf_fabric::scenario::{
-    Assignment, BarrelShifter, EventTraffic, Placement, RolesTraffic, SizeModel, TrafficModel, Window,
+    Assignment, BarrelShifter, EventTraffic, Placement, RolesShaping, RolesTraffic, SizeModel, TrafficModel, Window,
 };
 use std::path::Path;
 
@@ -37,6 +37,8 @@ pub(super) fn traffic(given: &Given<'_>, directory: &Path, endpoints: u64) -> Tr
             events: given.whole("traffic.events"),
             event_rate: event_rate(given),
             slots: given.small("traffic.slots"),
+            shaping: roles_shaping(given),
+            message_bytes: given.small("traffic.message_bytes"),
             control: given.maybe_number("traffic.control_ns").map(|time| picos(time, NANO)),
         }),
         _ => TrafficModel::Random { size: size(given), load: given.number("traffic.load") },
@@ -111,6 +113,35 @@ fn builders(placement: &Placement, endpoints: u64) -> u64 {
             endpoints / u64::from(*group).max(1) * u64::from(*builders)
         }
         Placement::Listed { builders, .. } => builders.len() as u64,
+    }
+}
+
+fn roles_shaping(given: &Given<'_>) -> RolesShaping {
+    let credit_bytes = given.whole("traffic.credit_bytes");
+    let credit = |shaping: &str| {
+        if credit_bytes == 0 {
+            let found = format!("with the shaping `{shaping}` a credit of 0 bytes lets nothing through");
+            given.conflict("traffic.credit_bytes", found, "what an output buffer of the switch holds");
+        }
+        credit_bytes
+    };
+    match given.word("traffic.shaping") {
+        "paced" => RolesShaping::Paced { credit_bytes: credit("paced") },
+        "push" => RolesShaping::Push,
+        "barrel" => {
+            let block_bytes = given.small("traffic.block_bytes");
+            if block_bytes == 0 {
+                let found = "with the shaping `barrel` a block of 0 bytes holds no message".to_owned();
+                given.conflict("traffic.block_bytes", found, "a few messages, like 64 KiB");
+            }
+            RolesShaping::Barrel {
+                block_bytes,
+                guard: picos(given.number("traffic.guard_ns"), NANO),
+                synchronised: given.switch("traffic.synchronised"),
+                credit_bytes: credit("barrel"),
+            }
+        }
+        _ => RolesShaping::Pull,
     }
 }
 

@@ -1,0 +1,101 @@
+//! The same machines, switch and events under every shaping.
+
+use super::scenario;
+use crate::report::Report;
+use crate::run::tests::{checked, random};
+use crate::scenario::{
+    LinkModel, Placement, RolesShaping, RunLength, Scenario, SizeModel, Switching, Topology, TrafficModel, WhenFull,
+};
+use crate::units::{Picos, Rate};
+
+const NODES: u32 = 8;
+
+/// Fragments, what one output of the switch holds, and events: fixed fragments of 2 kB, or such with a mean of 16 kB and
+/// an rms of 8 kB.
+type Case = (SizeModel, u64, u64);
+const SMALL: Case = (SizeModel::Fixed(2_000), 64 << 10, 8_000);
+const LARGE: Case = (SizeModel::LogNormal { mean: 16_000.0, rms: 8_000.0 }, 512 << 10, 2_000);
+
+/// 8 readout units and 8 builder units on Gigabit Ethernet with jumbo frames, a switch that drops what it cannot hold, and
+/// control on a network of its own.
+fn on_a_switch(shaping: RolesShaping, (size, buffer_bytes, events): Case) -> Scenario {
+    let mut traffic = scenario(Placement::Apart { readouts: NODES, builders: NODES });
+    (traffic.size, traffic.events, traffic.shaping) = (size, events, shaping);
+    traffic.control = Some(Picos::from_micros(20));
+    traffic.slots = 256;
+    traffic.message_bytes = 64 << 10;
+    if !matches!(shaping, RolesShaping::Barrel { .. }) {
+        // What is lost of a message loses all of it.
+        traffic.message_bytes = 8_000;
+    }
+    Scenario {
+        switching: Switching::OutputQueued { buffer_bytes: Some(buffer_bytes), full: WhenFull::Drop },
+        link: LinkModel {
+            rate: Rate::from_gigabits(1),
+            delay: Picos::from_nanos(300),
+            frame_overhead: 38,
+            frame_payload: Some(9_000),
+        },
+        traffic: TrafficModel::Roles(traffic),
+        length: RunLength::Events(events),
+        ..random(Topology::Crossbar { ports: 2 * NODES }, 1)
+    }
+}
+
+/// The share of the builders' links that payload has filled.
+fn efficiency(report: &Report) -> f64 {
+    report.per_port.iter().sum::<f64>() / f64::from(NODES)
+}
+
+fn complete(report: &Report) -> u64 {
+    report.events.expect("machines build events").complete
+}
+
+/// Runs; says how many messages were lost and what share of the links was filled. Every event is complete.
+fn run(shaping: RolesShaping, case: Case) -> (u64, f64) {
+    let report = checked(&on_a_switch(shaping, case));
+    assert_eq!(complete(&report), case.2, "{shaping:?}");
+    let result = (report.messages.lost, efficiency(&report));
+    println!("{shaping:?}, {:?}: {} lost, {:.3} filled", case.0, result.0, result.1);
+    result
+}
+
+fn barrel(synchronised: bool, (_, buffer_bytes, _): Case) -> RolesShaping {
+    RolesShaping::Barrel {
+        block_bytes: 64 << 10,
+        guard: Picos::from_micros(2),
+        synchronised,
+        credit_bytes: buffer_bytes / 2,
+    }
+}
+
+#[test]
+fn push_overflows_the_outputs_of_a_switch_and_no_event_is_lost_by_it() {
+    let (lost, filled) = run(RolesShaping::Push, SMALL);
+    assert!(lost > 1_000 && filled < 0.5, "{lost} lost, {filled}");
+}
+
+#[test]
+fn paced_pull_with_a_credit_of_half_the_buffer_loses_nothing_and_fills_the_links() {
+    // Half: sizes are expected, not known, and heads of messages and frames count too.
+    for (case, least) in [(SMALL, 0.93), (LARGE, 0.85)] {
+        let (lost, filled) = run(RolesShaping::Paced { credit_bytes: case.1 / 2 }, case);
+        assert!(lost == 0 && filled > least, "{lost} lost, {filled}");
+    }
+}
+
+#[test]
+fn a_credit_of_many_buffers_loses_as_push_does() {
+    let (lost, _) = run(RolesShaping::Paced { credit_bytes: 32 * SMALL.1 }, SMALL);
+    assert!(lost > 1_000, "{lost} lost");
+}
+
+#[test]
+fn a_barrel_shifter_loses_nothing_and_fills_the_links() {
+    for (case, least) in [(SMALL, 0.85), (LARGE, 0.7)] {
+        for synchronised in [false, true] {
+            let (lost, filled) = run(barrel(synchronised, case), case);
+            assert!(lost == 0 && filled > least, "{lost} lost, {filled}");
+        }
+    }
+}
