@@ -4,8 +4,8 @@
 
 use sheaf_fabric::Scenario;
 use sheaf_fabric::scenario::{
-    Arbiter, DigitOrder, EndpointModel, Fidelity, FlitModel, LinkModel, Numbering, Placement, RolesShaping, RolesTraffic,
-    Routes, RunLength, SizeModel, Switching, Topology, TrafficModel,
+    Arbiter, DigitOrder, EndpointModel, Fidelity, FlitModel, LinkModel, Numbering, Placement, RolesShaping,
+    RolesTraffic, Routes, RunLength, SizeModel, Switching, Topology, TrafficModel,
 };
 use sheaf_fabric::units::{Picos, Rate};
 

@@ -15,6 +15,7 @@
 //! | [`reborn`] | a builder that was given up begins a new life |
 //! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
 //! | [`trigger`] | triggers at a rate |
+//! | [`evolution`] | what ended at each builder unit in each interval |
 //! | [`report`] | what a run amounts to: ledger, books of all nodes, latency |
 //!
 //! The crate knows transports, sources and sinks as traits; which ones are used is decided in the command.
@@ -25,6 +26,7 @@ pub mod builder;
 pub mod clock;
 pub mod coincidence;
 pub mod content;
+pub mod evolution;
 pub mod filter;
 pub mod lossy;
 pub mod manager;

@@ -70,7 +70,10 @@ impl ManagerNode {
     fn take_events(&mut self, now: Timestamp) {
         while let Some(event) = self.role.poll_event() {
             match event {
-                ManagerEvent::Ended { outcome, latency, bytes, fragments, incomplete, .. } => {
+                ManagerEvent::Ended { outcome, builder, latency, bytes, fragments, incomplete, .. } => {
+                    if let Some(builder) = builder {
+                        self.report.evolution.note(now, builder);
+                    }
                     self.report.end_event(now, outcome, latency, bytes, fragments, incomplete);
                 }
                 ManagerEvent::Started { absent } => {

@@ -1,5 +1,6 @@
 //! What a run amounts to, while it lasts and at its end.
 
+use crate::evolution::Evolution;
 use crate::outbox::OutboxStats;
 use bytes::Bytes;
 use hdrhistogram::Histogram;
@@ -41,6 +42,8 @@ pub struct RunReport {
     pub latency: Histogram<u64>,
     /// When the run began.
     pub started_at: Option<Timestamp>,
+    /// What ended where, over time.
+    pub evolution: Evolution,
     /// When the last event ended.
     pub last_end_at: Option<Timestamp>,
     /// The end of the warm-up, where there was one: rates and latencies are of what ended after it.
@@ -86,6 +89,7 @@ impl Default for RunReport {
             stored_fragments: 0,
             latency: latency.expect("the bounds are constant and in order"),
             started_at: None,
+            evolution: Evolution::default(),
             last_end_at: None,
             warm_at: None,
             warm_up: Tally::default(),
@@ -101,6 +105,7 @@ impl Default for RunReport {
 impl RunReport {
     pub(crate) fn started(&mut self, now: Timestamp, absent: Vec<NodeId>) {
         self.started_at = Some(now);
+        self.evolution.begin(now);
         self.absent = absent;
     }
 

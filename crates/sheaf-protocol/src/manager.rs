@@ -760,7 +760,9 @@ impl<P: Clone> EventManager<P> {
         let in_flight = self.table.len();
         self.releases.add(now + self.config.batch_time, event, outcome, reason, in_flight);
         let latency = now.since(entry.began);
-        self.events.push_back(ManagerEvent::Ended { event, outcome, latency, bytes, fragments, incomplete });
+        let builder = finished.and(entry.builder);
+        let ended = ManagerEvent::Ended { event, outcome, builder, latency, bytes, fragments, incomplete };
+        self.events.push_back(ended);
     }
 
     fn release(&mut self, now: Timestamp) {

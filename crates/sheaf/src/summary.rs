@@ -44,6 +44,15 @@ pub(crate) struct Summary {
     pub(crate) counters: BTreeMap<String, u64>,
     /// Nodes that did not appear, sessions that died.
     pub(crate) trouble: Trouble,
+    /// How the run went on.
+    pub(crate) evolution: EvolutionSummary,
+}
+
+/// Events that ended at each builder unit, interval by interval from the start of the run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct EvolutionSummary {
+    pub(crate) interval_s: f64,
+    pub(crate) events: BTreeMap<String, Vec<u64>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -189,6 +198,13 @@ impl Summary {
                 lost_builder_sessions: report.lost_builders,
                 restarted_readouts: report.restarted_readouts,
                 content_mismatches: 0,
+            },
+            evolution: EvolutionSummary {
+                interval_s: report.evolution.interval().as_secs_f64(),
+                events: (0_u16..)
+                    .zip(report.evolution.events())
+                    .map(|(index, events)| (plan.name(NodeId::builder(index)), events))
+                    .collect(),
             },
         };
         summary.join(extras);

@@ -23,6 +23,8 @@ pub enum ManagerEvent {
         event: EventId,
         /// How.
         outcome: Outcome,
+        /// The builder that ended it; none where the event manager did.
+        builder: Option<u16>,
         /// From its trigger, or the news of it where it was announced, to the news of its end, on the event manager's
         /// clock.
         latency: Nanos,

@@ -247,7 +247,9 @@ fn sample(key: &schema::Key) -> String {
 #[test]
 fn every_key_is_asked_for_by_some_scenario() {
     // Asked for: where nothing else is wrong, nobody says that it has no effect.
-    let extra = |path: &str| match path {
+    let of_slots = ["traffic.block_bytes", "traffic.guard_ns", "traffic.synchronised"];
+    let extra = |path: &str, kind: &str| match path {
+        path if kind == "roles" && of_slots.contains(&path) => "shaping = \"barrel\"\n",
         "topology.digit_list" => "digits = \"listed\"\n",
         "switching.window" => "queue = \"window\"\n",
         "switching.iterations" => "queue = \"virtual_output\"\n",
@@ -277,9 +279,9 @@ fn every_key_is_asked_for_by_some_scenario() {
                     "traffic" if key.table == "placement" => "push",
                     _ => "",
                 };
-                text.push_str(&required(table, chosen, but, extra(&path)));
+                text.push_str(&required(table, chosen, but, extra(&path, kind)));
                 if *table == key.table {
-                    text.push_str(extra(&path));
+                    text.push_str(extra(&path, kind));
                     text.push_str(&format!("{} = {}\n", key.name, sample(key)));
                 }
             }

@@ -28,6 +28,7 @@ mod output;
 mod rails;
 mod real_data;
 mod repeatable;
+mod shaping;
 mod signals;
 mod streams;
 mod tls;

@@ -116,7 +116,14 @@ impl Post {
     }
 
     /// A readout unit is told how traffic is shaped from now on.
-    pub(super) fn shape(&mut self, node: NodeId, turning: bool, epoch: Timestamp, now: Picos, wake: &mut Wake) {
+    pub(super) fn shape(
+        &mut self,
+        node: NodeId,
+        turning: bool,
+        epoch: Timestamp,
+        now: Picos,
+        wake: &mut Wake,
+    ) {
         let endpoint = self.endpoint_of(node);
         if let Some(lanes) = &mut self.outgoing[endpoint.index()].lanes {
             lanes.shaper().turn_barrel(timestamp(now), turning);

@@ -5,7 +5,8 @@ use super::super::streams;
 use super::{NANO, picos};
 use sheaf_config::ErrorKind;
 use sheaf_fabric::scenario::{
-    Assignment, BarrelShifter, EventTraffic, Placement, RolesShaping, RolesTraffic, SizeModel, TrafficModel, Window,
+    Assignment, BarrelShifter, EventTraffic, Placement, RolesShaping, RolesTraffic, SizeModel, TrafficModel,
+    Window,
 };
 use std::path::Path;
 

@@ -4,7 +4,8 @@ use super::scenario;
 use crate::report::Report;
 use crate::run::tests::{checked, random};
 use crate::scenario::{
-    LinkModel, Placement, RolesShaping, RunLength, Scenario, SizeModel, Switching, Topology, TrafficModel, WhenFull,
+    Fault, FaultKind, LinkModel, Placement, RolesShaping, RunLength, Scenario, SizeModel, Switching,
+    Topology, TrafficModel, WhenFull,
 };
 use crate::units::{Picos, Rate};
 
@@ -23,11 +24,10 @@ fn on_a_switch(shaping: RolesShaping, (size, buffer_bytes, events): Case) -> Sce
     (traffic.size, traffic.events, traffic.shaping) = (size, events, shaping);
     traffic.control = Some(Picos::from_micros(20));
     traffic.slots = 256;
-    traffic.message_bytes = 64 << 10;
-    if !matches!(shaping, RolesShaping::Barrel { .. }) {
-        // What is lost of a message loses all of it.
-        traffic.message_bytes = 8_000;
-    }
+    // What is lost of a message loses all of it. Slots are filled by one message of many small fragments, or by many
+    // messages of one that is large.
+    let fills_slot = matches!((shaping, size), (RolesShaping::Barrel { .. }, SizeModel::Fixed(_)));
+    traffic.message_bytes = if fills_slot { 64 << 10 } else { 8_000 };
     Scenario {
         switching: Switching::OutputQueued { buffer_bytes: Some(buffer_bytes), full: WhenFull::Drop },
         link: LinkModel {
@@ -62,7 +62,8 @@ fn run(shaping: RolesShaping, case: Case) -> (u64, f64) {
 
 fn barrel(synchronised: bool, (_, buffer_bytes, _): Case) -> RolesShaping {
     RolesShaping::Barrel {
-        block_bytes: 64 << 10,
+        // 16 to 32 fragments of mean size.
+        block_bytes: u32::try_from(buffer_bytes).unwrap().min(256 << 10),
         guard: Picos::from_micros(2),
         synchronised,
         credit_bytes: buffer_bytes / 2,
@@ -92,10 +93,33 @@ fn a_credit_of_many_buffers_loses_as_push_does() {
 
 #[test]
 fn a_barrel_shifter_loses_nothing_and_fills_the_links() {
-    for (case, least) in [(SMALL, 0.85), (LARGE, 0.7)] {
+    for (case, least) in [(SMALL, 0.93), (LARGE, 0.85)] {
         for synchronised in [false, true] {
             let (lost, filled) = run(barrel(synchronised, case), case);
             assert!(lost == 0 && filled > least, "{lost} lost, {filled}");
         }
     }
+}
+
+/// The document slowed one builder by 50 %: the event manager adapts to its capacity.
+#[test]
+fn a_builder_at_half_its_rate_gives_the_rest_of_its_share_to_the_others_and_takes_it_back() {
+    let mut scenario = on_a_switch(RolesShaping::Paced { credit_bytes: SMALL.1 / 2 }, SMALL);
+    let (from, until) = (Picos::from_micros(40_000), Picos::from_micros(80_000));
+    let what = FaultKind::SlowReceiver { endpoint: NODES + 3, factor: 0.5 };
+    scenario.faults = vec![Fault { from, until: Some(until), what }];
+    let report = checked(&scenario);
+    assert_eq!((report.messages.lost, complete(&report)), (0, SMALL.2));
+    let mean = |from: u64, until: u64| {
+        let slices =
+            report.evolution.iter().filter(|(end, _)| (from..until).contains(&(end.0 / 1_000_000_000)));
+        let slices: Vec<f64> = slices.map(|(_, efficiency)| *efficiency).collect();
+        slices.iter().sum::<f64>() / slices.len() as f64
+    };
+    // The first milliseconds fill the network; a change needs some to work through what is in flight.
+    let (before, slowed, after) = (mean(15, 40), mean(50, 80), mean(90, 115));
+    let fair = (f64::from(NODES) - 0.5) / f64::from(NODES);
+    println!("{before:.3} before, {slowed:.3} slowed, {after:.3} after");
+    assert!(slowed >= before * fair * 0.99, "{before} before, {slowed} slowed, fair is {fair}");
+    assert!(after >= before * 0.98, "{before} before, {after} after");
 }

@@ -1,0 +1,69 @@
+//! How a run went on: what ended at each builder unit in each interval.
+
+use sheaf_wire::{Nanos, Timestamp};
+
+/// The first interval. It doubles when the run outgrows [`INTERVALS`] of them.
+const SHORTEST: Nanos = Nanos::from_millis(50);
+
+/// Intervals that are kept at most.
+const INTERVALS: usize = 240;
+
+/// Events by builder unit and interval. Memory: up to 240 numbers for each builder unit, however long the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evolution {
+    begun_at: Option<Timestamp>,
+    interval: Nanos,
+    /// By builder unit, then interval from the beginning of the run.
+    events: Vec<Vec<u64>>,
+}
+
+impl Evolution {
+    /// The run begins.
+    pub(crate) fn begin(&mut self, now: Timestamp) {
+        (self.begun_at, self.interval) = (Some(now), SHORTEST);
+    }
+
+    /// An event has ended at a builder unit.
+    pub(crate) fn note(&mut self, now: Timestamp, builder: u16) {
+        let Some(begun_at) = self.begun_at else {
+            return;
+        };
+        let mut place = now.since(begun_at).0 / self.interval.0;
+        while place >= INTERVALS as u64 {
+            self.interval = self.interval + self.interval;
+            self.events.iter_mut().for_each(join_pairs);
+            place = now.since(begun_at).0 / self.interval.0;
+        }
+        let (place, builder) = (usize::try_from(place).unwrap_or(INTERVALS - 1), usize::from(builder));
+        if builder >= self.events.len() {
+            self.events.resize(builder + 1, Vec::new());
+        }
+        let of_builder = &mut self.events[builder];
+        if place >= of_builder.len() {
+            of_builder.resize(place + 1, 0);
+        }
+        of_builder[place] += 1;
+    }
+
+    /// The length of an interval.
+    #[must_use]
+    pub fn interval(&self) -> Nanos {
+        self.interval
+    }
+
+    /// Events that ended at each builder unit in each interval, all lists of one length. The last interval may not be over.
+    #[must_use]
+    pub fn events(&self) -> Vec<Vec<u64>> {
+        let intervals = self.events.iter().map(Vec::len).max().unwrap_or(0);
+        let mut events = self.events.clone();
+        events.iter_mut().for_each(|of_builder| of_builder.resize(intervals, 0));
+        events
+    }
+}
+
+fn join_pairs(counts: &mut Vec<u64>) {
+    *counts = counts.chunks(2).map(|pair| pair.iter().sum()).collect();
+}
+
+#[cfg(test)]
+mod tests;
