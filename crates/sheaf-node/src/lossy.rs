@@ -353,11 +353,6 @@ impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
         false
     }
 
-    fn shape(&mut self, now: Timestamp, turning: bool, epoch: Timestamp) {
-        self.shaper.turn_barrel(now, turning);
-        self.shaper.set_epoch(epoch);
-    }
-
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), SendError> {
         let Some(place) = self.index.place(to) else {
             self.stats.refused_unknown_peer += 1;
