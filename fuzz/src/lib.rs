@@ -11,6 +11,7 @@ pub type Body = fn(&[u8]);
 pub const TARGETS: &[(&str, Body)] = &[
     ("config", config),
     ("datagram", datagram),
+    ("ethernet_frame", ethernet_frame),
     ("event_file", event_file),
     ("event_file_sealed", event_file_sealed),
     ("fragment_stream", fragment_stream),
@@ -31,6 +32,11 @@ pub fn config(bytes: &[u8]) {
 /// A datagram of a link that recovers from loss: heads, then body; as it is, and with a right checksum.
 pub fn datagram(bytes: &[u8]) {
     sheaf_wire::datagram::fuzz::fuzz_datagram(bytes);
+}
+
+/// A frame of raw Ethernet; its checksum is made right where the last byte is odd.
+pub fn ethernet_frame(bytes: &[u8]) {
+    sheaf_wire::fuzz::fuzz_ethernet_frame(bytes);
 }
 
 /// An event file.

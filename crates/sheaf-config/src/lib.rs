@@ -62,10 +62,10 @@ pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
-    Affinity, Builder, Congestion, Content, Emulated, FabricProvider, Filter, FilterKind, FrontEnd, Incomplete,
-    IncompletePolicy, Lab, LabHead, LabPlacement, Manager, Measure, MemoryPolicy, Node, Output, OutputKind,
-    Pacing, Protocol, Readout, Replay, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, Sync,
-    Timed, Tls, Transport, TransportKind, Trigger, TriggerMode,
+    Affinity, Builder, Congestion, Content, Emulated, EthernetBackend, FabricProvider, Filter, FilterKind,
+    FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, Manager, Measure, MemoryPolicy, Node,
+    Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, Shaping, ShapingPolicy, SizeModel, Source,
+    SourceKind, Sync, Timed, Tls, Transport, TransportKind, Trigger, TriggerMode,
 };
 
 use document::Document;

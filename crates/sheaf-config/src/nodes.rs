@@ -3,7 +3,7 @@
 use crate::check::Checker;
 use crate::error::{ConfigErrors, ErrorKind};
 use crate::origins::Origins;
-use crate::settings::{MemoryPolicy, Node, SourceKind, TriggerMode};
+use crate::settings::{MemoryPolicy, Node, SourceKind, TransportKind, TriggerMode};
 use crate::suggest::nearest;
 use crate::{Config, Purpose};
 use sheaf_wire::{NodeId, Role, RunNumber, SourceId};
@@ -20,6 +20,8 @@ pub struct NodeConfig {
     pub address: Option<String>,
     /// Where it listens, too: for further rails.
     pub more_addresses: Vec<String>,
+    /// The interfaces that it sends and receives by, for raw Ethernet.
+    pub interfaces: Vec<String>,
     /// The sources that it reads, in the order of the configuration; empty but for readout units.
     pub sources: Vec<SourceId>,
     /// The processors that its threads may use: its own, or those of its role; empty: all.
@@ -76,6 +78,7 @@ impl Config {
             role: node.id.role,
             address: node.address.clone(),
             more_addresses: node.more_addresses.clone(),
+            interfaces: node.interfaces.clone(),
             sources: (node.id.role == Role::Readout).then(|| node.sources.clone()),
             cpu: node.cpu.clone(),
         };
@@ -149,6 +152,7 @@ impl Config {
             name: id.to_string(),
             address: None,
             more_addresses: Vec::new(),
+            interfaces: Vec::new(),
             sources: Vec::new(),
             cpu: Vec::new(),
             priority: None,
@@ -168,6 +172,7 @@ impl Config {
                 name: table.name.clone(),
                 address: table.address.clone(),
                 more_addresses: table.more_addresses.clone(),
+                interfaces: table.interfaces.clone(),
                 sources: table.sources.clone().unwrap_or_default(),
                 cpu: table.cpu.clone(),
                 priority: None,
@@ -218,6 +223,7 @@ impl Checker<'_> {
         self.unique("name", |node| vec![&node.name]);
         self.unique("address", |node| node.address.iter().chain(&node.more_addresses).collect());
         self.used_addresses();
+        self.used_interfaces();
         let count = |role| config.node.iter().filter(|node| node.role == role).count();
         let managers = count(Role::Manager);
         if managers != 1 {
@@ -275,6 +281,27 @@ impl Checker<'_> {
                 format!("\"{}\" has {addresses} addresses, and `transport.rails` is {rails}", node.name);
             let right = format!("with `rails = {addresses}` each address has a rail");
             self.fail(ErrorKind::Conflict, &[&key, "transport.rails"], found, right);
+        }
+    }
+
+    /// An interface for each rail, where interfaces are used.
+    fn used_interfaces(&mut self) {
+        let config = self.config;
+        if config.transport.kind != TransportKind::Ethernet {
+            return;
+        }
+        let rails = usize::from(config.transport.rails);
+        for (index, node) in config.node.iter().enumerate() {
+            let interfaces = node.interfaces.len();
+            if interfaces == rails {
+                continue;
+            }
+            let (key, path) = (format!("node[{index}].interfaces"), format!("node[{index}]"));
+            let found =
+                format!("\"{}\" has {interfaces} interfaces, and `transport.rails` is {rails}", node.name);
+            let right =
+                "over raw Ethernet a node has one interface for each rail, like `interfaces = [\"eth1\"]`";
+            self.fail(ErrorKind::Conflict, &[&key, &path, "transport.rails"], found, right);
         }
     }
 
@@ -397,7 +424,10 @@ impl Checker<'_> {
             let found = format!("there is no node \"{}\"", crate::text::shorten(name));
             self.fail(ErrorKind::Nodes, &["node"], found, right);
         }
-        for (index, node) in config.node.iter().enumerate().filter(|(_, node)| node.address.is_none()) {
+        // Over raw Ethernet a node is found by its interfaces.
+        let needs_address = config.transport.kind != TransportKind::Ethernet;
+        let without = |node: &Node| needs_address && node.address.is_none();
+        for (index, node) in config.node.iter().enumerate().filter(|(_, node)| without(node)) {
             let found = format!("node \"{}\" has no address", node.name);
             let keys = [format!("node[{index}].address"), format!("node[{index}]")];
             let right = "nodes that are started one by one need `address = \"host:port\"`";

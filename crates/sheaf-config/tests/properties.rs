@@ -320,6 +320,7 @@ fn words() -> impl Strategy<Value = Change> {
             TransportKind::Mixed,
             TransportKind::Fabric,
             TransportKind::Udp,
+            TransportKind::Ethernet,
         ]),
         select(vec![ShapingPolicy::Pull, ShapingPolicy::Paced, ShapingPolicy::Push]),
     );
@@ -377,7 +378,9 @@ fn nodes() -> impl Strategy<Value = Change> {
                 return;
             }
             let ids: Vec<SourceId> = ids.iter().copied().map(SourceId).collect();
-            let node = |name: String, role| Node { name, role, ..Node::default() };
+            let interfaces = vec!["eth1".to_owned(), "enp0s1f0".to_owned()];
+            let node =
+                |name: String, role| Node { name, role, interfaces: interfaces.clone(), ..Node::default() };
             config.node.push(node("evm".into(), Role::Manager));
             for (index, block) in ids.chunks(ids.len().div_ceil(readouts)).enumerate() {
                 config.node.push(Node {

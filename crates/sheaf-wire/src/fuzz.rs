@@ -4,9 +4,10 @@
 //! read, so that what lies behind the checksums is tried as well.
 
 use crate::checksum::{crc32c, crc32c_append};
+use crate::ethernet::{ETHERTYPE, FRAME_HEAD_BYTES, FrameHead, FrameKind, MacAddress, seal_frame};
 use crate::message::layout::{self, FragmentBytes, HeaderBytes, MissingBytes};
 use crate::message::{DecodeError, Message};
-use crate::{event_file, stream_file};
+use crate::{NodeId, RunNumber, event_file, stream_file};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::mem::{offset_of, size_of};
@@ -41,6 +42,53 @@ pub fn fuzz_message(bytes: &[u8]) {
     assert_eq!(joined, payload, "every payload byte is in one fragment");
     assert_eq!(Message::decode(&encoded, &mut payload.clone()).as_ref(), Ok(&message));
     assert_eq!(Message::decode(&encoded, &mut pieces), Ok(message), "payload in pieces is the same payload");
+}
+
+/// Parses `bytes` as a frame of raw Ethernet, whose checksum is made right first where the last byte is odd. A frame that is
+/// understood is written the same again, up to the filling behind the datagram.
+///
+/// # Panics
+/// Where the parser does not keep its promises.
+pub fn fuzz_ethernet_frame(bytes: &[u8]) {
+    let mut frame = bytes.to_vec();
+    if frame.len() >= FRAME_HEAD_BYTES && frame.last().is_some_and(|last| last % 2 == 1) {
+        let stated = FRAME_HEAD_BYTES + usize::from(u16::from_le_bytes([frame[32], frame[33]]));
+        let end = stated.min(frame.len());
+        seal_frame(&mut frame[..end]);
+    }
+    match FrameHead::parse(ETHERTYPE, &frame) {
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says what is wrong"),
+        Ok((head, datagram)) => {
+            let mut written = vec![0; FRAME_HEAD_BYTES];
+            written.extend_from_slice(datagram);
+            head.write(ETHERTYPE, datagram.len(), &mut written);
+            seal_frame(&mut written);
+            assert_eq!(written, frame[..written.len()]);
+        }
+    }
+}
+
+/// Some frames, for the fuzzer to begin with: name and bytes.
+#[must_use]
+pub fn ethernet_frame_seeds() -> Vec<(String, Vec<u8>)> {
+    let frame = |kind, wants_answer, to, datagram: &[u8]| {
+        let (destination, source) = (MacAddress::BROADCAST, MacAddress([2, 0x5e, 0, 0, 0, 1]));
+        let (rail, run, from) = (1, RunNumber(7), NodeId::readout(3));
+        let head = FrameHead { destination, source, kind, wants_answer, rail, run, from, to };
+        let mut frame = vec![0; FRAME_HEAD_BYTES];
+        frame.extend_from_slice(datagram);
+        head.write(ETHERTYPE, datagram.len(), &mut frame);
+        seal_frame(&mut frame);
+        frame
+    };
+    let to = Some(NodeId::builder(2));
+    let mut filled = frame(FrameKind::Datagram, false, to, b"a few bytes");
+    filled.resize(60, 0);
+    vec![
+        ("address".to_owned(), frame(FrameKind::Address, true, None, b"")),
+        ("datagram".to_owned(), frame(FrameKind::Datagram, false, to, b"what it carries")),
+        ("filled".to_owned(), filled),
+    ]
 }
 
 /// As [`fuzz_message`], after [`seal_message`].

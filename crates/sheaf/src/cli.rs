@@ -102,7 +102,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
     pub(crate) duration: Option<Nanos>,
     /// How messages travel [default: memory].
-    #[arg(long, value_name = "memory|tcp|udp|shm|mixed|fabric", value_parser = TransportKind::from_str)]
+    #[arg(long, value_name = "memory|tcp|udp|ethernet|shm|mixed|fabric", value_parser = TransportKind::from_str)]
     pub(crate) transport: Option<TransportKind>,
     /// Each role in a process of its own, over TCP on loopback or through shared memory.
     #[arg(long)]

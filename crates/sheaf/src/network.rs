@@ -81,11 +81,19 @@ pub(crate) fn connect(
         let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
         return datagrams::udp(plan, me, own, &peers);
     }
+    if kind == TransportKind::Ethernet {
+        let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
+        return datagrams::ethernet(plan, me, own, &peers);
+    }
     let peers = nodes.iter().filter(|node| talk(me.node.role, node.id.role));
     let (near, far): (Vec<_>, Vec<_>) = peers.partition(|node| match kind {
         TransportKind::Shm => true,
         TransportKind::Mixed => host(own).is_some() && host(own) == host(node),
-        TransportKind::Memory | TransportKind::Tcp | TransportKind::Fabric | TransportKind::Udp => false,
+        TransportKind::Memory
+        | TransportKind::Tcp
+        | TransportKind::Fabric
+        | TransportKind::Udp
+        | TransportKind::Ethernet => false,
     });
     if far.is_empty() && kind.shares_memory() {
         let (endpoint, arena) = shm(plan, me, own, &near)?;

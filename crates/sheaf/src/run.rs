@@ -102,7 +102,8 @@ pub(crate) fn in_process(
         | TransportKind::Shm
         | TransportKind::Mixed
         | TransportKind::Fabric
-        | TransportKind::Udp => socket_threads(&maker)?,
+        | TransportKind::Udp
+        | TransportKind::Ethernet => socket_threads(&maker)?,
     };
     let errors = {
         let _show = console.show(maker.gauges.clone());
@@ -160,7 +161,7 @@ fn socket_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
 }
 
 /// Gives every node that others call a socket on loopback, and writes its address into the list. Where datagrams go over UDP
-/// every node has an address, one for each rail, and no socket.
+/// every node has an address, one for each rail, and no socket; over raw Ethernet there are no such addresses.
 pub(crate) fn loopback_listeners(
     plan: &Plan,
     nodes: &mut [NodeConfig],
@@ -170,6 +171,9 @@ pub(crate) fn loopback_listeners(
     nodes.iter_mut().for_each(|node| node.more_addresses.clear());
     if plan.config.transport.kind == TransportKind::Udp {
         network::give_udp_addresses(plan, nodes)?;
+        return Ok(Vec::new());
+    }
+    if plan.config.transport.kind == TransportKind::Ethernet {
         return Ok(Vec::new());
     }
     for node in nodes.iter_mut().filter(|node| network::listens(node.id)) {

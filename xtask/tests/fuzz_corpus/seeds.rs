@@ -20,6 +20,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
     let mut valid = match target {
         "config" => config::seeds(),
         "datagram" => datagrams::single(&mut dice),
+        "ethernet_frame" => sheaf_wire::fuzz::ethernet_frame_seeds(),
         "event_file" | "event_file_sealed" => files::event_files(&mut dice),
         "fragment_stream" | "fragment_stream_sealed" => files::fragment_streams(&mut dice),
         "message" | "message_sealed" => messages::seeds(&mut dice),

@@ -101,6 +101,18 @@ pub(crate) fn address_list() -> TextList {
     TextList { of: address(), most: 15 }
 }
 
+/// The interfaces of a host, each at most once.
+pub(crate) fn interface_list() -> TextList {
+    let name = Text {
+        limits: "1 to 15 printable characters without `/`, `:` and space",
+        accepts: |text| {
+            let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b':';
+            (1..=15).contains(&text.len()) && text.bytes().all(allowed) && text != "." && text != ".."
+        },
+    };
+    TextList { of: name, most: 16 }
+}
+
 /// See [`address_list`].
 pub(crate) struct TextList {
     of: Text,

@@ -12,7 +12,7 @@ mod source;
 pub use affinity::{Affinity, MemoryPolicy};
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use lab::{Lab, LabHead, LabPlacement, Measure};
-pub use network::{Congestion, FabricProvider, Protocol, Tls, Transport, TransportKind};
+pub use network::{Congestion, EthernetBackend, FabricProvider, Protocol, Tls, Transport, TransportKind};
 pub use node::Node;
 pub use run::{Filter, FilterKind, Output, OutputKind, Run, Sync, Trigger, TriggerMode};
 pub use shaping::{Shaping, ShapingPolicy};

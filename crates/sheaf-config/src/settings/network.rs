@@ -1,7 +1,7 @@
 //! How nodes talk: the transport and the messages.
 
 use super::{GIB, HOUR, KIB, MIB, TIB};
-use crate::codec::{bytes, maybe, milliseconds, path, pick, real, switch, whole, zero_is_none};
+use crate::codec::{bytes, maybe, microseconds, milliseconds, path, pick, real, switch, whole, zero_is_none};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
@@ -24,6 +24,9 @@ choice! {
         Fabric = "fabric",
         /// over UDP, between processes and hosts: what the network loses is sent again
         Udp = "udp",
+        /// in frames of raw Ethernet, between hosts of one network: what the network loses is sent again; only on Linux, with
+        /// privileges
+        Ethernet = "ethernet",
     }
 }
 
@@ -72,6 +75,18 @@ choice! {
     }
 }
 
+choice! {
+    /// How frames of raw Ethernet go between the kernel and a node.
+    EthernetBackend {
+        /// AF_XDP where the driver hands over frames without a copy, else packet rings
+        Auto = "auto",
+        /// AF_XDP: one node for each interface
+        Xdp = "xdp",
+        /// packet rings: every driver, and several nodes may share an interface
+        Packet = "packet",
+    }
+}
+
 impl FabricProvider {
     /// Whether its addresses are of IP interfaces, so that a node's address names the one to use.
     #[must_use]
@@ -84,7 +99,7 @@ impl TransportKind {
     /// Whether messages are cut into datagrams, so that a part of one can go in a time slot.
     #[must_use]
     pub fn sends_datagrams(self) -> bool {
-        matches!(self, Self::Udp)
+        matches!(self, Self::Udp | Self::Ethernet)
     }
 
     /// Whether some links may go over TCP.
@@ -150,10 +165,10 @@ section! {
         /// that is called (`address`, then `more_addresses`, then anew): over another interface or switch where the
         /// addresses are in networks of their own. A link outlives each of its rails. With more than one, what was sent is
         /// kept until it is acknowledged: it counts for `queue_bytes` and `queue_frames`. With UDP every node that has an address has
-        /// one for each rail. Only for TCP and UDP.
+        /// one for each rail, over raw Ethernet an interface. Only for TCP, UDP and raw Ethernet.
         rails: u16 = 1, "rails", whole(1, 16);
         /// The largest packet that every interface and switch on the way passes, the same on all nodes: 9000 with jumbo frames.
-        /// Only for transports of datagrams (UDP).
+        /// Only for transports of datagrams (UDP, raw Ethernet).
         mtu: u32 = 1_500, "mtu_bytes", whole(576, 65_535);
         /// How many bytes of datagrams a peer may have on the way to this node. 0: its share of half of the receive buffer, so
         /// that nothing is lost there. Only for transports of datagrams.
@@ -166,6 +181,18 @@ section! {
         inject_loss: f64 = 0.0, "inject_loss", real(0.0, 0.99);
         /// Decides, with the node, which these are.
         inject_seed: u64 = 1, "inject_seed", whole(0, u64::MAX);
+        /// How frames go between the kernel and a node. Only for `kind = "ethernet"`, as are the next four.
+        ethernet: EthernetBackend = EthernetBackend::Auto, "ethernet", pick();
+        /// The type of the frames, the same on all nodes. The default, 0x88b5, is one of two that IEEE 802 leaves for local
+        /// experiments. Other frames of the interface are left alone.
+        ethertype: u16 = 0x88b5, "ethertype", whole(0x0600, 0xffff);
+        /// How many receive queues of an interface AF_XDP takes, from queue 0. 0: all.
+        queues: u32 = 0, "queues", whole(0, 256);
+        /// For how many frames of the largest size there is room each way, for each rail and queue; rounded up to a
+        /// power of two.
+        frame_slots: u32 = 1_024, "frame_slots", whole(16, 32_768);
+        /// How long a node that has nothing to do looks on before it sleeps. It takes a processor.
+        busy_poll: Nanos = Nanos::ZERO, "busy_poll_us", microseconds(Nanos::ZERO, MILLISECOND);
         /// The send buffer of a socket. 0: what the operating system chooses.
         send_buffer: Option<ByteCount> = None, "send_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
         /// The receive buffer of a socket. 0: what the operating system chooses; for UDP 4 MiB, or as much as it allows.

@@ -1,6 +1,6 @@
 //! The nodes of a system that is spread over hosts.
 
-use crate::codec::{address, address_list, id_list, maybe, name, pick};
+use crate::codec::{address, address_list, id_list, interface_list, maybe, name, pick};
 use crate::knob::{Choice, section};
 use sheaf_wire::{Role, SourceId};
 
@@ -25,6 +25,9 @@ section! {
         address: Option<String> = None, "address", maybe(address());
         /// Further addresses of this node, for `transport.rails`: each `host:port`, in a network of its own.
         more_addresses: Vec<String> = Vec::new(), "more_addresses", address_list();
+        /// The interfaces of this node's host that it sends and receives by, one for each of `transport.rails`, each in a network
+        /// of its own: `["eth1"]`. Only for `transport.kind = "ethernet"`, which needs it.
+        interfaces: Vec<String> = Vec::new(), "interfaces", interface_list();
         /// The sources that a readout unit reads: numbers, or ranges such as `"10-19"`. Either all readout units have
         /// this list, or none: then the sources are shared out in contiguous blocks.
         sources: Option<Vec<SourceId>> = None, "sources", maybe(id_list(u64::from(u32::MAX)));

@@ -39,7 +39,8 @@ pub(super) fn set_up(socket: &SockRef<'_>, settings: &TcpSettings) -> io::Result
     set_buffers(socket, settings)?;
     #[cfg(target_os = "linux")]
     if let Some(name) = settings.congestion {
-        rustix::net::sockopt::set_tcp_congestion(&**socket, name).map_err(|error| no_congestion(name, error))?;
+        rustix::net::sockopt::set_tcp_congestion(&**socket, name)
+            .map_err(|error| no_congestion(name, error))?;
     }
     socket.set_tcp_nodelay(true)?;
     #[cfg(target_vendor = "apple")]

@@ -73,9 +73,11 @@ fn addresses(node: &NodeConfig) -> Vec<IpAddr> {
 /// The payload that a node may hold at most, as ARCHITECTURE.md counts it.
 fn memory_bytes(config: &Config, node: &NodeConfig) -> u64 {
     let received = match config.transport.kind {
-        TransportKind::Tcp | TransportKind::Mixed | TransportKind::Fabric | TransportKind::Udp => {
-            config.transport.receive.0
-        }
+        TransportKind::Tcp
+        | TransportKind::Mixed
+        | TransportKind::Fabric
+        | TransportKind::Udp
+        | TransportKind::Ethernet => config.transport.receive.0,
         TransportKind::Memory | TransportKind::Shm => 0,
     };
     let of_role = match node.id.role {

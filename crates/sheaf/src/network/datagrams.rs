@@ -66,6 +66,55 @@ pub(super) fn udp(
     join(plan, me, port, peers)
 }
 
+/// The endpoint of one node, over raw Ethernet to `peers`.
+pub(super) fn ethernet(
+    plan: &Plan,
+    me: &Identity,
+    own: &NodeConfig,
+    peers: &[&NodeConfig],
+) -> anyhow::Result<Connection> {
+    use sheaf_config::EthernetBackend;
+    use sheaf_transport::ethernet::{
+        Backend, EthernetOptions, EthernetPeer, EthernetPort, EthernetSettings, RailReport,
+    };
+
+    let transport = &plan.config.transport;
+    let rails = usize::from(transport.rails);
+    if own.interfaces.len() != rails {
+        bail!(
+            "{} has {} interfaces, and `transport.rails` is {rails}; over raw Ethernet every node is listed as `[[node]]`, with \
+             one interface for each rail, like `interfaces = [\"eth1\"]`",
+            own.name,
+            own.interfaces.len()
+        );
+    }
+    let settings = EthernetSettings {
+        backend: match transport.ethernet {
+            EthernetBackend::Auto => Backend::Auto,
+            EthernetBackend::Xdp => Backend::Xdp,
+            EthernetBackend::Packet => Backend::Packet,
+        },
+        ethertype: transport.ethertype,
+        queues: transport.queues,
+        frame_slots: transport.frame_slots.next_power_of_two(),
+        busy_poll: transport.busy_poll,
+        mtu: Some(transport.mtu as usize),
+    };
+    let peer = |node: &&NodeConfig| EthernetPeer { node: node.id, addresses: Vec::new() };
+    let port = EthernetPort::new(EthernetOptions {
+        node: me.node,
+        run: me.run,
+        interfaces: own.interfaces.clone(),
+        peers: peers.iter().map(peer).collect(),
+        settings,
+    })
+    .with_context(|| format!("cannot connect {}", me.node))?;
+    for RailReport { interface, address, mtu, way, reason } in port.rail_reports() {
+        log::info!("{}: {interface} ({address}, MTU {mtu}) through {way}: {reason}", own.name);
+    }
+    join(plan, me, port, peers)
+}
+
 /// Recovery, and the loss that was asked for, over a port.
 pub(super) fn join<D: DatagramPort + 'static>(
     plan: &Plan,

@@ -17,12 +17,14 @@ mod child;
 mod content;
 mod death;
 mod doctor;
+mod ethernet;
 #[cfg(feature = "fabric")]
 mod fabric;
 mod full_disk;
 mod incomplete;
 mod json;
 mod lab;
+mod lossy;
 mod nodes;
 mod output;
 mod rails;

@@ -1,0 +1,161 @@
+//! Events over raw Ethernet, between hosts made for the test: network namespaces on a bridge. Skipped, with the reason,
+//! where these cannot be made.
+
+use crate::child::{Place, Running};
+use crate::output::{assert_adds_up, field, number};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::Command;
+
+const EVENTS: u64 = 2_000;
+const NODES: [(&str, &str); 5] =
+    [("evm", "manager"), ("ru0", "readout"), ("ru1", "readout"), ("bu0", "builder"), ("bu1", "builder")];
+
+fn ip(arguments: &str) -> Result<String, String> {
+    let run = Command::new("ip").args(arguments.split_whitespace()).output();
+    let output = run.map_err(|error| format!("`ip` does not run: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(format!("`ip {arguments}`: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// A host for each node and one with a bridge for each rail, removed with the value.
+struct Hosts {
+    prefix: String,
+}
+
+impl Hosts {
+    fn new(name: &str, rails: usize, mtu: usize) -> Option<Self> {
+        sweep();
+        let hosts = Self { prefix: format!("sheaf-command-{}-{name}", std::process::id()) };
+        match hosts.build(rails, mtu) {
+            Ok(()) => Some(hosts),
+            Err(reason) => {
+                println!("skipped, no network namespaces here: {reason}");
+                None
+            }
+        }
+    }
+
+    fn host(&self, node: &str) -> String {
+        format!("{}-{node}", self.prefix)
+    }
+
+    fn build(&self, rails: usize, mtu: usize) -> Result<(), String> {
+        let switch = self.host("switch");
+        ip(&format!("netns add {switch}"))?;
+        for rail in 0..rails {
+            ip(&format!("-n {switch} link add b{rail} type bridge"))?;
+            ip(&format!("-n {switch} link set b{rail} mtu {mtu} up"))?;
+        }
+        for (node, _) in NODES {
+            let host = self.host(node);
+            ip(&format!("netns add {host}"))?;
+            for rail in 0..rails {
+                let ends = format!("e{rail} netns {host} mtu {mtu} numrxqueues 1 numtxqueues 1");
+                let port = format!("{node}r{rail} netns {switch} mtu {mtu}");
+                ip(&format!("link add {ends} type veth peer name {port}"))?;
+                ip(&format!("-n {switch} link set {node}r{rail} master b{rail} up"))?;
+                ip(&format!("-n {host} link set e{rail} up"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts `sheaf` in a node's host.
+    fn start(&self, place: &Place, node: &str, arguments: &str) -> Running {
+        let namespace = File::open(Path::new("/run/netns").join(self.host(node))).unwrap();
+        let inside = || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            place.start(arguments)
+        };
+        // A child is where the thread is that starts it.
+        std::thread::scope(|scope| scope.spawn(inside).join().unwrap())
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for node in NODES.map(|(node, _)| node).iter().chain(&["switch"]) {
+            let _ = ip(&format!("netns delete {}", self.host(node)));
+        }
+    }
+}
+
+/// Removes what a killed run of these tests has left.
+fn sweep() {
+    for name in ip("netns list").unwrap_or_default().lines().filter_map(|line| line.split_whitespace().next())
+    {
+        let process = name.strip_prefix("sheaf-command-").and_then(|rest| rest.split('-').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = ip(&format!("netns delete {name}"));
+        }
+    }
+}
+
+/// The configuration; `more` of `[transport]`.
+fn configuration(rails: usize, more: &str) -> String {
+    let interfaces: Vec<_> = (0..rails).map(|rail| format!("\"e{rail}\"")).collect();
+    let interfaces = interfaces.join(", ");
+    let node = |(name, role): (&str, &str)| {
+        format!("[[node]]\nname = \"{name}\"\nrole = \"{role}\"\ninterfaces = [{interfaces}]\n")
+    };
+    let head = format!(
+        "[run]\nnumber = 5\nevents = {EVENTS}\nduration_s = 0\n[output]\nkind = \"none\"\n[builder]\ncheck_content = true\n\
+         [manager]\nstart_timeout_ms = 60000\n[transport]\nkind = \"ethernet\"\nrails = {rails}\nframe_slots = 256\n{more}\n"
+    );
+    head + &NODES.map(node).concat()
+}
+
+/// Runs all nodes, each in its host; the summary, and what the nodes have logged.
+fn events(hosts: &Hosts, configuration: &str) -> (serde_json::Value, String) {
+    let place = Place::new();
+    let config = place.file("ethernet.toml", configuration).display().to_string();
+    let running = NODES.map(|(name, _)| hosts.start(&place, name, &format!("node {config} {name} --json")));
+    let (mut summary, mut logs) = (serde_json::Value::Null, String::new());
+    for ((name, _), running) in NODES.into_iter().zip(running) {
+        let ended = running.end();
+        logs.push_str(&ended.stderr);
+        let said = ended.exits(0).json();
+        if name == "evm" {
+            summary = said;
+        } else {
+            assert_eq!(field(&said, "errors"), &serde_json::json!([]), "{name}");
+        }
+    }
+    (summary, logs)
+}
+
+#[test]
+fn nodes_on_hosts_of_their_own_build_every_event_over_raw_ethernet() {
+    let Some(hosts) = Hosts::new("plain", 1, 1500) else { return };
+    for (backend, says) in [("auto", "packet rings"), ("xdp", "AF_XDP")] {
+        let (summary, logs) = events(&hosts, &configuration(1, &format!("ethernet = \"{backend}\"")));
+        assert_adds_up(&summary);
+        assert_eq!(number(&summary, "ledger.stored"), EVENTS, "{backend}");
+        assert!(logs.contains(says), "the log says which way frames go: {logs}");
+    }
+}
+
+#[test]
+fn two_rails_with_jumbo_frames_carry_events_though_one_datagram_in_twenty_is_lost() {
+    let Some(hosts) = Hosts::new("rails", 2, 9000) else { return };
+    let (summary, _) = events(&hosts, &configuration(2, "mtu_bytes = 9000\ninject_loss = 0.05"));
+    assert_adds_up(&summary);
+    assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+}
+
+#[test]
+fn a_node_without_its_interfaces_is_refused_with_what_would_be_right() {
+    let place = Place::new();
+    let text = configuration(1, "").replacen("interfaces = [\"e0\"]", "", 1);
+    let config = place.file("ethernet.toml", &text).display().to_string();
+    let says = ["\"evm\" has 0 interfaces, and `transport.rails` is 1", "interfaces = [\"eth1\"]"];
+    place.sheaf(&format!("node {config} evm")).exits(1).says(&says);
+    let text = text.replacen("role = \"manager\"", "role = \"manager\"\ninterfaces = [\"no-such-one\"]", 1);
+    let config = place.file("ethernet.toml", &text).display().to_string();
+    place.sheaf(&format!("node {config} evm")).exits(1).says(&["no interface \"no-such-one\""]);
+}
