@@ -88,6 +88,10 @@ pub fn ethernet_frame_seeds() -> Vec<(String, Vec<u8>)> {
         ("address".to_owned(), frame(FrameKind::Address, true, None, b"")),
         ("datagram".to_owned(), frame(FrameKind::Datagram, false, to, b"what it carries")),
         ("filled".to_owned(), filled),
+        ("empty".to_owned(), frame(FrameKind::Datagram, false, to, b"")),
+        ("asks".to_owned(), frame(FrameKind::Datagram, true, Some(NodeId::MANAGER), b"where are you")),
+        ("long".to_owned(), frame(FrameKind::Datagram, false, to, &[0xa5; 1476])),
+        ("for-all".to_owned(), frame(FrameKind::Datagram, false, None, b"means nothing")),
     ]
 }
 
