@@ -3,7 +3,7 @@
 use crate::network::Network;
 use crate::plan::Plan;
 use serde::Deserialize;
-use sheaf_config::{Config, NodeConfig};
+use sheaf_config::{Config, NodeConfig, TransportKind};
 use sheaf_wire::{NodeId, Role};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -63,6 +63,9 @@ pub(crate) fn configuration(plan: &Plan, config: &Config) -> Result<Config, Node
         let mut addresses = networks.iter().map(|network| format!("{}:{port}", network.kind.address(host)));
         node.address = addresses.next();
         node.more_addresses = addresses.collect();
+        if config.transport.kind == TransportKind::Ethernet {
+            node.interfaces = plan.rails().map(|network| network.kind.interface()).collect();
+        }
     }
     let mut config = config.clone();
     config.set_nodes(&nodes);

@@ -9,8 +9,11 @@ use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
 /// The datagrams of the fuzzed link have at most so many bytes.
 const MOST_BYTES: usize = 256;
 
-/// Bytes of the datagrams of data, apart from their heads, and of the messages that they are of.
-const PARTS: [(&str, &[(u32, u32, u32, u16)]); 6] = [
+/// A part of a message: the message's number, its bytes, where the part begins in it, and the part's bytes.
+type Numbers = (u32, u32, u32, u16);
+
+/// Datagrams of data, by name: the parts of messages that each carries.
+const PARTS: [(&str, &[Numbers]); 6] = [
     ("ping", &[]),
     ("whole", &[(0, 40, 0, 40)]),
     ("several", &[(0, 20, 0, 20), (1, 0, 0, 0), (2, 60, 0, 60)]),
@@ -27,7 +30,7 @@ fn sealed(kind: Kind, rail: u8, number: u32, fill: impl FnOnce(&mut Vec<u8>)) ->
     bytes
 }
 
-fn data(dice: &mut Dice, number: u32, parts: &[(u32, u32, u32, u16)]) -> Vec<u8> {
+fn data(dice: &mut Dice, number: u32, parts: &[Numbers]) -> Vec<u8> {
     let mut bytes = sealed(Kind::Data, 0, number, |bytes| {
         for (message, total, offset, length) in parts.iter().copied() {
             let head_bytes = (offset == 0).then_some(total.min(8));
