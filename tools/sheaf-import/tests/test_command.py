@@ -23,6 +23,14 @@ def detector(monkeypatch):
     return toy
 
 
+@pytest.fixture(autouse=True)
+def interruptible():
+    """A shell that starts something in the background has it ignore Ctrl-C; these tests send that signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def fragments_then(action):
     yield from FRAGMENTS
     action()
