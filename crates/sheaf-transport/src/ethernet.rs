@@ -35,7 +35,6 @@
 //! node and from a peer. Everything else is dropped, and counted by what was wrong with it ([`crate::LinkStats`]). Ethernet
 //! knows no secrets: who can send frames in this network can disturb a run, as can who unplugs a cable.
 
-mod bell;
 mod cursor;
 mod interface;
 mod packet;

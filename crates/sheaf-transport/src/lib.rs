@@ -21,6 +21,8 @@
 //! What this crate deliberately does not do: retransmission (transports here deliver a link's frames in order, whole
 //! and once, or say that the link went down), routing, broadcast, encryption, naming and discovery of nodes.
 
+#[cfg(target_os = "linux")]
+mod bell;
 pub mod conformance;
 pub mod datagram;
 mod doorbell;

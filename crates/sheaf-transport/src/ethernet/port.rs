@@ -1,9 +1,9 @@
 //! The port: datagrams in frames, peers by their addresses, sleep.
 
-use super::bell::Bell;
 use super::interface::Interface;
 use super::rail::Rail;
 use super::settings::{EthernetError, EthernetOptions};
+use crate::bell::Bell;
 use crate::datagram::{Datagram, DatagramPort, DatagramRefused};
 use crate::peers::PeerIndex;
 use crate::stats::LinkStats;

@@ -4,16 +4,16 @@ use super::framing::{self, MAGIC, PREFIX_BYTES, PrefixBytes, VERSION};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::settings::{UdpError, UdpOptions, UdpSettings};
-use crate::doorbell::Token;
+use crate::bell::Bell;
 use crate::peers::PeerIndex;
 use crate::{Datagram, DatagramPort, DatagramRefused, LinkStats};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_wire::{Nanos, NodeId};
 use socket2::SockRef;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::Waker;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
@@ -53,31 +53,6 @@ struct Peer {
     addresses: Vec<Option<SocketAddr>>,
     /// Whether that was configured, and not learned from its datagrams.
     is_fixed: bool,
-}
-
-/// How a sleeping port is woken.
-#[derive(Debug)]
-struct Bell {
-    agreement: Token,
-    event: OwnedFd,
-}
-
-impl Bell {
-    fn ring(&self) {
-        if self.agreement.ring() {
-            // Fails only when the counter is about to overflow, and then the sleeper is awake.
-            let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
-        }
-    }
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.ring();
-    }
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.ring();
-    }
 }
 
 /// A node's place on networks that carry UDP.
@@ -142,8 +117,7 @@ impl UdpPort {
                 headers = IPV6_BYTES + UDP_BYTES;
             }
         }
-        let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| failed("create the waker")(errno.into()))?;
+        let bell = Bell::new().map_err(|errno| failed("create the waker")(errno.into()))?;
         let datagram_bytes = (settings.mtu_bytes - headers).min(MOST_BYTES) - PREFIX_BYTES;
         let rail =
             |socket| Rail { socket, outgoing: Outgoing::default(), incoming: Incoming::new(datagram_bytes) };
@@ -155,7 +129,7 @@ impl UdpPort {
             datagram_bytes,
             wire_overhead_bytes: ETHERNET_BYTES + headers + PREFIX_BYTES,
             receive_room,
-            bell: Arc::new(Bell { agreement: Token::new(), event }),
+            bell: Arc::new(bell),
             at: 0,
             was_read: false,
             has_more: false,
@@ -214,13 +188,13 @@ impl UdpPort {
             let room = if rail.outgoing.is_full { PollFlags::OUT } else { PollFlags::empty() };
             all.push(PollFd::from_borrowed_fd(rail.socket.as_fd(), PollFlags::IN | room));
         }
-        all.push(PollFd::from_borrowed_fd(self.bell.event.as_fd(), PollFlags::IN));
+        all.push(PollFd::from_borrowed_fd(self.bell.event(), PollFlags::IN));
         // A signal ends the sleep early; the looks behind it find nothing then.
         let woken = rustix::event::poll(&mut all, timeout.as_ref()).is_ok_and(|ready| ready > 0);
         let rung = all.last().is_some_and(|bell| bell.revents().contains(PollFlags::IN));
         self.stats.wake_ups += u64::from(woken);
         if rung {
-            let _ = rustix::io::read(&self.bell.event, &mut [0; 8]);
+            self.bell.clear();
         }
     }
 }
@@ -324,15 +298,15 @@ impl DatagramPort for UdpPort {
 
     fn wait(&mut self, timeout: Nanos) {
         self.flush();
-        let rung = self.bell.agreement.answer();
+        let rung = self.bell.answer();
         let in_round = self.at > 0 || self.was_read;
         if std::mem::take(&mut self.has_more) || rung || in_round || timeout == Nanos::ZERO {
             return;
         }
-        if self.bell.agreement.lie_down() {
+        if self.bell.lie_down() {
             self.sleep(Timespec::try_from(timeout.min(LONGEST_SLEEP).to_std()).ok());
         }
-        self.bell.agreement.answer();
+        self.bell.answer();
     }
 
     fn waker(&self) -> Waker {

@@ -6,7 +6,7 @@ use super::super::region::Region;
 use super::super::sys;
 use super::super::wire::{Flushed, means_broken};
 use super::Copying;
-use super::ring::{Descriptor, FromKernel, ToKernel};
+use super::ring::{Descriptor, Entries, FromKernel, ToKernel};
 use crate::LinkStats;
 use rustix::net::xdp::{
     SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
@@ -157,10 +157,11 @@ impl Queue {
         sockopt::set_xdp_tx_ring_size(&socket, send)?;
         let offsets = sockopt::xdp_mmap_offsets(&socket)?;
         let at = socket.as_fd();
-        let mut fill = ToKernel::of_addresses(at, XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, fill)?;
-        let sent = FromKernel::of_addresses(at, XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, send)?;
-        let received = FromKernel::of_frames(at, XDP_PGOFF_RX_RING, &offsets.rx, receive)?;
-        let to_send = ToKernel::of_frames(at, XDP_PGOFF_TX_RING, &offsets.tx, send)?;
+        let mut fill = ToKernel::map(at, XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, fill, Entries::Addresses)?;
+        let sent =
+            FromKernel::map(at, XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, send, Entries::Addresses)?;
+        let received = FromKernel::map(at, XDP_PGOFF_RX_RING, &offsets.rx, receive, Entries::Frames)?;
+        let to_send = ToKernel::map(at, XDP_PGOFF_TX_RING, &offsets.tx, send, Entries::Frames)?;
         for chunk in 0..layout.receive_chunks {
             fill.put_address(u64::from(chunk) * layout.chunk_bytes as u64);
         }

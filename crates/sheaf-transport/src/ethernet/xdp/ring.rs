@@ -25,6 +25,15 @@ const CONTINUED: u32 = 1;
 const DESCRIPTOR_BYTES: usize = 16;
 const ADDRESS_BYTES: usize = 8;
 
+/// What a ring holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Entries {
+    /// Slots: free ones to receive into, and those whose frames were sent.
+    Addresses,
+    /// Frames: to be sent, and arrived.
+    Frames,
+}
+
 /// Where the parts of a ring are.
 #[derive(Debug)]
 struct Shared {
@@ -41,8 +50,12 @@ impl Shared {
         page: u64,
         offsets: &XdpRingOffset,
         size: u32,
-        entry_bytes: usize,
+        entries: Entries,
     ) -> io::Result<Self> {
+        let entry_bytes = match entries {
+            Entries::Addresses => ADDRESS_BYTES,
+            Entries::Frames => DESCRIPTOR_BYTES,
+        };
         let bytes = offsets.desc as usize + size as usize * entry_bytes;
         let memory = Region::of_socket(socket, bytes, page)?;
         Ok(Self {
@@ -100,26 +113,17 @@ pub(super) struct ToKernel {
 }
 
 impl ToKernel {
-    /// The ring to fill: free slots to receive into.
-    pub(super) fn of_addresses(
+    pub(super) fn map(
         socket: BorrowedFd<'_>,
         page: u64,
         offsets: &XdpRingOffset,
         size: u32,
+        entries: Entries,
     ) -> io::Result<Self> {
-        let shared = Shared::map(socket, page, offsets, size, ADDRESS_BYTES)?;
-        Ok(Self { shared, cursor: Producer::new(size, 0) })
-    }
-
-    /// The ring of frames to be sent.
-    pub(super) fn of_frames(
-        socket: BorrowedFd<'_>,
-        page: u64,
-        offsets: &XdpRingOffset,
-        size: u32,
-    ) -> io::Result<Self> {
-        let shared = Shared::map(socket, page, offsets, size, DESCRIPTOR_BYTES)?;
-        Ok(Self { shared, cursor: Producer::new(size, 0) })
+        Ok(Self {
+            shared: Shared::map(socket, page, offsets, size, entries)?,
+            cursor: Producer::new(size, 0),
+        })
     }
 
     pub(super) fn has_room(&mut self, entries: u32) -> bool {
@@ -160,26 +164,17 @@ pub(super) struct FromKernel {
 }
 
 impl FromKernel {
-    /// The ring of slots whose frames were sent.
-    pub(super) fn of_addresses(
+    pub(super) fn map(
         socket: BorrowedFd<'_>,
         page: u64,
         offsets: &XdpRingOffset,
         size: u32,
+        entries: Entries,
     ) -> io::Result<Self> {
-        let shared = Shared::map(socket, page, offsets, size, ADDRESS_BYTES)?;
-        Ok(Self { shared, cursor: Consumer::new(size, 0) })
-    }
-
-    /// The ring of frames that arrived.
-    pub(super) fn of_frames(
-        socket: BorrowedFd<'_>,
-        page: u64,
-        offsets: &XdpRingOffset,
-        size: u32,
-    ) -> io::Result<Self> {
-        let shared = Shared::map(socket, page, offsets, size, DESCRIPTOR_BYTES)?;
-        Ok(Self { shared, cursor: Consumer::new(size, 0) })
+        Ok(Self {
+            shared: Shared::map(socket, page, offsets, size, entries)?,
+            cursor: Consumer::new(size, 0),
+        })
     }
 
     pub(super) fn is_empty(&mut self) -> bool {

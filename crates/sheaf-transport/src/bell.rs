@@ -9,19 +9,19 @@ use std::task::Wake;
 
 /// The bell of a port.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(crate) struct Bell {
     token: Token,
     event: OwnedFd,
 }
 
 impl Bell {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { token: Token::new(), event })
     }
 
     /// Becomes readable when a ringer finds the port's thread asleep.
-    pub(super) fn event(&self) -> BorrowedFd<'_> {
+    pub(crate) fn event(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
 
@@ -33,17 +33,17 @@ impl Bell {
     }
 
     /// Takes the notice away. `true` if there was one.
-    pub(super) fn answer(&self) -> bool {
+    pub(crate) fn answer(&self) -> bool {
         self.token.answer()
     }
 
     /// Announces a sleep. `false` if somebody rang meanwhile.
-    pub(super) fn lie_down(&self) -> bool {
+    pub(crate) fn lie_down(&self) -> bool {
         self.token.lie_down()
     }
 
     /// Makes the event counter unreadable again.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
     }
 }
