@@ -298,6 +298,20 @@ pub struct EndpointModel {
     pub look_ahead: bool,
 }
 
+impl Default for EndpointModel {
+    /// A host that costs nothing: one link, one message at a time.
+    fn default() -> Self {
+        Self {
+            overhead: Picos::ZERO,
+            start: Picos::ZERO,
+            bus: None,
+            rails: 1,
+            queue_messages: 1,
+            look_ahead: false,
+        }
+    }
+}
+
 /// What hosts want.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrafficModel {

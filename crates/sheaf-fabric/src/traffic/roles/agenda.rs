@@ -1,8 +1,10 @@
 //! What is to happen at which instant, beside what the network does.
 
+use super::{picos, timestamp};
 use crate::network::EndpointId;
 use crate::traffic::Wake;
 use crate::units::Picos;
+use sheaf_protocol::Deadline;
 use sheaf_wire::{NodeId, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,6 +37,23 @@ impl Agenda {
     pub(super) fn plan(&mut self, at: Picos, happening: Happening) {
         self.planned += 1;
         self.heap.push(Reverse((at, self.planned, happening)));
+    }
+
+    /// Plans that a node is woken at its deadline, unless it is woken before that anyway. `wake_at`: the node's next planned
+    /// waking.
+    pub(super) fn wake_by(
+        &mut self,
+        node: NodeId,
+        deadline: Option<Deadline>,
+        wake_at: &mut Option<Timestamp>,
+        now: Picos,
+    ) {
+        let Some(deadline) = deadline else { return };
+        let at = deadline.at.max(timestamp(now));
+        if wake_at.is_none_or(|planned| at < planned) {
+            *wake_at = Some(at);
+            self.plan(picos(at).max(now), Happening::Wake(node, at));
+        }
     }
 
     pub(super) fn pop_due(&mut self, now: Picos) -> Option<Happening> {

@@ -1,6 +1,5 @@
 //! Drives builder units: every event is stored at once.
 
-use super::agenda::Happening;
 use super::settings::Settings;
 use super::{Descriptor, RUN, Roles, picos, timestamp};
 use crate::traffic::Wake;
@@ -113,12 +112,6 @@ impl Roles {
             self.settle_builder(index, now, wake);
             return;
         }
-        if let Some(deadline) = unit.poll_timeout() {
-            let at = deadline.at.max(timestamp(now));
-            if host.wake_at.is_none_or(|planned| at < planned) {
-                host.wake_at = Some(at);
-                agenda.plan(picos(at).max(now), Happening::Wake(host.node, at));
-            }
-        }
+        agenda.wake_by(host.node, unit.poll_timeout(), &mut host.wake_at, now);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::agenda::Happening;
 use super::settings::Settings;
-use super::{Descriptor, RUN, Roles, picos, timestamp};
+use super::{Descriptor, RUN, Roles, timestamp};
 use crate::traffic::Wake;
 use crate::units::Picos;
 use sheaf_protocol::Identity;
@@ -81,12 +81,6 @@ impl Roles {
                 | ManagerEvent::Closed => {}
             }
         }
-        if let Some(deadline) = manager.machine.poll_timeout() {
-            let at = deadline.at.max(timestamp(now));
-            if manager.wake_at.is_none_or(|planned| at < planned) {
-                manager.wake_at = Some(at);
-                agenda.plan(picos(at).max(now), Happening::Wake(NodeId::MANAGER, at));
-            }
-        }
+        agenda.wake_by(NodeId::MANAGER, manager.machine.poll_timeout(), &mut manager.wake_at, now);
     }
 }

@@ -1,8 +1,7 @@
 //! Drives readout units and their sources.
 
-use super::agenda::Happening;
 use super::settings::{FIRST_EVENT, Settings};
-use super::{Descriptor, RUN, Roles, picos, timestamp};
+use super::{Descriptor, RUN, Roles, timestamp};
 use crate::traffic::Wake;
 use crate::traffic::sizes::FragmentSizes;
 use crate::units::Picos;
@@ -152,12 +151,6 @@ impl Roles {
                 post.shape(host.node, turning, epoch, now, wake);
             }
         }
-        if let Some(deadline) = unit.poll_timeout() {
-            let at = deadline.at.max(timestamp(now));
-            if host.wake_at.is_none_or(|planned| at < planned) {
-                host.wake_at = Some(at);
-                agenda.plan(picos(at).max(now), Happening::Wake(host.node, at));
-            }
-        }
+        agenda.wake_by(host.node, unit.poll_timeout(), &mut host.wake_at, now);
     }
 }
