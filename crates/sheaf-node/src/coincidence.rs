@@ -93,8 +93,7 @@ mod tests {
 
     #[test]
     fn a_slice_is_wanted_if_a_coincidence_begins_in_it() {
-        let config =
-            CoincidenceConfig { rule: Rule::Gap(Picos(20)), min_sources: 2, max_items: 100, queue_items: 1 };
+        let config = CoincidenceConfig { rule: Rule::Gap(Picos(20)), min_sources: 2, max_items: 100 };
         let mut filter = CoincidenceFilter::new(config, SLICES);
         assert!(filter.accept(&event(5, &[&[5_100, 5_995], &[5_200, 6_010]])));
         assert!(
@@ -108,8 +107,7 @@ mod tests {
 
     #[test]
     fn payload_that_holds_no_hits_is_counted() {
-        let config =
-            CoincidenceConfig { rule: Rule::Gap(Picos(20)), min_sources: 1, max_items: 100, queue_items: 1 };
+        let config = CoincidenceConfig { rule: Rule::Gap(Picos(20)), min_sources: 1, max_items: 100 };
         let mut filter = CoincidenceFilter::new(config, SLICES);
         let mut event = event(5, &[&[5_100]]);
         event.fragments[0].payload = Bytes::from_static(b"seven b");

@@ -21,8 +21,6 @@ pub struct CoincidenceConfig {
     pub min_sources: usize,
     /// How many items a cluster takes; then it is cut, counted, and a new one begins. At least one.
     pub max_items: usize,
-    /// How many items are held of each source while others have not come so far. At least one.
-    pub queue_items: usize,
 }
 
 /// Items that belong together, in order of time; of the same moment, in order of their sources.
@@ -119,6 +117,8 @@ impl<T> Collector<T> {
 #[derive(Clone, Debug)]
 pub struct Coincidence<T> {
     queues: Vec<Queue<T>>,
+    /// How many items are held of each source.
+    queue_items: usize,
     collector: Collector<T>,
 }
 
@@ -130,11 +130,12 @@ struct Queue<T> {
 }
 
 impl<T> Coincidence<T> {
-    /// Coincidences of `sources` sources, which are called by their places, from 0.
+    /// Coincidences of `sources` sources, which are called by their places, from 0. Of each, up to `queue_items` items, at
+    /// least one, are held while others have not come so far.
     #[must_use]
-    pub fn new(sources: usize, config: CoincidenceConfig) -> Self {
+    pub fn new(sources: usize, queue_items: usize, config: CoincidenceConfig) -> Self {
         let queues = (0..sources).map(|_| Queue { items: VecDeque::new(), reached: Moment::ZERO }).collect();
-        Self { queues, collector: Collector::new(config) }
+        Self { queues, queue_items: queue_items.max(1), collector: Collector::new(config) }
     }
 
     /// Takes an item that is not before the one before of the same source.
@@ -142,9 +143,8 @@ impl<T> Coincidence<T> {
     /// # Errors
     /// Gives it back while as many as allowed wait: another source has not come so far. Poll, or advance that source.
     pub fn push(&mut self, source: usize, at: Moment, item: T) -> Result<(), T> {
-        let most = self.collector.config.queue_items.max(1);
         let queue = &mut self.queues[source];
-        if queue.items.len() >= most {
+        if queue.items.len() >= self.queue_items {
             return Err(item);
         }
         debug_assert!(at >= queue.reached, "items of a source come in order");

@@ -6,7 +6,7 @@ use sheaf_buffer::{Memory, Pool};
 use sheaf_config as conf;
 use sheaf_config::{Config, FrontEnd, SourceKind};
 use sheaf_source::Source;
-use sheaf_source::timed::sources::{cards_in_capture, slices_in_capture};
+use sheaf_source::timed::sources::scan_capture;
 use sheaf_source::timed::{CaptureSource, Decoder, FeedConfig, UdpSource, Vmm3a};
 use sheaf_time::{CoincidenceConfig, Picos, Rule, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
@@ -38,10 +38,8 @@ impl TimedSources {
         let decoder = || decoder(timed.front_end);
         match (config.source.kind, &timed.file, &timed.listen) {
             (SourceKind::Capture, Some(file), _) => {
-                let cards = if listed.is_empty() { cards_in_capture(file, &*decoder())? } else { listed };
-                let feeds: Vec<_> = cards.iter().map(|card| feed(timed, *card)).collect();
-                let slices = slices_in_capture(file, &decoder, &feeds)?;
-                Ok(Some(Self { cards, from: From::Capture(file.clone(), slices) }))
+                let extent = scan_capture(file, &decoder, &listed, &|card| feed(timed, card))?;
+                Ok(Some(Self { cards: extent.cards, from: From::Capture(file.clone(), extent.slices) }))
             }
             (SourceKind::Packets, _, Some(listen)) => {
                 Ok(Some(Self { cards: listed, from: From::Packets(listen.clone()) }))
@@ -108,7 +106,6 @@ pub(crate) fn coincidence(filter: &conf::Filter) -> CoincidenceConfig {
         rule: filter.window_ps.map_or(Rule::Gap(Picos(filter.gap_ps)), |window| Rule::Window(Picos(window))),
         min_sources: filter.min_sources as usize,
         max_items: usize::MAX,
-        queue_items: 1,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sources whose events are time slices.
 
 use super::capture::{Capture, CaptureError};
-use super::decode::Decoder;
+use super::decode::{Decoder, PacketHead};
 use super::feed::{FeedBooks, FeedConfig, FeedError, SliceFeed};
 use crate::block_writer::BlockWriter;
 use crate::{Source, SourcePoll, SourceStats};
@@ -10,6 +10,7 @@ use sheaf_buffer::{Block, Memory, Pool};
 use sheaf_time::{Slice, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::{ByteCount, EventId, Fragment, Hit, Nanos, SourceId, Timestamp};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -148,35 +149,30 @@ pub struct CaptureSource<M: Memory> {
     stopped: bool,
 }
 
-/// The cards that a capture has packets of, in order.
-///
-/// # Errors
-/// Where the file cannot be read, or has packets of none.
-pub fn cards_in_capture(path: &Path, decoder: &dyn Decoder) -> Result<Vec<SourceId>, TimedSourceError> {
-    let mut cards = BTreeSet::new();
-    let mut capture = Capture::open(path)?;
-    while let Some(packet) = capture.next_payload()? {
-        cards.extend(decoder.head(packet).ok().map(|head| head.card));
-    }
-    if cards.is_empty() {
-        return Err(TimedSourceError::NoCards { path: path.to_owned() });
-    }
-    Ok(cards.into_iter().collect())
+/// What a capture holds: which cards, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureExtent {
+    /// The cards that are read: those that were asked for, or all, in order.
+    pub cards: Vec<SourceId>,
+    /// The first and the last slice in which any of them saw something. Cards whose hits all lack times have none: (0, 0).
+    pub slices: (u64, u64),
 }
 
-/// The first and the last slice that any of these cards has in a capture. Reads the file once, for every card.
+/// Reads a capture once, for all that its sources need to know of each other: those of `cards`, or, where that is empty, of
+/// every card that it has packets of. `config` says how a card is read.
 ///
 /// # Errors
-/// Where the file cannot be read, or lacks a card.
-pub fn slices_in_capture(
+/// Where the file cannot be read, or lacks a card, or has none.
+pub fn scan_capture(
     path: &Path,
     decoder: &dyn Fn() -> Box<dyn Decoder>,
-    cards: &[FeedConfig],
-) -> Result<(u64, u64), TimedSourceError> {
-    let feeds = cards.iter().map(|config| SliceFeed::new(decoder(), *config)).collect::<Result<Vec<_>, _>>();
-    let (mut feeds, heads) = (feeds?, decoder());
+    cards: &[SourceId],
+    config: &dyn Fn(SourceId) -> FeedConfig,
+) -> Result<CaptureExtent, TimedSourceError> {
+    let heads = decoder();
+    let mut feeds: BTreeMap<SourceId, SliceFeed> = BTreeMap::new();
+    let mut others = BTreeSet::new();
     let mut range: Option<(u64, u64)> = None;
-    let mut seen: BTreeMap<SourceId, u64> = BTreeMap::new();
     let mut note = |feed: &mut SliceFeed| {
         while let Some(Slice { number, items }) = feed.poll() {
             if !items.is_empty() {
@@ -187,27 +183,36 @@ pub fn slices_in_capture(
     };
     let mut capture = Capture::open(path)?;
     while let Some(packet) = capture.next_payload()? {
-        let Ok(head) = heads.head(packet) else { continue };
-        *seen.entry(head.card).or_default() += 1;
-        for feed in feeds.iter_mut().filter(|feed| feed.card() == head.card) {
-            feed.packet(packet);
-            note(feed);
+        let Ok(PacketHead { card, .. }) = heads.head(packet) else { continue };
+        if !cards.is_empty() && !cards.contains(&card) {
+            others.insert(card);
+            continue;
         }
+        let feed = match feeds.entry(card) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(SliceFeed::new(decoder(), config(card))?),
+        };
+        feed.packet(packet);
+        note(feed);
     }
-    for feed in &mut feeds {
+    for feed in feeds.values_mut() {
         feed.finish();
         note(feed);
     }
-    if let Some(config) = cards.iter().find(|config| !seen.contains_key(&config.card)) {
-        let cards = seen.into_keys().collect();
-        return Err(TimedSourceError::NoCard { path: path.to_owned(), card: config.card, cards });
+    if let Some(&card) = cards.iter().find(|card| !feeds.contains_key(card)) {
+        others.extend(feeds.into_keys());
+        let cards = others.into_iter().collect();
+        return Err(TimedSourceError::NoCard { path: path.to_owned(), card, cards });
     }
-    // Cards whose hits all lack times have no slices; then there are none at all.
-    Ok(range.unwrap_or((0, 0)))
+    if feeds.is_empty() {
+        return Err(TimedSourceError::NoCards { path: path.to_owned() });
+    }
+    let cards = if cards.is_empty() { feeds.into_keys().collect() } else { cards.to_vec() };
+    Ok(CaptureExtent { cards, slices: range.unwrap_or((0, 0)) })
 }
 
 impl<M: Memory> CaptureSource<M> {
-    /// The source of one card; `slices` is what [`slices_in_capture`] says of all cards that are read together.
+    /// The source of one card; `slices` is what [`scan_capture`] says of all cards that are read together.
     ///
     /// # Errors
     /// A [`TimedSourceError`].

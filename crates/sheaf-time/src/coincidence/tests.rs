@@ -2,7 +2,9 @@ use super::*;
 use proptest::prelude::*;
 
 const CONFIG: CoincidenceConfig =
-    CoincidenceConfig { rule: Rule::Gap(Picos(20)), min_sources: 1, max_items: 1000, queue_items: 1000 };
+    CoincidenceConfig { rule: Rule::Gap(Picos(20)), min_sources: 1, max_items: 1000 };
+
+const QUEUE_ITEMS: usize = 1000;
 
 type Item = (usize, Moment, usize);
 
@@ -44,7 +46,7 @@ fn rule() -> impl Strategy<Value = Rule> {
 
 #[test]
 fn a_silent_source_that_is_advanced_holds_nothing_up() {
-    let mut coincidence = Coincidence::new(2, CONFIG);
+    let mut coincidence = Coincidence::new(2, QUEUE_ITEMS, CONFIG);
     coincidence.push(0, Moment(100), 0).unwrap();
     assert!(coincidence.poll().is_none(), "the other may still see something at this time");
     coincidence.advance(1, Moment(200));
@@ -56,7 +58,7 @@ fn a_silent_source_that_is_advanced_holds_nothing_up() {
 
 #[test]
 fn a_source_that_is_far_ahead_is_held_back() {
-    let mut coincidence = Coincidence::new(2, CoincidenceConfig { queue_items: 2, ..CONFIG });
+    let mut coincidence = Coincidence::new(2, 2, CONFIG);
     coincidence.push(0, Moment(1), 0).unwrap();
     coincidence.push(0, Moment(2), 1).unwrap();
     assert_eq!(coincidence.push(0, Moment(3), 2), Err(2));
@@ -67,7 +69,7 @@ fn a_source_that_is_far_ahead_is_held_back() {
 
 #[test]
 fn a_cluster_of_too_few_sources_is_counted_and_left_out() {
-    let mut coincidence = Coincidence::new(2, CoincidenceConfig { min_sources: 2, ..CONFIG });
+    let mut coincidence = Coincidence::new(2, QUEUE_ITEMS, CoincidenceConfig { min_sources: 2, ..CONFIG });
     for (source, at) in [(0, 100), (0, 200), (1, 205), (0, 210)] {
         coincidence.push(source, Moment(at), ()).unwrap();
     }
@@ -81,7 +83,7 @@ fn a_cluster_of_too_few_sources_is_counted_and_left_out() {
 
 #[test]
 fn a_cluster_without_end_is_cut_and_counted() {
-    let mut coincidence = Coincidence::new(1, CoincidenceConfig { max_items: 4, ..CONFIG });
+    let mut coincidence = Coincidence::new(1, QUEUE_ITEMS, CoincidenceConfig { max_items: 4, ..CONFIG });
     (0..10).for_each(|number| coincidence.push(0, Moment(number * 10), ()).unwrap());
     coincidence.end(0);
     let lengths: Vec<_> = std::iter::from_fn(|| coincidence.poll()).map(|found| found.items.len()).collect();
@@ -92,7 +94,7 @@ fn a_cluster_without_end_is_cut_and_counted() {
 proptest! {
     #[test]
     fn clusters_are_those_of_sorting_everything(given in items(), rule in rule()) {
-        let mut coincidence = Coincidence::new(3, CoincidenceConfig { rule, ..CONFIG });
+        let mut coincidence = Coincidence::new(3, QUEUE_ITEMS, CoincidenceConfig { rule, ..CONFIG });
         let mut found = Vec::new();
         for (source, at, number) in &given {
             coincidence.push(*source, *at, *number).unwrap();

@@ -58,10 +58,12 @@ fn feed(set: &Set, card: u32) -> FeedConfig {
 
 fn sources(data: &Path, set: &Set) -> Vec<CaptureSource<sheaf_buffer::Heap>> {
     let path = data.join(format!("{}.pcapng", set.name));
-    let cards: Vec<_> = set.cards.iter().map(|card| feed(set, *card)).collect();
-    let slices = slices_in_capture(&path, &decoder, &cards).unwrap();
-    let open = |config: &FeedConfig| {
-        CaptureSource::open(&path, decoder(), config, slices, Pool::new(1 << 20, 64)).unwrap()
+    let extent = scan_capture(&path, &decoder, &[], &|card| feed(set, card.0)).unwrap();
+    let cards: Vec<_> = set.cards.iter().map(|card| SourceId(*card)).collect();
+    assert_eq!(extent.cards, cards);
+    let open = |card: &SourceId| {
+        let config = feed(set, card.0);
+        CaptureSource::open(&path, decoder(), &config, extent.slices, Pool::new(1 << 20, 64)).unwrap()
     };
     cards.iter().map(open).collect()
 }
@@ -141,7 +143,6 @@ fn clusters_found_slice_by_slice_are_those_of_sorting_everything() {
             rule: Rule::Gap(set.tick.times(20)),
             min_sources: set.cards.len(),
             max_items: 1 << 20,
-            queue_items: 1,
         };
         let slices = feed(set, 0).slices;
         let mut found = coincidence::CoincidenceStats::default();
