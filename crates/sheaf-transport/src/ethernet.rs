@@ -25,7 +25,6 @@
 //! | `xdp` | AF_XDP: queues, their rings and slots |
 //! | `packet` | packet rings |
 //! | `rail` | an interface, the way through it, where the peers are |
-//! | `bell` | waking a port |
 //! | `port` | the port |
 //!
 //! The layout of frames is `sheaf_wire::ethernet`.

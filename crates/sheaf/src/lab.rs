@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 use crate::Verdict;
 use crate::console::Console;
 use crate::files::{print, print_json};
+use crate::scenarios::{self, Scenario};
 use crate::signals;
 use anyhow::{Context, bail};
 use arguments::{
@@ -37,19 +38,10 @@ pub(crate) fn command(arguments: &LabArguments, console: &Console) -> anyhow::Re
 
 /// A scenario by its path or the name under which it ships. What looks like a path is one.
 fn load(scenario: &str, change: impl Fn(&mut LabPoint)) -> anyhow::Result<LabFile> {
-    let path = Path::new(scenario);
-    let looks_like_a_path = path.components().count() > 1 || path.extension().is_some() || path.exists();
-    if looks_like_a_path {
-        return Ok(LabFile::load(path, change)?);
-    }
-    match library::find(scenario) {
-        Some(shipped) => Ok(shipped.parse(change)?),
-        None => {
-            let meant = library::nearest(scenario).map(|name| format!("; did you mean `{name}`?"));
-            let hint = meant.unwrap_or_else(|| "; `sheaf lab list` shows those that ship".into());
-            bail!("there is no file and no scenario `{scenario}`{hint}")
-        }
-    }
+    Ok(match scenarios::find(scenario, library::find, library::nearest, "sheaf lab list")? {
+        Scenario::File(path) => LabFile::load(path, change)?,
+        Scenario::Shipped(shipped) => shipped.parse(change)?,
+    })
 }
 
 fn run(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {

@@ -38,6 +38,7 @@ mod placement;
 mod processes;
 mod run;
 mod run_directory;
+mod scenarios;
 mod signals;
 mod sim;
 mod summary;

@@ -73,20 +73,14 @@ pub(crate) fn connect(
 ) -> anyhow::Result<Connection> {
     let kind = plan.config.transport.kind;
     let own = nodes.iter().find(|node| node.id == me.node).context("a node is in its own list")?;
-    if kind == TransportKind::Fabric {
-        let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
-        return fabric(plan, me, own, listener, &peers);
+    let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
+    match kind {
+        TransportKind::Fabric => return fabric(plan, me, own, listener, &peers),
+        TransportKind::Udp => return datagrams::udp(plan, me, own, &peers),
+        TransportKind::Ethernet => return datagrams::ethernet(plan, me, own, &peers),
+        TransportKind::Memory | TransportKind::Tcp | TransportKind::Shm | TransportKind::Mixed => {}
     }
-    if kind == TransportKind::Udp {
-        let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
-        return datagrams::udp(plan, me, own, &peers);
-    }
-    if kind == TransportKind::Ethernet {
-        let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
-        return datagrams::ethernet(plan, me, own, &peers);
-    }
-    let peers = nodes.iter().filter(|node| talk(me.node.role, node.id.role));
-    let (near, far): (Vec<_>, Vec<_>) = peers.partition(|node| match kind {
+    let (near, far): (Vec<_>, Vec<_>) = peers.into_iter().partition(|node| match kind {
         TransportKind::Shm => true,
         TransportKind::Mixed => host(own).is_some() && host(own) == host(node),
         TransportKind::Memory

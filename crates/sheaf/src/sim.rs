@@ -6,6 +6,7 @@ mod bench;
 use crate::Verdict;
 use crate::console::Console;
 use crate::files::{print, print_json};
+use crate::scenarios::{self, Scenario};
 use anyhow::Context;
 use arguments::{CalibrateArguments, Common, PredictArguments, SimArguments, SimVerb, TrafficShape};
 use serde::Serialize;
@@ -35,19 +36,10 @@ fn threads(common: Common) -> usize {
 
 /// A scenario by its path or the name under which it ships. What looks like a path is one.
 fn load(scenario: &str, overrides: Overrides) -> anyhow::Result<ScenarioFile> {
-    let path = Path::new(scenario);
-    let looks_like_a_path = path.components().count() > 1 || path.extension().is_some() || path.exists();
-    if looks_like_a_path {
-        return Ok(ScenarioFile::load(path, overrides)?);
-    }
-    match library::find(scenario) {
-        Some(shipped) => Ok(shipped.parse(overrides)?),
-        None => {
-            let meant = library::nearest(scenario).map(|name| format!("; did you mean `{name}`?"));
-            let hint = meant.unwrap_or_else(|| "; `sheaf sim --list` shows those that ship".into());
-            anyhow::bail!("there is no file and no scenario `{scenario}`{hint}")
-        }
-    }
+    Ok(match scenarios::find(scenario, library::find, library::nearest, "sheaf sim --list")? {
+        Scenario::File(path) => ScenarioFile::load(path, overrides)?,
+        Scenario::Shipped(shipped) => shipped.parse(overrides)?,
+    })
 }
 
 fn run_scenario(scenario: &str, arguments: &SimArguments, console: &Console) -> anyhow::Result<Verdict> {

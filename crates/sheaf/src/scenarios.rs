@@ -1,0 +1,32 @@
+//! Scenarios of the lab and of the simulator, as they are named on the command line.
+
+use anyhow::bail;
+use std::path::Path;
+
+/// What a name on the command line leads to.
+pub(crate) enum Scenario<'a, S> {
+    /// A file.
+    File(&'a Path),
+    /// One that ships with the program.
+    Shipped(S),
+}
+
+/// A scenario by its path or the name under which it ships. What looks like a path is one. `listing`: the command that shows
+/// those that ship.
+pub(crate) fn find<'a, S>(
+    name: &'a str,
+    shipped: impl FnOnce(&str) -> Option<S>,
+    nearest: impl FnOnce(&str) -> Option<&'static str>,
+    listing: &str,
+) -> anyhow::Result<Scenario<'a, S>> {
+    let path = Path::new(name);
+    if path.components().count() > 1 || path.extension().is_some() || path.exists() {
+        return Ok(Scenario::File(path));
+    }
+    if let Some(shipped) = shipped(name) {
+        return Ok(Scenario::Shipped(shipped));
+    }
+    let meant = nearest(name).map(|name| format!("did you mean `{name}`?"));
+    let hint = meant.unwrap_or_else(|| format!("`{listing}` shows those that ship"));
+    bail!("there is no file and no scenario `{name}`; {hint}")
+}
