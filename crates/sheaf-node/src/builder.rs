@@ -9,7 +9,7 @@ use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision};
 use sheaf_transport::Endpoint;
-use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Timestamp};
+use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
 
 /// How long an output that failed is left alone before it is tried again. Meanwhile nothing is lost: events wait, credit
@@ -19,7 +19,7 @@ const RETRY_OUTPUT: Nanos = Nanos::from_millis(500);
 /// How long a closing node waits for the last acknowledgements.
 const LINGER: Nanos = Nanos::from_secs(2);
 
-/// How many bad fragments are described in the log; all are counted.
+/// How many bad events, and how many failures of the filter, are described in the log; all are counted.
 const BAD_EVENTS_LOGGED: u64 = 10;
 
 /// What happens to built events.
@@ -41,8 +41,8 @@ pub struct BuilderNode {
     decided: VecDeque<(EventId, Decision)>,
     /// How many `Stored` decisions the role knows.
     told_stored: u64,
-    /// An event that the output did not take.
-    refused: Option<Event<Bytes>>,
+    /// An event that the output did not take, and what was said of it.
+    refused: Option<(Event<Bytes>, Verdict)>,
     trouble: Option<Trouble>,
     manager_timeout: Nanos,
     time: StallFree,
@@ -50,6 +50,7 @@ pub struct BuilderNode {
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
     bad_events: u64,
+    quarantined: u64,
     report: Option<Box<dyn FnOnce(BuilderReport) + Send>>,
 }
 
@@ -65,6 +66,8 @@ pub struct BuilderReport {
     pub node: NodeId,
     /// Events whose content was not what the sources sent.
     pub bad_events: u64,
+    /// Events that the filter had no verdict about, which are stored as they were built.
+    pub quarantined: u64,
     /// What the filter counted.
     pub filter: Vec<(&'static str, u64)>,
     /// What was not sent or not understood.
@@ -97,6 +100,7 @@ impl BuilderNode {
             closed_at: None,
             failed: None,
             bad_events: 0,
+            quarantined: 0,
             report: Some(Box::new(report)),
         }
     }
@@ -106,8 +110,8 @@ impl BuilderNode {
             // Built events stay with the role; only news of the run's course must not wait behind them.
             return;
         }
-        if let Some(event) = self.refused.take()
-            && !self.write(now, event)
+        if let Some((event, verdict)) = self.refused.take()
+            && !self.write(now, event, verdict)
         {
             return;
         }
@@ -137,24 +141,34 @@ impl BuilderNode {
                 log::error!("{}: event {}: {problem}", self.role.identity().node, event.id);
             }
             self.decided.push_back((event.id, Decision::Dropped(DropReason::ContentMismatch)));
-        } else if self.judgement.filter.accept(&event) {
-            return self.write(now, event);
-        } else {
-            self.decided.push_back((event.id, Decision::Rejected));
+            self.role.recycle(event);
+            return true;
         }
+        let verdict = self.judgement.filter.judge(&event).unwrap_or_else(|failure| {
+            self.quarantined += 1;
+            if self.quarantined <= BAD_EVENTS_LOGGED {
+                let node = self.role.identity().node;
+                log::error!("{node}: event {}: {failure}; it is stored as it is", event.id);
+            }
+            Verdict::quarantine()
+        });
+        if verdict.accepted {
+            return self.write(now, event, verdict);
+        }
+        self.decided.push_back((event.id, Decision::Rejected));
         self.role.recycle(event);
         true
     }
 
-    fn write(&mut self, now: Timestamp, event: Event<Bytes>) -> bool {
-        match self.judgement.sink.write(&event) {
+    fn write(&mut self, now: Timestamp, event: Event<Bytes>, verdict: Verdict) -> bool {
+        match self.judgement.sink.write(&event, &verdict) {
             Ok(()) => {
                 self.decided.push_back((event.id, Decision::Stored));
                 self.role.recycle(event);
                 true
             }
             Err(error) => {
-                self.refused = Some(event);
+                self.refused = Some((event, verdict));
                 self.note_trouble(now, error);
                 false
             }
@@ -253,7 +267,13 @@ impl Agent for BuilderNode {
         let closed = self.judgement.sink.finish();
         if let Some(report) = self.report.take() {
             let filter = self.judgement.filter.counters();
-            report(BuilderReport { node, bad_events: self.bad_events, filter, outbox: self.outbox.stats() });
+            report(BuilderReport {
+                node,
+                bad_events: self.bad_events,
+                quarantined: self.quarantined,
+                filter,
+                outbox: self.outbox.stats(),
+            });
         }
         let trouble = self.trouble.take().map(|trouble| trouble.error).or(closed.err());
         match (trouble, self.failed.take()) {

@@ -1,11 +1,11 @@
 //! A filter that looks for coincidences in built time slices.
 
-use crate::filter::Filter;
+use crate::filter::{Filter, FilterFailure};
 use bytes::Bytes;
 use sheaf_time::coincidence::{CoincidenceStats, of_slice};
 use sheaf_time::{CoincidenceConfig, Moment, SliceConfig};
 use sheaf_wire::hit::hits;
-use sheaf_wire::{Event, Hit};
+use sheaf_wire::{Event, Hit, Verdict};
 
 /// Wants the time slices in which a coincidence begins.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl CoincidenceFilter {
 }
 
 impl Filter for CoincidenceFilter {
-    fn accept(&mut self, event: &Event<Bytes>) -> bool {
+    fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
         self.hits.clear();
         for (place, fragment) in event.fragments.iter().enumerate() {
             match hits(&fragment.payload) {
@@ -41,7 +41,7 @@ impl Filter for CoincidenceFilter {
         let seen_to = range.1 + self.slices.after;
         let (clusters, stats) = of_slice(self.config, &self.hits, range, seen_to);
         self.found += stats;
-        !clusters.is_empty()
+        Ok(Verdict { accepted: !clusters.is_empty(), ..Verdict::reject() })
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -95,12 +95,12 @@ mod tests {
     fn a_slice_is_wanted_if_a_coincidence_begins_in_it() {
         let config = CoincidenceConfig { rule: Rule::Gap(Picos(20)), min_sources: 2, max_items: 100 };
         let mut filter = CoincidenceFilter::new(config, SLICES);
-        assert!(filter.accept(&event(5, &[&[5_100, 5_995], &[5_200, 6_010]])));
+        assert!(filter.judge(&event(5, &[&[5_100, 5_995], &[5_200, 6_010]])).unwrap().accepted);
         assert!(
-            !filter.accept(&event(6, &[&[5_995, 6_500], &[6_010, 6_600]])),
+            !filter.judge(&event(6, &[&[5_995, 6_500], &[6_010, 6_600]])).unwrap().accepted,
             "that began in the slice before"
         );
-        assert!(!filter.accept(&event(7, &[&[], &[]])));
+        assert!(!filter.judge(&event(7, &[&[], &[]])).unwrap().accepted);
         let counters: Vec<u64> = filter.counters().into_iter().map(|(_, value)| value).collect();
         assert_eq!(counters, [5, 1, 0, 0]);
     }
@@ -111,7 +111,7 @@ mod tests {
         let mut filter = CoincidenceFilter::new(config, SLICES);
         let mut event = event(5, &[&[5_100]]);
         event.fragments[0].payload = Bytes::from_static(b"seven b");
-        assert!(!filter.accept(&event));
+        assert!(!filter.judge(&event).unwrap().accepted);
         assert_eq!(filter.counters()[3], ("fragments_without_hits", 1));
     }
 }

@@ -1,12 +1,21 @@
-//! Which built events are wanted.
+//! What filters say of built events.
 
 use bytes::Bytes;
-use sheaf_wire::Event;
+use sheaf_wire::{Event, Verdict};
+
+/// Why a filter has no verdict about an event, in words for the operator. The event is not lost by it: it is stored as
+/// it was built and tagged [`Tags::QUARANTINED`](sheaf_wire::Tags::QUARANTINED).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FilterFailure(pub String);
 
 /// Judges built events.
 pub trait Filter: Send {
-    /// Whether the event is to be stored.
-    fn accept(&mut self, event: &Event<Bytes>) -> bool;
+    /// What is to become of an event: whether it is stored, with which tags and which payload.
+    ///
+    /// # Errors
+    /// A [`FilterFailure`] where the filter has no verdict. The next event may be judged all the same.
+    fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure>;
 
     /// What it counted, by name. An event that is judged again, by another builder, counts again.
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -19,8 +28,8 @@ pub trait Filter: Send {
 pub struct AcceptAll;
 
 impl Filter for AcceptAll {
-    fn accept(&mut self, _event: &Event<Bytes>) -> bool {
-        true
+    fn judge(&mut self, _event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
+        Ok(Verdict::accept())
     }
 }
 
@@ -32,7 +41,8 @@ pub struct Prescale {
 }
 
 impl Filter for Prescale {
-    fn accept(&mut self, event: &Event<Bytes>) -> bool {
-        event.id.0.is_multiple_of(u64::from(self.factor.max(1)))
+    fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
+        let accepted = event.id.0.is_multiple_of(u64::from(self.factor.max(1)));
+        Ok(Verdict { accepted, ..Verdict::reject() })
     }
 }

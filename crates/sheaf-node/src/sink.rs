@@ -2,17 +2,17 @@
 
 use bytes::Bytes;
 use sheaf_store::event_file::{EventFileWriter, EventWriteError, FlushPolicy, WriterOptions};
-use sheaf_wire::{Event, Timestamp};
+use sheaf_wire::{Event, Timestamp, Verdict};
 use std::path::Path;
 
 /// Takes accepted events. An event counts as stored when [`EventSink::stored`] includes it; events become stored in the
 /// order in which they were written.
 pub trait EventSink: Send {
-    /// Accepts an event.
+    /// Accepts an event and what was said of it.
     ///
     /// # Errors
     /// What is wrong, in words for the operator. The event was not accepted and may be offered again.
-    fn write(&mut self, event: &Event<Bytes>) -> Result<(), String>;
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), String>;
 
     /// Ends a batch of events: makes them as durable as configured.
     ///
@@ -37,7 +37,7 @@ pub struct NullSink {
 }
 
 impl EventSink for NullSink {
-    fn write(&mut self, _event: &Event<Bytes>) -> Result<(), String> {
+    fn write(&mut self, _event: &Event<Bytes>, _verdict: &Verdict) -> Result<(), String> {
         self.accepted += 1;
         Ok(())
     }
@@ -75,8 +75,8 @@ impl FileSink {
 }
 
 impl EventSink for FileSink {
-    fn write(&mut self, event: &Event<Bytes>) -> Result<(), String> {
-        self.writer.write(event).map_err(|error| error.to_string())
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), String> {
+        self.writer.write(event, verdict).map_err(|error| error.to_string())
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {

@@ -9,7 +9,9 @@
 use bytes::Bytes;
 use sheaf_store::event_file::{EventFileReader, EventFileWriter, FlushPolicy, WriterOptions};
 use sheaf_wire::checksum::crc32c;
-use sheaf_wire::{Event, EventId, Fragment, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType};
+use sheaf_wire::{
+    Event, EventId, Fragment, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType, Verdict,
+};
 use std::error::Error;
 use std::fs::File;
 use std::io::Write;
@@ -143,7 +145,7 @@ fn written(scratch: &Path, events: &[Event<Bytes>]) -> Result<PathBuf, Box<dyn E
     let mut writer = EventFileWriter::create(scratch, options)?;
     for _ in 0..EVENTS / BATCH {
         for event in events {
-            writer.write(event)?;
+            writer.write(event, &Verdict::accept())?;
         }
     }
     writer.finish()?;
@@ -156,7 +158,7 @@ fn read(path: &Path, check: bool) -> Result<Spent, Box<dyn Error>> {
     reader.check_payloads(check);
     let mut bytes = 0;
     for event in reader {
-        bytes += event?.payload_bytes();
+        bytes += event?.event.payload_bytes();
     }
     assert_eq!(bytes, (EVENTS * FRAGMENTS * FRAGMENT_BYTES) as u64);
     Ok(start.spent())

@@ -65,7 +65,7 @@ pub fn dump(path: &Path, out: &mut impl Write) -> Result<DumpSummary, DumpError>
             for event in RunReader::open(path)? {
                 match event {
                     Ok(event) => {
-                        for fragment in &event.fragments {
+                        for fragment in &event.event.fragments {
                             line(out, &mut summary, fragment)?;
                         }
                     }

@@ -13,7 +13,7 @@ pub use name::FileName;
 pub(crate) use name::parse_node;
 pub use outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
 pub use reader::EventFileReader;
-pub use sheaf_wire::event_file::{EXTENSION, FileFormatError, FileHeader};
+pub use sheaf_wire::event_file::{EXTENSION, FileFormatError, FileHeader, StoredEvent};
 pub use storage::{Directory, PartFile, Storage};
 pub use writer::{EventFileWriter, EventWriteError, FlushPolicy, WriterCounts, WriterOptions};
 

@@ -1,9 +1,10 @@
 //! Bodies of the fuzz targets of this crate's readers: any bytes are read to the end, and the books balance.
 
-use crate::event_file::{EventFileReader, EventReadError};
+use crate::event_file::{EventFileReader, EventReadError, StoredEvent};
 use crate::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_wire::SourceId;
 use sheaf_wire::checksum::crc32c;
+use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use std::io::Cursor;
 
 /// No file of `bytes` bytes has more records or more places of damage than this.
@@ -58,12 +59,13 @@ pub fn fuzz_event_file(bytes: &[u8]) {
     let mut some_ids = Vec::new();
     for item in reader.by_ref() {
         match item {
-            Ok(event) => {
+            Ok(StoredEvent { event, verdict, .. }) => {
+                assert!(verdict.accepted && verdict.payload.len() <= MAX_VERDICT_PAYLOAD_BYTES);
                 for fragment in &event.fragments {
                     assert_eq!(fragment.checksum, Some(crc32c(&fragment.payload)));
                 }
                 events += 1;
-                payload_bytes += event.payload_bytes();
+                payload_bytes += event.payload_bytes() + verdict.payload.len() as u64;
                 if some_ids.len() < 8 {
                     some_ids.push(event.id);
                 }
@@ -81,7 +83,7 @@ pub fn fuzz_event_file(bytes: &[u8]) {
     for id in some_ids {
         // Damage may hide an event from the index, but nothing else is ever handed out for it.
         if let Ok(Some(found)) = reader.find(id) {
-            assert_eq!(found.id, id);
+            assert_eq!(found.event.id, id);
         }
     }
 }

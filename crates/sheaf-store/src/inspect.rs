@@ -191,7 +191,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
             }
             for event in reader {
                 match event {
-                    Ok(event) => tally.event(&event),
+                    Ok(event) => tally.event(&event.event),
                     Err(_) => tally.defects += 1,
                 }
             }

@@ -1,9 +1,11 @@
 //! Events to test with, and a disk in memory that fills up.
 
-use crate::event_file::{PartFile, Storage};
+use crate::event_file::{PartFile, Storage, StoredEvent};
 use bytes::Bytes;
 use proptest::prelude::*;
-use sheaf_wire::{Event, EventId, Fragment, MissingReason, MissingSource, SourceId, Timestamp, TriggerType};
+use sheaf_wire::{
+    Event, EventId, Fragment, MissingReason, MissingSource, SourceId, Tags, Timestamp, TriggerType, Verdict,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, IoSlice};
 use std::path::PathBuf;
@@ -27,6 +29,19 @@ pub(crate) fn event(id: u64, sizes: &[usize]) -> Event<Bytes> {
         fragments: fragments.collect(),
         missing: vec![],
     }
+}
+
+/// What the tests say of an event: tags and a payload that follow from its id.
+pub(crate) fn verdict(event: &Event<Bytes>) -> Verdict {
+    let id = event.id.0;
+    let payload: Bytes = (0..id % 6).map(|at| (id + at) as u8).collect();
+    Verdict::accept().with_tags(Tags(id.wrapping_mul(0x9e37_79b9_7f4a_7c15))).with_payload(payload)
+}
+
+/// The event, which must have been stored with [`verdict`].
+pub(crate) fn bare(stored: StoredEvent<Bytes>) -> Event<Bytes> {
+    assert_eq!(stored.verdict, verdict(&stored.event));
+    stored.event
 }
 
 /// Four small events: with and without fragments, missing sources, and payload that looks like an event.

@@ -9,7 +9,7 @@ use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use sheaf_wire::message::layout::{FragmentBytes, MissingBytes};
 use sheaf_wire::{
     Event, EventId, Fragment, MissingReason, MissingSource, NodeId, RunNumber, SessionId, SourceId,
-    Timestamp, TriggerType, event_file, stream_file,
+    Tags, Timestamp, TriggerType, Verdict, event_file, stream_file,
 };
 use std::fmt::Write as _;
 use std::fs;
@@ -85,7 +85,8 @@ fn event_example(directory: &Path) -> PathBuf {
         fragments: vec![fragment],
         missing: vec![missing],
     };
-    writer.write(&event).unwrap();
+    let verdict = Verdict::accept().with_tags(Tags(0b101)).with_payload(Bytes::from_static(b"E=7"));
+    writer.write(&event, &verdict).unwrap();
     writer.finish().unwrap();
     writer.path().to_owned()
 }
@@ -174,8 +175,8 @@ fn the_tables_have_the_fields_of_the_layouts() {
         ),
         rows!(
             event_file::EventHeaderBytes:
-            marker, flags, event, time, attempt, trigger_type, fragments, missing, reserved, payload_bytes,
-            reserved_more, body_checksum, header_checksum
+            marker, flags, event, time, attempt, trigger_type, fragments, missing, verdict_bytes,
+            payload_bytes, tags, sequence, body_checksum, header_checksum
         ),
         rows!(FragmentBytes: source, length, time, checksum, flags),
         rows!(MissingBytes: source, reason, reserved),

@@ -5,7 +5,9 @@
 use bytes::Bytes;
 use sheaf_store::event_file::{EventFileReader, EventFileWriter, EventWriteError, WriterOptions};
 use sheaf_store::verify::verify;
-use sheaf_wire::{Event, EventId, Fragment, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType};
+use sheaf_wire::{
+    Event, EventId, Fragment, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType, Verdict,
+};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
@@ -72,7 +74,7 @@ fn a_full_disk_leaves_whole_events_and_writing_goes_on_when_there_is_room() {
     let mut writer = EventFileWriter::create(disk.path(), options).unwrap();
     let mut accepted = 0;
     let error = loop {
-        match writer.write(&event(accepted)).and_then(|()| writer.end_batch(Timestamp(0))) {
+        match writer.write(&event(accepted), &Verdict::accept()).and_then(|()| writer.end_batch(Timestamp(0))) {
             Ok(()) => accepted += 1,
             Err(error) => break error,
         }

@@ -3,14 +3,17 @@
 //!
 //! A file is a [`FileHeaderBytes`], the metadata (a JSON object, opaque here), the events, and, where the writer
 //! closed it, an index and a [`FooterBytes`]. An event is an [`EventHeaderBytes`], its fragment entries
-//! ([`FragmentBytes`]), its missing sources ([`MissingBytes`]), and the payloads in the order of the entries.
+//! ([`FragmentBytes`]), its missing sources ([`MissingBytes`]), the filter's payload, and the payloads of the fragments
+//! in the order of the entries.
 
 use crate::checksum::{crc32c, crc32c_append};
 pub use crate::file::{FileFormatError, MAX_METADATA_BYTES, MAX_PAYLOAD_BYTES};
 use crate::file::{check, check_size, file_header_checksum, metadata_text, view};
 use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes, layout};
 use crate::message::{PayloadSource, fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
+use crate::verdict::{MAX_VERDICT_PAYLOAD_BYTES, Tags, Verdict};
 use crate::{Event, EventId, NodeId, Payload, RunNumber, SessionId, Timestamp, TriggerType};
+use bytes::Bytes;
 use std::mem::{offset_of, size_of};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -18,7 +21,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The first eight bytes of an event file.
 pub const MAGIC: [u8; 8] = *b"SHEAFEV\0";
 /// The version of the format. A reader refuses every other.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The extension of the file's name.
 pub const EXTENSION: &str = "sheaf";
 /// The first four bytes of an event, `"EVNT"` in the file.
@@ -67,8 +70,8 @@ layout! {
 }
 
 layout! {
-    /// The start of an event, 64 bytes; its entries follow.
-    EventHeaderBytes[64] {
+    /// The start of an event, 72 bytes; its entries follow.
+    EventHeaderBytes[72] {
         /// Offset 0: [`EVENT_MARKER`].
         marker: U32,
         /// Offset 4: [`FLAG_INCOMPLETE`]; other bits are zero.
@@ -85,15 +88,17 @@ layout! {
         fragments: U32,
         /// Offset 32: how many [`MissingBytes`] follow them.
         missing: U32,
-        /// Offset 36: zero.
-        reserved: U32,
-        /// Offset 40: payload bytes that follow the entries.
+        /// Offset 36: bytes of the filter's payload behind those.
+        verdict_bytes: U32,
+        /// Offset 40: payload bytes of the fragments, which follow that.
         payload_bytes: U64,
-        /// Offset 48: zero.
-        reserved_more: [u8; 8],
-        /// Offset 56: CRC-32C of the entries.
+        /// Offset 48: the filter's tags, and bit 63 where it gave no verdict.
+        tags: U64,
+        /// Offset 56: which of the session's accepted events this is, from 0.
+        sequence: U64,
+        /// Offset 64: CRC-32C of the entries and the filter's payload.
         body_checksum: U32,
-        /// Offset 60: CRC-32C of the 60 bytes before.
+        /// Offset 68: CRC-32C of the 68 bytes before.
         header_checksum: U32,
     }
 }
@@ -222,31 +227,48 @@ impl FileHeader {
     }
 }
 
-/// The size of an event in a file: header, entries and payload.
+/// The size of an event in a file: header, entries, the filter's payload and the fragments' payload.
 #[must_use]
-pub fn event_bytes<P: Payload>(event: &Event<P>) -> u64 {
-    head_bytes(event) as u64 + event.payload_bytes()
+pub fn event_bytes<P: Payload>(event: &Event<P>, verdict: &Verdict) -> u64 {
+    head_bytes(event, verdict) as u64 + event.payload_bytes()
 }
 
-fn head_bytes<P>(event: &Event<P>) -> usize {
+fn head_bytes<P>(event: &Event<P>, verdict: &Verdict) -> usize {
     EVENT_HEADER_BYTES
         + event.fragments.len() * size_of::<FragmentBytes>()
         + event.missing.len() * size_of::<MissingBytes>()
+        + verdict.payload.len()
 }
 
-/// Appends an event's header and entries to `head` and returns how many payload bytes belong behind them. The
+/// An accepted event as it is in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEvent<P> {
+    /// The event.
+    pub event: Event<P>,
+    /// What was said of it.
+    pub verdict: Verdict,
+    /// Which of the session's accepted events it is, from 0. An event that goes to several streams has the same number
+    /// in all of them.
+    pub sequence: u64,
+}
+
+/// Appends an event's header, entries and verdict to `head` and returns how many payload bytes belong behind them. The
 /// checksum of a fragment that brings none is computed: the one time that a payload is read here.
 ///
 /// # Errors
-/// [`FileFormatError::TooLarge`] for a fragment beyond [`MAX_PAYLOAD_BYTES`]; `head` is then as it was.
+/// [`FileFormatError::TooLarge`] for a fragment beyond [`MAX_PAYLOAD_BYTES`] or a filter's payload beyond
+/// [`MAX_VERDICT_PAYLOAD_BYTES`]; `head` is then as it was.
 pub fn emit_event<P: Payload + AsRef<[u8]>>(
     event: &Event<P>,
+    verdict: &Verdict,
+    sequence: u64,
     head: &mut Vec<u8>,
 ) -> Result<u64, FileFormatError> {
     for fragment in &event.fragments {
         let bytes = Payload::len(&fragment.payload) as u64;
         check_size("fragment", bytes, u64::from(MAX_PAYLOAD_BYTES))?;
     }
+    check_size("filter's payload", verdict.payload.len() as u64, MAX_VERDICT_PAYLOAD_BYTES as u64)?;
     let count = |what, entries: usize| {
         u32::try_from(entries).map_err(|_| FileFormatError::TooLarge {
             what,
@@ -259,7 +281,7 @@ pub fn emit_event<P: Payload + AsRef<[u8]>>(
     let payload_bytes = event.payload_bytes();
     let start = head.len();
     let body = start + EVENT_HEADER_BYTES;
-    head.reserve(head_bytes(event));
+    head.reserve(head_bytes(event, verdict));
     head.extend_from_slice(&[0; EVENT_HEADER_BYTES]);
     for fragment in &event.fragments {
         let mut entry = fragment_to_bytes(fragment);
@@ -272,6 +294,7 @@ pub fn emit_event<P: Payload + AsRef<[u8]>>(
     for missing in &event.missing {
         head.extend_from_slice(missing_to_bytes(missing).as_bytes());
     }
+    head.extend_from_slice(&verdict.payload);
     let mut header = EventHeaderBytes {
         marker: U32::new(EVENT_MARKER),
         flags: U32::new(if event.incomplete { FLAG_INCOMPLETE } else { 0 }),
@@ -281,9 +304,10 @@ pub fn emit_event<P: Payload + AsRef<[u8]>>(
         trigger_type: U16::new(event.trigger_type.0),
         fragments: U32::new(fragments),
         missing: U32::new(missing),
-        reserved: U32::ZERO,
+        verdict_bytes: U32::new(verdict.payload.len() as u32),
         payload_bytes: U64::new(payload_bytes),
-        reserved_more: [0; 8],
+        tags: U64::new(verdict.tags.0),
+        sequence: U64::new(sequence),
         body_checksum: U32::new(crc32c(&head[body..])),
         header_checksum: U32::ZERO,
     };
@@ -309,9 +333,15 @@ pub struct EventHeader {
     pub fragments: u32,
     /// How many sources are missing.
     pub missing: u32,
+    /// Bytes of the filter's payload.
+    pub verdict_bytes: u32,
     /// The payload bytes of all fragments.
     pub payload_bytes: u64,
-    /// CRC-32C of the entries.
+    /// The filter's tags.
+    pub tags: Tags,
+    /// Which of the session's accepted events it is, from 0.
+    pub sequence: u64,
+    /// CRC-32C of the entries and the filter's payload.
     pub body_checksum: u32,
 }
 
@@ -327,13 +357,14 @@ impl EventHeader {
         }
         let computed = event_header_checksum(header);
         check("event header", header.header_checksum.get(), computed)?;
+        let bad = |field, value| FileFormatError::BadValue { what: "event header", field, value };
         let flags = header.flags.get();
         if flags & !FLAG_INCOMPLETE != 0 {
-            return Err(FileFormatError::BadValue {
-                what: "event header",
-                field: "flags",
-                value: u64::from(flags),
-            });
+            return Err(bad("flags", u64::from(flags)));
+        }
+        let verdict_bytes = header.verdict_bytes.get();
+        if verdict_bytes as usize > MAX_VERDICT_PAYLOAD_BYTES {
+            return Err(bad("verdict_bytes", u64::from(verdict_bytes)));
         }
         Ok(Self {
             id: EventId(header.event.get()),
@@ -343,43 +374,49 @@ impl EventHeader {
             incomplete: flags & FLAG_INCOMPLETE != 0,
             fragments: header.fragments.get(),
             missing: header.missing.get(),
+            verdict_bytes,
             payload_bytes: header.payload_bytes.get(),
+            tags: Tags(header.tags.get()),
+            sequence: header.sequence.get(),
             body_checksum: header.body_checksum.get(),
         })
     }
 
-    /// Bytes of the entries that follow the header.
+    /// Bytes of what follows the header and is covered by [`EventHeader::body_checksum`]: entries and the filter's
+    /// payload.
     #[must_use]
-    pub fn entries_bytes(&self) -> u64 {
+    pub fn body_bytes(&self) -> u64 {
         u64::from(self.fragments) * size_of::<FragmentBytes>() as u64
             + u64::from(self.missing) * size_of::<MissingBytes>() as u64
+            + u64::from(self.verdict_bytes)
     }
 
-    /// Bytes of the whole event: header, entries and payload.
+    /// Bytes of the whole event: header, entries and all payload.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
-        (EVENT_HEADER_BYTES as u64 + self.entries_bytes()).saturating_add(self.payload_bytes)
+        (EVENT_HEADER_BYTES as u64 + self.body_bytes()).saturating_add(self.payload_bytes)
     }
 
-    /// Reads the event from its entries and its payload. Payload checksums are not checked here: each is in
+    /// Reads the event from its body and its payload. Payload checksums are not checked here: each is in
     /// [`crate::Fragment::checksum`] of its fragment.
     ///
     /// # Errors
-    /// A [`FileFormatError`] where the entries are damaged or disagree with the header or the payload.
+    /// A [`FileFormatError`] where the body is damaged or disagrees with the header or the payload.
     pub fn parse_event<P: Payload>(
         &self,
-        entries: &[u8],
+        body: &Bytes,
         payload: &mut impl PayloadSource<P>,
-    ) -> Result<Event<P>, FileFormatError> {
+    ) -> Result<StoredEvent<P>, FileFormatError> {
         let truncated = || FileFormatError::Truncated {
             what: "entries",
-            need: self.entries_bytes(),
-            have: entries.len() as u64,
+            need: self.body_bytes(),
+            have: body.len() as u64,
         };
-        if entries.len() as u64 != self.entries_bytes() {
+        if body.len() as u64 != self.body_bytes() {
             return Err(truncated());
         }
-        check("entries", self.body_checksum, crc32c(entries))?;
+        check("entries", self.body_checksum, crc32c(body))?;
+        let (entries, verdict) = body.split_at(body.len() - self.verdict_bytes as usize);
         let (fragments, rest) =
             <[FragmentBytes]>::ref_from_prefix_with_elems(entries, self.fragments as usize)
                 .map_err(|_| truncated())?;
@@ -412,7 +449,7 @@ impl EventHeader {
                 parse_missing(entry).map_err(|error| FileFormatError::from_entry("missing entry", error))
             })
             .collect::<Result<_, _>>()?;
-        Ok(Event {
+        let event = Event {
             id: self.id,
             time: self.time,
             trigger_type: self.trigger_type,
@@ -420,7 +457,9 @@ impl EventHeader {
             incomplete: self.incomplete,
             fragments,
             missing,
-        })
+        };
+        let verdict = Verdict { accepted: true, tags: self.tags, payload: body.slice_ref(verdict) };
+        Ok(StoredEvent { event, verdict, sequence: self.sequence })
     }
 }
 

@@ -186,13 +186,14 @@ fn seal_event(bytes: &mut [u8]) -> usize {
     };
     let fragment_bytes = (header.fragments.get() as usize).saturating_mul(size_of::<FragmentBytes>());
     let missing_bytes = (header.missing.get() as usize).saturating_mul(size_of::<MissingBytes>());
-    let entries_bytes = fragment_bytes.saturating_add(missing_bytes);
+    let verdict_bytes = header.verdict_bytes.get() as usize;
+    let body_bytes = fragment_bytes.saturating_add(missing_bytes).saturating_add(verdict_bytes);
     let mut sealed = size_of::<EventHeaderBytes>();
-    if entries_bytes <= body.len() {
-        let (entries, payload) = body.split_at_mut(entries_bytes);
+    if body_bytes <= body.len() {
+        let (entries, payload) = body.split_at_mut(body_bytes);
         let payload_bytes = seal_payload(&mut entries[..fragment_bytes], payload);
         header.body_checksum = U32::new(crc32c(entries));
-        sealed += entries_bytes + payload_bytes;
+        sealed += body_bytes + payload_bytes;
     }
     let covered = offset_of!(EventHeaderBytes, header_checksum);
     header.header_checksum = U32::new(crc32c(&header.as_bytes()[..covered]));

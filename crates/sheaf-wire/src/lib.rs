@@ -11,6 +11,7 @@
 //! | [`file`](mod@file) | what the two file formats share: errors, limits, the header's checksum |
 //! | [`stream_file`] | the fragment stream: one file per source, for replay and import |
 //! | [`event_file`] | the event file: built events on disk |
+//! | [`verdict`] | what a filter says of an event: accepted or not, tags, a payload |
 //! | [`hit`] | what a fragment holds that is part of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
@@ -35,9 +36,11 @@ pub mod message;
 pub mod reason;
 pub mod stream_file;
 pub mod units;
+pub mod verdict;
 
 pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};
 pub use hit::Hit;
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
 pub use reason::{DropReason, MissingReason, Outcome};
 pub use units::{ByteCount, ByteRate, Nanos, Timestamp};
+pub use verdict::{Tags, Verdict};

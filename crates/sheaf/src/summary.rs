@@ -129,6 +129,7 @@ impl Extras {
         for report in builders {
             extras.add_outbox(report.outbox);
             extras.content_mismatches += report.bad_events;
+            extras.add("quarantined", report.quarantined);
             for (name, value) in &report.filter {
                 extras.add(&format!("filter_{name}"), *value);
             }

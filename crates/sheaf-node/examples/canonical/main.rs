@@ -16,7 +16,7 @@ mod links;
 use bytes::Bytes;
 use sheaf_node::builder::{BuilderNode, Judgement};
 use sheaf_node::content::ContentCheck;
-use sheaf_node::filter::Filter;
+use sheaf_node::filter::{Filter, FilterFailure};
 use sheaf_node::manager::{Course, ManagerNode};
 use sheaf_node::readout::ReadoutNode;
 use sheaf_node::report::RunReport;
@@ -35,7 +35,7 @@ use sheaf_source::size_model::{SizeConfig, SizeShape};
 use sheaf_source::{EmulatorConfig, Source};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{
-    ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType,
+    ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType, Verdict,
 };
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -224,12 +224,12 @@ struct Reader {
 }
 
 impl Filter for Reader {
-    fn accept(&mut self, event: &Event<Bytes>) -> bool {
+    fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
         if self.touched {
             for fragment in &event.fragments {
                 black_box(fragment.payload.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)));
             }
         }
-        true
+        Ok(Verdict::accept())
     }
 }

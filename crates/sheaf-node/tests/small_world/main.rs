@@ -8,11 +8,12 @@ mod output;
 mod stalls;
 mod world;
 
+use bytes::Bytes;
 use sheaf_node::NodeError;
 use sheaf_node::content::ContentCheck;
-use sheaf_node::filter::Prescale;
+use sheaf_node::filter::{Filter, FilterFailure, Prescale};
 use sheaf_protocol::ledger::Ledger;
-use sheaf_wire::{DropReason, Nanos, NodeId};
+use sheaf_wire::{DropReason, Event, Nanos, NodeId, Verdict};
 use std::collections::BTreeMap;
 use world::{EVENTS, MANAGER_TIMEOUT, World};
 
@@ -71,6 +72,31 @@ fn an_event_with_wrong_content_is_dropped_by_name() {
     assert_eq!(ledger.dropped, BTreeMap::from([(DropReason::ContentMismatch, 2)]));
     assert!(ledger.is_balanced());
     assert_eq!(world.builder_report().bad_events, 2);
+}
+
+/// Fails at every fifth event and rejects those behind them.
+struct Failing;
+
+impl Filter for Failing {
+    fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
+        match event.id.0 % 5 {
+            0 => Err(FilterFailure("the pedestals are missing".to_owned())),
+            1 => Ok(Verdict::reject()),
+            _ => Ok(Verdict::accept()),
+        }
+    }
+}
+
+#[test]
+fn an_event_that_the_filter_fails_at_is_stored_as_it_is_and_marked() {
+    let mut world = World::new(|setup| setup.filter = Box::new(Failing));
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    let failed: Vec<_> = (0..EVENTS).step_by(5).collect();
+    assert_eq!(world.disk().quarantined(), failed);
+    assert_eq!(world.disk().events(), (0..EVENTS).filter(|event| event % 5 != 1).collect::<Vec<_>>());
+    assert_eq!(world.builder_report().quarantined, failed.len() as u64);
+    assert!(world.report().ledger.is_balanced());
 }
 
 #[test]

@@ -20,8 +20,8 @@ use sheaf_source::{Source, SourcePoll, SourceStats};
 use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{Doorbell, MemoryLimits, MemoryNetwork};
 use sheaf_wire::{
-    ByteCount, Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp,
-    TriggerType,
+    ByteCount, Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp,
+    TriggerType, Verdict,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -343,6 +343,7 @@ pub(crate) struct Disk {
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     written: Vec<(u64, bool)>,
+    tags: Vec<Tags>,
     durable: u64,
     batches: u32,
 }
@@ -351,6 +352,15 @@ impl Disk {
     /// The ids of the events that it took, in order.
     pub(crate) fn events(&self) -> Vec<u64> {
         self.sessions.iter().flat_map(|session| &session.written).map(|(event, _)| *event).collect()
+    }
+
+    /// The ids of the events that are tagged as not judged.
+    pub(crate) fn quarantined(&self) -> Vec<u64> {
+        let of_session = |session: &Session| -> Vec<u64> {
+            let tagged = session.written.iter().zip(&session.tags);
+            tagged.filter(|(_, tags)| **tags == Tags::QUARANTINED).map(|((event, _), _)| *event).collect()
+        };
+        self.sessions.iter().flat_map(of_session).collect()
     }
 
     /// The ids of the events that count: the first so many of each session.
@@ -383,12 +393,13 @@ struct Sink {
 }
 
 impl EventSink for Sink {
-    fn write(&mut self, event: &Event<Bytes>) -> Result<(), String> {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), String> {
         let mut disk = self.disk.lock().unwrap();
         if disk.broken {
             return disk.fail();
         }
         disk.sessions[self.session].written.push((event.id.0, event.incomplete));
+        disk.sessions[self.session].tags.push(verdict.tags);
         Ok(())
     }
 

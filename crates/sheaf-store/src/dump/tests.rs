@@ -4,7 +4,7 @@ use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use crate::testing::event;
-use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Timestamp};
+use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Timestamp, Verdict};
 
 fn lines(path: &Path) -> (String, DumpSummary) {
     let mut out = Vec::new();
@@ -19,8 +19,8 @@ fn events_are_dumped_in_file_order_and_damage_is_counted() {
     let mut writer = EventFileWriter::create(directory.path(), options).unwrap();
     let mut first = event(8, &[0, 9]);
     first.fragments[1].payload = Bytes::from_static(b"123456789");
-    writer.write(&first).unwrap();
-    writer.write(&event(2, &[0])).unwrap();
+    writer.write(&first, &Verdict::accept()).unwrap();
+    writer.write(&event(2, &[0]), &Verdict::accept()).unwrap();
     writer.finish().unwrap();
     // cbf43926 is the published check value of the IEEE CRC-32.
     let whole = "event,source,time_ns,bytes,crc32\n\
@@ -31,7 +31,7 @@ fn events_are_dumped_in_file_order_and_damage_is_counted() {
         assert_eq!((summary.fragments, summary.damaged), (3, 0));
     }
     let mut bytes = std::fs::read(writer.path()).unwrap();
-    bytes[66 + 64 + 2 * 24] ^= 1;
+    bytes[66 + 72 + 2 * 24] ^= 1;
     std::fs::write(writer.path(), bytes).unwrap();
     let (text, summary) = lines(writer.path());
     assert_eq!(text, "event,source,time_ns,bytes,crc32\n2,0,2000,0,00000000\n");

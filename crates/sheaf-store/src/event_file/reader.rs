@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::event_file::{
     EVENT_HEADER_BYTES, EVENT_MARKER, EventHeader, FILE_HEADER_BYTES, FOOTER_BYTES, FileFormatError,
-    FileHeader, Footer, INDEX_HEADER_BYTES, is_index_start,
+    FileHeader, Footer, INDEX_HEADER_BYTES, StoredEvent, is_index_start,
 };
 use sheaf_wire::{Event, EventId};
 use std::fs::File;
@@ -232,7 +232,7 @@ impl<R: Read + Seek> EventFileReader<R> {
     ///
     /// # Errors
     /// An [`EventReadError`] where the event is damaged or the input fails.
-    pub fn find(&mut self, id: EventId) -> Result<Option<Event<Bytes>>, EventReadError> {
+    pub fn find(&mut self, id: EventId) -> Result<Option<StoredEvent<Bytes>>, EventReadError> {
         let back = (self.blocks.offset(), self.event_offset, self.counts);
         let found = self.look_up(id);
         (self.event_offset, self.counts) = (back.1, back.2);
@@ -240,7 +240,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         found
     }
 
-    fn look_up(&mut self, id: EventId) -> Result<Option<Event<Bytes>>, EventReadError> {
+    fn look_up(&mut self, id: EventId) -> Result<Option<StoredEvent<Bytes>>, EventReadError> {
         let mut scanned = false;
         if self.directory.is_none() {
             self.directory = Some(match self.index()? {
@@ -258,7 +258,7 @@ impl<R: Read + Seek> EventFileReader<R> {
             let Some(offset) = offset else { return Ok(None) };
             self.seek(offset)?;
             match self.read().map_err(|error| self.io_error(error))? {
-                Step::Event(event) if event.id == id && self.event_offset == offset => {
+                Step::Event(event) if event.event.id == id && self.event_offset == offset => {
                     return Ok(Some(event));
                 }
                 Step::Damaged(
@@ -373,14 +373,14 @@ impl<R: Read + Seek> EventFileReader<R> {
             return Ok(Step::End);
         }
         self.blocks.seek(self.event_offset + HEADER)?;
-        let entries = self.blocks.take(header.entries_bytes() as usize);
+        let body = self.blocks.take(header.body_bytes() as usize);
         let mut payload = self.blocks.take(header.payload_bytes as usize);
-        match header.parse_event(&entries, &mut payload) {
+        match header.parse_event(&body, &mut payload) {
             Err(error) => {
                 self.leave_damaged_event()?;
                 Ok(Step::Damaged(EventDamage::Entries { event: header.id, error }))
             }
-            Ok(event) => match self.check_payloads.then(|| damaged_payload(&event)).flatten() {
+            Ok(event) => match self.check_payloads.then(|| damaged_payload(&event.event)).flatten() {
                 None => Ok(Step::Event(event)),
                 Some(damage) => {
                     self.leave_damaged_event()?;
@@ -435,7 +435,7 @@ enum HeaderStep {
 }
 
 enum Step {
-    Event(Event<Bytes>),
+    Event(StoredEvent<Bytes>),
     Damaged(EventDamage),
     End,
 }
@@ -485,7 +485,7 @@ fn read_header<R: Read + Seek>(
 }
 
 impl<R: Read + Seek> Iterator for EventFileReader<R> {
-    type Item = Result<Event<Bytes>, EventReadError>;
+    type Item = Result<StoredEvent<Bytes>, EventReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {

@@ -1,10 +1,10 @@
 //! Round trips, every way in which a file can be damaged, and disks that fill up.
 
 use super::*;
-use crate::testing::{Disk, event, events, small_events};
+use crate::testing::{Disk, bare, event, events, small_events, verdict};
 use bytes::Bytes;
 use proptest::prelude::*;
-use sheaf_wire::{ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, Timestamp};
+use sheaf_wire::{ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, Timestamp, Verdict};
 use std::io::{Cursor, ErrorKind};
 
 fn options() -> WriterOptions {
@@ -19,7 +19,7 @@ fn write(events: &[Event<Bytes>], finish: bool) -> Vec<u8> {
     let disk = Disk::new(u64::MAX);
     let mut writer = EventFileWriter::new(disk.clone(), options()).unwrap();
     for event in events {
-        writer.write(event).unwrap();
+        writer.write(event, &verdict(event)).unwrap();
     }
     writer.flush().unwrap();
     assert_eq!(writer.counts().stored_events, events.len() as u64);
@@ -44,7 +44,10 @@ fn read_all(disk: &Disk) -> Vec<Event<Bytes>> {
         let header = *reader.header().unwrap();
         assert_eq!(header.part, part as u32);
         assert_eq!(FileName::parse(&name).unwrap().part, header.part);
-        read.extend(reader.by_ref().map(Result::unwrap));
+        for stored in reader.by_ref().map(Result::unwrap) {
+            assert_eq!(stored.sequence, read.len() as u64, "events are numbered over the files of a session");
+            read.push(bare(stored));
+        }
         assert_eq!(reader.ending(), Some(EventEnding::Closed), "{name}");
     }
     read
@@ -64,7 +67,7 @@ fn read_damaged(bytes: &[u8]) -> (Vec<Event<Bytes>>, usize) {
     let (mut good, mut errors) = (Vec::new(), usize::from(wrong.is_some()));
     for item in &mut reader {
         match item {
-            Ok(event) => good.push(event),
+            Ok(event) => good.push(bare(event)),
             Err(_) => errors += 1,
         }
     }
@@ -82,18 +85,18 @@ proptest! {
         prop_assert_eq!(reader.header().unwrap().session, SessionId(0xabc));
         prop_assert_eq!(reader.metadata(), r#"{"software":"test"}"#);
         for event in &events {
-            let found = reader.find(event.id).unwrap();
+            let found = reader.find(event.id).unwrap().map(bare);
             let first = events.iter().find(|other| other.id == event.id);
             prop_assert_eq!(found.as_ref(), first);
         }
-        let read: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
+        let read: Vec<_> = reader.by_ref().map(|item| bare(item.unwrap())).collect();
         prop_assert_eq!(read, events);
         prop_assert_eq!(reader.ending(), Some(EventEnding::Closed));
     }
 
     #[test]
     fn missing_checksums_are_computed(events in events(4)) {
-        let read: Vec<_> = open(&write(&events, true)).map(Result::unwrap).collect();
+        let read: Vec<_> = open(&write(&events, true)).map(|item| bare(item.unwrap())).collect();
         prop_assert_eq!(read, with_checksums(&events));
     }
 
@@ -183,7 +186,7 @@ proptest! {
             Err(other) => Err(other),
         };
         for event in &events {
-            while retry(writer.write(event)).unwrap() {}
+            while retry(writer.write(event, &verdict(event))).unwrap() {}
             while retry(writer.end_batch(Timestamp(1))).unwrap() {}
         }
         while retry(writer.finish().map(|_| ())).unwrap() {}
@@ -200,7 +203,7 @@ fn a_file_cut_anywhere_yields_exactly_the_whole_events_before() {
     for cut in ends[0]..whole.len() {
         let expected = ends.iter().filter(|end| **end <= cut).count() - 1;
         let mut reader = open(&whole[..cut]);
-        let read: Vec<_> = reader.by_ref().map(|item| item.unwrap()).collect();
+        let read: Vec<_> = reader.by_ref().map(|item| bare(item.unwrap())).collect();
         assert_eq!(read, events[..expected], "cut at {cut}");
         let offset = ends[expected] as u64;
         let partial_bytes = cut as u64 - offset;
@@ -243,7 +246,7 @@ fn a_wrong_index_is_replaced_by_a_scan() {
     let bytes = [&whole[..], header.as_bytes(), lies.as_bytes(), footer.as_bytes()].concat();
     let mut reader = open(&bytes);
     for event in &events {
-        assert_eq!(reader.find(event.id).unwrap().as_ref(), Some(event));
+        assert_eq!(reader.find(event.id).unwrap().map(bare).as_ref(), Some(event));
     }
     assert_eq!(reader.find(EventId(12_345)).unwrap(), None);
 }
@@ -252,13 +255,13 @@ fn a_wrong_index_is_replaced_by_a_scan() {
 fn files_rotate_by_size_and_by_number_and_large_events_have_their_own() {
     let events: Vec<_> = (0..10).map(|id| event(id, &[300, 0, 500])).collect();
     let by_number = WriterOptions { rotate_events: 3, ..options() };
-    let by_size = WriterOptions { rotate_bytes: ByteCount(2 * (64 + 3 * 24 + 800) + 300), ..options() };
+    let by_size = WriterOptions { rotate_bytes: ByteCount(2 * (72 + 3 * 24 + 800 + 5) + 300), ..options() };
     let too_small = WriterOptions { rotate_bytes: ByteCount(1), ..options() };
     for (options, files) in [(by_number, 4), (by_size, 5), (too_small, 10)] {
         let disk = Disk::new(u64::MAX);
         let mut writer = EventFileWriter::new(disk.clone(), options.clone()).unwrap();
         for event in &events {
-            writer.write(event).unwrap();
+            writer.write(event, &verdict(event)).unwrap();
         }
         let counts = writer.finish().unwrap();
         assert_eq!((counts.parts, counts.stored_events), (files, 10));
@@ -275,7 +278,7 @@ fn stored_events_follow_the_flush_policy() {
     let stored = |flush, now| {
         let disk = Disk::new(u64::MAX);
         let mut writer = EventFileWriter::new(disk.clone(), WriterOptions { flush, ..options() }).unwrap();
-        writer.write(&one).unwrap();
+        writer.write(&one, &verdict(&one)).unwrap();
         assert_eq!(writer.counts().stored_events, 0);
         writer.end_batch(Timestamp(now)).unwrap();
         (writer.counts().stored_events, disk.syncs())
@@ -291,13 +294,13 @@ fn a_disk_that_stays_full_gives_the_pending_events_back() {
     let disk = Disk::new(u64::MAX);
     let mut writer = EventFileWriter::new(disk.clone(), options()).unwrap();
     let events: Vec<_> = (0..5).map(|id| event(id, &[2000])).collect();
-    disk.set_capacity(disk.bytes() + 2 * (64 + 24 + 2000) + 1000);
+    disk.set_capacity(disk.bytes() + 2 * (72 + 24 + 2000) + 1000);
     for event in &events {
-        writer.write(event).unwrap();
+        writer.write(event, &Verdict::accept()).unwrap();
     }
     let error = writer.flush().unwrap_err();
     let path = writer.path().display().to_string();
-    let offset = 64 + 19 + 2 * (64 + 24 + 2000);
+    let offset = 64 + 19 + 2 * (72 + 24 + 2000);
     assert_eq!(
         error.to_string(),
         format!("cannot write event file {path} behind byte {offset}: no storage space")
@@ -306,11 +309,12 @@ fn a_disk_that_stays_full_gives_the_pending_events_back() {
     let counts = writer.counts();
     assert_eq!((counts.accepted_events, counts.stored_events, counts.payload_bytes), (2, 2, 4000));
     disk.set_capacity(u64::MAX);
-    writer.write(&events[4]).unwrap();
+    writer.write(&events[4], &Verdict::accept()).unwrap();
     assert_eq!(writer.finish().unwrap().stored_events, 3);
     let stored = [events[0].clone(), events[1].clone(), events[4].clone()];
-    assert_eq!(read_all(&disk), with_checksums(&stored));
-    assert!(matches!(writer.write(&events[0]), Err(EventWriteError::Finished { .. })));
+    let read: Vec<_> = disk.files().values().flat_map(|file| open(file)).map(|item| item.unwrap().event).collect();
+    assert_eq!(read, with_checksums(&stored));
+    assert!(matches!(writer.write(&events[0], &Verdict::accept()), Err(EventWriteError::Finished { .. })));
 }
 
 #[test]
@@ -320,13 +324,13 @@ fn a_file_that_did_not_become_durable_is_tried_again_and_not_closed_twice() {
     let options = WriterOptions { flush, rotate_events: 1, ..options() };
     let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
     let events = with_checksums(&[event(1, &[5]), event(2, &[6])]);
-    writer.write(&events[0]).unwrap();
+    writer.write(&events[0], &verdict(&events[0])).unwrap();
     disk.fail_sync(true);
-    assert!(matches!(writer.write(&events[1]), Err(EventWriteError::Sync { .. })));
+    assert!(matches!(writer.write(&events[1], &verdict(&events[1])), Err(EventWriteError::Sync { .. })));
     assert!(matches!(writer.end_batch(Timestamp(1000)), Err(EventWriteError::Sync { .. })));
     assert_eq!((writer.counts().accepted_events, writer.counts().stored_events), (1, 1));
     disk.fail_sync(false);
-    writer.write(&events[1]).unwrap();
+    writer.write(&events[1], &verdict(&events[1])).unwrap();
     disk.fail_sync(true);
     assert!(matches!(writer.finish(), Err(EventWriteError::Sync { .. })));
     disk.fail_sync(false);
@@ -341,10 +345,10 @@ fn payload_is_not_copied_and_small_events_share_a_call() {
     let mut writer = EventFileWriter::new(disk.clone(), options()).unwrap();
     let large = event(1, &[100_000]);
     let before = writer.counts().write_calls;
-    writer.write(&large).unwrap();
+    writer.write(&large, &verdict(&large)).unwrap();
     assert!(writer.pending().0 > 100_000);
     for id in 2..100 {
-        writer.write(&event(id, &[100, 0, 2000])).unwrap();
+        writer.write(&event(id, &[100, 0, 2000]), &Verdict::accept()).unwrap();
     }
     writer.flush().unwrap();
     let calls = writer.counts().write_calls - before;
@@ -357,7 +361,7 @@ fn payload_is_not_copied_and_small_events_share_a_call() {
 fn a_file_is_never_overwritten() {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = EventFileWriter::create(directory.path(), options()).unwrap();
-    writer.write(&event(1, &[5])).unwrap();
+    writer.write(&event(1, &[5]), &Verdict::accept()).unwrap();
     writer.finish().unwrap();
     let again = EventFileWriter::create(directory.path(), options()).unwrap_err();
     assert!(

@@ -8,7 +8,7 @@ use sheaf_wire::event_file::{
     FOOTER_BYTES, FileFormatError, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, emit_event, emit_index,
     event_bytes,
 };
-use sheaf_wire::{ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, Timestamp};
+use sheaf_wire::{ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, Timestamp, Verdict};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use zerocopy::IntoBytes;
@@ -235,11 +235,11 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(writer)
     }
 
-    /// Accepts an event. Where the buffer is full or the file is, what was accepted before is written first.
+    /// Accepts an event and what was said of it. Where the buffer is full or the file is, what was accepted before is written first.
     ///
     /// # Errors
     /// An [`EventWriteError`]: this event is then not accepted, all earlier ones still are.
-    pub fn write(&mut self, event: &Event<Bytes>) -> Result<(), EventWriteError> {
+    pub fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), EventWriteError> {
         if self.finished {
             return Err(EventWriteError::Finished { path: self.path.clone() });
         }
@@ -247,18 +247,19 @@ impl<S: Storage> EventFileWriter<S> {
             self.end_part()?;
             self.begin_part()?;
         }
-        let size = event_bytes(event);
+        let size = event_bytes(event, verdict);
         if self.is_part_full(size) {
             self.end_part()?;
             self.begin_part()?;
         } else if self.pending.bytes() > 0 && self.pending.bytes() + size > self.options.buffer.0 {
             self.flush()?;
         }
+        let sequence = self.counts.accepted_events;
         let mut payload_bytes = 0;
         let bytes = self
             .pending
             .push(
-                |head| emit_event(event, head).map(|bytes| payload_bytes = bytes),
+                |head| emit_event(event, verdict, sequence, head).map(|bytes| payload_bytes = bytes),
                 event.fragments.iter().map(|fragment| fragment.payload.clone()),
             )
             .map_err(|error| EventWriteError::Format { path: self.path.clone(), error })?;

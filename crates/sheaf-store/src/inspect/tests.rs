@@ -4,7 +4,7 @@ use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter};
 use crate::testing::small_events;
-use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Timestamp};
+use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Timestamp, Verdict};
 
 #[test]
 fn an_event_file_is_summed_up() {
@@ -15,7 +15,7 @@ fn an_event_file_is_summed_up() {
     };
     let mut writer = EventFileWriter::create(directory.path(), options).unwrap();
     for event in small_events() {
-        writer.write(&event).unwrap();
+        writer.write(&event, &Verdict::accept()).unwrap();
     }
     writer.finish().unwrap();
     for path in [writer.path(), directory.path()] {

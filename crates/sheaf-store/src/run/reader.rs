@@ -3,10 +3,11 @@
 use super::manifest::{Manifest, ManifestError};
 use crate::event_file::{
     EXTENSION, EventFileReader, EventOpenError, EventReadError, FileFormatError, FileHeader, FileName,
+    StoredEvent,
 };
 use crate::id_set::IdSet;
 use bytes::Bytes;
-use sheaf_wire::{Event, NodeId, SessionId};
+use sheaf_wire::{NodeId, SessionId};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -221,13 +222,13 @@ impl RunReader {
     /// What is handed out for an item of the file that is read now, if anything.
     fn sift(
         &mut self,
-        item: Result<Event<Bytes>, EventReadError>,
-    ) -> Option<Result<Event<Bytes>, RunReadError>> {
+        item: Result<StoredEvent<Bytes>, EventReadError>,
+    ) -> Option<Result<StoredEvent<Bytes>, RunReadError>> {
         let within = self.is_within_limit();
         match item {
             Err(error @ EventReadError::Io { .. }) => return Some(Err(error.into())),
             _ if !within => self.counts.void += 1,
-            Ok(event) if self.seen.as_mut().is_none_or(|seen| seen.insert(event.id)) => {
+            Ok(event) if self.seen.as_mut().is_none_or(|seen| seen.insert(event.event.id)) => {
                 self.counts.events += 1;
                 return Some(Ok(event));
             }
@@ -242,7 +243,7 @@ impl RunReader {
 }
 
 impl Iterator for RunReader {
-    type Item = Result<Event<Bytes>, RunReadError>;
+    type Item = Result<StoredEvent<Bytes>, RunReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

@@ -5,7 +5,7 @@ use crate::event_file::{EventFileReader, EventFileWriter, FileName, WriterOption
 use crate::testing::event;
 use bytes::Bytes;
 use proptest::prelude::*;
-use sheaf_wire::{Event, NodeId, RunNumber, SessionId, Timestamp};
+use sheaf_wire::{Event, NodeId, RunNumber, SessionId, Timestamp, Verdict};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ fn write_session(
     };
     let mut writer = EventFileWriter::create(directory, options).unwrap();
     for event in events {
-        writer.write(event).unwrap();
+        writer.write(event, &Verdict::accept()).unwrap();
     }
     writer.flush().unwrap();
     if finish {
@@ -43,7 +43,7 @@ fn write_session(
 
 fn ids(directory: &Path) -> (Vec<u64>, RunCounts) {
     let mut reader = RunReader::open(directory).unwrap();
-    let ids = reader.by_ref().map(|event| event.unwrap().id.0).collect();
+    let ids = reader.by_ref().map(|event| event.unwrap().event.id.0).collect();
     (ids, reader.counts())
 }
 
@@ -92,7 +92,7 @@ proptest! {
         manifest(&[(0, 5, committed), (1, 5, 3)], true).write(directory).unwrap();
         let expected: Vec<u64> = (0..whole.min(committed)).chain(100..103).collect();
         let mut unsealed = RunReader::open(directory).unwrap();
-        let unsealed: Vec<u64> = unsealed.by_ref().flatten().map(|event| event.id.0).collect();
+        let unsealed: Vec<u64> = unsealed.by_ref().flatten().map(|event| event.event.id.0).collect();
         prop_assert_eq!(&unsealed, &expected);
 
         let report = seal_session(directory, RUN, NodeId::builder(0), SessionId(5), committed).unwrap();

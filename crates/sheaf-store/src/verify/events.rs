@@ -1,7 +1,7 @@
 //! Event files and runs.
 
 use super::{FileReport, VerifyError, VerifyReport};
-use crate::event_file::{EventDamage, EventEnding, EventFileReader, EventReadError};
+use crate::event_file::{EventDamage, EventEnding, EventFileReader, EventReadError, StoredEvent};
 use crate::id_set::IdSet;
 use crate::kind::Kind;
 use crate::run::{Manifest, RunFile, RunPlan, RunReadError};
@@ -59,7 +59,7 @@ impl Check {
             let counts = limit.is_none_or(|limit| *seen <= limit);
             let offset = reader.event_offset();
             match item {
-                Ok(event) => {
+                Ok(StoredEvent { event, .. }) => {
                     places.push((event.id, offset));
                     if counts {
                         items += 1;

@@ -4,10 +4,10 @@ use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use crate::run::{Manifest, SessionRecord};
-use crate::testing::{event, small_events};
+use crate::testing::{event, small_events, verdict};
 use bytes::Bytes;
 use sheaf_wire::event_file::{FOOTER_BYTES, IndexEntryBytes, emit_index};
-use sheaf_wire::{Event, EventId, Fragment, NodeId, RunNumber, SessionId, SourceId, Timestamp};
+use sheaf_wire::{Event, EventId, Fragment, NodeId, RunNumber, SessionId, SourceId, Timestamp, Verdict};
 use std::fs;
 use tempfile::TempDir;
 use zerocopy::IntoBytes;
@@ -16,7 +16,7 @@ fn write_events(directory: &Path, builder: u16, events: &[Event<Bytes>]) -> Path
     let options = WriterOptions::new(RunNumber(1), NodeId::builder(builder), SessionId(5), Timestamp(1));
     let mut writer = EventFileWriter::create(directory, options).unwrap();
     for event in events {
-        writer.write(event).unwrap();
+        writer.write(event, &verdict(event)).unwrap();
     }
     writer.finish().unwrap();
     writer.path().to_owned()
@@ -120,7 +120,7 @@ fn problems_name_the_file_and_the_offset() {
     let path = write_events(directory.path(), 0, &[event(7, &[100])]);
     let mut bytes = fs::read(&path).unwrap();
     let start = 64 + 2;
-    bytes[start + 64 + 24 + 50] ^= 1;
+    bytes[start + 72 + 24 + verdict(&event(7, &[])).payload.len() + 50] ^= 1;
     fs::write(&path, bytes).unwrap();
     let report = verify(&path).unwrap();
     assert_eq!(report.problems.len(), 1);
@@ -146,7 +146,7 @@ fn an_index_that_lies_is_told() {
     let path = write_events(directory.path(), 0, &[event(1, &[5]), event(2, &[6])]);
     let bytes = fs::read(&path).unwrap();
     let end = bytes.len() - FOOTER_BYTES - 2 * 16 - 16;
-    let lies = [IndexEntryBytes::new(EventId(1), 66), IndexEntryBytes::new(EventId(3), 159)];
+    let lies = [IndexEntryBytes::new(EventId(1), 66), IndexEntryBytes::new(EventId(3), 66 + 72 + 24 + 1 + 5)];
     let (header, footer) = emit_index(&lies, end as u64);
     fs::write(&path, [&bytes[..end], header.as_bytes(), lies.as_bytes(), footer.as_bytes()].concat())
         .unwrap();
@@ -239,7 +239,7 @@ fn a_missing_part_of_a_session_is_told() {
     };
     let mut writer = EventFileWriter::create(directory.path(), options).unwrap();
     for id in 0..3 {
-        writer.write(&event(id, &[1])).unwrap();
+        writer.write(&event(id, &[1]), &Verdict::accept()).unwrap();
     }
     writer.finish().unwrap();
     assert!(problems(directory.path()).is_empty());

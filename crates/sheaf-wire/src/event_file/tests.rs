@@ -38,20 +38,32 @@ fn payload(event: &Event<Bytes>) -> Bytes {
     event.fragments.iter().flat_map(|fragment| fragment.payload.clone()).collect()
 }
 
-fn parse(head: &[u8], mut payload: Bytes) -> Result<Event<Bytes>, FileFormatError> {
-    EventHeader::parse(head)?.parse_event(&head[EVENT_HEADER_BYTES..], &mut payload)
+fn verdict() -> impl Strategy<Value = Verdict> {
+    (any::<u64>(), prop::collection::vec(any::<u8>(), 0..40))
+        .prop_map(|(tags, payload)| Verdict::accept().with_tags(Tags(tags)).with_payload(payload))
+}
+
+fn parse(head: &[u8], mut payload: Bytes) -> Result<StoredEvent<Bytes>, FileFormatError> {
+    let body = Bytes::copy_from_slice(&head[EVENT_HEADER_BYTES..]);
+    EventHeader::parse(head)?.parse_event(&body, &mut payload)
 }
 
 proptest! {
     #[test]
-    fn events_round_trip_and_every_flipped_bit_is_noticed(event in event(), bit in any::<prop::sample::Index>()) {
+    fn events_round_trip_and_every_flipped_bit_is_noticed(
+        event in event(),
+        verdict in verdict(),
+        sequence: u64,
+        bit in any::<prop::sample::Index>(),
+    ) {
         let mut head = vec![];
-        let payload_bytes = emit_event(&event, &mut head).unwrap();
+        let payload_bytes = emit_event(&event, &verdict, sequence, &mut head).unwrap();
         prop_assert_eq!(payload_bytes, event.payload_bytes());
-        prop_assert_eq!(event_bytes(&event), head.len() as u64 + payload_bytes);
-        prop_assert_eq!(EventHeader::parse(&head).unwrap().total_bytes(), event_bytes(&event));
-        let parsed = parse(&head, payload(&event));
-        prop_assert_eq!(parsed.as_ref(), Ok(&event));
+        let event_bytes = event_bytes(&event, &verdict);
+        prop_assert_eq!(event_bytes, head.len() as u64 + payload_bytes);
+        prop_assert_eq!(EventHeader::parse(&head).unwrap().total_bytes(), event_bytes);
+        let stored = StoredEvent { event: event.clone(), verdict, sequence };
+        prop_assert_eq!(parse(&head, payload(&event)), Ok(stored));
         let mut long = payload(&event).to_vec();
         long.push(0);
         prop_assert!(parse(&head, Bytes::from(long)).is_err());
@@ -65,8 +77,8 @@ proptest! {
         let mut without = event.clone();
         without.fragments.iter_mut().for_each(|fragment| fragment.checksum = None);
         let (mut expected, mut head) = (vec![], vec![]);
-        emit_event(&event, &mut expected).unwrap();
-        emit_event(&without, &mut head).unwrap();
+        emit_event(&event, &Verdict::accept(), 0, &mut expected).unwrap();
+        emit_event(&without, &Verdict::accept(), 0, &mut head).unwrap();
         prop_assert_eq!(head, expected);
     }
 
@@ -123,4 +135,25 @@ proptest! {
         let _ = Footer::parse(&bytes, bytes.len() as u64);
         let _ = is_index_start(&bytes, bytes.len() as u64);
     }
+}
+
+#[test]
+fn a_filters_payload_beyond_the_limit_is_refused_and_the_largest_is_not() {
+    let event = Event {
+        id: EventId(1),
+        time: Timestamp(2),
+        trigger_type: TriggerType(3),
+        attempt: 1,
+        incomplete: false,
+        fragments: vec![],
+        missing: vec![],
+    };
+    let verdict = |bytes| Verdict::accept().with_payload(vec![7; bytes]);
+    let mut head = vec![1, 2, 3];
+    let refused = emit_event(&event, &verdict(MAX_VERDICT_PAYLOAD_BYTES + 1), 0, &mut head);
+    assert!(matches!(refused, Err(FileFormatError::TooLarge { what: "filter's payload", .. })));
+    assert_eq!(head, [1, 2, 3]);
+    head.clear();
+    emit_event(&event, &verdict(MAX_VERDICT_PAYLOAD_BYTES), 0, &mut head).unwrap();
+    assert_eq!(parse(&head, Bytes::new()).unwrap().verdict, verdict(MAX_VERDICT_PAYLOAD_BYTES));
 }

@@ -69,7 +69,7 @@ pub(crate) fn verify(path: &Path, code: i32) -> Value {
 
 /// The missing sources of every event that is marked incomplete, with the names of the reasons.
 pub(crate) fn incomplete_events(path: &Path) -> BTreeMap<u64, BTreeMap<u32, &'static str>> {
-    let events = RunReader::open(path).unwrap().map(|event| event.unwrap());
+    let events = RunReader::open(path).unwrap().map(|event| event.unwrap().event);
     let missing = |event: &sheaf_wire::Event<_>| {
         event.missing.iter().map(|missing| (missing.source.0, missing.reason.name())).collect()
     };
