@@ -8,8 +8,8 @@ use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use sheaf_wire::message::layout::{FragmentBytes, MissingBytes};
 use sheaf_wire::{
-    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, RunNumber, SessionId, SourceId,
-    Tags, Timestamp, TriggerType, Verdict, event_file, stream_file,
+    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, RunNumber, SessionId, SourceId, Tags,
+    Timestamp, TriggerType, Verdict, event_file, stream_file,
 };
 use std::fmt::Write as _;
 use std::fs;

@@ -74,7 +74,8 @@ fn a_full_disk_leaves_whole_events_and_writing_goes_on_when_there_is_room() {
     let mut writer = EventFileWriter::create(disk.path(), options).unwrap();
     let mut accepted = 0;
     let error = loop {
-        match writer.write(&event(accepted), &Verdict::accept()).and_then(|()| writer.end_batch(Timestamp(0))) {
+        match writer.write(&event(accepted), &Verdict::accept()).and_then(|()| writer.end_batch(Timestamp(0)))
+        {
             Ok(()) => accepted += 1,
             Err(error) => break error,
         }

@@ -312,7 +312,8 @@ fn a_disk_that_stays_full_gives_the_pending_events_back() {
     writer.write(&events[4], &Verdict::accept()).unwrap();
     assert_eq!(writer.finish().unwrap().stored_events, 3);
     let stored = [events[0].clone(), events[1].clone(), events[4].clone()];
-    let read: Vec<_> = disk.files().values().flat_map(|file| open(file)).map(|item| item.unwrap().event).collect();
+    let read: Vec<_> =
+        disk.files().values().flat_map(|file| open(file)).map(|item| item.unwrap().event).collect();
     assert_eq!(read, with_checksums(&stored));
     assert!(matches!(writer.write(&events[0], &Verdict::accept()), Err(EventWriteError::Finished { .. })));
 }

@@ -139,7 +139,7 @@ proptest! {
 
 #[test]
 fn a_filters_payload_beyond_the_limit_is_refused_and_the_largest_is_not() {
-    let event = Event {
+    let event: Event<Bytes> = Event {
         id: EventId(1),
         time: Timestamp(2),
         trigger_type: TriggerType(3),

@@ -6,8 +6,8 @@ use sheaf_store::fragment_stream::StreamWriter;
 use sheaf_wire::event_file::{FileHeader, IndexEntryBytes, emit_event, emit_index};
 use sheaf_wire::stream_file::StreamHeader;
 use sheaf_wire::{
-    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, RunNumber, SessionId, SourceId,
-    Timestamp, TriggerType,
+    Event, EventId, Fragment, MissingReason, MissingSource, NodeId, RunNumber, SessionId, SourceId, Tags,
+    Timestamp, TriggerType, Verdict,
 };
 
 const METADATA: &str = r#"{"detector":"emulated","unit":"ns"}"#;
@@ -74,7 +74,10 @@ pub(crate) fn event_files(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
         for number in 0..events {
             index.push(IndexEntryBytes::new(EventId(number), bytes.len() as u64));
             let event = event(dice, EventId(number), sources);
-            emit_event(&event, &mut bytes).expect("the fragments are small");
+            // Every other event has tags and something that the filter says of it.
+            let said = dice.bytes(if number % 2 == 1 { 9 } else { 0 });
+            let verdict = Verdict::accept().with_tags(Tags(number * number)).with_payload(said);
+            emit_event(&event, &verdict, number, &mut bytes).expect("the fragments are small");
             event.fragments.iter().for_each(|fragment| bytes.extend_from_slice(&fragment.payload));
         }
         if closed {
