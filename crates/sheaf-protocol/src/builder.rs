@@ -18,6 +18,7 @@ mod early;
 mod pull;
 
 use crate::channel::{Channel, ChannelTimes, Received};
+use crate::event_index::EventTable;
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
@@ -119,7 +120,7 @@ pub enum Decision {
 pub enum BuilderEvent<P> {
     /// All nodes are there.
     Started,
-    /// An event is built. The driver answers with [`BuilderUnit::handle_decision`], events in this order.
+    /// An event is built. The driver answers with [`BuilderUnit::handle_decision`], events in any order.
     Built(Event<P>),
     /// The run closes.
     Closed,
@@ -152,8 +153,8 @@ pub struct BuilderUnit<P> {
     config: BuilderConfig,
     channel: Channel<P>,
     assemblies: Assemblies<P>,
-    /// Built, not decided; in order.
-    pending: VecDeque<Pending>,
+    /// Built, not decided.
+    pending: EventTable<Pending>,
     /// Bytes of `assemblies` and `pending`.
     held: ByteCount,
     /// What is to go into the next request.
@@ -191,7 +192,7 @@ impl<P: Payload> BuilderUnit<P> {
                 config.slots as usize,
                 config.asking.is_bounded(),
             ),
-            pending: VecDeque::new(),
+            pending: EventTable::new(config.slots as usize),
             held: ByteCount::ZERO,
             request,
             request_at: Some(now),
@@ -288,14 +289,13 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Takes the decision about the earliest built event that has none.
+    /// Takes the decision about a built event that has none. Events are decided in any order, but [`Decision::Stored`] is
+    /// said in the order in which events stand in this session's output: their number tells which part of it counts.
     ///
     /// # Panics
-    /// If `event` is not that event: decisions come in the order of [`BuilderEvent::Built`], because the number of
-    /// stored events tells which part of this session's output counts.
+    /// If `event` is not built here, or is decided already.
     pub fn handle_decision(&mut self, now: Timestamp, event: EventId, decision: Decision) {
-        let pending = self.pending.pop_front().expect("a decision follows a built event");
-        assert_eq!(pending.event, event, "decisions come in the order of the built events");
+        let pending = self.pending.remove(event).expect("a decision follows a built event");
         let (outcome, reason) = match decision {
             Decision::Stored => (Outcome::Stored, None),
             Decision::Rejected => (Outcome::Rejected, None),
@@ -581,7 +581,7 @@ impl<P: Payload> BuilderUnit<P> {
             self.finish(now, pending, Outcome::Dropped, Some(DropReason::Incomplete));
             return;
         }
-        self.pending.push_back(pending);
+        self.pending.insert(pending.event, pending);
         self.events.push_back(BuilderEvent::Built(assembly.into_event(incomplete)));
     }
 

@@ -1,5 +1,6 @@
 //! What all machines have in common.
 
+use crate::farm::Seat;
 use sheaf_wire::message::{Body, Header, Message};
 use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, Timestamp};
 use std::fmt;
@@ -97,6 +98,10 @@ pub enum Why {
     KeepAlive(NodeId),
     /// A peer that stays silent counts as lost.
     PeerSilent(NodeId),
+    /// A processor has events and gives no verdict.
+    Verdict(Seat),
+    /// Events wait, and there is no processor.
+    NoProcessor,
 }
 
 impl fmt::Display for Why {
@@ -119,6 +124,8 @@ impl fmt::Display for Why {
             Self::Farewell(peer) => write!(f, "say farewell to {peer}"),
             Self::KeepAlive(peer) => write!(f, "tell {peer} that this node lives"),
             Self::PeerSilent(peer) => write!(f, "{peer} is silent"),
+            Self::Verdict(seat) => write!(f, "processor {seat} gives no verdict"),
+            Self::NoProcessor => f.write_str("there is no processor"),
         }
     }
 }

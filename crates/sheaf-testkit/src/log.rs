@@ -177,6 +177,8 @@ impl Hash for Reason {
             Why::Farewell(node) => (15, u64::from(node.to_code())),
             Why::KeepAlive(node) => (16, u64::from(node.to_code())),
             Why::PeerSilent(node) => (17, u64::from(node.to_code())),
+            Why::Verdict(seat) => (18, u64::from(seat.life) << 16 | u64::from(seat.place)),
+            Why::NoProcessor => (19, 0),
         };
         state.write_u64(code);
         state.write_u64(about);

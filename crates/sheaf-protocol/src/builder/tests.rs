@@ -50,6 +50,34 @@ fn an_idle_builder_returns_its_last_event_at_once() {
 }
 
 #[test]
+fn events_are_decided_in_any_order() {
+    let mut builder = builder(|_| {});
+    let _ = requests(&mut builder, START);
+    assign(&mut builder, 5, 3, 1);
+    for event in 5..8 {
+        answer(&mut builder, 0, event, &[0, 1], &[]);
+        answer(&mut builder, 1, event, &[2, 3], &[]);
+    }
+    for event in [7, 5, 6] {
+        builder.handle_decision(START, EventId(event), Decision::Stored);
+    }
+    let finished = requests(&mut builder, START).remove(0).finished;
+    assert_eq!(finished.iter().map(|it| it.event.0).collect::<Vec<_>>(), [7, 5, 6], "as they were decided");
+    assert_eq!(builder.held(), (0, 0, ByteCount(0)));
+}
+
+#[test]
+#[should_panic(expected = "a decision follows a built event")]
+fn an_event_is_decided_once() {
+    let mut builder = builder(|_| {});
+    assign(&mut builder, 5, 1, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 1, 5, &[2, 3], &[]);
+    builder.handle_decision(START, EventId(5), Decision::Stored);
+    builder.handle_decision(START, EventId(5), Decision::Stored);
+}
+
+#[test]
 fn a_silent_readout_unit_is_missing_by_policy() {
     for (policy, stored) in [(IncompletePolicy::Store, true), (IncompletePolicy::Drop, false)] {
         let mut builder = builder(|config| config.incomplete = policy);

@@ -1,0 +1,551 @@
+//! The converter: built events in, verdicts out, with any number of processors between.
+
+use super::{FarmCounts, Seat, Ticket, Word};
+use crate::machine::{Deadline, Why};
+use sheaf_wire::{EventId, Nanos, Timestamp};
+use std::collections::VecDeque;
+
+/// How a converter works. Memory: a slot of some 100 bytes for each of `events`, beside the events themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConverterConfig {
+    /// Events held at most: waiting, or at processors.
+    pub events: u32,
+    /// Processors at a time, at most.
+    pub seats: u16,
+    /// Events at one processor, at most, whatever it asks for.
+    pub ahead: u32,
+    /// A processor that has events gives a verdict at least this often, or is given up. `None`: it may take any time.
+    pub time_limit: Option<Nanos>,
+    /// How often an event is tried again.
+    pub retries: u16,
+    /// For how long events wait where there is no processor at all. `None`: without limit.
+    pub patience: Option<Nanos>,
+}
+
+/// Why an event has no verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Quarantine {
+    /// The filter failed with it in every try; what it said at last.
+    Failed(String),
+    /// The last processor that had it ended in this way.
+    Abandoned(Departure),
+    /// There was no processor.
+    Unattended,
+}
+
+impl std::fmt::Display for Quarantine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Failed(why) => write!(f, "the filter failed: {why}"),
+            Self::Abandoned(departure) => write!(f, "its processor {departure}"),
+            Self::Unattended => f.write_str("there is no processor"),
+        }
+    }
+}
+
+/// How a processor went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// In good order.
+    Left,
+    /// Its connection ended.
+    Died,
+    /// It had events and gave no verdict for the time limit.
+    Silent,
+    /// It said what cannot be.
+    Nonsense,
+}
+
+impl std::fmt::Display for Departure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Left => "left",
+            Self::Died => "died",
+            Self::Silent => "gave no verdict in time",
+            Self::Nonsense => "talked nonsense",
+        })
+    }
+}
+
+/// An event for a processor. The event itself is [`Converter::event`] of the ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Give {
+    /// Who gets it.
+    pub seat: Seat,
+    /// Under which number it is to answer.
+    pub ticket: Ticket,
+}
+
+/// What the driver of a converter is to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConverterEvent<E, V> {
+    /// An event has its verdict. Verdicts come in any order.
+    Judged {
+        /// Which.
+        id: EventId,
+        /// The event, as it was offered.
+        event: E,
+        /// What a processor said.
+        verdict: V,
+    },
+    /// An event has no verdict and will have none: it is to be stored raw.
+    Quarantined {
+        /// Which.
+        id: EventId,
+        /// The event, as it was offered.
+        event: E,
+        /// Why.
+        why: Quarantine,
+    },
+    /// The seat is over by the converter's will: the driver ends the connection and, where it started the processor, ends
+    /// that and starts another.
+    Ended {
+        /// The seat.
+        seat: Seat,
+        /// [`Departure::Silent`] or [`Departure::Nonsense`].
+        why: Departure,
+        /// The event that it had longest, if any.
+        event: Option<EventId>,
+    },
+}
+
+/// An event between its offer and its verdict.
+#[derive(Clone, Debug)]
+struct Held<E> {
+    id: EventId,
+    event: E,
+    /// The order of the offers.
+    number: u64,
+    /// How often a processor ended or failed with it.
+    failures: u16,
+    /// The processor that failed with it last.
+    not_at: Option<Seat>,
+    /// Who has it.
+    at: Option<Seat>,
+}
+
+#[derive(Clone, Debug)]
+struct Slot<E> {
+    /// How often an event was given from this slot: the upper half of tickets.
+    giving: u32,
+    held: Option<Held<E>>,
+}
+
+/// A processor that is there.
+#[derive(Clone, Debug)]
+struct Member {
+    seat: Seat,
+    /// How many events it has asked for and not got.
+    credit: u32,
+    /// How many it has.
+    has: u32,
+    /// It has an event on its second try, and gets no other.
+    alone: bool,
+    /// It is in `ready`.
+    queued: bool,
+    /// Since when a verdict of it is awaited, where it has events.
+    since: Timestamp,
+}
+
+/// See the [module of the farm](super) and the contract in the [crate documentation](crate). `E` is the driver's handle of
+/// an event, `V` a verdict; the converter looks into neither.
+#[derive(Clone, Debug)]
+pub struct Converter<E, V> {
+    config: ConverterConfig,
+    slots: Vec<Slot<E>>,
+    free: Vec<u32>,
+    offers: u64,
+    /// Slots of events on their first try, in order.
+    waiting: VecDeque<u32>,
+    /// Slots of events on a later one.
+    suspects: VecDeque<u32>,
+    members: Vec<Option<Member>>,
+    lives: Vec<u32>,
+    present: usize,
+    /// Places of processors that may be given an event, each in turn.
+    ready: VecDeque<u16>,
+    /// The place that is given nothing, so that a suspect finds it empty.
+    reserved: Option<u16>,
+    /// Since when nobody is there.
+    nobody_since: Timestamp,
+    events: VecDeque<ConverterEvent<E, V>>,
+    counts: FarmCounts,
+}
+
+impl<E, V> Converter<E, V> {
+    /// A converter without events and processors.
+    #[must_use]
+    pub fn new(config: ConverterConfig, now: Timestamp) -> Self {
+        assert!(config.events > 0 && config.seats > 0 && config.ahead > 0, "a farm has room for something");
+        Self {
+            config,
+            slots: Vec::new(),
+            free: Vec::new(),
+            offers: 0,
+            waiting: VecDeque::new(),
+            suspects: VecDeque::new(),
+            members: Vec::new(),
+            lives: Vec::new(),
+            present: 0,
+            ready: VecDeque::new(),
+            reserved: None,
+            nobody_since: now,
+            events: VecDeque::new(),
+            counts: FarmCounts::default(),
+        }
+    }
+
+    /// How it works.
+    #[must_use]
+    pub fn config(&self) -> &ConverterConfig {
+        &self.config
+    }
+
+    /// The counts as they stand.
+    #[must_use]
+    pub fn counts(&self) -> FarmCounts {
+        self.counts
+    }
+
+    /// Events held, and of these those at processors.
+    #[must_use]
+    pub fn held(&self) -> (usize, usize) {
+        let held = self.slots.len() - self.free.len();
+        (held, held - self.waiting.len() - self.suspects.len())
+    }
+
+    /// Processors that are there.
+    #[must_use]
+    pub fn present(&self) -> usize {
+        self.present
+    }
+
+    /// Whether another event may be offered.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.slots.len() - self.free.len() < self.config.events as usize
+    }
+
+    /// The event that was given under this ticket, as long as it is there.
+    #[must_use]
+    pub fn event(&self, ticket: Ticket) -> Option<&E> {
+        let slot = self.slots.get(ticket.slot())?;
+        slot.held.as_ref().filter(|_| slot.giving == ticket.giving()).map(|held| &held.event)
+    }
+
+    /// Takes a built event.
+    ///
+    /// # Errors
+    /// The event, if there is no room.
+    pub fn offer(&mut self, id: EventId, event: E) -> Result<(), E> {
+        if !self.has_room() {
+            return Err(event);
+        }
+        let held = Held { id, event, number: self.offers, failures: 0, not_at: None, at: None };
+        self.offers += 1;
+        self.counts.offered += 1;
+        let slot = if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize].held = Some(held);
+            slot
+        } else {
+            self.slots.push(Slot { giving: 0, held: Some(held) });
+            u32::try_from(self.slots.len() - 1).expect("`events` is a u32")
+        };
+        self.waiting.push_back(slot);
+        Ok(())
+    }
+
+    /// A processor joins. It gets nothing before it asks. `None` if there is no seat.
+    pub fn join(&mut self, now: Timestamp) -> Option<Seat> {
+        if self.present >= usize::from(self.config.seats) {
+            self.counts.refused += 1;
+            return None;
+        }
+        let place = self.members.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.members.push(None);
+            self.lives.push(0);
+            self.members.len() - 1
+        });
+        let seat = Seat { place: place_u16(place), life: self.lives[place] };
+        self.lives[place] = self.lives[place].wrapping_add(1);
+        self.members[place] =
+            Some(Member { seat, credit: 0, has: 0, alone: false, queued: false, since: now });
+        self.present += 1;
+        self.counts.joined += 1;
+        Some(seat)
+    }
+
+    /// The connection of a processor is over. Does nothing if its seat is over already.
+    pub fn handle_end(&mut self, now: Timestamp, seat: Seat, departure: Departure) {
+        if self.member(seat).is_some() {
+            self.vacate(now, seat, departure);
+        }
+    }
+
+    /// Takes what a processor says.
+    pub fn handle_input(&mut self, now: Timestamp, seat: Seat, word: Word<V>) {
+        if self.member(seat).is_none() {
+            self.counts.stale_words += 1;
+            return;
+        }
+        match word {
+            Word::Ask(events) => self.handle_ask(seat, events),
+            Word::Verdict(ticket, verdict) => match self.take_back(now, seat, ticket) {
+                Some(held) => {
+                    self.counts.judged += 1;
+                    self.release(ticket);
+                    let Held { id, event, .. } = held;
+                    self.events.push_back(ConverterEvent::Judged { id, event, verdict });
+                }
+                None => self.end(now, seat, Departure::Nonsense),
+            },
+            Word::Failed(ticket, why) => match self.take_back(now, seat, ticket) {
+                Some(held) => {
+                    self.counts.failed += 1;
+                    self.fail(ticket, held, Some(seat), Quarantine::Failed(why));
+                }
+                None => self.end(now, seat, Departure::Nonsense),
+            },
+            Word::Leave => drop(self.vacate(now, seat, Departure::Left)),
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        if let Some(limit) = self.config.time_limit {
+            for place in 0..self.members.len() {
+                let late = self.members[place].as_ref().filter(|it| it.has > 0 && it.since + limit <= now);
+                if let Some(seat) = late.map(|member| member.seat) {
+                    self.end(now, seat, Departure::Silent);
+                }
+            }
+        }
+        if self.is_unattended(now) {
+            while let Some(slot) = self.waiting.pop_front().or_else(|| self.suspects.pop_front()) {
+                let held = self.slots[slot as usize].held.take().expect("what waits is held");
+                self.free.push(slot);
+                self.counts.unattended += 1;
+                self.quarantine(held, Quarantine::Unattended);
+            }
+        }
+    }
+
+    /// When to call [`Self::handle_timeout`] at the latest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let limit = self.config.time_limit.and_then(|limit| {
+            let busy = self.members.iter().flatten().filter(|member| member.has > 0);
+            let first = busy.min_by_key(|member| member.since)?;
+            Some(Deadline { at: first.since + limit, why: Why::Verdict(first.seat) })
+        });
+        let idle = self.present == 0 && !(self.waiting.is_empty() && self.suspects.is_empty());
+        let patience = self
+            .config
+            .patience
+            .filter(|_| idle)
+            .map(|patience| Deadline { at: self.nobody_since + patience, why: Why::NoProcessor });
+        Deadline::earliest(limit, patience)
+    }
+
+    /// The next event to give to a processor.
+    pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Give> {
+        if let Some(give) = self.give_suspect(now) {
+            return Some(give);
+        }
+        while !self.waiting.is_empty() {
+            let place = self.ready.pop_front()?;
+            let Some(member) = self.members[usize::from(place)].as_mut() else { continue };
+            if !member.queued {
+                continue;
+            }
+            member.queued = false;
+            if member.credit == 0 || member.alone || self.reserved == Some(place) {
+                continue;
+            }
+            let slot = self.waiting.pop_front()?;
+            let give = self.give(now, place, slot);
+            self.make_ready(place);
+            return Some(give);
+        }
+        None
+    }
+
+    /// The next thing for the driver to know.
+    pub fn poll_event(&mut self) -> Option<ConverterEvent<E, V>> {
+        self.events.pop_front()
+    }
+
+    fn member(&self, seat: Seat) -> Option<&Member> {
+        self.members.get(usize::from(seat.place))?.as_ref().filter(|member| member.seat == seat)
+    }
+
+    fn handle_ask(&mut self, seat: Seat, events: u32) {
+        let ahead = self.config.ahead;
+        if let Some(member) = &mut self.members[usize::from(seat.place)] {
+            member.credit = member.credit.saturating_add(events).min(ahead.saturating_sub(member.has));
+        }
+        self.make_ready(seat.place);
+    }
+
+    fn make_ready(&mut self, place: u16) {
+        let Some(member) = &mut self.members[usize::from(place)] else { return };
+        if member.credit > 0 && !member.queued && !member.alone && self.reserved != Some(place) {
+            member.queued = true;
+            self.ready.push_back(place);
+        }
+    }
+
+    fn give(&mut self, now: Timestamp, place: u16, slot: u32) -> Give {
+        let member = self.members[usize::from(place)].as_mut().expect("only members are given events");
+        if member.has == 0 {
+            member.since = now;
+        }
+        member.has += 1;
+        member.credit -= 1;
+        let seat = member.seat;
+        let entry = &mut self.slots[slot as usize];
+        entry.giving = entry.giving.wrapping_add(1);
+        entry.held.as_mut().expect("what waits is held").at = Some(seat);
+        self.counts.given += 1;
+        Give { seat, ticket: Ticket::new(slot, entry.giving) }
+    }
+
+    /// Gives the first suspect to a processor that has nothing, or keeps one free for it.
+    fn give_suspect(&mut self, now: Timestamp) -> Option<Give> {
+        let slot = *self.suspects.front()?;
+        let not_at = self.slots[slot as usize].held.as_ref().and_then(|held| held.not_at);
+        let others = self.members.iter().flatten().any(|member| Some(member.seat) != not_at);
+        let may = |member: &&Member| !member.alone && (!others || Some(member.seat) != not_at);
+        let empty = self.members.iter().flatten().filter(may).find(|it| it.has == 0 && it.credit > 0);
+        if let Some(place) = empty.map(|member| member.seat.place) {
+            self.suspects.pop_front();
+            self.unreserve();
+            let give = self.give(now, place, slot);
+            if let Some(member) = &mut self.members[usize::from(place)] {
+                member.alone = true;
+            }
+            return Some(give);
+        }
+        let reserved = self.reserved.and_then(|place| self.members[usize::from(place)].as_ref());
+        if reserved.is_none_or(|member| !may(&member)) {
+            self.unreserve();
+            self.reserved = self.members.iter().flatten().find(may).map(|member| member.seat.place);
+        }
+        None
+    }
+
+    fn unreserve(&mut self) {
+        if let Some(place) = self.reserved.take() {
+            self.make_ready(place);
+        }
+    }
+
+    /// Takes the event of a ticket out of its slot, which stays taken, if this processor has it.
+    fn take_back(&mut self, now: Timestamp, seat: Seat, ticket: Ticket) -> Option<Held<E>> {
+        let slot = self.slots.get_mut(ticket.slot())?;
+        if slot.giving != ticket.giving() || slot.held.as_ref()?.at != Some(seat) {
+            return None;
+        }
+        let held = slot.held.take();
+        let member = self.members[usize::from(seat.place)].as_mut()?;
+        member.has -= 1;
+        member.since = now;
+        if std::mem::take(&mut member.alone) {
+            self.make_ready(seat.place);
+        }
+        held
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "slots are counted by a u32")]
+    fn release(&mut self, ticket: Ticket) {
+        self.free.push(ticket.slot() as u32);
+    }
+
+    /// A try of an event came to nothing.
+    #[expect(clippy::cast_possible_truncation, reason = "slots are counted by a u32")]
+    fn fail(&mut self, ticket: Ticket, mut held: Held<E>, not_at: Option<Seat>, why: Quarantine) {
+        held.failures = held.failures.saturating_add(1);
+        if held.failures > self.config.retries {
+            self.release(ticket);
+            self.quarantine(held, why);
+            return;
+        }
+        self.counts.retried += 1;
+        held.at = None;
+        held.not_at = not_at;
+        let slot = ticket.slot();
+        self.slots[slot].held = Some(held);
+        self.suspects.push_back(slot as u32);
+    }
+
+    fn quarantine(&mut self, held: Held<E>, why: Quarantine) {
+        self.counts.quarantined += 1;
+        let Held { id, event, .. } = held;
+        self.events.push_back(ConverterEvent::Quarantined { id, event, why });
+    }
+
+    /// Ends a seat by the converter's will.
+    fn end(&mut self, now: Timestamp, seat: Seat, why: Departure) {
+        let first = self.vacate(now, seat, why);
+        self.events.push_back(ConverterEvent::Ended { seat, why, event: first });
+    }
+
+    /// A seat is over: what its processor has goes elsewhere. Returns the event that it had first.
+    fn vacate(&mut self, now: Timestamp, seat: Seat, departure: Departure) -> Option<EventId> {
+        let place = usize::from(seat.place);
+        self.members[place] = None;
+        self.present -= 1;
+        if self.present == 0 {
+            self.nobody_since = now;
+        }
+        if self.reserved == Some(seat.place) {
+            self.reserved = None;
+        }
+        match departure {
+            Departure::Left => self.counts.left += 1,
+            Departure::Died => self.counts.died += 1,
+            Departure::Silent => self.counts.silent += 1,
+            Departure::Nonsense => self.counts.nonsense += 1,
+        }
+        let mut had: Vec<(u64, u32)> = Vec::new();
+        for (slot, entry) in self.slots.iter().enumerate() {
+            if let Some(held) = entry.held.as_ref().filter(|held| held.at == Some(seat)) {
+                had.push((held.number, u32::try_from(slot).expect("slots are counted by a u32")));
+            }
+        }
+        had.sort_unstable();
+        let first = had.first().and_then(|(_, slot)| self.slots[*slot as usize].held.as_ref());
+        let first = first.map(|held| held.id);
+        if departure == Departure::Left {
+            self.counts.returned += had.len() as u64;
+            for (_, slot) in had.into_iter().rev() {
+                if let Some(held) = &mut self.slots[slot as usize].held {
+                    held.at = None;
+                    let queue = if held.failures == 0 { &mut self.waiting } else { &mut self.suspects };
+                    queue.push_front(slot);
+                }
+            }
+            return first;
+        }
+        self.counts.abandoned += had.len() as u64;
+        for (_, slot) in had {
+            let entry = &mut self.slots[slot as usize];
+            let ticket = Ticket::new(slot, entry.giving);
+            if let Some(held) = entry.held.take() {
+                self.fail(ticket, held, None, Quarantine::Abandoned(departure));
+            }
+        }
+        first
+    }
+
+    fn is_unattended(&self, now: Timestamp) -> bool {
+        self.present == 0 && self.config.patience.is_some_and(|patience| self.nobody_since + patience <= now)
+    }
+}
+
+fn place_u16(place: usize) -> u16 {
+    u16::try_from(place).expect("`seats` is a u16")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! What a converter counts.
+
+/// The counts of a converter since it was made.
+///
+/// `offered = judged + quarantined + held`, and `given = judged + failed + abandoned + returned + at processors`, at every
+/// moment. `offered` counts events, `given` counts givings: an event that is tried twice is given twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FarmCounts {
+    /// Events taken from the builder unit.
+    pub offered: u64,
+    /// Events given to processors, each time counted.
+    pub given: u64,
+    /// Events that left with a processor's verdict.
+    pub judged: u64,
+    /// Answers that said that the filter could not judge.
+    pub failed: u64,
+    /// Givings without an answer: the processor died, was silent for too long, or talked nonsense.
+    pub abandoned: u64,
+    /// Givings that a processor handed back when it left.
+    pub returned: u64,
+    /// Events tried again after a failure or the end of their processor.
+    pub retried: u64,
+    /// Events that left without a verdict, to be stored raw.
+    pub quarantined: u64,
+    /// Of these, those for which there was no processor.
+    pub unattended: u64,
+    /// Processors that joined.
+    pub joined: u64,
+    /// Processors that were refused a seat.
+    pub refused: u64,
+    /// Processors that left in good order.
+    pub left: u64,
+    /// Processors whose connection ended without a word.
+    pub died: u64,
+    /// Processors that gave no verdict in time and were ended.
+    pub silent: u64,
+    /// Processors that said what cannot be, and were ended.
+    pub nonsense: u64,
+    /// Words of processors whose seat was over.
+    pub stale_words: u64,
+}
+
+impl FarmCounts {
+    /// The counts by name, in the order of their documentation.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 16] {
+        [
+            ("farm_offered", self.offered),
+            ("farm_given", self.given),
+            ("farm_judged", self.judged),
+            ("farm_failed", self.failed),
+            ("farm_abandoned", self.abandoned),
+            ("farm_returned", self.returned),
+            ("retried", self.retried),
+            ("quarantined", self.quarantined),
+            ("quarantined_unattended", self.unattended),
+            ("processors_joined", self.joined),
+            ("processors_refused", self.refused),
+            ("processors_left", self.left),
+            ("processors_died", self.died),
+            ("processors_silent", self.silent),
+            ("processors_nonsense", self.nonsense),
+            ("processors_stale_words", self.stale_words),
+        ]
+    }
+}
