@@ -26,7 +26,7 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
     if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
         bail!("--processes needs --transport tcp, shm or mixed: memory ends at the process");
     }
-    let mut config = match &arguments.config {
+    let config = match &arguments.config {
         Some(path) => Config::load_with(path, |config| arguments.apply(config))?,
         None => {
             let mut config = Config::default();
@@ -43,9 +43,10 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
     let created = clock.now();
     let stop = signals::stop_flag()?;
     // The plan first: a run that cannot be leaves no directory behind.
-    placement::rehearse(&Plan::new(config.clone())?)?;
-    let directory = RunDirectory::create(&mut config, created)?;
-    let plan = Arc::new(Plan::new(config)?);
+    let mut plan = Plan::new(config)?;
+    placement::rehearse(&plan)?;
+    let directory = RunDirectory::create(&mut plan.config, created)?;
+    let plan = Arc::new(plan);
     let outcome = if arguments.processes {
         processes::run(&plan, directory.as_ref(), &stop, console)?
     } else {

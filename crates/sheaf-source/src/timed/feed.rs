@@ -70,6 +70,13 @@ pub struct FeedBooks {
     pub slices: SlicerStats,
 }
 
+/// Packets that came by a way which several cards share, and are of none that is read.
+#[derive(Debug, Default)]
+pub(super) struct Strays {
+    pub(super) unreadable: u64,
+    pub(super) of_others: u64,
+}
+
 impl FeedBooks {
     /// Every counter with its name, in a fixed order: for reports and tables.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
@@ -184,6 +191,12 @@ impl SliceFeed {
     /// Notes packets that somebody had to drop before they came here.
     pub(super) fn note_dropped(&mut self, packets: u64) {
         self.books.packets_dropped += packets;
+    }
+
+    /// Notes packets that nobody else has in its books.
+    pub(super) fn note_strays(&mut self, strays: Strays) {
+        self.books.packets_unreadable += strays.unreadable;
+        self.books.packets_of_others += strays.of_others;
     }
 
     /// Nothing more comes: all that is held goes out.

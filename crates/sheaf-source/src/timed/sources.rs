@@ -2,7 +2,7 @@
 
 use super::capture::{Capture, CaptureError};
 use super::decode::{Decoder, PacketHead};
-use super::feed::{FeedBooks, FeedConfig, FeedError, SliceFeed};
+use super::feed::{FeedBooks, FeedConfig, FeedError, SliceFeed, Strays};
 use crate::block_writer::BlockWriter;
 use crate::{Source, SourcePoll, SourceStats};
 use bytes::Bytes;
@@ -292,8 +292,8 @@ struct Inbox {
     heads: Box<dyn Decoder>,
     waiting: BTreeMap<SourceId, Waiting>,
     buffer: Vec<u8>,
-    /// Packets of no card that is read here.
-    unreadable: u64,
+    /// Since a source last took them into its books.
+    strays: Strays,
 }
 
 #[derive(Debug, Default)]
@@ -310,9 +310,12 @@ impl Inbox {
             // Errors of a UDP socket are of single packets (a refused answer, say) or pass.
             let Ok(bytes) = self.socket.recv(&mut self.buffer) else { return };
             let packet = &self.buffer[..bytes];
-            let card = self.heads.head(packet).map(|head| head.card);
-            let Some(waiting) = card.ok().and_then(|card| self.waiting.get_mut(&card)) else {
-                self.unreadable += 1;
+            let Ok(PacketHead { card, .. }) = self.heads.head(packet) else {
+                self.strays.unreadable += 1;
+                continue;
+            };
+            let Some(waiting) = self.waiting.get_mut(&card) else {
+                self.strays.of_others += 1;
                 continue;
             };
             if waiting.packets.len() >= WAITING_PACKETS {
@@ -359,7 +362,7 @@ impl<M: Memory> UdpSource<M> {
             heads: decoder(),
             waiting: cards.iter().map(|(config, _)| (config.card, Waiting::default())).collect(),
             buffer: vec![0; LARGEST_PACKET_BYTES],
-            unreadable: 0,
+            strays: Strays::default(),
         }));
         let source = |(config, pool): (FeedConfig, Pool<M>)| {
             Ok(Self {
@@ -378,6 +381,8 @@ impl<M: Memory> UdpSource<M> {
         }
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.receive();
+        // Each is in the books of one source, whichever looked first: the sum over sources is right.
+        self.feed.note_strays(std::mem::take(&mut inbox.strays));
         let waiting = inbox.waiting.get_mut(&self.feed.card())?;
         self.feed.note_dropped(std::mem::take(&mut waiting.dropped));
         for _ in 0..PACKETS_A_POLL {
@@ -409,10 +414,7 @@ impl<M: Memory> Source for UdpSource<M> {
     }
 
     fn stats(&self) -> SourceStats {
-        let inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut books = self.feed.books();
-        books.packets_unreadable += inbox.unreadable;
-        self.writer.stats(books)
+        self.writer.stats(self.feed.books())
     }
 }
 

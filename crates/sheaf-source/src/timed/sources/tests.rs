@@ -52,6 +52,7 @@ fn cards_that_share_a_socket_each_get_their_own_packets() {
     let cards = [1, 2].map(|card| (config(card), Pool::new(4096, 4)));
     let (mut sources, bound) = UdpSource::listen(address, &decoder, cards.into()).unwrap();
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.send_to(b"no packet of such a card", bound).unwrap();
     for (card, number, time) in [(1, 7, 5_000), (2, 9, 5_100), (3, 1, 5_000), (2, 10, 6_000), (1, 9, 6_100)] {
         sender.send_to(&packet(card, number, time), bound).unwrap();
     }
@@ -60,8 +61,10 @@ fn cards_that_share_a_socket_each_get_their_own_packets() {
     let hits: Vec<_> = sheaf_wire::hit::hits(&first.payload).unwrap().map(|hit| hit.time_ps).collect();
     assert_eq!(hits, [5_000_000]);
     assert_eq!(fragment(&mut sources[1]).source, SourceId(2));
-    let books = sources[0].stats().timed.unwrap();
-    assert_eq!((books.packets, books.packets_lost, books.packets_unreadable), (2, 1, 1));
+    let books = [0, 1].map(|place: usize| sources[place].stats().timed.unwrap());
+    assert_eq!((books[0].packets, books[0].packets_lost), (2, 1));
+    assert_eq!(books.map(|books| books.packets_unreadable).iter().sum::<u64>(), 1, "counted once");
+    assert_eq!(books.map(|books| books.packets_of_others).iter().sum::<u64>(), 1, "of card 3");
     sources[0].stop();
     assert_eq!(sources[0].poll(Timestamp::ZERO), SourcePoll::Ended);
 }
