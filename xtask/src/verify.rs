@@ -135,6 +135,9 @@ fn fabric_tests() -> Result<()> {
     shell::run(cargo(&["clippy"]).args(feature).args(["--all-targets", "--", "-D", "warnings"]))?;
     shell::run(cargo(&["test"]).args(feature).args(["--lib", "fabric::"]))?;
     shell::run(cargo(&["test"]).args(feature).args(["--test", "fabric"]))?;
+    let measurements = ["--package", "sheaf-bench", "--features", "fabric"];
+    shell::run(cargo(&["clippy"]).args(measurements).args(["--all-targets", "--", "-D", "warnings"]))?;
+    shell::run(cargo(&["test"]).args(measurements).args(["--lib", "local::"]))?;
     let whole_runs = ["--package", "sheaf", "--features", "fabric", "--test", "command", "fabric::"];
     shell::run(cargo(&["test"]).args(whole_runs))
 }

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use sheaf_transport::shm::Lender;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, SendError};
 use sheaf_wire::{Nanos, NodeId};
-use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -36,12 +36,12 @@ const HEADS_BYTES: usize = 32 << 10;
 /// What went wrong.
 pub fn run_assigned(
     assignment: &Assignment,
-    listener: Option<TcpListener>,
+    socket: Option<OwnedFd>,
     stop: &AtomicBool,
 ) -> Result<Outcome, BenchError> {
     let pinned = cpu::pin(&assignment.processors);
     pinned.map_err(|source| BenchError::System { what: "stay on the processors asked for", source })?;
-    let connection = wiring::in_own_process(assignment, listener)?;
+    let connection = wiring::in_own_process(assignment, socket)?;
     run(connection, &assignment.job, assignment.sends, stop)
 }
 

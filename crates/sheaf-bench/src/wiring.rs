@@ -1,5 +1,9 @@
 //! The endpoints of a measurement, over each transport. The only place that knows which there are: a new one is a word
-//! in [`Transport`] and a case in [`in_one_process`] and in [`in_own_process`].
+//! in [`Transport`] and a case in [`in_own_process`] and in [`meeting_places`].
+
+#[cfg(feature = "fabric")]
+mod fabric;
+mod udp;
 
 use crate::job::{Assignment, BenchError, Job};
 use crate::payload;
@@ -10,7 +14,8 @@ use sheaf_transport::shm::{Arena, Lender, ShmEndpoint, ShmOptions, ShmPeer, ShmS
 use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
 use sheaf_wire::{ByteCount, NodeId, RunNumber, SessionId};
 use std::fmt;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -25,11 +30,30 @@ pub enum Transport {
     Tcp,
     /// Through memory that processes share; payload is read where it was written.
     Shm,
+    /// Over UDP on loopback, in datagrams of a jumbo frame, with recovery from loss.
+    Udp,
+    /// Through libfabric's provider `shm`.
+    #[cfg(feature = "fabric")]
+    #[serde(rename = "fabric-shm")]
+    FabricShm,
+    /// Through libfabric's provider `tcp`, on loopback.
+    #[cfg(feature = "fabric")]
+    #[serde(rename = "fabric-tcp")]
+    FabricTcp,
 }
 
 impl Transport {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Memory, Self::Tcp, Self::Shm];
+    /// All that this program was built with.
+    pub const ALL: &'static [Self] = &[
+        Self::Memory,
+        Self::Tcp,
+        Self::Shm,
+        Self::Udp,
+        #[cfg(feature = "fabric")]
+        Self::FabricShm,
+        #[cfg(feature = "fabric")]
+        Self::FabricTcp,
+    ];
 
     /// The word for it.
     #[must_use]
@@ -38,6 +62,11 @@ impl Transport {
             Self::Memory => "memory",
             Self::Tcp => "tcp",
             Self::Shm => "shm",
+            Self::Udp => "udp",
+            #[cfg(feature = "fabric")]
+            Self::FabricShm => "fabric-shm",
+            #[cfg(feature = "fabric")]
+            Self::FabricTcp => "fabric-tcp",
         }
     }
 
@@ -50,7 +79,14 @@ impl Transport {
     /// Whether the kernel carries the payload, so that a plain socket is what limits it and not memory.
     #[must_use]
     pub const fn uses_sockets(self) -> bool {
-        matches!(self, Self::Tcp)
+        match self {
+            Self::Memory | Self::Shm => false,
+            Self::Tcp | Self::Udp => true,
+            #[cfg(feature = "fabric")]
+            Self::FabricShm => false,
+            #[cfg(feature = "fabric")]
+            Self::FabricTcp => true,
+        }
     }
 }
 
@@ -63,8 +99,11 @@ impl fmt::Display for Transport {
 impl FromStr for Transport {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = || Self::ALL.map(Self::name).join(", ");
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| format!("there are {}", names()))
+        let known = Self::ALL.iter().copied().find(|kind| kind.name() == text);
+        known.ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|kind| kind.name()).collect();
+            format!("there are {}", names.join(", "))
+        })
     }
 }
 
@@ -93,44 +132,47 @@ impl From<Box<dyn Endpoint>> for Connection {
 /// # Errors
 /// If the transport refuses, or the system has no sockets to give.
 pub fn in_one_process(job: &Job) -> Result<Vec<Connection>, BenchError> {
-    match job.transport {
-        Transport::Memory => Ok(memory(job)?.into_iter().map(Connection::from).collect()),
-        Transport::Tcp => {
-            let (mut listeners, addresses) = listeners(job)?;
-            let sender = |index| (true, index, None);
-            let receiver = |(index, listener)| (false, index, Some(listener));
-            let receivers: Vec<_> = (0..job.receivers).zip(listeners.drain(..)).map(receiver).collect();
-            let nodes = (0..job.senders).map(sender).chain(receivers);
-            let endpoint =
-                |(sends, index, listener)| Ok(tcp(job, sends, index, listener, &addresses)?.into());
-            nodes.map(endpoint).collect()
-        }
-        Transport::Shm => {
-            let names = shm_names(job);
-            let senders = (0..job.senders).map(|index| (true, index));
-            let nodes = senders.chain((0..job.receivers).map(|index| (false, index)));
-            nodes.map(|(sends, index)| shm(job, sends, index, &names)).collect()
-        }
+    if job.transport == Transport::Memory {
+        return Ok(memory(job)?.into_iter().map(Connection::from).collect());
     }
+    let (sockets, addresses) = meeting_places(job)?;
+    let senders = (0..job.senders).map(|index| (true, index, None));
+    let receivers = (0..job.receivers).zip(sockets).map(|(index, socket)| (false, index, socket));
+    let nodes = senders.chain(receivers);
+    nodes.map(|(sends, index, socket)| connect(job, sends, index, socket, &addresses)).collect()
 }
 
-/// The endpoint of a node with a process of its own. `listener` is the receiver's socket, see [`meeting_places`].
+/// The endpoint of a node with a process of its own. `socket` is the receiver's, see [`meeting_places`].
 ///
 /// # Errors
 /// If the transport refuses, or does not leave its process.
-pub fn in_own_process(
-    assignment: &Assignment,
-    listener: Option<TcpListener>,
-) -> Result<Connection, BenchError> {
+pub fn in_own_process(assignment: &Assignment, socket: Option<OwnedFd>) -> Result<Connection, BenchError> {
     let Assignment { job, sends, index, addresses, .. } = assignment;
+    connect(job, *sends, *index, socket, addresses)
+}
+
+fn connect(
+    job: &Job,
+    sends: bool,
+    index: u16,
+    socket: Option<OwnedFd>,
+    addresses: &[String],
+) -> Result<Connection, BenchError> {
     match job.transport {
-        Transport::Memory => Err(BenchError::Endpoint {
-            node: node(*sends, *index),
-            transport: job.transport,
-            cause: "processes do not share this memory; tcp goes from process to process".to_owned(),
-        }),
-        Transport::Tcp => Ok(tcp(job, *sends, *index, listener, addresses)?.into()),
-        Transport::Shm => shm(job, *sends, *index, addresses),
+        Transport::Memory => Err(failed(
+            job,
+            node(sends, index),
+            "processes do not share this memory; tcp goes from process to process",
+        )),
+        Transport::Tcp => Ok(tcp(job, sends, index, socket.map(TcpListener::from), addresses)?.into()),
+        Transport::Shm => shm(job, sends, index, addresses),
+        Transport::Udp => {
+            Ok(udp::endpoint(job, sends, index, socket.map(UdpSocket::from), addresses)?.into())
+        }
+        #[cfg(feature = "fabric")]
+        Transport::FabricShm | Transport::FabricTcp => {
+            Ok(fabric::endpoint(job, sends, index, socket.map(TcpListener::from), addresses)?.into())
+        }
     }
 }
 
@@ -138,12 +180,33 @@ pub fn in_own_process(
 ///
 /// # Errors
 /// If the system has no sockets to give.
-pub fn meeting_places(job: &Job) -> Result<(Vec<Option<TcpListener>>, Vec<String>), BenchError> {
-    if job.transport == Transport::Shm {
-        return Ok(((0..job.receivers).map(|_| None).collect(), shm_names(job)));
+pub fn meeting_places(job: &Job) -> Result<(Vec<Option<OwnedFd>>, Vec<String>), BenchError> {
+    let receivers = 0..job.receivers;
+    if !meets_at_a_socket(job.transport) {
+        return Ok((receivers.map(|_| None).collect(), shm_names(job)));
     }
-    let (listeners, addresses) = listeners(job)?;
-    Ok((listeners.into_iter().map(Some).collect(), addresses))
+    let bind = |_| -> std::io::Result<(Option<OwnedFd>, String)> {
+        if job.transport == Transport::Udp {
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            let address = socket.local_addr()?.to_string();
+            return Ok((Some(socket.into()), address));
+        }
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?.to_string();
+        Ok((Some(listener.into()), address))
+    };
+    let made: std::io::Result<(Vec<_>, Vec<_>)> = receivers.map(bind).collect();
+    made.map_err(|source| BenchError::System { what: "open a socket on 127.0.0.1", source })
+}
+
+/// Whether a receiver of this transport is given a socket.
+#[must_use]
+pub const fn meets_at_a_socket(transport: Transport) -> bool {
+    !matches!(transport, Transport::Memory | Transport::Shm)
+}
+
+fn failed(job: &Job, node: NodeId, cause: impl fmt::Display) -> BenchError {
+    BenchError::Endpoint { node, transport: job.transport, cause: cause.to_string() }
 }
 
 /// A name for each receiver that no other measurement of this host has.
@@ -156,7 +219,6 @@ fn shm_names(job: &Job) -> Vec<String> {
 /// Senders call receivers, as over TCP.
 fn shm(job: &Job, sends: bool, index: u16, names: &[String]) -> Result<Connection, BenchError> {
     let node = node(sends, index);
-    let fail = |cause: String| BenchError::Endpoint { node, transport: job.transport, cause };
     let settings = ShmSettings {
         max_frame_bytes: max_frame(job),
         queue_bytes: queue(job),
@@ -167,7 +229,7 @@ fn shm(job: &Job, sends: bool, index: u16, names: &[String]) -> Result<Connectio
     };
     let bytes = settings.arena_bytes() + ByteCount(2 * payload::writer_bytes(job.length()) as u64);
     let arena =
-        Arena::new(&format!("sheaf.bench.{node}"), bytes, false).map_err(|error| fail(error.to_string()))?;
+        Arena::new(&format!("sheaf.bench.{node}"), bytes, false).map_err(|error| failed(job, node, error))?;
     let peers = if sends {
         let called = |(node, name): (NodeId, &String)| ShmPeer { node, call: Some(name.clone()) };
         job.receiver_nodes().zip(names).map(called).collect()
@@ -177,22 +239,8 @@ fn shm(job: &Job, sends: bool, index: u16, names: &[String]) -> Result<Connectio
     let name = names.get(usize::from(index)).filter(|_| !sends).cloned();
     let lender = Some(arena.lender());
     let options = ShmOptions { node, run: RUN, session: SESSION, name, peers, arena, settings };
-    let endpoint = ShmEndpoint::new(options).map_err(|error| fail(error.to_string()))?;
+    let endpoint = ShmEndpoint::new(options).map_err(|error| failed(job, node, error))?;
     Ok(Connection { endpoint: Box::new(endpoint), lender })
-}
-
-/// A listening socket on loopback for each receiver, and their addresses.
-///
-/// # Errors
-/// If the system has none to give.
-fn listeners(job: &Job) -> Result<(Vec<TcpListener>, Vec<String>), BenchError> {
-    let listen = |_| {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?.to_string();
-        Ok((listener, address))
-    };
-    let made: std::io::Result<(Vec<_>, Vec<_>)> = (0..job.receivers).map(listen).collect();
-    made.map_err(|source| BenchError::System { what: "listen on 127.0.0.1", source })
 }
 
 /// A sender or a receiver.
@@ -214,13 +262,26 @@ fn memory(job: &Job) -> Result<Vec<Box<dyn Endpoint>>, BenchError> {
     let threads: Vec<_> = job.nodes().into_iter().map(|node| vec![node]).collect();
     let limits =
         MemoryLimits { max_frame_bytes: max_frame(job), link_bytes: queue(job), ..MemoryLimits::default() };
-    let (_, endpoints) = MemoryNetwork::with_threads(&threads, limits).map_err(|cause| {
-        BenchError::Endpoint { node: cause.0, transport: job.transport, cause: cause.to_string() }
-    })?;
+    let (_, endpoints) =
+        MemoryNetwork::with_threads(&threads, limits).map_err(|cause| failed(job, cause.0, cause))?;
     Ok(endpoints.into_iter().flatten().map(|endpoint| Box::new(endpoint) as Box<dyn Endpoint>).collect())
 }
 
 /// Senders call receivers.
+fn tcp_peers(job: &Job, sends: bool, addresses: &[String]) -> Vec<PeerAddress> {
+    if sends {
+        let called = |(node, address): (NodeId, &String)| PeerAddress {
+            node,
+            addresses: vec![address.clone()],
+            initiate: true,
+        };
+        job.receiver_nodes().zip(addresses).map(called).collect()
+    } else {
+        let calls = |node| PeerAddress { node, addresses: Vec::new(), initiate: false };
+        job.sender_nodes().map(calls).collect()
+    }
+}
+
 fn tcp(
     job: &Job,
     sends: bool,
@@ -228,18 +289,7 @@ fn tcp(
     listener: Option<TcpListener>,
     addresses: &[String],
 ) -> Result<Box<dyn Endpoint>, BenchError> {
-    let peers: Vec<_> = if sends {
-        let receivers = job.receiver_nodes().zip(addresses);
-        let called = |(node, address): (NodeId, &String)| PeerAddress {
-            node,
-            addresses: vec![address.clone()],
-            initiate: true,
-        };
-        receivers.map(called).collect()
-    } else {
-        let calls = |node| PeerAddress { node, addresses: Vec::new(), initiate: false };
-        job.sender_nodes().map(calls).collect()
-    };
+    let peers = tcp_peers(job, sends, addresses);
     let max_frame_bytes = max_frame(job);
     let defaults = TcpSettings::default();
     let settings = TcpSettings {
@@ -250,10 +300,5 @@ fn tcp(
     };
     let node = node(sends, index);
     let options = TcpOptions { node, run: RUN, session: SESSION, listener, peers, settings };
-    let endpoint = TcpEndpoint::new(options).map_err(|cause| BenchError::Endpoint {
-        node,
-        transport: job.transport,
-        cause: cause.to_string(),
-    })?;
-    Ok(Box::new(endpoint))
+    Ok(Box::new(TcpEndpoint::new(options).map_err(|error| failed(job, node, error))?))
 }

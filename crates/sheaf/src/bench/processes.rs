@@ -1,6 +1,6 @@
 //! The nodes of a measurement, each in a process of its own.
 //!
-//! The parent makes the listening sockets; a child gets its socket as standard input, its assignment as an argument, and
+//! The parent makes the receivers' sockets; a child gets its socket as standard input, its assignment as an argument, and
 //! prints its outcome. Children are in process groups of their own: Ctrl-C reaches the parent, which ends them.
 
 use anyhow::{Context, anyhow, bail};
@@ -8,7 +8,6 @@ use rustix::process::Signal;
 use sheaf_bench::job::{Assignment, BenchError, Job, Measurement, Outcome};
 use sheaf_bench::{node, wiring};
 use std::io::Read;
-use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -20,23 +19,23 @@ const PERIOD: Duration = Duration::from_millis(5);
 
 /// Runs `job` with its nodes in processes; `processors` are theirs, in the order of [`Job::nodes`], or the system's.
 pub(super) fn measure(job: &Job, processors: &[usize], stop: &AtomicBool) -> anyhow::Result<Measurement> {
-    let (listeners, addresses) = wiring::meeting_places(job)?;
+    let (sockets, addresses) = wiring::meeting_places(job)?;
     let mut family = Family(Vec::new());
     let senders = (0..job.senders).map(|index| (true, index, None));
-    let receivers = (0..job.receivers).zip(listeners).map(|(index, socket)| (false, index, socket));
-    for (number, (sends, index, listener)) in senders.chain(receivers).enumerate() {
+    let receivers = (0..job.receivers).zip(sockets).map(|(index, socket)| (false, index, socket));
+    for (number, (sends, index, socket)) in senders.chain(receivers).enumerate() {
         let processors = processors.get(number).copied().into_iter().collect();
         let assignment = Assignment { job: *job, sends, index, addresses: addresses.clone(), processors };
-        family.0.push(spawn(&assignment, listener)?);
+        family.0.push(spawn(&assignment, socket)?);
     }
     let outcomes = family.collect(stop)?;
     Ok(job.combine(&outcomes)?)
 }
 
-fn spawn(assignment: &Assignment, listener: Option<TcpListener>) -> anyhow::Result<Child> {
+fn spawn(assignment: &Assignment, socket: Option<OwnedFd>) -> anyhow::Result<Child> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let text = serde_json::to_string(assignment).context("an assignment is JSON")?;
-    let stdin = listener.map_or_else(Stdio::null, |socket| Stdio::from(OwnedFd::from(socket)));
+    let stdin = socket.map_or_else(Stdio::null, Stdio::from);
     let mut command = Command::new(program);
     command.args(["bench", "node", &text]).stdin(stdin).stdout(Stdio::piped()).process_group(0);
     command.spawn().context("cannot start a process of the measurement")
@@ -48,13 +47,12 @@ pub(super) fn be_node(assignment: &str) -> anyhow::Result<()> {
         .context("cannot watch the parent")?;
     let assignment: Assignment = serde_json::from_str(assignment)
         .context("this is the inner side of `sheaf bench --processes`; start that instead")?;
-    let listener = if assignment.sends || !assignment.job.transport.uses_sockets() {
+    let socket = if assignment.sends || !wiring::meets_at_a_socket(assignment.job.transport) {
         None
     } else {
-        let socket = std::io::stdin().as_fd().try_clone_to_owned().context("no socket on standard input")?;
-        Some(TcpListener::from(socket))
+        Some(std::io::stdin().as_fd().try_clone_to_owned().context("no socket on standard input")?)
     };
-    let outcome = node::run_assigned(&assignment, listener, &AtomicBool::new(false))?;
+    let outcome = node::run_assigned(&assignment, socket, &AtomicBool::new(false))?;
     crate::files::print_json(&outcome)
 }
 
