@@ -12,6 +12,7 @@
 //! | `table` | the same as text |
 //! | `plots` | the same as pictures |
 //! | `measurements`, `calibrate`, `fit` | what a measured small system says about its hosts |
+//! | `model` | the paper model: ports, messages and bytes of a described detector |
 //! | `paper` | the figures of theory and documents beside ours |
 //! | `predict` | what such hosts would do in a large system, as a band |
 
@@ -21,6 +22,7 @@ pub mod calibrate;
 mod fit;
 pub mod library;
 pub mod measurements;
+pub mod model;
 pub mod paper;
 pub mod plots;
 pub mod predict;

@@ -2,6 +2,7 @@
 
 use crate::bench::arguments::BenchArguments;
 use crate::lab::arguments::LabArguments;
+use crate::model::ModelArguments;
 use crate::sim::arguments::SimArguments;
 use clap::{Args, Parser, Subcommand};
 use sheaf_config::{Config, Pacing, SizeModel, TransportKind};
@@ -36,6 +37,7 @@ Examples:
   sheaf dump runs/run000001 --csv                       one line a fragment
   sheaf doctor --config run.toml                        what of this host costs that run something
   sheaf sim --list                                      networks to simulate
+  sheaf model level2                                    ports and messages of a trigger, on paper
   sheaf lab run first-switch                            a switch in this machine, and real nodes behind it
 
 Exit status: 0 done; 1 failed; 2 wrong arguments; 3 done, but the books do not balance or problems were found.";
@@ -77,6 +79,8 @@ pub(crate) enum Command {
     Sim(SimArguments),
     /// Run the event builder behind switches that exist on this machine alone, and measure it.
     Lab(LabArguments),
+    /// Count ports, messages and bytes of a described detector, with and without grouped readout buffers.
+    Model(ModelArguments),
 }
 
 #[derive(Debug, Default, Args)]

@@ -20,6 +20,7 @@
 //! | `bench` | `sheaf bench`, the test programs |
 //! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
 //! | `lab` | `sheaf lab`: real nodes behind virtual switches |
+//! | `model` | `sheaf model`: the paper model of a described detector |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
 mod agents;
@@ -31,6 +32,7 @@ mod doctor;
 mod files;
 mod lab;
 mod leaving;
+mod model;
 mod names;
 mod network;
 mod node;
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::command(&arguments),
         Command::Sim(arguments) => sim::command(&arguments, &console),
         Command::Lab(arguments) => lab::command(&arguments, &console),
+        Command::Model(arguments) => model::command(&arguments),
     };
     match result {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
