@@ -349,5 +349,17 @@ pub struct Shipped {
 pub const SHIPPED: &[Shipped] =
     &[Shipped { name: "level2", text: include_str!("../../../scenarios/model/level2.toml") }];
 
+/// The description called `name`.
+#[must_use]
+pub fn find(name: &str) -> Option<Shipped> {
+    SHIPPED.iter().copied().find(|shipped| shipped.name == name)
+}
+
+/// The shipped description that `name` is most probably a misspelling of.
+#[must_use]
+pub fn nearest(name: &str) -> Option<&'static str> {
+    sheaf_config::diagnose::nearest(name, SHIPPED.iter().map(|shipped| shipped.name))
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,10 @@
 
 use crate::Verdict;
 use crate::files::{print, print_json};
+use crate::scenarios::{self, Scenario};
 use clap::Args;
 use serde::Serialize;
-use sheaf_sim::model::{Description, SHIPPED};
-use std::path::Path;
+use sheaf_sim::model::{self, Description, SHIPPED};
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelArguments {
@@ -27,22 +27,19 @@ pub(crate) fn command(arguments: &ModelArguments) -> anyhow::Result<Verdict> {
         return list(arguments.json);
     };
     let report = load(scenario)?.evaluate();
-    if arguments.json { print_json(&report)? } else { print(&report.to_string())? }
+    if arguments.json {
+        print_json(&report)?
+    } else {
+        print(&report.to_string())?
+    }
     Ok(Verdict::Good)
 }
 
-/// A description by its path or the name under which it ships. What looks like a path is one.
 fn load(scenario: &str) -> anyhow::Result<Description> {
-    let path = Path::new(scenario);
-    if path.components().count() > 1 || path.extension().is_some() || path.exists() {
-        return Ok(Description::load(path)?);
-    }
-    match SHIPPED.iter().find(|shipped| shipped.name == scenario) {
-        Some(shipped) => Ok(shipped.parse()?),
-        None => anyhow::bail!(
-            "there is no file and no description `{scenario}`; `sheaf model` lists those that ship"
-        ),
-    }
+    Ok(match scenarios::find(scenario, model::find, model::nearest, "sheaf model")? {
+        Scenario::File(path) => Description::load(path)?,
+        Scenario::Shipped(shipped) => shipped.parse()?,
+    })
 }
 
 fn list(json: bool) -> anyhow::Result<Verdict> {
