@@ -8,7 +8,7 @@ use crate::error::{ConfigError, ErrorKind};
 use crate::knob::Section;
 use crate::origins::Origins;
 use crate::settings::{
-    IncompletePolicy, Pacing, ShapingPolicy, SizeModel, SourceKind, TransportKind, TriggerMode,
+    FilterKind, IncompletePolicy, Pacing, ShapingPolicy, SizeModel, SourceKind, TransportKind, TriggerMode,
 };
 use crate::text::shorten;
 use crate::{Config, Purpose};
@@ -34,6 +34,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.fragment_sizes();
         checker.replay();
         checker.timed();
+        checker.filter();
         checker.timeouts();
         checker.tls();
         checker.memory();
@@ -167,6 +168,18 @@ impl Checker<'_> {
                 &["source.replay.pacing", "source.replay.rate_hz"],
                 "`source.replay.pacing` is \"fixed\", and `source.replay.rate_hz` is not set".into(),
                 "write the rate, like `rate_hz = 1000.0`",
+            );
+        }
+    }
+
+    fn filter(&mut self) {
+        let filter = &self.config.filter;
+        if filter.kind == FilterKind::Library && filter.path.is_none() {
+            self.fail(
+                ErrorKind::Missing,
+                &["filter.kind", "filter.path"],
+                "`filter.kind` is \"library\", and `filter.path` is not set".into(),
+                "write where the library is, like `path = \"./libmy_filter.so\"`",
             );
         }
     }

@@ -1,5 +1,6 @@
 //! From the configuration to roles, sources and outputs.
 
+use crate::filters;
 use crate::timed::{self, TimedSources};
 use anyhow::Context;
 use sheaf_buffer::{Heap, Memory};
@@ -8,9 +9,7 @@ use sheaf_config::{
     Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, SourceKind, TriggerMode,
 };
 use sheaf_node::builder::Judgement;
-use sheaf_node::coincidence::CoincidenceFilter;
 use sheaf_node::content::ContentCheck;
-use sheaf_node::filter::{AcceptAll, Filter, Prescale};
 use sheaf_node::manager::Course;
 use sheaf_node::sink::{EventSink, FileSink, NullSink};
 use sheaf_node::trigger::TriggerRate;
@@ -239,7 +238,7 @@ impl Plan {
     }
 
     pub(crate) fn judgement(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Judgement> {
-        let Config { builder, filter, source, .. } = &self.config;
+        let Config { builder, source, .. } = &self.config;
         let pattern =
             source.kind == SourceKind::Emulated && source.emulated.content == conf::Content::Pattern;
         let check = match (builder.check_content, pattern) {
@@ -248,13 +247,7 @@ impl Plan {
             (true, false) => ContentCheck::Checksum,
             (true, true) => ContentCheck::Pattern,
         };
-        let filter: Box<dyn Filter> = match filter.kind {
-            conf::FilterKind::AcceptAll => Box::new(AcceptAll),
-            conf::FilterKind::Prescale => Box::new(Prescale { factor: filter.prescale }),
-            conf::FilterKind::Coincidence => {
-                Box::new(CoincidenceFilter::new(timed::coincidence(filter), timed::slices(&source.timed)))
-            }
-        };
+        let filter = filters::open(&self.config, me.run)?;
         let sink: Box<dyn EventSink> = match directory {
             Some(directory) => Box::new(FileSink::create(directory, self.writer(me))?),
             None => Box::new(NullSink::default()),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cli` | the command line |
 //! | `assemble` | from the configuration to roles, sources, outputs |
+//! | `filters` | the filter that a configuration asks for |
 //! | `names` | nodes as the configuration calls them |
 //! | `agents` | agents of this process, from roles, endpoints and the rest |
 //! | `placement` | where the threads of nodes run |
@@ -30,6 +31,7 @@ mod cli;
 mod console;
 mod doctor;
 mod files;
+mod filters;
 mod lab;
 mod leaving;
 mod model;

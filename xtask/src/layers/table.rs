@@ -71,9 +71,16 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "an importer writes fragment streams and needs nothing that runs",
     },
     Layer {
+        package: "sheaf-filter",
+        may_know: &["sheaf-wire"],
+        may_use: &["bytes", "libloading", "thiserror"],
+        reason: "a filter judges events; authors of filters link it, and it needs nothing that runs",
+    },
+    Layer {
         package: "sheaf-node",
         may_know: &[
             "sheaf-buffer",
+            "sheaf-filter",
             "sheaf-protocol",
             "sheaf-source",
             "sheaf-store",
@@ -133,6 +140,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-buffer",
             "sheaf-config",
             "sheaf-fabric",
+            "sheaf-filter",
             "sheaf-host",
             "sheaf-import",
             "sheaf-lab",
@@ -148,6 +156,18 @@ pub(super) const LAYERS: &[Layer] = &[
         ],
         may_use: &["anyhow", "clap", "indicatif", "log", "rustix", "serde", "serde_json", "signal-hook"],
         reason: "the command may know all, but not the test cluster",
+    },
+    Layer {
+        package: "sheaf-capi",
+        may_know: &["sheaf-filter"],
+        may_use: &[],
+        reason: "what C programs need, and nothing of the command",
+    },
+    Layer {
+        package: "energy-sum",
+        may_know: &["sheaf-filter", "sheaf-store", "sheaf-wire"],
+        may_use: &[],
+        reason: "an example knows what its reader must know; the rest is for its tests",
     },
     Layer {
         package: "xtask",

@@ -1,6 +1,7 @@
 //! Paths, names and addresses.
 
 use super::{Codec, Refusal};
+use sheaf_wire::Tags;
 use std::net::SocketAddrV6;
 use std::path::PathBuf;
 use toml::de::DeValue;
@@ -111,6 +112,36 @@ pub(crate) fn interface_list() -> TextList {
         },
     };
     TextList { of: name, most: 16 }
+}
+
+/// Names of tags, each at most once: bit numbers of `sheaf_wire::Tags`.
+pub(crate) fn tag_list() -> TextList {
+    let name = Text {
+        limits: "1 to 64 letters, digits, `-`, `_` or `.`; not `quarantined`, which Sheaf gives",
+        accepts: |text| (name().accepts)(text) && text != Tags::QUARANTINED_NAME,
+    };
+    TextList { of: name, most: Tags::MAX_NAMED }
+}
+
+/// The name of a function in a shared library.
+pub(crate) fn symbol() -> Text {
+    Text {
+        limits: "1 to 128 letters, digits and `_`, the first no digit",
+        accepts: |text| {
+            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+            (1..=128).contains(&text.len())
+                && text.bytes().all(allowed)
+                && !text.starts_with(|first: char| first.is_ascii_digit())
+        },
+    }
+}
+
+/// A text that a filter understands and Sheaf does not.
+pub(crate) fn parameters() -> Text {
+    Text {
+        limits: "a text of at most 65536 bytes without NUL",
+        accepts: |text| text.len() <= 65_536 && !text.contains('\0'),
+    }
 }
 
 /// See [`address_list`].

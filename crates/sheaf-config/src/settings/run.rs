@@ -1,7 +1,10 @@
 //! What a run is, what triggers it, what is kept of it.
 
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MIB, TIB};
-use crate::codec::{bytes, maybe, milliseconds, path, pick, real, seconds, switch, whole, zero_is_none};
+use crate::codec::{
+    bytes, maybe, milliseconds, parameters, path, pick, real, seconds, switch, symbol, tag_list, whole,
+    zero_is_none,
+};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, TriggerType};
 use std::path::PathBuf;
@@ -79,6 +82,8 @@ choice! {
         Prescale = "prescale",
         /// time slices are accepted in which a coincidence of several sources begins
         Coincidence = "coincidence",
+        /// a filter from the shared library `path` decides, written in C, C++, Rust or whatever else makes one
+        Library = "library",
     }
 }
 
@@ -96,6 +101,14 @@ section! {
         window_ps: Option<u64> = None, "window_ps", zero_is_none(whole(1, 1_000_000_000_000));
         /// With the kind `coincidence`: how many sources must have part in a cluster.
         min_sources: u32 = 2, "min_sources", whole(1, 65_536);
+        /// With the kind `library`: the shared library. It is loaded when the run starts and runs in the builder's process.
+        path: Option<PathBuf> = None, "path", maybe(path());
+        /// With the kind `library`: the function of the library that gives the filter.
+        symbol: String = "sheaf_filter".into(), "symbol", symbol();
+        /// A text for the filter alone, such as a threshold; what is in it is the filter's choice.
+        parameters: String = String::new(), "parameters", parameters();
+        /// Names of the tags that the filter may give to events. The first is bit 0 of an event's tags in the files.
+        tags: Vec<String> = Vec::new(), "tags", tag_list();
     }
 }
 

@@ -1,0 +1,140 @@
+//! What Sheaf and a filter library share: structs and functions as C has them.
+//!
+//! A library has one function without arguments, by default `sheaf_filter`, which gives a [`FilterTable`]. Its three
+//! functions make a filter, judge an event, and unmake the filter. `sheaf-capi` generates `sheaf.h` from this module, where
+//! every type has the prefix `Sheaf`.
+//!
+//! All texts are UTF-8 and end with a NUL. All sizes are in bytes, all times in nanoseconds.
+
+use std::ffi::{c_char, c_void};
+
+/// The version of the interface between Sheaf and filters. It changes when a filter of before would misread something.
+pub const FILTER_ABI: u32 = 1;
+
+/// The name of the function that gives a library's table, where the configuration names no other.
+pub const FILTER_SYMBOL: &str = "sheaf_filter";
+
+/// What one source saw of an event.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Fragment {
+    /// The source's number.
+    pub source: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// The source's own time of the event; 0 where it has none.
+    pub time_ns: u64,
+    /// The payload, where it was received: nothing is copied. Never null.
+    pub data: *const u8,
+    /// How long the payload is; may be 0.
+    pub bytes: usize,
+}
+
+/// A source without a fragment in an event.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Missing {
+    /// The source's number.
+    pub source: u32,
+    /// Why: the code of a missing reason in docs/reference/protocol.md.
+    pub reason: u32,
+}
+
+/// A built event. It and all it points to belong to the caller, and are valid during the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// The event's number in the run.
+    pub id: u64,
+    /// When it was triggered.
+    pub time_ns: u64,
+    /// What kind of trigger it was, in the experiment's own numbering.
+    pub trigger_type: u32,
+    /// Which attempt to build it this was, from 1.
+    pub attempt: u32,
+    /// 1 where a required source is missing, else 0.
+    pub incomplete: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// The fragments, in ascending order of source number.
+    pub fragments: *const Fragment,
+    /// How many fragments there are.
+    pub fragment_count: usize,
+    /// The missing sources, in ascending order.
+    pub missing: *const Missing,
+    /// How many sources are missing.
+    pub missing_count: usize,
+}
+
+/// What a filter says of an event. All fields are 0 or null when the filter is called.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FilterVerdict {
+    /// 1: the event is to be stored; 0: it is not wanted. Nothing else is a verdict.
+    pub accepted: u32,
+    /// Leave it 0.
+    pub reserved: u32,
+    /// Bit i: the i-th tag of the setup. A bit without a tag is no verdict.
+    pub tags: u64,
+    /// What is stored with the event, or null. It belongs to the filter, and stays as it is until the filter is called again.
+    pub payload: *const u8,
+    /// How long the payload is: 0 to 1 MiB.
+    pub payload_bytes: usize,
+    /// Where the filter has no verdict: why, or null. It belongs to the filter, as the payload does.
+    pub failure: *const c_char,
+}
+
+/// What a filter is told when it is made. It and all it points to are valid during the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FilterSetup {
+    /// The version of the interface that the caller has.
+    pub abi: u32,
+    /// The number of the run.
+    pub run: u32,
+    /// `filter.parameters` of the configuration, as it is there; empty where it has none.
+    pub parameters: *const c_char,
+    /// `filter.tags` of the configuration: names of tags, the first is bit 0.
+    pub tags: *const *const c_char,
+    /// How many tags there are: 0 to 63.
+    pub tag_count: usize,
+    /// Where the filter writes why it cannot be made, with a NUL at the end.
+    pub message: *mut c_char,
+    /// How many bytes fit there.
+    pub message_bytes: usize,
+}
+
+/// What a filter library can do. It stays as it is while the library is loaded.
+///
+/// Several filters may be made of one table, each is called by one thread at a time; two filters may be called by two
+/// threads at the same time.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FilterTable {
+    /// The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+    pub abi: u32,
+    /// The size of this struct as the library knows it.
+    pub table_bytes: u32,
+    /// Makes a filter for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+    pub create: Option<unsafe extern "C" fn(setup: *const FilterSetup) -> *mut c_void>,
+    /// Judges an event. 0: the verdict is filled in. Anything else: there is none, and the verdict's `failure` says why; the
+    /// event is stored as it was built and tagged `quarantined`.
+    pub judge: Option<
+        unsafe extern "C" fn(filter: *mut c_void, event: *const Event, verdict: *mut FilterVerdict) -> i32,
+    >,
+    /// Unmakes a filter, which is not called again; may be null.
+    pub destroy: Option<unsafe extern "C" fn(filter: *mut c_void)>,
+}
+
+/// A function that makes a filter, as in the table.
+pub type CreateFilter = unsafe extern "C" fn(setup: *const FilterSetup) -> *mut c_void;
+
+/// A function that judges an event, as in the table.
+pub type JudgeEvent =
+    unsafe extern "C" fn(filter: *mut c_void, event: *const Event, verdict: *mut FilterVerdict) -> i32;
+
+/// A function that unmakes a filter, as in the table.
+pub type DestroyFilter = unsafe extern "C" fn(filter: *mut c_void);
+
+/// The function of a library that gives its table.
+pub type GiveTable = unsafe extern "C" fn() -> *const FilterTable;

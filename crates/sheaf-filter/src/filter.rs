@@ -1,0 +1,48 @@
+//! What filters say of built events.
+
+use bytes::Bytes;
+use sheaf_wire::{Event, Verdict};
+
+/// Why a filter has no verdict about an event, in words for the operator. The event is not lost by it: it is stored as
+/// it was built and tagged [`Tags::QUARANTINED`](sheaf_wire::Tags::QUARANTINED).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FilterFailure(pub String);
+
+/// Judges built events.
+pub trait Filter: Send {
+    /// What is to become of an event: whether it is stored, with which tags and which payload.
+    ///
+    /// # Errors
+    /// A [`FilterFailure`] where the filter has no verdict. The next event may be judged all the same.
+    fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure>;
+
+    /// What it counted, by name. An event that is judged again, by another builder, counts again.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// Wants every event.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AcceptAll;
+
+impl Filter for AcceptAll {
+    fn judge(&mut self, _event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
+        Ok(Verdict::accept())
+    }
+}
+
+/// Wants one event of so many, by event id: the same events whichever builder sees them.
+#[derive(Clone, Copy, Debug)]
+pub struct Prescale {
+    /// One of so many; at least 1.
+    pub factor: u32,
+}
+
+impl Filter for Prescale {
+    fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
+        let accepted = event.id.0.is_multiple_of(u64::from(self.factor.max(1)));
+        Ok(Verdict { accepted, ..Verdict::reject() })
+    }
+}

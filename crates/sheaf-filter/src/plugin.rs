@@ -1,0 +1,259 @@
+//! How a filter library is written in Rust: a type, and one line.
+//!
+//! ```
+//! use sheaf_filter::{EventView, FilterFailure, Plugin, PluginSetup, Verdict};
+//!
+//! /// Wants events with data of at least two sources.
+//! struct TwoSources;
+//!
+//! impl Plugin for TwoSources {
+//!     fn create(_setup: &PluginSetup<'_>) -> Result<Self, FilterFailure> {
+//!         Ok(Self)
+//!     }
+//!
+//!     fn judge(&mut self, event: &EventView<'_>) -> Result<Verdict, FilterFailure> {
+//!         let seen = event.fragments().filter(|fragment| !fragment.payload().is_empty()).count();
+//!         Ok(if seen >= 2 { Verdict::accept() } else { Verdict::reject() })
+//!     }
+//! }
+//!
+//! sheaf_filter::export_filter!(TwoSources);
+//! ```
+//!
+//! Compiled as a `cdylib`, this is a library for `filter.kind = "library"`. A panic in it is a failure of the event that it
+//! judged, not of the process.
+
+#![allow(unsafe_code)]
+
+use crate::abi::{self, FILTER_ABI, FilterSetup, FilterTable, FilterVerdict};
+use crate::filter::{Filter, FilterFailure};
+use crate::view::{EventView, Scratch};
+use bytes::Bytes;
+use sheaf_wire::{Event, RunNumber, Tags, Verdict};
+use std::any::Any;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{mem, ptr, slice};
+
+/// A filter that is exported from a library, or used [in the process](InProcess).
+pub trait Plugin: Send + Sized + 'static {
+    /// Makes the filter for a run.
+    ///
+    /// # Errors
+    /// What is wrong with the setup, in words for the operator. The run does not start.
+    fn create(setup: &PluginSetup<'_>) -> Result<Self, FilterFailure>;
+
+    /// What is to become of an event.
+    ///
+    /// # Errors
+    /// Why there is no verdict. The event is stored as it was built and tagged `quarantined`.
+    fn judge(&mut self, event: &EventView<'_>) -> Result<Verdict, FilterFailure>;
+}
+
+/// What a filter is told when it is made.
+#[derive(Clone, Debug, Default)]
+pub struct PluginSetup<'a> {
+    /// The number of the run.
+    pub run: RunNumber,
+    /// `filter.parameters` of the configuration.
+    pub parameters: &'a str,
+    /// `filter.tags` of the configuration.
+    pub tags: Vec<&'a str>,
+}
+
+impl PluginSetup<'_> {
+    /// The tag called `name`.
+    ///
+    /// # Errors
+    /// The configuration has no such tag.
+    pub fn tag(&self, name: &str) -> Result<Tags, FilterFailure> {
+        let index = self.tags.iter().position(|tag| *tag == name);
+        index.and_then(Tags::named).ok_or_else(|| {
+            FilterFailure(format!("the filter gives the tag `{name}`; `filter.tags` should have it"))
+        })
+    }
+}
+
+/// Exports a [`Plugin`] as the filter of a library, by the function `sheaf_filter` or one of another name:
+/// `export_filter!(Type as my_filter)`.
+#[macro_export]
+macro_rules! export_filter {
+    ($plugin:ty) => {
+        $crate::export_filter!($plugin as sheaf_filter);
+    };
+    ($plugin:ty as $symbol:ident) => {
+        /// The filter of this library, for Sheaf.
+        // SAFETY: the name is that of the interface, or one that the author chose for it.
+        #[allow(unsafe_code)]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $symbol() -> *const $crate::abi::FilterTable {
+            $crate::plugin::table::<$plugin>()
+        }
+    };
+}
+
+/// The table of a plugin, for [`export_filter!`](crate::export_filter).
+#[must_use]
+pub fn table<P: Plugin>() -> *const FilterTable {
+    &raw const *Exported::<P>::TABLE
+}
+
+/// A plugin as a library has it, with what the caller still reads after a call.
+struct Exported<P> {
+    plugin: P,
+    verdict: Verdict,
+    failure: CString,
+}
+
+impl<P: Plugin> Exported<P> {
+    const TABLE: &'static FilterTable = &FilterTable {
+        abi: FILTER_ABI,
+        table_bytes: mem::size_of::<FilterTable>() as u32,
+        create: Some(create::<P>),
+        judge: Some(judge::<P>),
+        destroy: Some(destroy::<P>),
+    };
+}
+
+/// Calls `work`; a panic becomes a failure.
+fn guarded<T>(work: impl FnOnce() -> Result<T, FilterFailure>) -> Result<T, FilterFailure> {
+    // What a panic leaves behind is the plugin's own, and it is told in the trait's documentation what follows.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(FilterFailure(describe(&*panic))))
+}
+
+fn describe(panic: &(dyn Any + Send)) -> String {
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the filter panicked: {}", text.unwrap_or("without a text"))
+}
+
+/// # Safety
+/// As [`abi::CreateFilter`] has it.
+unsafe extern "C" fn create<P: Plugin>(setup: *const FilterSetup) -> *mut c_void {
+    // SAFETY: the caller gives a setup that is valid during the call.
+    let setup = unsafe { &*setup };
+    let made = guarded(|| {
+        if setup.abi != FILTER_ABI {
+            let found = setup.abi;
+            return Err(FilterFailure(format!(
+                "it speaks version {FILTER_ABI} of the interface, not {found}"
+            )));
+        }
+        // SAFETY: of this version, so that its texts are as `FilterSetup` says.
+        P::create(&unsafe { read_setup(setup)? })
+    });
+    match made {
+        Ok(plugin) => {
+            let exported = Exported { plugin, verdict: Verdict::reject(), failure: CString::default() };
+            Box::into_raw(Box::new(exported)).cast()
+        }
+        Err(failure) => {
+            // SAFETY: the caller has so many bytes there.
+            unsafe { write_text(&failure.0, setup.message, setup.message_bytes) };
+            ptr::null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// `setup` is as [`FilterSetup`] says, for as long as `'a`.
+unsafe fn read_setup<'a>(setup: &'a FilterSetup) -> Result<PluginSetup<'a>, FilterFailure> {
+    let text = |first: *const c_char| {
+        // SAFETY: texts of a setup end with a NUL and are valid as long as it.
+        let text: &'a CStr = unsafe { CStr::from_ptr(first) };
+        text.to_str().map_err(|error| FilterFailure(format!("a text of the setup is not UTF-8: {error}")))
+    };
+    let tags = if setup.tag_count == 0 {
+        &[]
+    } else {
+        // SAFETY: a setup has so many tags.
+        unsafe { slice::from_raw_parts(setup.tags, setup.tag_count) }
+    };
+    Ok(PluginSetup {
+        run: RunNumber(setup.run),
+        parameters: text(setup.parameters)?,
+        tags: tags.iter().map(|tag| text(*tag)).collect::<Result<_, _>>()?,
+    })
+}
+
+/// Writes as much of a text as fits, with a NUL.
+///
+/// # Safety
+/// `room` bytes may be written at `first`, or it is null.
+unsafe fn write_text(text: &str, first: *mut c_char, room: usize) {
+    if first.is_null() || room == 0 {
+        return;
+    }
+    let kept = &text.as_bytes()[..text.floor_char_boundary(room - 1)];
+    // SAFETY: at most `room` bytes with the NUL, and the caller's memory is not ours.
+    unsafe {
+        ptr::copy_nonoverlapping(kept.as_ptr(), first.cast(), kept.len());
+        *first.add(kept.len()) = 0;
+    }
+}
+
+/// # Safety
+/// As [`abi::JudgeEvent`] has it.
+unsafe extern "C" fn judge<P: Plugin>(
+    filter: *mut c_void,
+    event: *const abi::Event,
+    verdict: *mut FilterVerdict,
+) -> i32 {
+    // SAFETY: a filter that `create::<P>` made, called by one thread at a time; event and verdict valid during the call.
+    let (exported, event, said) =
+        unsafe { (&mut *filter.cast::<Exported<P>>(), EventView::new(&*event), &mut *verdict) };
+    match guarded(|| exported.plugin.judge(&event)) {
+        Ok(verdict) => {
+            exported.verdict = verdict;
+            let verdict = &exported.verdict;
+            said.accepted = u32::from(verdict.accepted);
+            said.tags = verdict.tags.0;
+            said.payload = verdict.payload.as_ptr();
+            said.payload_bytes = verdict.payload.len();
+            0
+        }
+        Err(failure) => {
+            // A NUL would end the text; what is before it is told.
+            let text = failure.0.split('\0').next().unwrap_or_default();
+            exported.failure = CString::new(text).unwrap_or_default();
+            said.failure = exported.failure.as_ptr();
+            1
+        }
+    }
+}
+
+/// # Safety
+/// As [`abi::DestroyFilter`] has it.
+unsafe extern "C" fn destroy<P: Plugin>(filter: *mut c_void) {
+    // SAFETY: a filter that `create::<P>` made with `Box::into_raw`, and that is not used again.
+    let exported = unsafe { Box::from_raw(filter.cast::<Exported<P>>()) };
+    // A panic of the plugin's own drop has nobody to be told to, and must not pass into C.
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(exported)));
+}
+
+/// A plugin used as a filter without a library: in a program of one's own that joins as a processor, and in tests.
+#[derive(Debug)]
+pub struct InProcess<P> {
+    plugin: P,
+    scratch: Scratch,
+}
+
+impl<P: Plugin> InProcess<P> {
+    /// Makes the filter.
+    ///
+    /// # Errors
+    /// What [`Plugin::create`] says.
+    pub fn create(setup: &PluginSetup<'_>) -> Result<Self, FilterFailure> {
+        Ok(Self { plugin: P::create(setup)?, scratch: Scratch::default() })
+    }
+}
+
+impl<P: Plugin> Filter for InProcess<P> {
+    fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
+        let borrowed = self.scratch.event(event);
+        self.plugin.judge(&borrowed.view())
+    }
+}
+
+#[cfg(test)]
+mod tests;
