@@ -165,7 +165,7 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "energy-sum",
-        may_know: &["sheaf-filter", "sheaf-store", "sheaf-wire"],
+        may_know: &["sheaf-filter"],
         may_use: &[],
         reason: "an example knows what its reader must know; the rest is for its tests",
     },
