@@ -25,6 +25,8 @@
 mod bell;
 pub mod conformance;
 pub mod datagram;
+#[cfg(target_os = "linux")]
+pub mod door;
 mod doorbell;
 #[cfg(test)]
 mod doorbell_model;

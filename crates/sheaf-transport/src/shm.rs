@@ -16,6 +16,7 @@
 //! | `settings` | the knobs, each with its default |
 //! | `segment` | segments: made, sealed, mapped; all copies to and from what others may change |
 //! | `arena` | the memory that a node sends from, and its blocks |
+//! | `shared` | which memory of this process others may map, by address |
 //! | `copies` | blocks of it for payload that lies elsewhere |
 //! | `cursor`, `record` | the ring: positions, and what stands in it |
 //! | `side`, `slots` | what the ends of a link tell each other; what was sent and is still read |
@@ -31,10 +32,10 @@
 //! segment shorter. So a broken peer can make its own frames wrong and its own link end, and can disturb the sleep of
 //! its peers; that is all.
 
-mod arena;
-mod bell;
+pub(crate) mod arena;
+pub(crate) mod bell;
 mod copies;
-mod cursor;
+pub(crate) mod cursor;
 #[cfg(test)]
 mod cursor_model;
 mod endpoint;
@@ -44,11 +45,12 @@ mod limbo;
 mod link;
 mod meeting;
 mod record;
-mod segment;
+pub(crate) mod segment;
 mod settings;
+mod shared;
 mod side;
 mod slots;
-mod socket;
+pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
 
@@ -59,4 +61,5 @@ pub use endpoint::ShmEndpoint;
 #[doc(hidden)]
 pub use fuzz::{fuzz_shm_ring, fuzz_shm_ring_seed};
 pub use settings::{ShmError, ShmOptions, ShmPeer, ShmSettings};
+pub use shared::{SharedMemory, SharedSegment};
 pub use socket::MAX_NAME_BYTES;

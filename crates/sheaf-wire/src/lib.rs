@@ -26,6 +26,7 @@ pub mod checksum;
 pub mod datagram;
 pub mod ethernet;
 pub mod event_file;
+pub mod farm;
 pub mod file;
 pub mod fragment;
 #[doc(hidden)]

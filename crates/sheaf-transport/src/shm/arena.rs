@@ -8,6 +8,7 @@
 
 use super::limbo::Limbo;
 use super::segment::{self, Access, Mapping, PAGE_BYTES};
+use super::shared::Entry;
 use bytes::Bytes;
 use rustix::io;
 use sheaf_buffer::{Block, Memory};
@@ -23,8 +24,10 @@ pub struct Arena(Arc<Own>);
 
 #[derive(Debug)]
 struct Own {
+    /// Dropped before the mapping.
+    _entry: Entry,
     mapping: Mapping,
-    file: OwnedFd,
+    file: Arc<OwnedFd>,
     /// Where the part that was not handed out begins.
     next: AtomicUsize,
     /// What peers of links that are over still read.
@@ -45,7 +48,10 @@ impl Arena {
         if huge_pages {
             mapping.prefer_huge_pages();
         }
-        Ok(Self(Arc::new(Own { mapping, file, next: AtomicUsize::new(0), limbo: Limbo::default() })))
+        let file = Arc::new(file);
+        let entry = Entry::new(mapping.base().as_ptr() as usize, bytes, file.clone());
+        let (next, limbo) = (AtomicUsize::new(0), Limbo::default());
+        Ok(Self(Arc::new(Own { _entry: entry, mapping, file, next, limbo })))
     }
 
     /// A supply of blocks for a pool. Blocks of all lenders together are no more than the arena has; one that its owner
@@ -208,23 +214,30 @@ impl Drop for Whole {
 
 /// A peer's arena: only for reading.
 #[derive(Debug)]
-pub(super) struct PeerArena(Mapping);
+pub(crate) struct PeerArena {
+    /// Dropped before the mapping.
+    _entry: Entry,
+    mapping: Mapping,
+}
 
 impl PeerArena {
-    pub(super) fn new(file: impl AsFd, bytes: usize) -> io::Result<Self> {
-        Mapping::new(file, bytes, Access::Read).map(Self)
+    /// Maps `bytes` bytes of a peer's file. The file stays open: a third process may be handed it.
+    pub(crate) fn new(file: OwnedFd, bytes: usize) -> io::Result<Self> {
+        let mapping = Mapping::new(&file, bytes, Access::Read)?;
+        let entry = Entry::new(mapping.base().as_ptr() as usize, bytes, Arc::new(file));
+        Ok(Self { _entry: entry, mapping })
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.0.bytes()
+    pub(crate) fn bytes(&self) -> usize {
+        self.mapping.bytes()
     }
 
     /// All of it. Whoever reads must read only what a frame says, before it gives the frame back.
-    pub(super) fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         // SAFETY: The mapping lives as long as the reference. A peer that keeps to the rules does not write to what it has
         // sent until that is given back, and only that is read. One that does not can change bytes while they are read:
         // payload is only bytes to this program, of which every value is valid, and nothing about memory is decided by
         // them; the length of every piece was copied and checked before.
-        unsafe { slice::from_raw_parts(self.0.base().as_ptr(), self.0.bytes()) }
+        unsafe { slice::from_raw_parts(self.mapping.base().as_ptr(), self.mapping.bytes()) }
     }
 }

@@ -10,7 +10,7 @@ use std::task::Wake;
 
 /// A node's bell, at the node or at one of its peers.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(crate) struct Bell {
     page: Common,
     page_file: OwnedFd,
     event: OwnedFd,
@@ -18,7 +18,7 @@ pub(super) struct Bell {
 
 impl Bell {
     /// A bell of a new node. `name` is for people.
-    pub(super) fn new(name: &str) -> io::Result<Self> {
+    pub(crate) fn new(name: &str) -> io::Result<Self> {
         let page_file = segment::create(name, PAGE_BYTES)?;
         let page = Common::new(&page_file, PAGE_BYTES)?;
         let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -26,7 +26,7 @@ impl Bell {
     }
 
     /// A peer's bell. `None` if these are not what a bell is made of.
-    pub(super) fn of_peer(page_file: OwnedFd, event: OwnedFd) -> Option<Self> {
+    pub(crate) fn of_peer(page_file: OwnedFd, event: OwnedFd) -> Option<Self> {
         // Ringing must never block.
         let nonblocking = rustix::fs::fcntl_getfl(&event).ok()?.contains(OFlags::NONBLOCK);
         if segment::sealed_bytes(&page_file)? < PAGE_BYTES || !nonblocking {
@@ -35,17 +35,17 @@ impl Bell {
         Some(Self { page: Common::new(&page_file, PAGE_BYTES).ok()?, page_file, event })
     }
 
-    pub(super) fn page_file(&self) -> BorrowedFd<'_> {
+    pub(crate) fn page_file(&self) -> BorrowedFd<'_> {
         self.page_file.as_fd()
     }
 
     /// Becomes readable when a ringer finds the node asleep.
-    pub(super) fn event(&self) -> BorrowedFd<'_> {
+    pub(crate) fn event(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
 
     /// Leaves a notice, and wakes the node if it sleeps. `true` if that took a system call.
-    pub(super) fn ring(&self) -> bool {
+    pub(crate) fn ring(&self) -> bool {
         if !self.page.token(0).ring() {
             return false;
         }
@@ -55,12 +55,12 @@ impl Bell {
     }
 
     /// Takes the notice away, see [`crate::doorbell`].
-    pub(super) fn answer(&self) -> bool {
+    pub(crate) fn answer(&self) -> bool {
         self.page.token(0).answer()
     }
 
     /// Announces a sleep, see [`crate::doorbell`].
-    pub(super) fn lie_down(&self) -> bool {
+    pub(crate) fn lie_down(&self) -> bool {
         self.page.token(0).lie_down()
     }
 }

@@ -10,7 +10,7 @@ use super::sync::{AtomicU64, Ordering};
 
 /// The end that writes.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     size: u64,
     position: u64,
     known_taken: u64,
@@ -18,18 +18,18 @@ pub(super) struct Writer {
 
 impl Writer {
     /// For a ring of `size` bytes, a power of two, that is new.
-    pub(super) fn new(size: u64) -> Self {
+    pub(crate) fn new(size: u64) -> Self {
         debug_assert!(size.is_power_of_two());
         Self { size, position: 0, known_taken: 0 }
     }
 
     /// Where the next byte goes, as an offset in the ring.
-    pub(super) fn place(&self) -> u64 {
+    pub(crate) fn place(&self) -> u64 {
         self.position & (self.size - 1)
     }
 
     /// Whether there is room for `bytes` more.
-    pub(super) fn has_room(&mut self, taken: &AtomicU64, bytes: u64) -> bool {
+    pub(crate) fn has_room(&mut self, taken: &AtomicU64, bytes: u64) -> bool {
         if self.room() < bytes {
             // The other end may have any number there; beyond what was written it means nothing.
             let seen = taken.load(Ordering::Acquire);
@@ -45,19 +45,19 @@ impl Writer {
     }
 
     /// Passes over `bytes` that were written, or left out; not yet seen by the other end.
-    pub(super) fn advance(&mut self, bytes: u64) {
+    pub(crate) fn advance(&mut self, bytes: u64) {
         self.position += bytes;
     }
 
     /// Lets the other end see all that was written.
-    pub(super) fn publish(&self, written: &AtomicU64) {
+    pub(crate) fn publish(&self, written: &AtomicU64) {
         written.store(self.position, Ordering::Release);
     }
 }
 
 /// The end that takes.
 #[derive(Debug)]
-pub(super) struct Taker {
+pub(crate) struct Taker {
     size: u64,
     position: u64,
     known_written: u64,
@@ -65,17 +65,17 @@ pub(super) struct Taker {
 
 /// The other end's position cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Impossible;
+pub(crate) struct Impossible;
 
 impl Taker {
     /// For a ring of `size` bytes, a power of two, that is new.
-    pub(super) fn new(size: u64) -> Self {
+    pub(crate) fn new(size: u64) -> Self {
         debug_assert!(size.is_power_of_two());
         Self { size, position: 0, known_written: 0 }
     }
 
     /// Where the next byte is, as an offset in the ring.
-    pub(super) fn place(&self) -> u64 {
+    pub(crate) fn place(&self) -> u64 {
         self.position & (self.size - 1)
     }
 
@@ -83,7 +83,7 @@ impl Taker {
     ///
     /// # Errors
     /// If the other end's position is none that it could have.
-    pub(super) fn available(&mut self, written: &AtomicU64) -> Result<u64, Impossible> {
+    pub(crate) fn available(&mut self, written: &AtomicU64) -> Result<u64, Impossible> {
         if self.known_written == self.position {
             let seen = written.load(Ordering::Acquire);
             match seen.checked_sub(self.position) {
@@ -95,7 +95,7 @@ impl Taker {
     }
 
     /// Gives `bytes` back to the writer; at most what was available.
-    pub(super) fn give_back(&mut self, taken: &AtomicU64, bytes: u64) {
+    pub(crate) fn give_back(&mut self, taken: &AtomicU64, bytes: u64) {
         debug_assert!(bytes <= self.known_written - self.position);
         self.position += bytes;
         taken.store(self.position, Ordering::Release);

@@ -17,11 +17,11 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The unit of the kernel's mappings here.
-pub(super) const PAGE_BYTES: usize = 4096;
+pub(crate) const PAGE_BYTES: usize = 4096;
 
 /// A new segment of `bytes` bytes, all zero, none of them in memory yet. `name` is for people: it stands in
 /// `/proc/PID/maps`. Nobody can change its size.
-pub(super) fn create(name: &str, bytes: usize) -> io::Result<OwnedFd> {
+pub(crate) fn create(name: &str, bytes: usize) -> io::Result<OwnedFd> {
     let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&file, bytes as u64)?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
@@ -29,12 +29,12 @@ pub(super) fn create(name: &str, bytes: usize) -> io::Result<OwnedFd> {
 }
 
 /// Ends sealing, and writing through mappings that are made from now on: whoever is given the file can only read.
-pub(super) fn make_read_only_for_others(file: impl AsFd) -> io::Result<()> {
+pub(crate) fn make_read_only_for_others(file: impl AsFd) -> io::Result<()> {
     rustix::fs::fcntl_add_seals(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL)
 }
 
 /// The size of a segment that somebody else has made, if it is one whose size cannot change.
-pub(super) fn sealed_bytes(file: impl AsFd) -> Option<usize> {
+pub(crate) fn sealed_bytes(file: impl AsFd) -> Option<usize> {
     let seals = rustix::fs::fcntl_get_seals(&file).ok()?;
     let size = rustix::fs::fstat(&file).ok()?.st_size;
     seals.contains(SealFlags::SHRINK).then(|| usize::try_from(size).ok())?
@@ -42,14 +42,14 @@ pub(super) fn sealed_bytes(file: impl AsFd) -> Option<usize> {
 
 /// Who may do what with a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     Read,
     ReadWrite,
 }
 
 /// A segment in this process's memory.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
 }
@@ -62,7 +62,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the first `bytes` bytes of a segment that has at least as many, and cannot shrink.
-    pub(super) fn new(file: impl AsFd, bytes: usize, access: Access) -> io::Result<Self> {
+    pub(crate) fn new(file: impl AsFd, bytes: usize, access: Access) -> io::Result<Self> {
         let protection = match access {
             Access::Read => ProtFlags::READ,
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
@@ -74,17 +74,17 @@ impl Mapping {
         Ok(Self { base, bytes })
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Where the mapping begins, for those who hand out slices of it (see `arena`).
-    pub(super) fn base(&self) -> NonNull<u8> {
+    pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
     /// Asks for huge pages. A kernel that has none to give leaves things as they are.
-    pub(super) fn prefer_huge_pages(&self) {
+    pub(crate) fn prefer_huge_pages(&self) {
         // SAFETY: The range is this mapping, and the advice changes no content.
         let _ = unsafe { rustix::mm::madvise(self.base.as_ptr().cast(), self.bytes, Advice::LinuxHugepage) };
     }
@@ -93,7 +93,7 @@ impl Mapping {
     ///
     /// # Errors
     /// If there is no memory; writing there would end the process.
-    pub(super) fn populate(&self, at: usize, length: usize) -> io::Result<()> {
+    pub(crate) fn populate(&self, at: usize, length: usize) -> io::Result<()> {
         assert!(at.is_multiple_of(PAGE_BYTES) && at.checked_add(length).is_some_and(|end| end <= self.bytes));
         // SAFETY: The range lies in this mapping, and the advice changes no content.
         unsafe { rustix::mm::madvise(self.base.as_ptr().add(at).cast(), length, Advice::LinuxPopulateWrite) }
@@ -113,10 +113,10 @@ impl Drop for Mapping {
 /// written only after its reader has given it back. Another process that breaks this makes a copy have any content, and
 /// content is checked after it was copied.
 #[derive(Debug)]
-pub(super) struct Common(Mapping);
+pub(crate) struct Common(Mapping);
 
 impl Common {
-    pub(super) fn new(file: impl AsFd, bytes: usize) -> io::Result<Self> {
+    pub(crate) fn new(file: impl AsFd, bytes: usize) -> io::Result<Self> {
         Mapping::new(file, bytes, Access::ReadWrite).map(Self)
     }
 
@@ -127,7 +127,7 @@ impl Common {
         unsafe { self.0.base.as_ptr().add(at) }
     }
 
-    pub(super) fn u64(&self, at: usize) -> &AtomicU64 {
+    pub(crate) fn u64(&self, at: usize) -> &AtomicU64 {
         let pointer = self.range(at, size_of::<AtomicU64>());
         assert!(at.is_multiple_of(align_of::<AtomicU64>()), "aligned");
         // SAFETY: In bounds and aligned (mappings begin at pages); every bit pattern is a value; atomics may change at
@@ -135,21 +135,21 @@ impl Common {
         unsafe { AtomicU64::from_ptr(pointer.cast()) }
     }
 
-    pub(super) fn u32(&self, at: usize) -> &AtomicU32 {
+    pub(crate) fn u32(&self, at: usize) -> &AtomicU32 {
         let pointer = self.range(at, size_of::<AtomicU32>());
         assert!(at.is_multiple_of(align_of::<AtomicU32>()), "aligned");
         // SAFETY: As in `u64`.
         unsafe { AtomicU32::from_ptr(pointer.cast()) }
     }
 
-    pub(super) fn token(&self, at: usize) -> &Token {
+    pub(crate) fn token(&self, at: usize) -> &Token {
         let atomic: *const AtomicU32 = self.u32(at);
         // SAFETY: A token is an atomic, and has no other layout.
         unsafe { &*atomic.cast::<Token>() }
     }
 
     /// Copies `from` to offset `at`.
-    pub(super) fn write(&self, at: usize, from: &[u8]) {
+    pub(crate) fn write(&self, at: usize, from: &[u8]) {
         let to = self.range(at, from.len());
         // SAFETY: Both ranges are valid, and `from` is memory of this process that is not this mapping's: nobody is
         // given references into it.
@@ -157,14 +157,14 @@ impl Common {
     }
 
     /// Copies from offset `at` to `to`.
-    pub(super) fn read(&self, at: usize, to: &mut [u8]) {
+    pub(crate) fn read(&self, at: usize, to: &mut [u8]) {
         let from = self.range(at, to.len());
         // SAFETY: As in `write`.
         unsafe { ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
     }
 
     /// A copy of `length` bytes at offset `at`.
-    pub(super) fn copy(&self, at: usize, length: usize) -> Bytes {
+    pub(crate) fn copy(&self, at: usize, length: usize) -> Bytes {
         let from = self.range(at, length);
         let mut copy = Vec::<u8>::with_capacity(length);
         // SAFETY: Both ranges are valid for `length`, and do not overlap: one was allocated just now. All bytes up to the

@@ -1,5 +1,6 @@
 //! The system calls of meeting: sockets of one host, which carry whole messages and open files.
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
@@ -8,7 +9,8 @@ use rustix::net::{
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 /// The most files that a message carries.
 const MAX_FILES: usize = 8;
@@ -46,18 +48,55 @@ pub(super) fn connect(name: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// The address of a meeting place that is a file: through its directory, so that the length of its path does not matter. The
+/// directory stays open as long as the address is used.
+fn file_address(path: &Path) -> io::Result<(OwnedFd, SocketAddrUnix)> {
+    let name = path.file_name().ok_or(io::Errno::INVAL)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = rustix::fs::open(
+        parent.unwrap_or(Path::new(".")),
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let short = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name);
+    let address = SocketAddrUnix::new(&short)?;
+    Ok((directory, address))
+}
+
+/// A socket at `path` that waits for callers. The file must not be there; whoever opened it removes it.
+pub(crate) fn listen_path(path: &Path) -> io::Result<OwnedFd> {
+    let socket = socket()?;
+    let (_directory, address) = file_address(path)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// Calls whoever waits at `path`.
+pub(crate) fn connect_path(path: &Path) -> io::Result<OwnedFd> {
+    let socket = socket()?;
+    let (_directory, address) = file_address(path)?;
+    rustix::net::connect(&socket, &address)?;
+    Ok(socket)
+}
+
+/// The process at the other end.
+pub(crate) fn peer_process(socket: &OwnedFd) -> Option<u32> {
+    socket_peercred(socket).ok().and_then(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()).ok())
+}
+
 /// The next caller.
-pub(super) fn accept(listener: &OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn accept(listener: &OwnedFd) -> io::Result<OwnedFd> {
     rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
 }
 
 /// Whether the process at the other end runs for the same user.
-pub(super) fn is_ours(socket: &OwnedFd) -> bool {
+pub(crate) fn is_ours(socket: &OwnedFd) -> bool {
     socket_peercred(socket).is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }
 
 /// Sends one message. The first messages on a new connection always have room.
-pub(super) fn send(socket: &OwnedFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) fn send(socket: &OwnedFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
@@ -68,7 +107,7 @@ pub(super) fn send(socket: &OwnedFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> 
 }
 
 /// Receives one message of at most `bytes.len()` bytes, and the files that came with it. `Ok(0)`: the other end is closed.
-pub(super) fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+pub(crate) fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let received = rustix::net::recvmsg(

@@ -1,0 +1,106 @@
+//! A guest, as its host sees it.
+
+use super::ring::{GAUGES, In, Out, Rings, Way};
+use super::shm::bell::Bell;
+use super::shm::cursor::Impossible;
+use super::shm::segment::Common;
+use super::shm::{SharedMemory, SharedSegment};
+use super::socket;
+use super::words::{Hello, SegmentBytes};
+use rustix::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A guest of a door. Numbers are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GuestId(pub u64);
+
+/// A guest that was let in.
+#[derive(Debug)]
+pub struct Guest {
+    /// Its number.
+    pub id: GuestId,
+    /// What it said of itself.
+    pub hello: Hello,
+    /// Its process, as the kernel says.
+    pub pid: u32,
+    socket: Arc<OwnedFd>,
+    common: Common,
+    out: Out,
+    into: In,
+    bell: Bell,
+    /// Something was written and its bell was not rung.
+    wrote: bool,
+    /// The segments whose files it has: a few.
+    has: Vec<u32>,
+}
+
+/// How many numbers a guest may show its host, see [`Guest::gauge`].
+pub(super) const GAUGES_COUNT: usize = 8;
+
+impl Guest {
+    pub(super) fn new(
+        (id, hello, pid): (GuestId, Hello, u32),
+        socket: Arc<OwnedFd>,
+        common: Common,
+        rings: Rings,
+        bell: Bell,
+    ) -> Self {
+        let (out, into) = (Out::new(rings, Way::Down), In::new(rings, Way::Up));
+        Self { id, hello, pid, socket, common, out, into, bell, wrote: false, has: Vec::new() }
+    }
+
+    /// Writes a record of these parts, one behind the other. `false` if there is no room.
+    pub fn push(&mut self, parts: &[&[u8]]) -> bool {
+        let pushed = self.out.push(&self.common, parts);
+        self.wrote |= pushed;
+        pushed
+    }
+
+    /// Lets the guest see what was written, and wakes it.
+    pub fn flush(&mut self) {
+        if std::mem::take(&mut self.wrote) {
+            self.out.publish(&self.common);
+            self.bell.ring();
+        }
+    }
+
+    /// Copies the next record of the guest to `content`. `Some(false)` if there is none, `None` if what is there is no record:
+    /// the guest is broken.
+    pub fn take(&mut self, content: &mut Vec<u8>) -> Option<bool> {
+        match self.into.take(&self.common, content) {
+            Ok(taken) => Some(taken),
+            Err(Impossible) => None,
+        }
+    }
+
+    /// A number that the guest shows: what it says of its own work. It stays when the guest dies.
+    #[must_use]
+    pub fn gauge(&self, index: usize) -> u64 {
+        assert!(index < GAUGES_COUNT, "there are {GAUGES_COUNT} gauges");
+        self.common.u64(GAUGES + 8 * index).load(Ordering::Relaxed)
+    }
+
+    /// Makes sure that the guest has the file of a segment before it reads of it.
+    ///
+    /// # Errors
+    /// The system's: the guest is gone, or has not taken what it was sent before.
+    pub fn share(&mut self, segment: &SharedSegment, memory: &mut SharedMemory) -> std::io::Result<()> {
+        if self.has.contains(&segment.id) {
+            return Ok(());
+        }
+        let living: Vec<u32> = memory.segments().iter().map(|segment| segment.id).collect();
+        self.has.retain(|id| living.contains(id));
+        self.has.push(segment.id);
+        let message = SegmentBytes::emit(segment.id, segment.bytes, &living);
+        Ok(socket::send(&self.socket, &message, &[segment.file()])?)
+    }
+
+    /// Ends the visit: the guest's socket closes. What it has written can still be taken.
+    pub fn end(&mut self) {
+        // Fails where it has ended already.
+        let _: io::Result<()> = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
+        self.bell.ring();
+    }
+}

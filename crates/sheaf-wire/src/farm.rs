@@ -1,0 +1,365 @@
+//! What a converter and its processors say to each other, as records.
+//!
+//! A record of an event has no payload: it says of each fragment where its payload lies, in a segment of memory that the
+//! processor has mapped, or, over a stream, behind the record. Records never leave a host, or a stream whose two ends have
+//! greeted each other with the same version; so they carry no magic and no checksum. Everything in them is checked.
+//!
+//! | kind | from | record |
+//! |---|---|---|
+//! | 1 | converter | [`EventBytes`], n x [`PlacedFragmentBytes`], m x [`MissingBytes`] |
+//! | 2 | converter | one byte: no more verdicts are needed |
+//! | 3 to 7 | processor | [`WordBytes`], and what it says follows |
+
+use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes, layout};
+use crate::message::{DecodeError, fragment_to_bytes, missing_to_bytes, parse_missing};
+use crate::verdict::MAX_VERDICT_PAYLOAD_BYTES;
+use crate::{Event, EventId, Fragment, Payload, SourceId, Tags, Timestamp, TriggerType, Verdict};
+use bytes::Bytes;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// An event to judge.
+const EVENT: u8 = 1;
+/// No more verdicts are needed.
+const CLOSE: u8 = 2;
+/// The processor takes more events.
+const ASK: u8 = 3;
+/// A verdict.
+const VERDICT: u8 = 4;
+/// The filter could not judge.
+const FAILED: u8 = 5;
+/// The processor leaves.
+const LEAVE: u8 = 6;
+/// A part of the payload of the verdict that follows.
+const PART: u8 = 7;
+
+/// The longest reason why a filter could not judge; longer ones are cut.
+pub const MAX_FAILURE_BYTES: usize = 1024;
+
+/// How much of a verdict's payload one record holds at most.
+pub const MAX_PART_BYTES: usize = 16 << 10;
+
+/// Bit 0 of [`EventBytes::flags`]: a required source is missing.
+pub const EVENT_IS_INCOMPLETE: u16 = 1;
+
+layout! {
+    /// The head of an event, 40 bytes.
+    EventBytes[40] {
+        /// Offset 0: 1.
+        kind: u8,
+        /// Offset 1: zero.
+        reserved: u8,
+        /// Offset 2: bit 0: a required source is missing. Other bits are zero.
+        flags: U16,
+        /// Offset 4: trigger type.
+        trigger_type: U16,
+        /// Offset 6: attempt to build it, from 1.
+        attempt: U16,
+        /// Offset 8: the number under which it is to be answered.
+        ticket: U64,
+        /// Offset 16: event id.
+        event: U64,
+        /// Offset 24: time of the trigger, ns.
+        time: U64,
+        /// Offset 32: how many [`PlacedFragmentBytes`].
+        fragments: U32,
+        /// Offset 36: how many [`MissingBytes`].
+        missing: U32,
+    }
+}
+
+layout! {
+    /// A fragment and where its payload lies, 40 bytes.
+    PlacedFragmentBytes[40] {
+        /// Offset 0: the fragment.
+        fragment: FragmentBytes,
+        /// Offset 24: the segment, in the converter's numbering.
+        segment: U32,
+        /// Offset 28: zero.
+        reserved: U32,
+        /// Offset 32: where in the segment the payload begins.
+        offset: U64,
+    }
+}
+
+layout! {
+    /// What a processor says, 24 bytes; `bytes` bytes follow.
+    WordBytes[24] {
+        /// Offset 0: 3 (asks for `bytes` events; nothing follows), 4 (verdict; its payload follows), 5 (failed; why, as
+        /// UTF-8), 6 (leaves), 7 (a part of the next verdict's payload, before what comes with that).
+        kind: u8,
+        /// Offset 1: 1 where a verdict accepts the event, else 0.
+        accepted: u8,
+        /// Offset 2: zero.
+        reserved: U16,
+        /// Offset 4: see `kind`.
+        bytes: U32,
+        /// Offset 8: the number of the event, 0 where none is meant.
+        ticket: U64,
+        /// Offset 16: the tags of a verdict.
+        tags: U64,
+    }
+}
+
+/// Where a payload lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The segment, in the converter's numbering.
+    pub segment: u32,
+    /// Where in it the payload begins, in bytes.
+    pub offset: u64,
+}
+
+/// The bytes of an event's record.
+#[must_use]
+pub fn event_record_bytes(fragments: usize, missing: usize) -> usize {
+    size_of::<EventBytes>()
+        + fragments * size_of::<PlacedFragmentBytes>()
+        + missing * size_of::<MissingBytes>()
+}
+
+/// Writes an event's record to `record`, in place of what is there. `place` tells where each payload lies.
+///
+/// # Errors
+/// Those of `place`; then the record is not whole.
+pub fn encode_event<P: Payload, E>(
+    record: &mut Vec<u8>,
+    ticket: u64,
+    event: &Event<P>,
+    mut place: impl FnMut(&P) -> Result<Place, E>,
+) -> Result<(), E> {
+    let count = |length: usize| U32::new(u32::try_from(length).unwrap_or(u32::MAX));
+    let head = EventBytes {
+        kind: EVENT,
+        reserved: 0,
+        flags: U16::new(if event.incomplete { EVENT_IS_INCOMPLETE } else { 0 }),
+        trigger_type: U16::new(event.trigger_type.0),
+        attempt: U16::new(event.attempt),
+        ticket: U64::new(ticket),
+        event: U64::new(event.id.0),
+        time: U64::new(event.time.0),
+        fragments: count(event.fragments.len()),
+        missing: count(event.missing.len()),
+    };
+    record.clear();
+    record.extend_from_slice(head.as_bytes());
+    for fragment in &event.fragments {
+        let Place { segment, offset } = place(&fragment.payload)?;
+        let placed = PlacedFragmentBytes {
+            fragment: fragment_to_bytes(fragment),
+            segment: U32::new(segment),
+            reserved: U32::new(0),
+            offset: U64::new(offset),
+        };
+        record.extend_from_slice(placed.as_bytes());
+    }
+    for missing in &event.missing {
+        record.extend_from_slice(missing_to_bytes(missing).as_bytes());
+    }
+    Ok(())
+}
+
+/// The record that ends the work.
+pub const CLOSE_RECORD: [u8; 1] = [CLOSE];
+
+/// What a converter says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromConverter<P> {
+    /// An event to judge, and the number under which it is to be answered.
+    Event(u64, Event<P>),
+    /// No more verdicts are needed.
+    Close,
+}
+
+/// Why an event's record was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError<E> {
+    /// It is not what it should be.
+    #[error(transparent)]
+    Record(#[from] DecodeError),
+    /// A payload is not where the record says.
+    #[error("payload: {0}")]
+    Payload(E),
+}
+
+/// Reads a record of a converter. `fetch` takes a payload of so many bytes from its place; `spare` is an empty vector to use
+/// again.
+///
+/// # Errors
+/// What is wrong with the record, or what `fetch` says.
+pub fn decode_from_converter<P, E>(
+    record: &[u8],
+    spare: Vec<Fragment<P>>,
+    mut fetch: impl FnMut(Place, u32) -> Result<P, E>,
+) -> Result<FromConverter<P>, RecordError<E>> {
+    match record.first() {
+        Some(&EVENT) => {}
+        Some(&CLOSE) if record.len() == 1 => return Ok(FromConverter::Close),
+        Some(kind) => return Err(DecodeError::BadValue { field: "kind", value: u64::from(*kind) }.into()),
+        None => return Err(DecodeError::Truncated { need: 1, have: 0 }.into()),
+    }
+    let (head, rest) = split::<EventBytes>(record)?;
+    let (fragments, rest) = split_list::<PlacedFragmentBytes>(rest, head.fragments.get())?;
+    let (missing, rest) = split_list::<MissingBytes>(rest, head.missing.get())?;
+    if !rest.is_empty() {
+        return Err(DecodeError::TrailingBytes(rest.len()).into());
+    }
+    let flags = head.flags.get();
+    if flags & !EVENT_IS_INCOMPLETE != 0 {
+        return Err(DecodeError::BadValue { field: "flags", value: u64::from(flags) }.into());
+    }
+    let id = EventId(head.event.get());
+    let mut all = spare;
+    all.clear();
+    all.reserve(fragments.len());
+    for placed in fragments {
+        let bytes = &placed.fragment;
+        let flags = bytes.flags.get();
+        if flags & !FRAGMENT_HAS_CHECKSUM != 0 {
+            return Err(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) }.into());
+        }
+        let place = Place { segment: placed.segment.get(), offset: placed.offset.get() };
+        all.push(Fragment {
+            event: id,
+            source: SourceId(bytes.source.get()),
+            time: Timestamp(bytes.time.get()),
+            checksum: (flags & FRAGMENT_HAS_CHECKSUM != 0).then(|| bytes.checksum.get()),
+            payload: fetch(place, bytes.length.get()).map_err(RecordError::Payload)?,
+        });
+    }
+    let event = Event {
+        id,
+        time: Timestamp(head.time.get()),
+        trigger_type: TriggerType(head.trigger_type.get()),
+        attempt: head.attempt.get(),
+        incomplete: flags & EVENT_IS_INCOMPLETE != 0,
+        fragments: all,
+        missing: missing.iter().map(parse_missing).collect::<Result<_, _>>()?,
+    };
+    Ok(FromConverter::Event(head.ticket.get(), event))
+}
+
+/// What a processor says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromProcessor {
+    /// It takes so many events more.
+    Ask(u32),
+    /// Its verdict on an event.
+    Verdict(u64, Verdict),
+    /// Its filter could not judge an event, and why.
+    Failed(u64, String),
+    /// It leaves in good order.
+    Leave,
+}
+
+impl FromProcessor {
+    /// Hands the records of this word to `push`, each in two parts that belong one behind the other. Records that `push` does
+    /// not take are handed to it again and again.
+    pub fn emit(&self, mut push: impl FnMut(&[u8], &[u8])) {
+        let word = |kind| WordBytes {
+            kind,
+            accepted: 0,
+            reserved: U16::new(0),
+            bytes: U32::new(0),
+            ticket: U64::new(0),
+            tags: U64::new(0),
+        };
+        // At most `MAX_VERDICT_PAYLOAD_BYTES`.
+        let length = |bytes: &[u8]| U32::new(bytes.len() as u32);
+        match self {
+            Self::Ask(events) => push(WordBytes { bytes: U32::new(*events), ..word(ASK) }.as_bytes(), &[]),
+            Self::Verdict(ticket, verdict) => {
+                let mut payload = &verdict.payload[..];
+                while payload.len() > MAX_PART_BYTES {
+                    let (part, rest) = payload.split_at(MAX_PART_BYTES);
+                    push(WordBytes { bytes: length(part), ..word(PART) }.as_bytes(), part);
+                    payload = rest;
+                }
+                let head = WordBytes {
+                    accepted: u8::from(verdict.accepted),
+                    bytes: length(payload),
+                    ticket: U64::new(*ticket),
+                    tags: U64::new(verdict.tags.0),
+                    ..word(VERDICT)
+                };
+                push(head.as_bytes(), payload);
+            }
+            Self::Failed(ticket, why) => {
+                let why = &why.as_bytes()[..why.floor_char_boundary(MAX_FAILURE_BYTES)];
+                let head = WordBytes { bytes: length(why), ticket: U64::new(*ticket), ..word(FAILED) };
+                push(head.as_bytes(), why);
+            }
+            Self::Leave => push(word(LEAVE).as_bytes(), &[]),
+        }
+    }
+}
+
+/// Reads the records of one processor.
+#[derive(Clone, Debug, Default)]
+pub struct WordReader {
+    /// The parts of the next verdict's payload.
+    parts: Vec<u8>,
+}
+
+impl WordReader {
+    /// Reads a record; `None` if the word is not whole with it.
+    ///
+    /// # Errors
+    /// What is wrong with the record.
+    pub fn read(&mut self, record: &[u8]) -> Result<Option<FromProcessor>, DecodeError> {
+        let (head, content) = split::<WordBytes>(record)?;
+        let bad = |field, value| Err(DecodeError::BadValue { field, value });
+        let said = head.bytes.get() as usize;
+        if head.kind != ASK && said != content.len() {
+            return Err(DecodeError::WrongPayloadLength {
+                declared: said as u64,
+                have: content.len() as u64,
+            });
+        }
+        let ticket = head.ticket.get();
+        let is_small = self.parts.len() + content.len() <= MAX_VERDICT_PAYLOAD_BYTES;
+        Ok(Some(match head.kind {
+            ASK if content.is_empty() => FromProcessor::Ask(head.bytes.get()),
+            PART if is_small => {
+                self.parts.extend_from_slice(content);
+                return Ok(None);
+            }
+            VERDICT if is_small && head.accepted <= 1 => {
+                let payload = if self.parts.is_empty() {
+                    Bytes::copy_from_slice(content)
+                } else {
+                    let mut whole = std::mem::take(&mut self.parts);
+                    whole.extend_from_slice(content);
+                    whole.into()
+                };
+                let tags = Tags(head.tags.get());
+                FromProcessor::Verdict(ticket, Verdict { accepted: head.accepted == 1, tags, payload })
+            }
+            FAILED if content.len() <= MAX_FAILURE_BYTES => {
+                FromProcessor::Failed(ticket, String::from_utf8_lossy(content).into_owned())
+            }
+            LEAVE => FromProcessor::Leave,
+            ASK | FAILED | PART | VERDICT => return bad("word", u64::from(head.accepted)),
+            kind => return bad("kind", u64::from(kind)),
+        }))
+    }
+}
+
+fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
+    bytes: &[u8],
+) -> Result<(&T, &[u8]), DecodeError> {
+    T::ref_from_prefix(bytes).map_err(|_| DecodeError::Truncated { need: size_of::<T>(), have: bytes.len() })
+}
+
+fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
+    bytes: &[u8],
+    count: u32,
+) -> Result<(&[T], &[u8]), DecodeError> {
+    <[T]>::ref_from_prefix_with_elems(bytes, count as usize).map_err(|_| DecodeError::Truncated {
+        need: (count as usize).saturating_mul(size_of::<T>()),
+        have: bytes.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

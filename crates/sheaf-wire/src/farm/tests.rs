@@ -1,0 +1,119 @@
+//! What is written is read as the same, and what is not right is refused.
+
+use super::*;
+use crate::{MissingReason, MissingSource};
+use proptest::prelude::*;
+
+fn event() -> impl Strategy<Value = Event<Bytes>> {
+    let fragment = (any::<u32>(), any::<u64>(), any::<Option<u32>>(), 0..50_usize);
+    let fragments = prop::collection::vec(fragment, 0..9);
+    let missing = prop::collection::vec(any::<u32>(), 0..4);
+    let head = (any::<u64>(), any::<u64>(), any::<u16>(), any::<u16>(), any::<bool>());
+    (head, fragments, missing).prop_map(|((id, time, kind, attempt, incomplete), fragments, missing)| Event {
+        id: EventId(id),
+        time: Timestamp(time),
+        trigger_type: TriggerType(kind),
+        attempt,
+        incomplete,
+        fragments: fragments
+            .into_iter()
+            .map(|(source, time, checksum, length)| Fragment {
+                event: EventId(id),
+                source: SourceId(source),
+                time: Timestamp(time),
+                checksum,
+                payload: Bytes::from(vec![7; length]),
+            })
+            .collect(),
+        missing: missing
+            .into_iter()
+            .map(|source| MissingSource { source: SourceId(source), reason: MissingReason::SourceSilent })
+            .collect(),
+    })
+}
+
+fn word() -> impl Strategy<Value = FromProcessor> {
+    let payload = prop_oneof![0..100_usize, Just(MAX_PART_BYTES), 1..3 * MAX_PART_BYTES];
+    let verdict =
+        (any::<u64>(), any::<bool>(), any::<u64>(), payload).prop_map(|(ticket, accepted, tags, length)| {
+            let payload = Bytes::from((0..length).map(|at| at as u8).collect::<Vec<_>>());
+            FromProcessor::Verdict(ticket, Verdict { accepted, tags: Tags(tags), payload })
+        });
+    prop_oneof![
+        any::<u32>().prop_map(FromProcessor::Ask),
+        verdict,
+        (any::<u64>(), "\\PC{0,300}").prop_map(|(ticket, why)| FromProcessor::Failed(ticket, why)),
+        Just(FromProcessor::Leave),
+    ]
+}
+
+fn records(word: &FromProcessor) -> Vec<Vec<u8>> {
+    let mut records = Vec::new();
+    word.emit(|head, content| records.push([head, content].concat()));
+    records
+}
+
+/// Reads a record whose payloads lie one behind the other in `memory`.
+fn read(record: &[u8], memory: &[u8]) -> Result<FromConverter<Bytes>, RecordError<&'static str>> {
+    decode_from_converter(record, Vec::new(), |place, length| {
+        let start = usize::try_from(place.offset).map_err(|_| "far")?;
+        let end = start.checked_add(length as usize).ok_or("far")?;
+        memory.get(start..end).map(Bytes::copy_from_slice).ok_or("outside")
+    })
+}
+
+proptest! {
+    #[test]
+    fn an_event_comes_out_as_it_went_in(event in event(), ticket in any::<u64>(), cut in any::<prop::sample::Index>()) {
+        let (mut record, mut memory) = (Vec::new(), Vec::new());
+        encode_event::<_, ()>(&mut record, ticket, &event, |payload: &Bytes| {
+            let place = Place { segment: 3, offset: memory.len() as u64 };
+            memory.extend_from_slice(payload);
+            Ok(place)
+        }).unwrap();
+        prop_assert_eq!(record.len(), event_record_bytes(event.fragments.len(), event.missing.len()));
+        prop_assert_eq!(read(&record, &memory), Ok(FromConverter::Event(ticket, event)));
+        let cut = cut.index(record.len());
+        prop_assert!(read(&record[..cut], &memory).is_err(), "a part of a record is none");
+    }
+
+    #[test]
+    fn a_word_comes_out_as_it_went_in(words in prop::collection::vec(word(), 1..5)) {
+        let mut reader = WordReader::default();
+        for word in words {
+            let mut records = records(&word);
+            let last = records.pop().expect("a word has a record");
+            for part in &records {
+                prop_assert_eq!(reader.read(part), Ok(None));
+            }
+            prop_assert_eq!(reader.read(&last), Ok(Some(word)));
+            prop_assert!(reader.read(&last[..last.len().min(23)]).is_err());
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read(&bytes, &bytes);
+        let _ = WordReader::default().read(&bytes);
+    }
+}
+
+#[test]
+fn a_verdict_with_too_much_payload_is_refused() {
+    let payload = Bytes::from(vec![0; MAX_VERDICT_PAYLOAD_BYTES]);
+    let word = FromProcessor::Verdict(1, Verdict::accept().with_payload(payload));
+    let mut reader = WordReader::default();
+    let records = records(&word);
+    assert!(records.iter().all(|record| reader.read(record).is_ok()), "this is the most");
+    let mut reader = WordReader::default();
+    assert_eq!(reader.read(&records[0]), Ok(None));
+    let results: Vec<_> = records.iter().map(|record| reader.read(record)).collect();
+    assert!(results.iter().any(Result::is_err), "one part more is too much");
+}
+
+#[test]
+fn a_reason_that_is_too_long_is_cut_between_two_letters() {
+    let word = FromProcessor::Failed(1, "é".repeat(MAX_FAILURE_BYTES));
+    let read = WordReader::default().read(&records(&word)[0]);
+    assert_eq!(read, Ok(Some(FromProcessor::Failed(1, "é".repeat(MAX_FAILURE_BYTES / 2)))));
+}
