@@ -1,6 +1,7 @@
 //! A builder unit on a thread: events in, judged and written.
 
 use crate::content::ContentCheck;
+use crate::farm::{Farm, FarmReport};
 use crate::filter::Filter;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
@@ -26,7 +27,7 @@ const BAD_EVENTS_LOGGED: u64 = 10;
 pub struct Judgement {
     /// What is checked first.
     pub check: ContentCheck,
-    /// What is asked next.
+    /// What is asked next, where there is no farm.
     pub filter: Box<dyn Filter>,
     /// Where accepted events go.
     pub sink: Box<dyn EventSink>,
@@ -37,7 +38,9 @@ pub struct BuilderNode {
     role: BuilderUnit<Bytes>,
     outbox: Outbox,
     judgement: Judgement,
-    /// Judged events whose decision the role does not know yet, in order.
+    /// Who judges, where the filter does not on this thread.
+    farm: Option<Farm>,
+    /// Judged events whose decision the role does not know yet, in the order of writing.
     decided: VecDeque<(EventId, Decision)>,
     /// How many `Stored` decisions the role knows.
     told_stored: u64,
@@ -70,6 +73,8 @@ pub struct BuilderReport {
     pub quarantined: u64,
     /// What the filter counted.
     pub filter: Vec<(&'static str, u64)>,
+    /// What its farm did, where it had one.
+    pub farm: Option<FarmReport>,
     /// What was not sent or not understood.
     pub outbox: OutboxStats,
 }
@@ -90,6 +95,7 @@ impl BuilderNode {
             role,
             outbox: Outbox::new(endpoint),
             judgement,
+            farm: None,
             decided: VecDeque::new(),
             told_stored: 0,
             refused: None,
@@ -105,17 +111,34 @@ impl BuilderNode {
         }
     }
 
-    fn take_events(&mut self, now: Timestamp) {
+    /// Has events judged by the workers of a farm instead of the filter.
+    #[must_use]
+    pub fn with_farm(mut self, farm: Farm) -> Self {
+        self.farm = Some(farm);
+        self
+    }
+
+    /// Takes built events, and what is said of those before. `true` if a worker had something to say or to do.
+    fn take_events(&mut self, now: Timestamp) -> bool {
         if self.trouble.as_ref().is_some_and(|trouble| trouble.try_again_at > now) {
             // Built events stay with the role; only news of the run's course must not wait behind them.
-            return;
+            return self.farm.as_mut().is_some_and(|farm| farm.work(now));
         }
         if let Some((event, verdict)) = self.refused.take()
             && !self.write(now, event, verdict)
         {
-            return;
+            return self.farm.as_mut().is_some_and(|farm| farm.work(now));
         }
-        while let Some(event) = self.role.poll_event() {
+        self.take_built(now);
+        let busy = self.farm.as_mut().is_some_and(|farm| farm.work(now));
+        self.take_verdicts(now);
+        self.end_batch(now);
+        busy
+    }
+
+    fn take_built(&mut self, now: Timestamp) {
+        while self.farm.as_ref().is_none_or(Farm::has_room) {
+            let Some(event) = self.role.poll_event() else { break };
             match event {
                 BuilderEvent::Started => {}
                 BuilderEvent::Built(event) => {
@@ -130,7 +153,25 @@ impl BuilderNode {
                 }
             }
         }
-        self.end_batch(now);
+    }
+
+    /// Writes what the farm has accepted.
+    fn take_verdicts(&mut self, now: Timestamp) {
+        while let Some((event, verdict)) = self.farm.as_mut().and_then(Farm::poll) {
+            if !self.follow(now, event, verdict) {
+                break;
+            }
+        }
+    }
+
+    /// Does what a verdict says. False if the output failed.
+    fn follow(&mut self, now: Timestamp, event: Event<Bytes>, verdict: Verdict) -> bool {
+        if verdict.accepted {
+            return self.write(now, event, verdict);
+        }
+        self.decided.push_back((event.id, Decision::Rejected));
+        self.role.recycle(event);
+        true
     }
 
     /// Checks, filters and writes. False if the output failed.
@@ -144,6 +185,10 @@ impl BuilderNode {
             self.role.recycle(event);
             return true;
         }
+        if let Some(farm) = &mut self.farm {
+            farm.offer(event);
+            return true;
+        }
         let verdict = self.judgement.filter.judge(&event).unwrap_or_else(|failure| {
             self.quarantined += 1;
             if self.quarantined <= BAD_EVENTS_LOGGED {
@@ -152,12 +197,7 @@ impl BuilderNode {
             }
             Verdict::quarantine()
         });
-        if verdict.accepted {
-            return self.write(now, event, verdict);
-        }
-        self.decided.push_back((event.id, Decision::Rejected));
-        self.role.recycle(event);
-        true
+        self.follow(now, event, verdict)
     }
 
     fn write(&mut self, now: Timestamp, event: Event<Bytes>, verdict: Verdict) -> bool {
@@ -240,7 +280,7 @@ impl Agent for BuilderNode {
             self.role.handle_input(now, message);
         }
         self.role.handle_timeout(now);
-        self.take_events(now);
+        busy |= self.take_events(now);
         while let Some(transmit) = self.role.poll_transmit(now) {
             busy = true;
             self.outbox.send(transmit);
@@ -252,7 +292,11 @@ impl Agent for BuilderNode {
         if busy {
             return Progress::Busy;
         }
-        let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
+        if self.farm.as_mut().is_some_and(|farm| !farm.lie_down()) {
+            return Progress::Busy;
+        }
+        let farm = self.farm.as_ref().map_or(Timestamp::MAX, Farm::poll_timeout);
+        let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at).min(farm);
         let retry = self.trouble.as_ref().map_or(Timestamp::MAX, |trouble| trouble.try_again_at);
         Progress::Idle(self.time.everybodys(deadline.min(retry)))
     }
@@ -265,13 +309,16 @@ impl Agent for BuilderNode {
         let node = self.node();
         self.outbox.endpoint().close(LINGER);
         let closed = self.judgement.sink.finish();
+        let farm = self.farm.as_mut().map(Farm::finish);
         if let Some(report) = self.report.take() {
             let filter = self.judgement.filter.counters();
+            let by_farm = farm.as_ref().map_or(0, |farm| farm.counts.quarantined);
             report(BuilderReport {
                 node,
                 bad_events: self.bad_events,
-                quarantined: self.quarantined,
+                quarantined: self.quarantined + by_farm,
                 filter,
+                farm,
                 outbox: self.outbox.stats(),
             });
         }

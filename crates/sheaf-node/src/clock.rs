@@ -1,5 +1,6 @@
 //! The clock of all nodes of a process.
 
+use rustix::time::ClockId;
 use sheaf_wire::{Nanos, Timestamp};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -30,4 +31,12 @@ impl Default for Clock {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The processor time that this thread has taken so far, counted from its start.
+#[must_use]
+pub fn thread_cpu_time() -> Timestamp {
+    let time = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    Timestamp(part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec))
 }

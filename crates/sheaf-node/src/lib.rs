@@ -14,6 +14,9 @@
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
 //! | [`reborn`] | a builder that was given up begins a new life |
 //! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
+//! | [`farm`] | a builder unit's farm: events to workers, verdicts back |
+//! | [`processor`] | a process that joins a farm |
+//! | [`judging`] | what every worker does, and its account of its time |
 //! | [`trigger`] | triggers at a rate |
 //! | [`evolution`] | what ended at each builder unit in each interval |
 //! | [`report`] | what a run amounts to: ledger, books of all nodes, latency |
@@ -27,11 +30,14 @@ pub mod clock;
 pub mod coincidence;
 pub mod content;
 pub mod evolution;
+pub mod farm;
 pub mod filter;
+pub mod judging;
 pub mod lossy;
 pub mod manager;
 pub mod outbox;
 mod parcels;
+pub mod processor;
 pub mod readout;
 pub mod reborn;
 pub mod report;

@@ -13,7 +13,9 @@
 use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes, layout};
 use crate::message::{DecodeError, fragment_to_bytes, missing_to_bytes, parse_missing};
 use crate::verdict::MAX_VERDICT_PAYLOAD_BYTES;
-use crate::{Event, EventId, Fragment, Payload, SourceId, Tags, Timestamp, TriggerType, Verdict};
+use crate::{
+    Event, EventId, Fragment, NodeId, Payload, RunNumber, SourceId, Tags, Timestamp, TriggerType, Verdict,
+};
 use bytes::Bytes;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -98,6 +100,82 @@ layout! {
         ticket: U64,
         /// Offset 16: the tags of a verdict.
         tags: U64,
+    }
+}
+
+/// The version of records, welcome and all that is between a converter and its processors.
+pub const VERSION: u32 = 1;
+
+layout! {
+    /// What a converter tells a processor that joins, 24 bytes; the names of the tags, one on each line, and the run's
+    /// configuration follow, both UTF-8.
+    WelcomeBytes[24] {
+        /// Offset 0: [`VERSION`].
+        version: U32,
+        /// Offset 4: run number.
+        run: U32,
+        /// Offset 8: the builder unit, role in the top byte, index in the low two.
+        node: U32,
+        /// Offset 12: bytes of the names of the tags.
+        tags_bytes: U32,
+        /// Offset 16: bytes of the configuration.
+        configuration_bytes: U32,
+        /// Offset 20: zero.
+        reserved: U32,
+    }
+}
+
+/// What a processor is told when it joins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The run.
+    pub run: RunNumber,
+    /// The builder unit whose events it judges.
+    pub node: NodeId,
+    /// The names of the tags, in the order of their bits.
+    pub tags: Vec<String>,
+    /// The run's configuration, a TOML file.
+    pub configuration: String,
+}
+
+impl Welcome {
+    /// As bytes.
+    #[must_use]
+    pub fn emit(&self) -> Vec<u8> {
+        let tags = self.tags.join("\n");
+        let length = |text: &str| U32::new(u32::try_from(text.len()).unwrap_or(u32::MAX));
+        let head = WelcomeBytes {
+            version: U32::new(VERSION),
+            run: U32::new(self.run.0),
+            node: U32::new(self.node.to_code()),
+            tags_bytes: length(&tags),
+            configuration_bytes: length(&self.configuration),
+            reserved: U32::new(0),
+        };
+        [head.as_bytes(), tags.as_bytes(), self.configuration.as_bytes()].concat()
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is wrong with it; [`DecodeError::BadValue`] of `version` where the other side is of another release.
+    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (head, rest) = split::<WelcomeBytes>(bytes)?;
+        let bad = |field, value: u32| DecodeError::BadValue { field, value: u64::from(value) };
+        if head.version.get() != VERSION {
+            return Err(bad("version", head.version.get()));
+        }
+        let (tags, configuration) = (head.tags_bytes.get(), head.configuration_bytes.get());
+        let declared = u64::from(tags) + u64::from(configuration);
+        if declared != rest.len() as u64 {
+            return Err(DecodeError::WrongPayloadLength { declared, have: rest.len() as u64 });
+        }
+        let (names, text) = rest.split_at(tags as usize);
+        let names = std::str::from_utf8(names).map_err(|_| bad("tags_bytes", tags))?;
+        let text = std::str::from_utf8(text).map_err(|_| bad("configuration_bytes", configuration))?;
+        let node = NodeId::from_code(head.node.get()).ok_or(bad("node", head.node.get()))?;
+        let names = names.split('\n').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        Ok(Self { run: RunNumber(head.run.get()), node, tags: names, configuration: text.to_owned() })
     }
 }
 

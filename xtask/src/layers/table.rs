@@ -88,7 +88,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-transport",
             "sheaf-wire",
         ],
-        may_use: &["bytes", "hdrhistogram", "log", "rand", "rand_pcg", "thiserror"],
+        may_use: &["bytes", "hdrhistogram", "log", "rand", "rand_pcg", "rtrb", "rustix", "thiserror"],
         reason: "nodes drive roles over traits; the command chooses what stands behind them",
     },
     Layer {

@@ -2,7 +2,6 @@
 
 use super::ring::{GAUGES, In, Out, Rings, Way};
 use super::shm::bell::Bell;
-use super::shm::cursor::Impossible;
 use super::shm::segment::Common;
 use super::shm::{SharedMemory, SharedSegment};
 use super::socket;
@@ -58,6 +57,12 @@ impl Guest {
         pushed
     }
 
+    /// The longest record.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.out.longest()
+    }
+
     /// Lets the guest see what was written, and wakes it.
     pub fn flush(&mut self) {
         if std::mem::take(&mut self.wrote) {
@@ -69,10 +74,7 @@ impl Guest {
     /// Copies the next record of the guest to `content`. `Some(false)` if there is none, `None` if what is there is no record:
     /// the guest is broken.
     pub fn take(&mut self, content: &mut Vec<u8>) -> Option<bool> {
-        match self.into.take(&self.common, content) {
-            Ok(taken) => Some(taken),
-            Err(Impossible) => None,
-        }
+        self.into.take(&self.common, content).ok()
     }
 
     /// A number that the guest shows: what it says of its own work. It stays when the guest dies.
@@ -80,6 +82,12 @@ impl Guest {
     pub fn gauge(&self, index: usize) -> u64 {
         assert!(index < GAUGES_COUNT, "there are {GAUGES_COUNT} gauges");
         self.common.u64(GAUGES + 8 * index).load(Ordering::Relaxed)
+    }
+
+    /// Whether the guest has the file of a segment.
+    #[must_use]
+    pub fn has(&self, segment: u32) -> bool {
+        self.has.contains(&segment)
     }
 
     /// Makes sure that the guest has the file of a segment before it reads of it.

@@ -32,7 +32,7 @@ const MAX_CALLERS: usize = 64;
 /// What a door is told.
 #[derive(Debug)]
 pub struct DoorOptions {
-    /// Where it is: the path of a socket, which must not exist.
+    /// Where it is: the path of a socket, at which nobody else listens.
     pub path: PathBuf,
     /// What its memory and its thread are called, for people: at most some 20 characters.
     pub name: String,

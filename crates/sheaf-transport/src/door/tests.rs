@@ -186,6 +186,28 @@ fn nobody_is_at_a_door_that_is_closed_and_its_path_is_free() {
 }
 
 #[test]
+fn a_path_that_a_killed_process_has_left_is_used_again_and_one_in_use_is_not() {
+    let house = House::new(1);
+    let again = |path: PathBuf| {
+        Door::open(DoorOptions {
+            path,
+            name: "sheaf.test".into(),
+            text: Bytes::new(),
+            down_bytes: 1,
+            up_bytes: 1,
+            max_guests: 1,
+            waker: Waker::noop().clone(),
+        })
+    };
+    assert!(again(house.path()).is_err(), "somebody listens there");
+    // What is left of a socket whose process is gone: a file that nobody listens at.
+    let left = house.directory.path().join("left.door");
+    drop(std::os::unix::net::UnixListener::bind(&left).expect("a socket"));
+    assert!(left.exists());
+    assert!(again(left).is_ok());
+}
+
+#[test]
 fn a_path_may_be_longer_than_an_address() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let deep = directory.path().join("d".repeat(120)).join("e".repeat(120));

@@ -37,7 +37,7 @@ pub enum VisitError {
     #[error("{0} belongs to a process of another user; run both as the same")]
     Stranger(PathBuf),
     /// The host has no room.
-    #[error("the farm behind {0} is full; raise `filter.processors`, or join another builder unit's door")]
+    #[error("there is no room behind {0} for another; join another builder unit's door")]
     Full(PathBuf),
     /// The two do not understand each other.
     #[error("{0} speaks another version of this protocol; run the same release on both sides")]
@@ -219,6 +219,12 @@ impl Visit {
         let pushed = self.out.push(&self.common, parts);
         self.wrote |= pushed;
         pushed
+    }
+
+    /// Whether the host is gone. What it has written can still be taken.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// The longest record.

@@ -63,11 +63,20 @@ fn file_address(path: &Path) -> io::Result<(OwnedFd, SocketAddrUnix)> {
     Ok((directory, address))
 }
 
-/// A socket at `path` that waits for callers. The file must not be there; whoever opened it removes it.
+/// A socket at `path` that waits for callers. Whoever opened it removes the file; one that is left of a process that was
+/// killed is replaced.
 pub(crate) fn listen_path(path: &Path) -> io::Result<OwnedFd> {
     let socket = socket()?;
     let (_directory, address) = file_address(path)?;
-    rustix::net::bind(&socket, &address)?;
+    match rustix::net::bind(&socket, &address) {
+        Err(io::Errno::ADDRINUSE)
+            if connect_path(path).is_err_and(|error| error == io::Errno::CONNREFUSED) =>
+        {
+            rustix::fs::unlink(path)?;
+            rustix::net::bind(&socket, &address)?;
+        }
+        bound => bound?,
+    }
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }

@@ -99,6 +99,25 @@ proptest! {
 }
 
 #[test]
+fn a_welcome_comes_out_as_it_went_in_and_other_versions_are_refused() {
+    let welcome = Welcome {
+        run: RunNumber(7),
+        node: NodeId::builder(3),
+        tags: vec!["muon".into(), "jet".into()],
+        configuration: "[run]\n".into(),
+    };
+    let mut bytes = welcome.emit();
+    assert_eq!(Welcome::read(&bytes), Ok(welcome.clone()));
+    assert_eq!(
+        Welcome::read(&Welcome { tags: Vec::new(), ..welcome.clone() }.emit()).map(|it| it.tags.len()),
+        Ok(0)
+    );
+    assert!(Welcome::read(&bytes[..bytes.len() - 1]).is_err());
+    bytes[0] += 1;
+    assert_eq!(Welcome::read(&bytes), Err(DecodeError::BadValue { field: "version", value: 2 }));
+}
+
+#[test]
 fn a_verdict_with_too_much_payload_is_refused() {
     let payload = Bytes::from(vec![0; MAX_VERDICT_PAYLOAD_BYTES]);
     let word = FromProcessor::Verdict(1, Verdict::accept().with_payload(payload));

@@ -1,0 +1,467 @@
+//! A builder unit's farm: built events go to workers, verdicts come back, in any order.
+//!
+//! Workers are threads of this process, processes that the farm starts, and processes that join by themselves. All are
+//! *processors* to the [`Converter`], which decides who gets what and what becomes of the events of one that ends; here are
+//! the ways to them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `line` | the way to one worker |
+//! | `thread` | workers that are threads |
+//! | `placing` | payload that lies where other processes can read it |
+//! | `launcher` | processes that are started, and started again when they die |
+//!
+//! The farm is part of its builder unit's duty cycle. A thread of its own, the door's, only lets processes in and wakes the
+//! builder unit.
+
+mod launcher;
+mod line;
+mod placing;
+mod thread;
+
+pub use launcher::{Launch, LauncherOptions};
+pub use placing::PlacingOptions;
+pub use thread::FilterMaker;
+
+use crate::judging::WorkerTimes;
+use bytes::Bytes;
+use launcher::Launcher;
+use line::Line;
+use placing::Placing;
+use sheaf_protocol::farm::{
+    Converter, ConverterConfig, ConverterEvent, Departure, FarmCounts, Quarantine, Seat, Word,
+};
+use sheaf_transport::door::{Door, DoorError, DoorNews, DoorOptions, GuestId};
+use sheaf_wire::farm::{Welcome, event_record_bytes};
+use sheaf_wire::{Event, EventId, NodeId, Timestamp, Verdict};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+/// How many words of one worker are taken before it is the next one's turn.
+const WORDS_A_TURN: usize = 256;
+
+/// The ring by which a process answers: room for some thousand verdicts, or one part of a large one.
+const UP_BYTES: usize = 128 << 10;
+
+/// How many ends of workers, and quarantined events, are described in the log; all are counted.
+const LOGGED: u64 = 20;
+
+/// How long processes may take to end when the run is over.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What a farm is made of.
+pub struct FarmSetup {
+    /// How its converter works.
+    pub converter: ConverterConfig,
+    /// Workers that are threads of this process: how many, and who makes their filters.
+    pub threads: Option<(u16, FilterMaker)>,
+    /// A door for workers that are processes.
+    pub door: Option<DoorSetup>,
+}
+
+/// A door for processes.
+pub struct DoorSetup {
+    /// Where it is. Nothing is there yet.
+    pub path: PathBuf,
+    /// What processes are told when they join.
+    pub welcome: Welcome,
+    /// Sources of an event, at most.
+    pub sources: usize,
+    /// The memory into which payload is copied that other processes cannot read where it is.
+    pub placing: PlacingOptions,
+    /// The processes that the farm starts itself.
+    pub launcher: Option<LauncherOptions>,
+}
+
+/// Why a farm could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum FarmError {
+    /// Its door.
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    /// Its memory.
+    #[error("there is no memory to share with the farm's processes")]
+    Memory(#[source] std::io::Error),
+    /// A filter.
+    #[error("the filter cannot be made: {0}")]
+    Filter(String),
+    /// A thread.
+    #[error("a worker cannot be started")]
+    Thread(#[source] std::io::Error),
+}
+
+/// What a farm did, for the summary of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FarmReport {
+    /// What its converter counted.
+    pub counts: FarmCounts,
+    /// What its workers did, by place and life; those of processes that died included.
+    pub workers: Vec<(Seat, WorkerTimes)>,
+    /// Processes that were started again after their end.
+    pub restarts: u64,
+}
+
+/// A worker that is there.
+struct Member {
+    seat: Seat,
+    line: Line,
+}
+
+/// A farm.
+pub struct Farm {
+    node: NodeId,
+    converter: Converter<Arc<Event<Bytes>>, Verdict>,
+    members: Vec<Member>,
+    threads: Option<(u16, FilterMaker)>,
+    door: Option<Door>,
+    placing: Option<Placing>,
+    launcher: Option<Launcher>,
+    waker: Waker,
+    /// Built, and not offered for lack of memory that processes can read.
+    stalled: Option<Event<Bytes>>,
+    verdicts: VecDeque<(Event<Bytes>, Verdict)>,
+    /// Empty, to be used again.
+    spare: Vec<Arc<Event<Bytes>>>,
+    report: FarmReport,
+    logged: u64,
+}
+
+impl std::fmt::Debug for Farm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let members: Vec<_> = self.members.iter().map(|member| member.seat).collect();
+        f.debug_struct("Farm").field("node", &self.node).field("members", &members).finish_non_exhaustive()
+    }
+}
+
+impl Farm {
+    /// Sets up a farm for the builder unit `node`, whose thread `waker` wakes, and starts its workers.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub fn new(setup: FarmSetup, node: NodeId, waker: Waker, now: Timestamp) -> Result<Self, FarmError> {
+        let FarmSetup { converter, threads, door } = setup;
+        let mut farm = Self {
+            node,
+            converter: Converter::new(converter, now),
+            members: Vec::new(),
+            threads: None,
+            door: None,
+            placing: None,
+            launcher: None,
+            waker,
+            stalled: None,
+            verdicts: VecDeque::new(),
+            spare: Vec::new(),
+            report: FarmReport::default(),
+            logged: 0,
+        };
+        if let Some(door) = door {
+            farm.open(door, converter.ahead, usize::from(converter.seats))?;
+        }
+        if let Some((count, make)) = threads {
+            farm.threads = Some((count, make));
+            for _ in 0..count {
+                farm.start_thread(now)?;
+            }
+        }
+        Ok(farm)
+    }
+
+    fn open(&mut self, setup: DoorSetup, ahead: u32, seats: usize) -> Result<(), FarmError> {
+        let name = format!("{}.farm", self.node);
+        let record = event_record_bytes(setup.sources, setup.sources);
+        let door = Door::open(DoorOptions {
+            path: setup.path,
+            name: name.clone(),
+            text: setup.welcome.emit().into(),
+            // Room for what a worker asks for, and for the largest record in half of it.
+            down_bytes: 2 * (record + 64) * (ahead as usize).clamp(1, 64),
+            up_bytes: UP_BYTES,
+            max_guests: seats,
+            waker: self.waker.clone(),
+        })?;
+        self.placing = Some(Placing::new(&name, setup.placing).map_err(FarmError::Memory)?);
+        self.launcher = setup.launcher.map(|options| Launcher::new(self.node, door.path(), options));
+        self.door = Some(door);
+        Ok(())
+    }
+
+    fn start_thread(&mut self, now: Timestamp) -> Result<(), FarmError> {
+        let Some((_, make)) = &mut self.threads else { return Ok(()) };
+        let filter = make().map_err(FarmError::Filter)?;
+        let ahead = self.converter.config().ahead;
+        // `check` of the configuration sees to it that there are as many seats as threads.
+        let Some(seat) = self.converter.join(now) else { return Ok(()) };
+        let line =
+            thread::start(self.node, seat, ahead, filter, self.waker.clone()).map_err(FarmError::Thread)?;
+        self.members.push(Member { seat, line: Line::Thread(line) });
+        Ok(())
+    }
+
+    /// Whether another event may be offered.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.stalled.is_none() && self.converter.has_room()
+    }
+
+    /// Takes a built event, for which there is [room](Self::has_room).
+    pub fn offer(&mut self, mut event: Event<Bytes>) {
+        if let Some(placing) = &mut self.placing
+            && !placing.place(&mut event)
+        {
+            self.stalled = Some(event);
+            return;
+        }
+        let id = event.id;
+        let handle = match self.spare.pop() {
+            Some(mut spare) => {
+                if let Some(place) = Arc::get_mut(&mut spare) {
+                    *place = event;
+                    spare
+                } else {
+                    Arc::new(event)
+                }
+            }
+            None => Arc::new(event),
+        };
+        let taken = self.converter.offer(id, handle);
+        assert!(taken.is_ok(), "a builder unit has no more events than its farm has room for");
+    }
+
+    /// One round: takes what workers say, gives them what they ask for. `true` if there was something to do.
+    pub fn work(&mut self, now: Timestamp) -> bool {
+        if let Some(door) = &self.door {
+            door.get_up();
+        }
+        if let Some(event) = self.stalled.take() {
+            self.offer(event);
+        }
+        let mut busy = self.take_news(now);
+        for place in (0..self.members.len()).rev() {
+            busy |= self.hear(now, place);
+        }
+        self.converter.handle_timeout(now);
+        busy |= self.take_events(now);
+        busy |= self.give(now);
+        if let Some(launcher) = &mut self.launcher {
+            launcher.look(now);
+        }
+        busy
+    }
+
+    /// When [`Self::work`] is to be called at the latest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Timestamp {
+        let converter = self.converter.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
+        let launcher = self.launcher.as_ref().map_or(Timestamp::MAX, Launcher::poll_timeout);
+        converter.min(launcher)
+    }
+
+    /// Whether the builder unit may sleep: nobody has rung since the last round.
+    #[must_use]
+    pub fn lie_down(&mut self) -> bool {
+        self.door.as_ref().is_none_or(Door::lie_down)
+    }
+
+    /// The next verdict, with its event.
+    pub fn poll(&mut self) -> Option<(Event<Bytes>, Verdict)> {
+        self.verdicts.pop_front()
+    }
+
+    /// Whether no event is here.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stalled.is_none() && self.verdicts.is_empty() && self.converter.held().0 == 0
+    }
+
+    /// Events that have left without a verdict so far.
+    #[must_use]
+    pub fn quarantined(&self) -> u64 {
+        self.converter.counts().quarantined
+    }
+
+    /// Ends all workers, and says what the farm did.
+    pub fn finish(&mut self) -> FarmReport {
+        for member in &mut self.members {
+            member.line.close();
+        }
+        if let Some(launcher) = &mut self.launcher {
+            launcher.finish(FAREWELL);
+            self.report.restarts = launcher.restarts();
+        }
+        let mut members = std::mem::take(&mut self.members);
+        for member in &mut members {
+            member.line.join(FAREWELL);
+            self.report.workers.push((member.seat, member.line.times()));
+        }
+        self.door = None;
+        self.report.counts = self.converter.counts();
+        self.report.workers.sort_by_key(|(seat, _)| *seat);
+        std::mem::take(&mut self.report)
+    }
+
+    fn take_news(&mut self, now: Timestamp) -> bool {
+        let mut busy = false;
+        while let Some(news) = self.door.as_mut().and_then(Door::poll) {
+            busy = true;
+            match news {
+                DoorNews::Entered(mut guest) => match self.converter.join(now) {
+                    Some(seat) => {
+                        log::debug!("{}: process {} judges events as processor {seat}", self.node, guest.pid);
+                        self.members.push(Member { seat, line: Line::guest(guest) });
+                    }
+                    None => guest.end(),
+                },
+                DoorNews::Left(id) => self.guest_left(now, id),
+            }
+        }
+        busy
+    }
+
+    /// A process is gone: what it said before is heard, then its seat is over.
+    fn guest_left(&mut self, now: Timestamp, id: GuestId) {
+        let Some(place) = self.members.iter().position(|member| member.line.guest_id() == Some(id)) else {
+            return;
+        };
+        while self.hear(now, place) {}
+        // What it said last may have ended it.
+        let Some(place) = self.members.iter().position(|member| member.line.guest_id() == Some(id)) else {
+            return;
+        };
+        let seat = self.members[place].seat;
+        let before = self.converter.counts().died;
+        self.converter.handle_end(now, seat, Departure::Died);
+        if self.converter.counts().died > before {
+            let held = self.members[place].line.describe();
+            self.note(&format!("processor {seat} ({held}) died; its events are judged elsewhere"));
+        }
+        self.dismiss(place);
+    }
+
+    /// Takes what one worker says. `true` if it said something.
+    fn hear(&mut self, now: Timestamp, place: usize) -> bool {
+        let Member { seat, line } = &mut self.members[place];
+        let seat = *seat;
+        for heard in 0..WORDS_A_TURN {
+            match line.hear() {
+                Ok(Some(word)) => self.converter.handle_input(now, seat, word),
+                Ok(None) => return heard > 0,
+                Err(departure) => {
+                    self.converter.handle_end(now, seat, departure);
+                    self.note(&format!("processor {seat} {departure}; its events are judged elsewhere"));
+                    line_ended(&mut self.members[place].line, self.launcher.as_mut());
+                    let is_thread = matches!(self.members[place].line, Line::Thread(_));
+                    self.dismiss(place);
+                    if is_thread {
+                        self.replace_thread(now);
+                    }
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Forgets a worker whose seat is over.
+    fn dismiss(&mut self, place: usize) {
+        let mut member = self.members.swap_remove(place);
+        member.line.close();
+        self.report.workers.push((member.seat, member.line.times()));
+    }
+
+    fn replace_thread(&mut self, now: Timestamp) {
+        match self.start_thread(now) {
+            Ok(()) => self.report.restarts += 1,
+            Err(error) => log::error!("{}: {error}; the farm has a worker less", self.node),
+        }
+    }
+
+    fn take_events(&mut self, now: Timestamp) -> bool {
+        let mut busy = false;
+        while let Some(event) = self.converter.poll_event() {
+            busy = true;
+            match event {
+                ConverterEvent::Judged { event, verdict, .. } => self.judged(event, verdict),
+                ConverterEvent::Quarantined { id, event, why } => {
+                    self.note_quarantine(id, &why);
+                    self.judged(event, Verdict::quarantine());
+                }
+                ConverterEvent::Ended { seat, why, event } => self.ended(now, seat, why, event),
+            }
+        }
+        busy
+    }
+
+    fn judged(&mut self, mut handle: Arc<Event<Bytes>>, verdict: Verdict) {
+        let event = match Arc::get_mut(&mut handle) {
+            Some(event) => {
+                let empty = Event { fragments: Vec::new(), missing: Vec::new(), ..*event };
+                std::mem::replace(event, empty)
+            }
+            // A thread that hangs has it still.
+            None => Event::clone(&handle),
+        };
+        self.spare.push(handle);
+        self.verdicts.push_back((event, verdict));
+    }
+
+    /// The converter gives a worker up.
+    fn ended(&mut self, now: Timestamp, seat: Seat, why: Departure, event: Option<EventId>) {
+        let Some(place) = self.members.iter().position(|member| member.seat == seat) else { return };
+        let held = event.map_or_else(String::new, |event| format!(" with event {event}"));
+        let who = self.members[place].line.describe();
+        self.note(&format!(
+            "processor {seat} ({who}) {why}{held}; it is ended, its events are judged elsewhere"
+        ));
+        line_ended(&mut self.members[place].line, self.launcher.as_mut());
+        let is_thread = matches!(self.members[place].line, Line::Thread(_));
+        self.dismiss(place);
+        if is_thread {
+            self.replace_thread(now);
+        }
+    }
+
+    fn give(&mut self, now: Timestamp) -> bool {
+        let mut busy = false;
+        while let Some(give) = self.converter.poll_transmit(now) {
+            busy = true;
+            let Some(event) = self.converter.event(give.ticket) else { continue };
+            let member = self.members.iter_mut().find(|member| member.seat == give.seat);
+            let Some(member) = member else { continue };
+            if let Err(why) = member.line.give(give.ticket, event, self.placing.as_mut()) {
+                self.converter.handle_input(now, give.seat, Word::Failed(give.ticket, why));
+            }
+        }
+        for member in &mut self.members {
+            member.line.flush();
+        }
+        busy
+    }
+
+    fn note_quarantine(&mut self, id: EventId, why: &Quarantine) {
+        self.note(&format!("event {id} is stored as it is: {why}"));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.logged += 1;
+        if self.logged <= LOGGED {
+            log::warn!("{}: {text}", self.node);
+        } else {
+            log::debug!("{}: {text}", self.node);
+        }
+    }
+}
+
+/// Ends a worker for good: also one that hangs.
+fn line_ended(line: &mut Line, launcher: Option<&mut Launcher>) {
+    if let (Some(process), Some(launcher)) = (line.process(), launcher) {
+        launcher.kill(process);
+    }
+    line.close();
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! The way to one worker.
+
+use super::placing::Placing;
+use super::thread::ThreadLine;
+use crate::judging::{WorkerTimes, from_numbers};
+use bytes::Bytes;
+use sheaf_protocol::farm::{Departure, Ticket, Word};
+use sheaf_transport::door::{Guest, GuestId};
+use sheaf_wire::farm::{CLOSE_RECORD, FromProcessor, WordReader, encode_event};
+use sheaf_wire::{Event, Verdict};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The way to one worker.
+pub(super) enum Line {
+    /// A thread of this process.
+    Thread(ThreadLine),
+    /// A process.
+    Guest(Box<GuestLine>),
+}
+
+/// The way to a process.
+pub(super) struct GuestLine {
+    guest: Box<Guest>,
+    reader: WordReader,
+    record: Vec<u8>,
+    /// Records that its ring had no room for.
+    backlog: VecDeque<Vec<u8>>,
+}
+
+impl Line {
+    pub(super) fn guest(guest: Box<Guest>) -> Self {
+        let (reader, record, backlog) = (WordReader::default(), Vec::new(), VecDeque::new());
+        Self::Guest(Box::new(GuestLine { guest, reader, record, backlog }))
+    }
+
+    pub(super) fn guest_id(&self) -> Option<GuestId> {
+        match self {
+            Self::Thread(_) => None,
+            Self::Guest(line) => Some(line.guest.id),
+        }
+    }
+
+    /// The process at the other end.
+    pub(super) fn process(&self) -> Option<u32> {
+        match self {
+            Self::Thread(_) => None,
+            Self::Guest(line) => Some(line.guest.pid),
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Thread(_) => "a thread".into(),
+            Self::Guest(line) => format!("process {}", line.guest.pid),
+        }
+    }
+
+    /// What the worker says next.
+    ///
+    /// # Errors
+    /// How it has gone, if it has.
+    pub(super) fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
+        match self {
+            Self::Thread(line) => line.hear(),
+            Self::Guest(line) => line.hear(),
+        }
+    }
+
+    /// Gives it an event.
+    ///
+    /// # Errors
+    /// Why it cannot have this one.
+    pub(super) fn give(
+        &mut self,
+        ticket: Ticket,
+        event: &Arc<Event<Bytes>>,
+        placing: Option<&mut Placing>,
+    ) -> Result<(), String> {
+        match (self, placing) {
+            (Self::Thread(line), _) => line.give(ticket, event),
+            (Self::Guest(line), Some(placing)) => line.give(ticket, event, placing),
+            (Self::Guest(_), None) => Err("the farm has no memory to share".into()),
+        }
+    }
+
+    /// Wakes it if there is something for it.
+    pub(super) fn flush(&mut self) {
+        match self {
+            Self::Thread(line) => line.flush(),
+            Self::Guest(line) => line.flush(),
+        }
+    }
+
+    /// Tells it that nothing more will come.
+    pub(super) fn close(&mut self) {
+        match self {
+            Self::Thread(line) => line.close(),
+            Self::Guest(line) => {
+                line.backlog.clear();
+                line.guest.push(&[&CLOSE_RECORD]);
+                line.guest.flush();
+                line.guest.end();
+            }
+        }
+    }
+
+    /// Waits until it has ended, if it is a thread that was told to; not for ever.
+    pub(super) fn join(&mut self, patience: Duration) {
+        if let Self::Thread(line) = self {
+            line.join(patience);
+        }
+    }
+
+    /// What it says of its own work.
+    pub(super) fn times(&self) -> WorkerTimes {
+        match self {
+            Self::Thread(line) => line.times(),
+            Self::Guest(line) => from_numbers(std::array::from_fn(|index| line.guest.gauge(index))),
+        }
+    }
+}
+
+impl GuestLine {
+    fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
+        loop {
+            match self.guest.take(&mut self.record) {
+                Some(true) => {}
+                Some(false) => return Ok(None),
+                None => return Err(Departure::Nonsense),
+            }
+            let word = self.reader.read(&self.record).map_err(|_| Departure::Nonsense)?;
+            return Ok(Some(match word {
+                Some(FromProcessor::Ask(events)) => Word::Ask(events),
+                Some(FromProcessor::Verdict(ticket, verdict)) => Word::Verdict(Ticket(ticket), verdict),
+                Some(FromProcessor::Failed(ticket, why)) => Word::Failed(Ticket(ticket), why),
+                Some(FromProcessor::Leave) => Word::Leave,
+                None => continue,
+            }));
+        }
+    }
+
+    fn give(&mut self, ticket: Ticket, event: &Event<Bytes>, placing: &mut Placing) -> Result<(), String> {
+        let guest = &mut self.guest;
+        encode_event(&mut self.record, ticket.0, event, |payload| placing.find(payload, guest))?;
+        if self.record.len() > guest.longest() {
+            return Err("the event has more fragments than the ring to its processor has room for".into());
+        }
+        if !self.backlog.is_empty() || !guest.push(&[&self.record]) {
+            self.backlog.push_back(std::mem::take(&mut self.record));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) {
+        while let Some(record) = self.backlog.pop_front() {
+            if !self.guest.push(&[&record]) {
+                self.backlog.push_front(record);
+                break;
+            }
+        }
+        self.guest.flush();
+    }
+}

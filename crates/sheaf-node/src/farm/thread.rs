@@ -1,0 +1,217 @@
+//! Workers that are threads: events go to them by reference, through rings without locks.
+
+use crate::filter::{Filter, FilterFailure};
+use crate::judging::{self, Desk, SharedTimes, WorkerTimes};
+use bytes::Bytes;
+use rtrb::{Consumer, Producer, RingBuffer};
+use sheaf_protocol::farm::{Departure, Processor, ProcessorEvent, Seat, Ticket, Word};
+use sheaf_wire::{Event, Nanos, NodeId, Verdict};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::task::Waker;
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+/// Makes a filter for each worker; called again for one that takes the place of another.
+pub type FilterMaker = Box<dyn FnMut() -> Result<Box<dyn Filter>, String> + Send>;
+
+type Handle = Arc<Event<Bytes>>;
+
+/// A word of a thread, with the event that it gives back.
+type Answer = (Word<Verdict>, Option<Handle>);
+
+/// The way to a thread.
+pub(super) struct ThreadLine {
+    to: Option<Producer<(Ticket, Handle)>>,
+    from: Consumer<Answer>,
+    asleep: Arc<AtomicBool>,
+    gave: bool,
+    times: Arc<SharedTimes>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Starts a worker.
+pub(super) fn start(
+    node: NodeId,
+    seat: Seat,
+    ahead: u32,
+    mut filter: Box<dyn Filter>,
+    waker: Waker,
+) -> std::io::Result<ThreadLine> {
+    let ahead_events = ahead as usize;
+    let (to, events) = RingBuffer::new(ahead_events);
+    // For each event an answer, and questions between them.
+    let (answers, from) = RingBuffer::new(2 * ahead_events + 2);
+    let (asleep, times) = (Arc::new(AtomicBool::new(false)), Arc::new(SharedTimes::default()));
+    let (its_sleep, its_times) = (asleep.clone(), times.clone());
+    let body = move || {
+        let mut desk = ThreadDesk {
+            role: Processor::new(ahead),
+            events,
+            answers,
+            asleep: its_sleep,
+            said: false,
+            waker,
+            times: its_times,
+        };
+        desk.say();
+        desk.ring();
+        // Ends when the way to it is closed. If the filter panics the rings are dropped, which the converter sees.
+        let Ok(_) = judging::work(&mut desk, &mut *filter);
+    };
+    let name = format!("{node}.w{}", seat.place);
+    let thread = std::thread::Builder::new().name(name).spawn(body)?;
+    Ok(ThreadLine { to: Some(to), from, asleep, gave: false, times, thread: Some(thread) })
+}
+
+impl ThreadLine {
+    pub(super) fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
+        match self.from.pop() {
+            // The thread has let go of the event when its answer is here.
+            Ok((word, _)) => Ok(Some(word)),
+            Err(_) if self.from.is_abandoned() => match self.from.pop() {
+                Ok((word, _)) => Ok(Some(word)),
+                Err(_) => Err(Departure::Died),
+            },
+            Err(_) => Ok(None),
+        }
+    }
+
+    pub(super) fn give(&mut self, ticket: Ticket, event: &Handle) -> Result<(), String> {
+        let to = self.to.as_mut().ok_or("the worker is gone")?;
+        // It is given no more than it asked for, and it has room for that.
+        to.push((ticket, event.clone())).map_err(|_| "the worker's ring is full".to_owned())?;
+        self.gave = true;
+        Ok(())
+    }
+
+    pub(super) fn flush(&mut self) {
+        if std::mem::take(&mut self.gave) {
+            self.wake();
+        }
+    }
+
+    /// Between what was published before and the look at the flag is a fence, as the thread has one between its flag and its
+    /// last look: one of the two sees the other.
+    fn wake(&self) {
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed)
+            && let Some(thread) = self.thread()
+        {
+            thread.unpark();
+        }
+    }
+
+    fn thread(&self) -> Option<&Thread> {
+        self.thread.as_ref().map(JoinHandle::thread)
+    }
+
+    /// Nothing more will come: a thread that works ends, one that hangs is left behind.
+    pub(super) fn close(&mut self) {
+        self.to = None;
+        if let Some(thread) = self.thread() {
+            thread.unpark();
+        }
+    }
+
+    /// Waits for the thread's end, once it was told to. One that hangs is left behind.
+    pub(super) fn join(&mut self, patience: Duration) {
+        let start = Instant::now();
+        while self.thread.as_ref().is_some_and(|it| !it.is_finished()) && start.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(thread) = self.thread.take_if(|it| it.is_finished()) {
+            // It has panicked where this fails, and has said so.
+            let _ = thread.join();
+        }
+    }
+
+    pub(super) fn times(&self) -> WorkerTimes {
+        self.times.read()
+    }
+}
+
+/// The thread's side.
+struct ThreadDesk {
+    role: Processor<Handle, Verdict>,
+    events: Consumer<(Ticket, Handle)>,
+    answers: Producer<Answer>,
+    asleep: Arc<AtomicBool>,
+    /// Something was said and the builder unit was not woken.
+    said: bool,
+    waker: Waker,
+    times: Arc<SharedTimes>,
+}
+
+impl ThreadDesk {
+    fn say(&mut self) {
+        while let Some(word) = self.role.poll_transmit() {
+            self.push(word, None);
+        }
+    }
+
+    fn push(&mut self, word: Word<Verdict>, event: Option<Handle>) {
+        // There is room for all that may be said of the events that it has.
+        if self.answers.push((word, event)).is_ok() {
+            self.said = true;
+        }
+    }
+
+    fn ring(&mut self) {
+        if std::mem::take(&mut self.said) {
+            self.waker.wake_by_ref();
+        }
+    }
+}
+
+impl Desk for ThreadDesk {
+    type Event = Handle;
+    type Error = Infallible;
+
+    fn take(&mut self) -> Result<Option<(Ticket, Handle)>, Infallible> {
+        let Ok((ticket, event)) = self.events.pop() else { return Ok(None) };
+        let asked = self.role.handle_input(ticket, event);
+        debug_assert!(asked, "a converter gives what was asked for");
+        Ok(match self.role.poll_event() {
+            Some(ProcessorEvent::Judge(ticket, event)) => Some((ticket, event)),
+            Some(ProcessorEvent::Closed) | None => None,
+        })
+    }
+
+    fn answer(
+        &mut self,
+        ticket: Ticket,
+        event: Handle,
+        answer: Result<Verdict, FilterFailure>,
+    ) -> Result<(), Infallible> {
+        self.role.handle_answer(ticket, answer.map_err(|failure| failure.0));
+        if let Some(word) = self.role.poll_transmit() {
+            self.push(word, Some(event));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Infallible> {
+        self.say();
+        self.ring();
+        Ok(())
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.events.is_abandoned() && self.events.is_empty()
+    }
+
+    fn sleep(&mut self, longest: Nanos) {
+        self.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.events.is_empty() && !self.events.is_abandoned() {
+            std::thread::park_timeout(longest.to_std());
+        }
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+
+    fn show(&mut self, times: &WorkerTimes) {
+        self.times.show(times);
+    }
+}

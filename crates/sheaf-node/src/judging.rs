@@ -1,0 +1,191 @@
+//! What a worker does, be it a thread of a builder unit's process or a process of its own: take events, ask the filter,
+//! answer, and keep account of the time that the filter took.
+
+use crate::clock::thread_cpu_time;
+use crate::filter::{Filter, FilterFailure};
+use bytes::Bytes;
+use sheaf_protocol::farm::Ticket;
+use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
+use sheaf_wire::{Event, Nanos, Verdict};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A worker judges so many events before it answers, at most.
+const LARGEST_BATCH: usize = 32;
+
+/// It answers after every event whose verdict takes longer than this: then the look at the clock costs little beside it, and
+/// nobody waits for a verdict that is there.
+const SLOW: Nanos = Nanos::from_micros(20);
+
+/// A worker that finds nothing looks so often again before it sleeps.
+const IDLE_LOOKS: u32 = 64;
+
+/// How long a worker sleeps at most. It is woken when there is something; this bounds the delay of a stop flag.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(100);
+
+/// What a worker has done, as it says itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkerTimes {
+    /// Events judged.
+    pub judged: u64,
+    /// Processor time of the filter.
+    pub filter: Nanos,
+    /// Processor time of the worker, the filter's included.
+    pub worker: Nanos,
+    /// Processor time of the worker while it had nothing to do: it looks for events a little before it sleeps.
+    pub idle: Nanos,
+}
+
+impl WorkerTimes {
+    /// The worker's processor time for an event beside the filter's: receiving, answering, keeping account. `None` before the
+    /// first event.
+    #[must_use]
+    pub fn overhead(&self) -> Option<Nanos> {
+        let beside = self.worker.0.saturating_sub(self.filter.0).saturating_sub(self.idle.0);
+        beside.checked_div(self.judged).map(Nanos)
+    }
+}
+
+/// The times of a worker, for others to see: four numbers.
+#[derive(Debug, Default)]
+pub(crate) struct SharedTimes([AtomicU64; 4]);
+
+impl SharedTimes {
+    pub(crate) fn read(&self) -> WorkerTimes {
+        from_numbers(std::array::from_fn(|index| self.0[index].load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn show(&self, times: &WorkerTimes) {
+        for (shown, value) in self.0.iter().zip(numbers(times)) {
+            shown.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+pub(crate) fn numbers(times: &WorkerTimes) -> [u64; 4] {
+    [times.judged, times.filter.0, times.worker.0, times.idle.0]
+}
+
+pub(crate) fn from_numbers([judged, filter, worker, idle]: [u64; 4]) -> WorkerTimes {
+    WorkerTimes { judged, filter: Nanos(filter), worker: Nanos(worker), idle: Nanos(idle) }
+}
+
+/// Where a worker's events come from and its answers go.
+pub(crate) trait Desk {
+    /// An event, or a handle to one.
+    type Event: AsRef<Event<Bytes>>;
+    /// Why the work ends before its time.
+    type Error;
+
+    /// The next event.
+    fn take(&mut self) -> Result<Option<(Ticket, Self::Event)>, Self::Error>;
+    /// Gives an event back with its answer.
+    fn answer(
+        &mut self,
+        ticket: Ticket,
+        event: Self::Event,
+        answer: Result<Verdict, FilterFailure>,
+    ) -> Result<(), Self::Error>;
+    /// Lets the other side see what was answered.
+    fn flush(&mut self) -> Result<(), Self::Error>;
+    /// Whether nothing more will come.
+    fn is_over(&mut self) -> bool;
+    /// Sleeps until there may be something.
+    fn sleep(&mut self, longest: Nanos);
+    /// Shows the times.
+    fn show(&mut self, times: &WorkerTimes);
+}
+
+/// Works until the desk is over.
+pub(crate) fn work<D: Desk>(desk: &mut D, filter: &mut dyn Filter) -> Result<WorkerTimes, D::Error> {
+    let begun = thread_cpu_time();
+    let mut times = WorkerTimes::default();
+    let mut size = 1;
+    let mut batch: Vec<(Ticket, D::Event)> = Vec::with_capacity(LARGEST_BATCH);
+    let mut answers: Vec<Result<Verdict, FilterFailure>> = Vec::with_capacity(LARGEST_BATCH);
+    let mut idle_looks = 0;
+    let mut idle_since = None;
+    loop {
+        while batch.len() < size
+            && let Some(next) = desk.take()?
+        {
+            batch.push(next);
+        }
+        if batch.is_empty() {
+            idle_since.get_or_insert_with(thread_cpu_time);
+            if desk.is_over() {
+                times.worker = thread_cpu_time().since(begun);
+                desk.show(&times);
+                return Ok(times);
+            }
+            idle_looks += 1;
+            if idle_looks < IDLE_LOOKS {
+                std::hint::spin_loop();
+            } else {
+                desk.flush()?;
+                desk.sleep(LONGEST_SLEEP);
+            }
+            continue;
+        }
+        idle_looks = 0;
+        let before = thread_cpu_time();
+        if let Some(since) = idle_since.take() {
+            times.idle = times.idle + before.since(since);
+        }
+        answers.extend(batch.iter().map(|(_, event)| judge(filter, event.as_ref())));
+        let after = thread_cpu_time();
+        let judged = batch.len();
+        for ((ticket, event), answer) in batch.drain(..).zip(answers.drain(..)) {
+            desk.answer(ticket, event, answer)?;
+        }
+        desk.flush()?;
+        let took = after.since(before);
+        times.judged += judged as u64;
+        times.filter = times.filter + took;
+        times.worker = after.since(begun);
+        desk.show(&times);
+        size = next_size(judged, took);
+    }
+}
+
+/// Asks the filter, and sees to it that what it says can be stored.
+fn judge(filter: &mut dyn Filter, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
+    let verdict = filter.judge(event)?;
+    let bytes = verdict.payload.len();
+    if bytes > MAX_VERDICT_PAYLOAD_BYTES {
+        let text =
+            format!("the filter's payload has {bytes} bytes; at most {MAX_VERDICT_PAYLOAD_BYTES} are stored");
+        return Err(FilterFailure(text));
+    }
+    Ok(verdict)
+}
+
+/// As many events as are judged in about [`SLOW`].
+fn next_size(judged: usize, took: Nanos) -> usize {
+    let each = (took.0 / judged.max(1) as u64).max(1);
+    usize::try_from(SLOW.0 / each).unwrap_or(LARGEST_BATCH).clamp(1, LARGEST_BATCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_filters_answer_event_by_event_and_fast_ones_in_batches() {
+        assert_eq!(next_size(1, Nanos::from_micros(100)), 1);
+        assert_eq!(next_size(1, Nanos::from_micros(5)), 4);
+        assert_eq!(next_size(32, Nanos(0)), LARGEST_BATCH);
+    }
+
+    #[test]
+    fn the_overhead_is_what_a_worker_takes_beside_its_filter_and_its_waiting() {
+        let times = WorkerTimes {
+            judged: 10,
+            filter: Nanos::from_micros(100),
+            worker: Nanos::from_micros(150),
+            idle: Nanos::from_micros(30),
+        };
+        assert_eq!(times.overhead(), Some(Nanos::from_micros(2)));
+        assert_eq!(WorkerTimes::default().overhead(), None);
+        assert_eq!(from_numbers(numbers(&times)), times);
+    }
+}
