@@ -21,6 +21,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("recovery", recovery),
     ("shm_ring", shm_ring),
     ("slcio", slcio),
+    ("tap", tap),
     ("tcp_deframer", tcp_deframer),
 ];
 
@@ -86,6 +87,11 @@ pub fn shm_ring(bytes: &[u8]) {
 /// An LCIO file of the SDHCAL calorimeter.
 pub fn slcio(bytes: &[u8]) {
     let _fragments = sheaf_import::fuzz_slcio(bytes);
+}
+
+/// What a door and a consumer send each other; with right checksums where the last byte is odd.
+pub fn tap(bytes: &[u8]) {
+    sheaf_wire::tap::fuzz::fuzz_tap(bytes);
 }
 
 /// What a TCP peer sends, in pieces whose sizes the first four bytes decide.

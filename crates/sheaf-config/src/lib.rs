@@ -62,10 +62,10 @@ pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
-    Affinity, Builder, Congestion, Content, Emulated, EthernetBackend, FabricProvider, Filter, FilterKind,
-    FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, Manager, Measure, MemoryPolicy, Node,
-    Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, Shaping, ShapingPolicy, SizeModel, Source,
-    SourceKind, Sync, Timed, Tls, Transport, TransportKind, Trigger, TriggerMode,
+    Affinity, Builder, Congestion, Consumers, Content, Emulated, EthernetBackend, FabricProvider, Filter,
+    FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, Manager, Measure,
+    MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, Shaping, ShapingPolicy,
+    SizeModel, Source, SourceKind, Sync, Timed, Tls, Transport, TransportKind, Trigger, TriggerMode,
 };
 
 use document::Document;
@@ -99,6 +99,8 @@ pub struct Config {
     pub filter: Filter,
     /// Where accepted events go.
     pub output: Output,
+    /// Who may look on.
+    pub consumers: Consumers,
     /// How messages travel.
     pub transport: Transport,
     /// What messages hold, and when silence becomes a reason to act.

@@ -42,6 +42,7 @@ tables! {
     "manager" => manager;
     "filter" => filter;
     "output" => output;
+    "consumers" => consumers;
     "transport" => transport;
     "transport.tls" => transport.tls;
     "protocol" => protocol;

@@ -40,5 +40,6 @@ pub mod machine;
 pub mod manager;
 pub mod readout;
 pub mod recovery;
+pub mod sampler;
 
 pub use machine::{Deadline, Identity, Transmit, Why};

@@ -12,6 +12,7 @@
 //! | [`stream_file`] | the fragment stream: one file per source, for replay and import |
 //! | [`event_file`] | the event file: built events on disk |
 //! | [`verdict`] | what a filter says of an event: accepted or not, tags, a payload |
+//! | [`tap`] | between a builder's door and the consumers that look on |
 //! | [`hit`] | what a fragment holds that is part of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
@@ -36,6 +37,7 @@ pub mod ids;
 pub mod message;
 pub mod reason;
 pub mod stream_file;
+pub mod tap;
 pub mod units;
 pub mod verdict;
 

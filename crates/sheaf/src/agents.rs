@@ -1,6 +1,7 @@
 //! The agents of this process: a role, its endpoint, and what it needs of the world.
 
 use crate::assemble::Plan;
+use crate::consumers::{self, BuilderDoor, ClosingDoors};
 use crate::describe;
 use crate::leaving::Leaving;
 use crate::network::Connection;
@@ -51,10 +52,11 @@ impl AgentMaker {
     /// Makes the agent of a node. A builder begins a new session when the event manager has given it up.
     pub(crate) fn make(&self, id: NodeId, mut connect: Connect) -> anyhow::Result<Box<dyn Agent>> {
         let maker = self.clone();
+        let mut door = None;
         let mut begin = move || {
             let me = maker.plan.identity(id, maker.clock.now());
             let connection = connect(&me)?;
-            maker.make_once(me, connection)
+            maker.make_once(me, connection, &mut door)
         };
         if id.role != Role::Builder {
             return begin();
@@ -68,7 +70,13 @@ impl AgentMaker {
         Ok(Box::new(Reborn::new(id, Box::new(next))?))
     }
 
-    fn make_once(&self, me: Identity, connection: Connection) -> anyhow::Result<Box<dyn Agent>> {
+    /// A builder's first session opens its door for consumers.
+    fn make_once(
+        &self,
+        me: Identity,
+        connection: Connection,
+        door: &mut Option<BuilderDoor>,
+    ) -> anyhow::Result<Box<dyn Agent>> {
         let Connection { endpoint, arena } = connection;
         let (plan, now) = (&self.plan, self.clock.now());
         let node = plan.node(me.node).with_context(|| format!("{} is not in the configuration", me.node))?;
@@ -100,7 +108,14 @@ impl AgentMaker {
                 let role = BuilderUnit::new(me, plan.builder(), now);
                 let list = self.reports.builders.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
-                let judgement = plan.judgement(&me, self.directory.as_deref())?;
+                let directory = self.directory.as_deref();
+                let mut judgement = plan.judgement(&me, directory)?;
+                if door.is_none() {
+                    *door = BuilderDoor::open(plan, &me, directory, &self.reports.doors);
+                }
+                if let Some(door) = door {
+                    judgement.sink = door.beside(judgement.sink);
+                }
                 let timeout = plan.manager_timeout();
                 Ok(Box::new(BuilderNode::new(role, endpoint, judgement, timeout, now, done)))
             }
@@ -114,13 +129,17 @@ pub(crate) struct Reports {
     pub(crate) run: Arc<Mutex<Option<RunReport>>>,
     pub(crate) readouts: Arc<Mutex<Vec<ReadoutReport>>>,
     pub(crate) builders: Arc<Mutex<Vec<BuilderReport>>>,
+    pub(crate) doors: ClosingDoors,
 }
 
 impl Reports {
     /// What the summary needs beside the event manager's report.
+    ///
+    /// Waits until the doors for consumers are closed: the agents must have been dropped.
     pub(crate) fn extras(&self) -> Extras {
+        let doors = consumers::counts(&self.doors);
         let readouts = self.readouts.lock().unwrap_or_else(PoisonError::into_inner);
         let builders = self.builders.lock().unwrap_or_else(PoisonError::into_inner);
-        Extras::new(&readouts, &builders)
+        Extras::new(&readouts, &builders, &doors)
     }
 }

@@ -255,14 +255,18 @@ impl Plan {
         Ok(Judgement { check, filter, sink })
     }
 
-    fn writer(&self, me: &Identity) -> WriterOptions {
-        let output = &self.config.output;
-        let metadata = serde_json::json!({
+    /// What every event file of the run says about it, and what consumers are told.
+    pub(crate) fn file_metadata(&self) -> serde_json::Value {
+        serde_json::json!({
             "software": crate::run_directory::SOFTWARE,
             "configuration": self.config.to_toml(),
-        });
+        })
+    }
+
+    fn writer(&self, me: &Identity) -> WriterOptions {
+        let output = &self.config.output;
         WriterOptions {
-            metadata: metadata.to_string(),
+            metadata: self.file_metadata().to_string(),
             rotate_bytes: output.rotate_size,
             rotate_events: output.rotate_events,
             buffer: output.buffer,

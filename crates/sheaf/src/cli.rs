@@ -35,6 +35,7 @@ Examples:
   sheaf run --replay streams                            events from them
   sheaf verify runs/run000001                           every checksum of a run
   sheaf dump runs/run000001 --csv                       one line a fragment
+  sheaf tap runs/run000001                              events of a run that goes on
   sheaf doctor --config run.toml                        what of this host costs that run something
   sheaf sim --list                                      networks to simulate
   sheaf model level2                                    ports and messages of a trigger, on paper
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     Verify(PathArguments),
     /// Print every fragment as a line of comma-separated values.
     Dump(DumpArguments),
+    /// Join a run that goes on, and print or save events of it; the run does not wait for it.
+    Tap(TapArguments),
     /// Read this host and say what of it costs a run something, how much, and the command that would change it.
     Doctor(DoctorArguments),
     /// Simulate switching networks: what a network makes of event building before it is bought.
@@ -288,6 +291,34 @@ pub(crate) struct DumpArguments {
     /// As comma-separated values `event,source,time_ns,bytes,crc32` with a header line. The only format so far.
     #[arg(long)]
     pub(crate) csv: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TapArguments {
+    /// The directory of a run, or the address of one builder's door: a socket, or host:port.
+    #[arg(value_name = "RUN-DIRECTORY|ADDRESS")]
+    pub(crate) target: String,
+    /// Only events with one of these tags.
+    #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
+    pub(crate) tags: Vec<String>,
+    /// Only one of so many of those.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) prescale: u32,
+    /// End after so many events; without it, with the run or with Ctrl-C.
+    #[arg(long, value_name = "N")]
+    pub(crate) events: Option<u64>,
+    /// At most so many events a second.
+    #[arg(long, value_name = "HZ")]
+    pub(crate) rate: Option<f64>,
+    /// Print a line for each event: the default.
+    #[arg(long)]
+    pub(crate) print: bool,
+    /// Write the events to this event file, which must not exist.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["print", "json"])]
+    pub(crate) save: Option<PathBuf>,
+    /// Print a JSON object on a line of its own for each event, and nothing else on standard output.
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -15,6 +15,7 @@
 //! | `leaving` | nodes that end before the event manager tells them to |
 //! | `summary`, `table` | what is printed at the end, as JSON and as a table |
 //! | `run_directory` | where a run is written, its manifest, and its last tidying |
+//! | `consumers` | the doors of builders for those who look on |
 //! | `console` | progress line and log on standard error |
 //! | `signals` | Ctrl-C and termination |
 //! | `doctor` | `sheaf doctor` |
@@ -22,6 +23,7 @@
 //! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
 //! | `lab` | `sheaf lab`: real nodes behind virtual switches |
 //! | `model` | `sheaf model`: the paper model of a described detector |
+//! | `tap` | `sheaf tap`: events of a run that goes on |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
 mod agents;
@@ -29,6 +31,7 @@ mod assemble;
 mod bench;
 mod cli;
 mod console;
+mod consumers;
 mod doctor;
 mod files;
 mod filters;
@@ -47,6 +50,7 @@ mod signals;
 mod sim;
 mod summary;
 mod table;
+mod tap;
 mod timed;
 
 use clap::Parser;
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => files::inspect(&arguments),
         Command::Verify(arguments) => files::verify(&arguments),
         Command::Dump(arguments) => files::dump(&arguments),
+        Command::Tap(arguments) => tap::command(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments),
         Command::Sim(arguments) => sim::command(&arguments, &console),
         Command::Lab(arguments) => lab::command(&arguments, &console),

@@ -6,6 +6,7 @@ use sheaf_node::builder::BuilderReport;
 use sheaf_node::readout::ReadoutReport;
 use sheaf_node::report::RunReport;
 use sheaf_protocol::ledger::{Counter, Ledger};
+use sheaf_tap::door::DoorCounts;
 use sheaf_wire::{NodeId, Role};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -110,7 +111,7 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    pub(crate) fn new(readouts: &[ReadoutReport], builders: &[BuilderReport]) -> Self {
+    pub(crate) fn new(readouts: &[ReadoutReport], builders: &[BuilderReport], doors: &[DoorCounts]) -> Self {
         let mut extras =
             Self { peak_rss_bytes: peak_rss_bytes(), cpu_seconds: cpu_seconds(), ..Self::default() };
         for report in readouts {
@@ -133,6 +134,9 @@ impl Extras {
             for (name, value) in &report.filter {
                 extras.add(&format!("filter_{name}"), *value);
             }
+        }
+        for (name, value) in doors.iter().flat_map(DoorCounts::fields) {
+            extras.add(&format!("consumers_{name}"), value);
         }
         extras
     }

@@ -27,6 +27,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "recovery" => datagrams::to_a_link(&mut dice),
         "shm_ring" => shm::seeds(),
         "slcio" => lcio::seeds(&mut dice),
+        "tap" => sheaf_wire::tap::fuzz::seeds(),
         "tcp_deframer" => tcp::seeds(&mut dice),
         other => panic!("no seeds are made for the target {other}"),
     };

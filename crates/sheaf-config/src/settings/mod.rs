@@ -1,6 +1,7 @@
 //! The tables of the file. Each knob is defined here and nowhere else.
 
 mod affinity;
+mod consumers;
 mod flow;
 mod lab;
 mod network;
@@ -10,6 +11,7 @@ mod shaping;
 mod source;
 
 pub use affinity::{Affinity, MemoryPolicy};
+pub use consumers::Consumers;
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use lab::{Lab, LabHead, LabPlacement, Measure};
 pub use network::{Congestion, EthernetBackend, FabricProvider, Protocol, Tls, Transport, TransportKind};

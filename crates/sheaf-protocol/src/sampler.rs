@@ -1,0 +1,184 @@
+//! Which of the accepted events each consumer gets: a bounded sample, so that whoever looks on never slows the run.
+//!
+//! A consumer joins with a [`Wish`]: which tags, one event of so many, at most so many a second. For every accepted
+//! event [`Sampler::offer`] says who gets it. The [`Bounds`] are the run's: how much may wait for one consumer, how often
+//! one may get an event, and how many bytes a second may be copied for all of them together. Every event that a consumer
+//! did not get is in one of its [`Counts`], so that what it sees of a run can be scaled to the whole.
+//!
+//! The sampler holds no event and knows no queue: its driver tells it what has left a consumer's queue
+//! ([`Sampler::left_queue`]). It reads no clock, and allocates only where somebody joins.
+
+pub use sheaf_wire::tap::{Counts, Wish};
+use sheaf_wire::verdict::Tags;
+use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
+
+/// A rate is kept over this time: an event may come so much earlier than its turn. Events arrive in batches; with
+/// less, a consumer would get one of each batch and not its rate.
+const BURST: Nanos = Nanos::from_millis(100);
+
+/// What the run grants, whatever is wished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// How many events may wait for one consumer.
+    pub queue_events: u64,
+    /// How many bytes may wait for one consumer.
+    pub queue_bytes: ByteCount,
+    /// One event for each consumer in such a time, on average; zero: no limit.
+    pub interval: Nanos,
+    /// How many bytes of events may be copied for consumers; `None`: no limit. An event that goes to several is copied
+    /// once.
+    pub copy_rate: Option<ByteRate>,
+}
+
+/// A consumer, by the number that its driver gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConsumerId(pub u32);
+
+/// At most so much in a time, by one instant: when the next would be due if all came evenly.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    due: Timestamp,
+}
+
+impl Pace {
+    fn has_room(self, now: Timestamp) -> bool {
+        self.due.since(now) <= BURST
+    }
+
+    fn take(&mut self, now: Timestamp, span: Nanos) {
+        self.due = self.due.max(now) + span;
+    }
+}
+
+#[derive(Debug)]
+struct Consumer {
+    id: ConsumerId,
+    wish: Wish,
+    interval: Nanos,
+    pace: Pace,
+    /// Wanted events until the next that is not left out by the prescale.
+    until_next: u32,
+    waiting_events: u64,
+    waiting_bytes: u64,
+    counts: Counts,
+}
+
+/// Decides who gets what.
+#[derive(Debug)]
+pub struct Sampler {
+    bounds: Bounds,
+    consumers: Vec<Consumer>,
+    budget: Pace,
+    chosen: Vec<ConsumerId>,
+}
+
+impl Sampler {
+    /// A sampler that nobody has joined.
+    #[must_use]
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, consumers: Vec::new(), budget: Pace::default(), chosen: Vec::new() }
+    }
+
+    /// A consumer joins. One that has joined already begins anew, with its new wish.
+    pub fn join(&mut self, id: ConsumerId, wish: Wish) {
+        self.leave(id);
+        let interval = wish.interval.max(self.bounds.interval);
+        let consumer = Consumer {
+            id,
+            wish,
+            interval,
+            pace: Pace::default(),
+            until_next: 1,
+            waiting_events: 0,
+            waiting_bytes: 0,
+            counts: Counts::default(),
+        };
+        self.consumers.push(consumer);
+        self.chosen.reserve(self.consumers.len());
+    }
+
+    /// A consumer leaves. Gives what became of the events meanwhile, if it had joined.
+    pub fn leave(&mut self, id: ConsumerId) -> Option<Counts> {
+        let at = self.consumers.iter().position(|consumer| consumer.id == id)?;
+        Some(self.consumers.remove(at).counts)
+    }
+
+    /// How many consumers there are.
+    #[must_use]
+    pub fn consumers(&self) -> usize {
+        self.consumers.len()
+    }
+
+    /// What became of the events for a consumer, if it has joined.
+    #[must_use]
+    pub fn counts(&self, id: ConsumerId) -> Option<Counts> {
+        self.consumers.iter().find(|consumer| consumer.id == id).map(|consumer| consumer.counts)
+    }
+
+    /// An event with these tags was accepted, and would take `bytes` in a queue. Says who gets it, in the order in which
+    /// they joined; it counts as waiting in their queues.
+    pub fn offer(&mut self, now: Timestamp, tags: Tags, bytes: ByteCount) -> &[ConsumerId] {
+        self.chosen.clear();
+        let (bounds, within_budget) = (self.bounds, self.budget.has_room(now));
+        for consumer in &mut self.consumers {
+            if consumer.wants(now, tags, bytes, &bounds) {
+                if within_budget {
+                    consumer.take(now, bytes);
+                    self.chosen.push(consumer.id);
+                } else {
+                    consumer.counts.over_budget += 1;
+                }
+            }
+        }
+        if let Some(rate) = self.bounds.copy_rate.filter(|_| !self.chosen.is_empty()) {
+            self.budget.take(now, rate.time_for(bytes));
+        }
+        &self.chosen
+    }
+
+    /// So much has left a consumer's queue since the last call.
+    pub fn left_queue(&mut self, id: ConsumerId, events: u64, bytes: ByteCount) {
+        if let Some(consumer) = self.consumers.iter_mut().find(|consumer| consumer.id == id) {
+            debug_assert!(consumer.waiting_events >= events, "only what is in a queue can leave it");
+            consumer.waiting_events = consumer.waiting_events.saturating_sub(events);
+            consumer.waiting_bytes = consumer.waiting_bytes.saturating_sub(bytes.0);
+        }
+    }
+}
+
+impl Consumer {
+    /// Whether the event is this consumer's next; if not, why is counted.
+    fn wants(&mut self, now: Timestamp, tags: Tags, bytes: ByteCount, bounds: &Bounds) -> bool {
+        self.counts.seen += 1;
+        if !self.wish.tags.is_empty() && !self.wish.tags.intersects(tags) {
+            self.counts.other_tags += 1;
+            return false;
+        }
+        self.until_next -= 1;
+        if self.until_next > 0 {
+            self.counts.prescaled += 1;
+            return false;
+        }
+        self.until_next = self.wish.prescale.max(1);
+        if self.interval > Nanos::ZERO && !self.pace.has_room(now) {
+            self.counts.over_rate += 1;
+            return false;
+        }
+        let fits = self.waiting_events < bounds.queue_events
+            && self.waiting_bytes.saturating_add(bytes.0) <= bounds.queue_bytes.0;
+        if !fits {
+            self.counts.queue_full += 1;
+        }
+        fits
+    }
+
+    fn take(&mut self, now: Timestamp, bytes: ByteCount) {
+        self.counts.taken += 1;
+        self.waiting_events += 1;
+        self.waiting_bytes += bytes.0;
+        self.pace.take(now, self.interval);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Events and fragments as Python objects.
+
+use crate::buffer::{Payload, array_of, fill, memory_view};
+use bytes::Bytes;
+use pyo3::exceptions::PyKeyError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use sheaf_wire::event_file::StoredEvent;
+use sheaf_wire::{SourceId, Tags};
+use std::ffi::c_int;
+use std::sync::Arc;
+
+/// The names of a run's tags, from bit 0.
+pub(crate) type TagNames = Arc<Vec<String>>;
+
+/// A built event: one fragment of every source that answered, and why others are missing.
+///
+/// `event[3]` is the fragment of source 3, `3 in event` says whether there is one, `for fragment in event` goes through
+/// all in ascending order of sources.
+#[pyclass(frozen, module = "sheaf")]
+#[derive(Debug)]
+pub(crate) struct Event {
+    stored: StoredEvent<Bytes>,
+    names: TagNames,
+    /// Which builder built it; only of live events.
+    builder: Option<String>,
+}
+
+impl Event {
+    pub(crate) fn new(stored: StoredEvent<Bytes>, names: TagNames, builder: Option<String>) -> Self {
+        Self { stored, names, builder }
+    }
+}
+
+#[pymethods]
+impl Event {
+    /// The event's number.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.stored.event.id.0
+    }
+
+    /// When it was triggered, in nanoseconds.
+    #[getter]
+    fn time(&self) -> u64 {
+        self.stored.event.time.0
+    }
+
+    /// What kind of trigger it was, in the experiment's own numbering.
+    #[getter]
+    fn trigger_type(&self) -> u16 {
+        self.stored.event.trigger_type.0
+    }
+
+    /// Which attempt to build it this was, from 1.
+    #[getter]
+    fn attempt(&self) -> u16 {
+        self.stored.event.attempt
+    }
+
+    /// Whether a required source is missing.
+    #[getter]
+    fn incomplete(&self) -> bool {
+        self.stored.event.incomplete
+    }
+
+    /// The names of the filter's tags, in the order of the configuration.
+    #[getter]
+    fn tags<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, tag_names(self.stored.verdict.tags, &self.names))
+    }
+
+    /// The filter's tags as bits: bit 0 is the first in the configuration.
+    #[getter]
+    fn tag_bits(&self) -> u64 {
+        self.stored.verdict.tags.0
+    }
+
+    /// What the filter stored with the event; empty where it stored nothing.
+    #[getter]
+    fn payload(&self) -> Payload {
+        Payload(self.stored.verdict.payload.clone())
+    }
+
+    /// The builder unit that built it; `None` for an event of a file.
+    #[getter]
+    fn builder(&self) -> Option<&str> {
+        self.builder.as_deref()
+    }
+
+    /// The numbers of the sources that have a fragment, ascending.
+    #[getter]
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let sources = self.stored.event.fragments.iter().map(|fragment| fragment.source.0);
+        PyTuple::new(py, sources.collect::<Vec<_>>())
+    }
+
+    /// The fragments, in ascending order of sources.
+    #[getter]
+    fn fragments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.stored.event.fragments.iter().map(|fragment| Fragment(fragment.clone())))
+    }
+
+    /// Why sources are missing: source to reason.
+    #[getter]
+    fn missing<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let missing = PyDict::new(py);
+        for entry in &self.stored.event.missing {
+            missing.set_item(entry.source.0, entry.reason.name())?;
+        }
+        Ok(missing)
+    }
+
+    /// The payload bytes of all fragments.
+    #[getter]
+    fn nbytes(&self) -> u64 {
+        self.stored.event.payload_bytes()
+    }
+
+    fn __len__(&self) -> usize {
+        self.stored.event.fragments.len()
+    }
+
+    fn __getitem__(&self, source: u32) -> PyResult<Fragment> {
+        let event = &self.stored.event;
+        let found = event.fragments.binary_search_by_key(&SourceId(source), |fragment| fragment.source);
+        match found {
+            Ok(at) => Ok(Fragment(event.fragments[at].clone())),
+            Err(_) => {
+                let reason = event.missing.iter().find(|missing| missing.source.0 == source);
+                let why =
+                    reason.map_or("it is not among the event's sources", |missing| missing.reason.name());
+                Err(PyKeyError::new_err(format!(
+                    "event {} has no fragment of source {source}: {why}",
+                    event.id
+                )))
+            }
+        }
+    }
+
+    fn __contains__(&self, source: u32) -> bool {
+        self.stored
+            .event
+            .fragments
+            .binary_search_by_key(&SourceId(source), |fragment| fragment.source)
+            .is_ok()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.fragments(py)?.call_method0("__iter__")
+    }
+
+    fn __repr__(&self) -> String {
+        let event = &self.stored.event;
+        let incomplete = if event.incomplete { ", incomplete" } else { "" };
+        let (id, fragments, bytes) = (event.id, event.fragments.len(), event.payload_bytes());
+        let tags = tag_names(self.stored.verdict.tags, &self.names);
+        let tags = if tags.is_empty() { String::new() } else { format!(", {}", tags.join(" ")) };
+        format!("<sheaf.Event {id}: {fragments} fragments, {bytes} bytes{tags}{incomplete}>")
+    }
+}
+
+pub(crate) fn tag_names(tags: Tags, names: &[String]) -> Vec<String> {
+    tags.names(names).map(|name| name.to_string()).collect()
+}
+
+/// What one source saw of one event. It is a buffer itself: `memoryview(fragment)` and `numpy.frombuffer(fragment, dtype)`
+/// copy nothing, and keep the memory for as long as they live.
+#[pyclass(frozen, module = "sheaf")]
+#[derive(Debug)]
+pub(crate) struct Fragment(pub(crate) sheaf_wire::Fragment<Bytes>);
+
+#[pymethods]
+impl Fragment {
+    /// The number of the event.
+    #[getter]
+    fn event(&self) -> u64 {
+        self.0.event.0
+    }
+
+    /// Who saw it.
+    #[getter]
+    fn source(&self) -> u32 {
+        self.0.source.0
+    }
+
+    /// The source's own time, in nanoseconds; 0 where it has none.
+    #[getter]
+    fn time(&self) -> u64 {
+        self.0.time.0
+    }
+
+    /// A read-only `memoryview` of the payload.
+    #[getter]
+    fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        memory_view(slf.as_any())
+    }
+
+    /// A read-only NumPy array of the payload's bytes, or of what `dtype` says: `fragment.array("<u2")`.
+    #[pyo3(signature = (dtype = None))]
+    fn array<'py>(slf: &Bound<'py, Self>, dtype: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        array_of(slf.as_any(), slf.get().0.payload.len(), dtype)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.payload.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let sheaf_wire::Fragment { event, source, payload, .. } = &self.0;
+        format!("<sheaf.Fragment of event {event}, source {source}: {} bytes>", payload.len())
+    }
+
+    /// # Safety
+    /// The interpreter calls it, with a structure that it owns.
+    #[allow(unsafe_code, reason = "the buffer protocol of Python is a C structure that is filled in")]
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        // SAFETY: the interpreter gives a view to be filled in; the payload is a field of a frozen object.
+        unsafe { fill(slf.as_any(), &slf.get().0.payload, view, flags) }
+    }
+}

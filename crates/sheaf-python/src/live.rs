@@ -1,0 +1,159 @@
+//! Events of a run that goes on.
+
+use crate::event::{Event, TagNames};
+use crate::sheaf_error;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sheaf_tap::taps::{Next, TapOptions, Taps, TapsError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often Ctrl-C is looked for while nothing comes.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Events of a run that goes on: an iterator that ends with the run. Made by `sheaf.tap`.
+#[pyclass(frozen, module = "sheaf")]
+#[derive(Debug)]
+pub(crate) struct Tap {
+    /// `None` once closed.
+    taps: Mutex<Option<Taps>>,
+    target: String,
+    tags: TagNames,
+    sources: Vec<u32>,
+    metadata: String,
+    run: u32,
+}
+
+impl Tap {
+    fn with<T>(&self, work: impl FnOnce(&mut Taps) -> T) -> PyResult<T> {
+        let mut taps = self.taps.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = || PyRuntimeError::new_err(format!("the tap at {} is closed", self.target));
+        taps.as_mut().map(work).ok_or_else(closed)
+    }
+
+    /// The next event; `None` at the end of the run or, with a timeout, when nothing has come by then.
+    fn wait(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<Event>> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK));
+            let next: Result<Next, TapsError> = py.detach(|| self.with(|taps| taps.next(left)))?;
+            match next.map_err(sheaf_error)? {
+                Next::Event(builder, stored) => {
+                    return Ok(Some(Event::new(*stored, self.tags.clone(), Some(builder.to_string()))));
+                }
+                Next::Ended => return Ok(None),
+                Next::Nothing => {}
+            }
+            py.check_signals()?;
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Tap {
+    #[new]
+    #[pyo3(signature = (target, *, tags = Vec::new(), prescale = 1, rate = None, name = None))]
+    fn new(
+        py: Python<'_>,
+        target: std::path::PathBuf,
+        tags: Vec<String>,
+        prescale: u32,
+        rate: Option<f64>,
+        name: Option<String>,
+    ) -> PyResult<Self> {
+        let name = name.unwrap_or_else(|| format!("Python, process {}", std::process::id()));
+        let options = TapOptions { tags, prescale, rate_hz: rate, name };
+        let target = target.to_string_lossy().into_owned();
+        let taps = py.detach(|| Taps::open(&target, options)).map_err(sheaf_error)?;
+        let welcome = taps.welcome();
+        Ok(Self {
+            target,
+            tags: Arc::new(welcome.tag_names()),
+            sources: welcome.sources(),
+            metadata: welcome.metadata.clone(),
+            run: welcome.header.run.0,
+            taps: Mutex::new(Some(taps)),
+        })
+    }
+
+    /// The number of the run.
+    #[getter]
+    fn run(&self) -> u32 {
+        self.run
+    }
+
+    /// The names of the run's tags, from bit 0.
+    #[getter]
+    fn tags(&self) -> Vec<String> {
+        self.tags.to_vec()
+    }
+
+    /// The numbers of the run's sources.
+    #[getter]
+    fn sources(&self) -> Vec<u32> {
+        self.sources.clone()
+    }
+
+    /// What event files of the run say about it, a dictionary.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (&self.metadata,))
+    }
+
+    /// What became of the run's accepted events, as far as the builders have told, about once a second: `seen` is the sum of
+    /// all others.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = py.detach(|| self.with(|taps| taps.counts()))?;
+        let values = PyDict::new(py);
+        for (name, value) in [
+            ("seen", counts.seen),
+            ("taken", counts.taken),
+            ("other_tags", counts.other_tags),
+            ("prescaled", counts.prescaled),
+            ("over_rate", counts.over_rate),
+            ("queue_full", counts.queue_full),
+            ("over_budget", counts.over_budget),
+        ] {
+            values.set_item(name, value)?;
+        }
+        Ok(values)
+    }
+
+    /// The next event; `None` at the end of the run, or when none has come within `timeout` seconds.
+    #[pyo3(signature = (timeout = None))]
+    fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Event>> {
+        let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
+        let timeout = timeout.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+        self.wait(py, timeout)
+    }
+
+    /// Leaves the run. The end of a `with` block does it, too.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.taps.lock().unwrap_or_else(PoisonError::into_inner).take()));
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _traceback: Py<PyAny>) {
+        self.close(py);
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Event>> {
+        self.wait(py, None)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<sheaf.Tap at {}, run {}>", self.target, self.run)
+    }
+}

@@ -1,0 +1,203 @@
+//! Event files, run directories and fragment streams, one record after another.
+
+use crate::event::{Event, Fragment, TagNames};
+use crate::{DamagedError, sheaf_error};
+use pyo3::prelude::*;
+use sheaf_store::event_file::{EventFileReader, EventReadError};
+use sheaf_store::fragment_stream::{StreamReadError, StreamReader};
+use sheaf_store::kind::Kind;
+use sheaf_store::run::{RunReadError, RunReader};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a file or a run says about itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub(crate) run: u32,
+    /// A JSON object.
+    pub(crate) metadata: String,
+    pub(crate) tags: TagNames,
+}
+
+impl About {
+    /// Of the first file whose header is good.
+    pub(crate) fn of_run(reader: &RunReader) -> Self {
+        let run = reader.manifest().map(|manifest| manifest.run.0);
+        let opened = reader.files().find_map(|path| EventFileReader::open(path).ok());
+        let Some(file) = opened else { return Self { run: run.unwrap_or(0), ..Self::default() } };
+        let metadata = file.metadata().to_owned();
+        let run = run.or_else(|| file.header().map(|header| header.run.0)).unwrap_or(0);
+        let tags = Arc::new(tag_names(&metadata));
+        Self { run, metadata, tags }
+    }
+}
+
+/// The list `tags` of a JSON object; none where there is no such list.
+pub(crate) fn tag_names(metadata: &str) -> Vec<String> {
+    let value: serde_json::Value = serde_json::from_str(metadata).unwrap_or_default();
+    let names = value.get("tags").and_then(serde_json::Value::as_array);
+    names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// Opens an event file or a run directory: an iterator over its events; or a fragment stream: an iterator over its
+/// fragments.
+///
+/// A damaged place costs the record that it hits. Reading raises `DamagedError` there, and goes on behind it when it is
+/// asked again; with `skip_damaged` it is only counted, in `damaged`. With `check=False` the checksums of payload are not
+/// compared, which saves reading it.
+#[pyfunction]
+#[pyo3(signature = (path, *, check = true, skip_damaged = false))]
+pub(crate) fn open(py: Python<'_>, path: PathBuf, check: bool, skip_damaged: bool) -> PyResult<Py<PyAny>> {
+    match Kind::of(&path).map_err(sheaf_error)? {
+        Kind::EventFile | Kind::Run => {
+            let reader = py.detach(|| EventReader::new(&path, check, skip_damaged))?;
+            Ok(Py::new(py, reader)?.into_any())
+        }
+        Kind::FragmentStream => {
+            let reader = py.detach(|| FragmentReader::new(&path, check, skip_damaged))?;
+            Ok(Py::new(py, reader)?.into_any())
+        }
+        Kind::StreamDirectory => Err(sheaf_error(format_args!(
+            "{} has several fragment streams: open them one by one, each *.sfrag is one source",
+            path.display()
+        ))),
+    }
+}
+
+/// The events of an event file or a run directory, in the order of writing, file by file. Of a run, only those that
+/// count.
+#[pyclass(module = "sheaf")]
+#[derive(Debug)]
+pub(crate) struct EventReader {
+    path: PathBuf,
+    reader: RunReader,
+    about: About,
+    skip_damaged: bool,
+}
+
+impl EventReader {
+    fn new(path: &Path, check: bool, skip_damaged: bool) -> PyResult<Self> {
+        let mut reader = RunReader::open(path).map_err(sheaf_error)?;
+        reader.check_payloads(check);
+        let about = About::of_run(&reader);
+        Ok(Self { path: path.to_owned(), reader, about, skip_damaged })
+    }
+}
+
+#[pymethods]
+impl EventReader {
+    /// The number of the run.
+    #[getter]
+    fn run(&self) -> u32 {
+        self.about.run
+    }
+
+    /// What the writer said: a dictionary with the configuration of the run and the version of the software.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (&self.about.metadata,))
+    }
+
+    /// The names of the tags, from bit 0.
+    #[getter]
+    fn tags(&self) -> Vec<String> {
+        self.about.tags.to_vec()
+    }
+
+    /// How many places were damaged so far.
+    #[getter]
+    fn damaged(&self) -> u64 {
+        self.reader.counts().damaged
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Event>> {
+        loop {
+            match py.detach(|| self.reader.next()) {
+                None => return Ok(None),
+                Some(Ok(stored)) => return Ok(Some(Event::new(stored, self.about.tags.clone(), None))),
+                Some(Err(error)) if is_fatal(&error) => return Err(sheaf_error(error)),
+                Some(Err(_)) if self.skip_damaged => {}
+                Some(Err(error)) => return Err(DamagedError::new_err(error.to_string())),
+            }
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<sheaf.EventReader of {}, run {}>", self.path.display(), self.about.run)
+    }
+}
+
+/// Whether nothing more can be read behind an error.
+pub(crate) fn is_fatal(error: &RunReadError) -> bool {
+    !matches!(error, RunReadError::Header { .. } | RunReadError::Read(EventReadError::Damaged { .. }))
+}
+
+/// The fragments of a fragment stream, in its order.
+#[pyclass(module = "sheaf")]
+#[derive(Debug)]
+pub(crate) struct FragmentReader {
+    path: PathBuf,
+    reader: StreamReader<File>,
+    skip_damaged: bool,
+}
+
+impl FragmentReader {
+    fn new(path: &Path, check: bool, skip_damaged: bool) -> PyResult<Self> {
+        let mut reader = StreamReader::open(path).map_err(sheaf_error)?;
+        reader.check_payloads(check);
+        Ok(Self { path: path.to_owned(), reader, skip_damaged })
+    }
+}
+
+#[pymethods]
+impl FragmentReader {
+    /// The number of the run.
+    #[getter]
+    fn run(&self) -> u32 {
+        self.reader.header().run.0
+    }
+
+    /// The source whose fragments these are.
+    #[getter]
+    fn source(&self) -> u32 {
+        self.reader.header().source.0
+    }
+
+    /// What the writer said: a dictionary.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (self.reader.metadata(),))
+    }
+
+    /// How many places were damaged so far.
+    #[getter]
+    fn damaged(&self) -> u64 {
+        let counts = self.reader.counts();
+        counts.corrupt_headers + counts.corrupt_payloads
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Fragment>> {
+        loop {
+            match py.detach(|| self.reader.next()) {
+                None => return Ok(None),
+                Some(Ok(fragment)) => return Ok(Some(Fragment(fragment))),
+                Some(Err(error @ StreamReadError::Io { .. })) => return Err(sheaf_error(error)),
+                Some(Err(_)) if self.skip_damaged => {}
+                Some(Err(error)) => return Err(DamagedError::new_err(error.to_string())),
+            }
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<sheaf.FragmentReader of {}, source {}>", self.path.display(), self.reader.header().source)
+    }
+}

@@ -1,0 +1,89 @@
+//! Where a door is: a Unix socket, most often in a run's directory, or a TCP address.
+
+use sheaf_wire::NodeId;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+/// The extension of a door's name in a run's directory: `bu0.tap`.
+pub const EXTENSION: &str = "tap";
+
+/// The longest path that the name of a Unix socket holds everywhere.
+const SOCKET_PATH_BYTES: usize = 100;
+
+/// Where a door is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Address {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A host and a port: `host:port`.
+    Tcp(String),
+}
+
+impl Address {
+    /// Reads an address: what has a colon and no slash is `host:port`, everything else a path.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let is_tcp = text.contains(':') && !text.contains('/') && !Path::new(text).exists();
+        if is_tcp { Self::Tcp(text.to_owned()) } else { Self::Unix(PathBuf::from(text)) }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => path.display().fmt(f),
+            Self::Tcp(address) => f.write_str(address),
+        }
+    }
+}
+
+/// The door of a builder in a run's directory.
+#[must_use]
+pub fn in_directory(directory: &Path, node: NodeId) -> PathBuf {
+    directory.join(format!("{node}.{EXTENSION}"))
+}
+
+/// The doors in a run's directory, by name.
+///
+/// # Errors
+/// What the operating system says of the directory.
+pub fn doors_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut doors = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            doors.push(path);
+        }
+    }
+    doors.sort();
+    Ok(doors)
+}
+
+/// A path that is short enough for the name of a socket: where it is not, one by way of the open directory, which must
+/// stay open meanwhile.
+pub(crate) fn with_short_path<T>(path: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return work(path);
+    };
+    if path.as_os_str().len() <= SOCKET_PATH_BYTES {
+        return work(path);
+    }
+    let directory = File::open(directory)?;
+    work(&Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_port_is_a_tcp_address_and_everything_else_a_path() {
+        assert_eq!(Address::parse("daq3:7700"), Address::Tcp("daq3:7700".to_owned()));
+        assert_eq!(Address::parse("[::1]:7700"), Address::Tcp("[::1]:7700".to_owned()));
+        assert_eq!(Address::parse("runs/run000001"), Address::Unix(PathBuf::from("runs/run000001")));
+        assert_eq!(Address::parse("./a:b"), Address::Unix(PathBuf::from("./a:b")));
+    }
+}

@@ -1,0 +1,325 @@
+//! The consumer's side of one door. It blocks, as long as it is told to, and starts no thread.
+
+use crate::address::{Address, with_short_path};
+use serde::Deserialize;
+use sheaf_wire::event_file::FileHeader;
+use sheaf_wire::tap::{EndReason, FRAME_BYTES, Frame, FrameHead, TapError, Wish, emit_subscribe};
+use sheaf_wire::verdict::Tags;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// So much is asked of the operating system at a time. Larger events are read to where they stay.
+const READ_BYTES: usize = 256 << 10;
+
+/// A body grows by so much as it arrives: its length is not believed before it is there.
+const GROW_BYTES: usize = 1 << 20;
+
+/// Why a consumer gets nothing, or nothing more.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody is there.
+    #[error(
+        "cannot join {address}: {error}; is the run going on, and does it let consumers in ([consumers] open)?"
+    )]
+    Connect {
+        /// The door.
+        address: Address,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection to {address} broke: {error}")]
+    Broken {
+        /// The door.
+        address: Address,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// The door closed the connection without a last word.
+    #[error(
+        "{address} closed the connection without a last word: the builder died, or dropped this consumer because it read nothing"
+    )]
+    Closed {
+        /// The door.
+        address: Address,
+    },
+    /// Somebody else is there.
+    #[error("{address} does not talk as a door for consumers: {error}")]
+    Frame {
+        /// The door.
+        address: Address,
+        /// What is wrong.
+        #[source]
+        error: TapError,
+    },
+    /// As many consumers as are allowed look on already.
+    #[error("{address} has as many consumers as it allows; end one, or raise [consumers] consumers")]
+    Full {
+        /// The door.
+        address: Address,
+    },
+    /// No word in time.
+    #[error("{address} says nothing; is this the address of a door for consumers?")]
+    Silent {
+        /// The door.
+        address: Address,
+    },
+    /// There is no such tag.
+    #[error("no tag has the name {name:?}; the run's tags are: {tags}")]
+    UnknownTag {
+        /// What was asked for.
+        name: String,
+        /// Those that there are, with commas between them.
+        tags: String,
+    },
+}
+
+/// What a door says first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// Run, builder and session, as in the session's event files.
+    pub header: FileHeader,
+    /// A JSON object, as in the session's event files, and the list `sources`.
+    pub metadata: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    sources: Vec<u32>,
+}
+
+impl Welcome {
+    fn read(&self) -> Metadata {
+        serde_json::from_str(&self.metadata).unwrap_or_default()
+    }
+
+    /// What the tags are called, from bit 0.
+    #[must_use]
+    pub fn tag_names(&self) -> Vec<String> {
+        self.read().tags
+    }
+
+    /// The numbers of the run's sources, ascending.
+    #[must_use]
+    pub fn sources(&self) -> Vec<u32> {
+        self.read().sources
+    }
+
+    /// The tags with these names.
+    ///
+    /// # Errors
+    /// [`ClientError::UnknownTag`] for a name that the run does not have.
+    pub fn tags(&self, wanted: &[String]) -> Result<Tags, ClientError> {
+        let names = self.tag_names();
+        let mut tags = Tags::NONE;
+        for name in wanted {
+            tags |= Tags::by_name(name, &names).ok_or_else(|| {
+                let mut all = names.clone();
+                all.push(Tags::QUARANTINED_NAME.to_owned());
+                ClientError::UnknownTag { name: name.clone(), tags: all.join(", ") }
+            })?;
+        }
+        Ok(tags)
+    }
+}
+
+#[derive(Debug)]
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
+        // Zero would be no limit.
+        let timeout = Some(timeout.max(Duration::from_millis(1)));
+        match self {
+            Self::Unix(stream) => stream.set_read_timeout(timeout),
+            Self::Tcp(stream) => stream.set_read_timeout(timeout),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.write_all(bytes),
+            Self::Tcp(stream) => stream.write_all(bytes),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.read(buffer),
+            Self::Tcp(stream) => stream.read(buffer),
+        }
+    }
+}
+
+/// A frame that arrives.
+#[derive(Debug)]
+enum Arriving {
+    Head(Vec<u8>),
+    Body(FrameHead, Vec<u8>),
+}
+
+/// A connection to one door.
+#[derive(Debug)]
+pub struct Client {
+    address: Address,
+    stream: BufReader<Stream>,
+    arriving: Arriving,
+    welcome: Welcome,
+}
+
+impl Client {
+    /// Joins the visitors of a door, and hears whose it is. Nothing else comes before [`Client::subscribe`].
+    ///
+    /// # Errors
+    /// A [`ClientError`] that says what is there instead.
+    pub fn connect(address: &Address, timeout: Duration) -> Result<Self, ClientError> {
+        let connected = match address {
+            Address::Unix(path) => with_short_path(path, |path| UnixStream::connect(path)).map(Stream::Unix),
+            Address::Tcp(address) => connect_tcp(address, timeout).map(Stream::Tcp),
+        };
+        let stream = connected.map_err(|error| ClientError::Connect { address: address.clone(), error })?;
+        let header = FileHeader {
+            run: sheaf_wire::RunNumber(0),
+            node: sheaf_wire::NodeId::MANAGER,
+            session: sheaf_wire::SessionId(0),
+            part: 0,
+            created: sheaf_wire::Timestamp(0),
+        };
+        let mut client = Self {
+            address: address.clone(),
+            stream: BufReader::with_capacity(READ_BYTES, stream),
+            arriving: Arriving::Head(Vec::new()),
+            welcome: Welcome { header, metadata: String::new() },
+        };
+        let address = || address.clone();
+        match client.next(timeout)? {
+            Some(Frame::Welcome(header, metadata)) => client.welcome = Welcome { header, metadata },
+            Some(Frame::End(EndReason::Full, _)) => return Err(ClientError::Full { address: address() }),
+            Some(Frame::End(..)) => return Err(ClientError::Closed { address: address() }),
+            None => return Err(ClientError::Silent { address: address() }),
+            Some(_) => {
+                let error = TapError::BadValue { field: "kind", value: 0 };
+                return Err(ClientError::Frame { address: address(), error });
+            }
+        }
+        Ok(client)
+    }
+
+    /// What the door said first.
+    #[must_use]
+    pub fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// Where the door is.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Says what is wanted, and by whom: once.
+    ///
+    /// # Errors
+    /// [`ClientError::Broken`].
+    pub fn subscribe(&mut self, wish: &Wish, name: &str) -> Result<(), ClientError> {
+        let said = self.stream.get_mut().write_all(&emit_subscribe(wish, name));
+        said.map_err(|error| self.broken(error))
+    }
+
+    /// The next frame; `None` where none is whole by then. After a [`Frame::End`] there is nothing more.
+    ///
+    /// # Errors
+    /// A [`ClientError`]; the connection is of no more use.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Frame>, ClientError> {
+        let until = Instant::now() + timeout;
+        loop {
+            if let Some(frame) = self.take_frame()? {
+                return Ok(Some(frame));
+            }
+            if self.stream.buffer().is_empty() {
+                let left = until.saturating_duration_since(Instant::now());
+                self.stream.get_ref().set_read_timeout(left).map_err(|error| self.broken(error))?;
+            }
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) => return Err(ClientError::Closed { address: self.address.clone() }),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return Ok(None);
+                }
+                // A signal is the caller's business; it asks again.
+                Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(None),
+                Err(error) => return Err(self.broken(error)),
+            }
+        }
+    }
+
+    /// Takes what has arrived of the head or the body. False at the end of the connection.
+    fn fill(&mut self) -> io::Result<bool> {
+        let bytes = match &mut self.arriving {
+            Arriving::Head(head) => {
+                let buffer = self.stream.fill_buf()?;
+                let bytes = buffer.len().min(FRAME_BYTES - head.len());
+                head.extend_from_slice(&buffer[..bytes]);
+                self.stream.consume(bytes);
+                bytes
+            }
+            Arriving::Body(head, body) => {
+                let have = body.len();
+                let missing = head.body_bytes as usize - have;
+                body.resize(have + missing.min(GROW_BYTES), 0);
+                let read = self.stream.read(&mut body[have..]);
+                body.truncate(have + *read.as_ref().unwrap_or(&0));
+                read?
+            }
+        };
+        Ok(bytes > 0)
+    }
+
+    /// The frame that has arrived, if it is whole.
+    fn take_frame(&mut self) -> Result<Option<Frame>, ClientError> {
+        let wrong = |address: &Address, error| ClientError::Frame { address: address.clone(), error };
+        if let Arriving::Head(bytes) = &self.arriving
+            && let Some(bytes) = bytes.first_chunk::<FRAME_BYTES>()
+        {
+            let head = FrameHead::parse(bytes).map_err(|error| wrong(&self.address, error))?;
+            let room = (head.body_bytes as usize).min(GROW_BYTES);
+            self.arriving = Arriving::Body(head, Vec::with_capacity(room));
+        }
+        match &mut self.arriving {
+            Arriving::Body(head, body) if body.len() == head.body_bytes as usize => {
+                let (head, body) = (*head, std::mem::take(body));
+                self.arriving = Arriving::Head(Vec::with_capacity(FRAME_BYTES));
+                let frame = head.parse_body(&body.into());
+                frame.map(Some).map_err(|error| wrong(&self.address, error))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn broken(&self, error: io::Error) -> ClientError {
+        ClientError::Broken { address: self.address.clone(), error }
+    }
+}
+
+fn connect_tcp(address: &str, timeout: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,369 @@
+//! The builder's side: a door that consumers join by, and the feed of accepted events.
+//!
+//! Two threads meet here. The builder's has the [`Feed`] with the sampler: it says who gets an event, copies it once, and
+//! puts it into the bounded queues of those who do. The door's thread accepts consumers, checks what they say, and
+//! writes what is in the queues to their sockets. They share rings and counters, no lock: whatever becomes of a consumer or
+//! of the door's thread, the builder's thread waits for nothing.
+
+mod keeper;
+mod visitor;
+
+use crate::address::with_short_path;
+use bytes::Bytes;
+use keeper::Keeper;
+use mio::net::{TcpListener, UnixListener};
+use sheaf_protocol::sampler::{Bounds, ConsumerId, Counts, Sampler, Wish};
+use sheaf_wire::event_file::FileHeader;
+use sheaf_wire::tap;
+use sheaf_wire::verdict::Verdict;
+use sheaf_wire::{ByteCount, Event, NodeId, Timestamp};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How a door is opened and what it allows.
+#[derive(Clone, Debug)]
+pub struct DoorOptions {
+    /// The Unix socket. What is at this path is replaced.
+    pub socket: Option<PathBuf>,
+    /// The TCP address.
+    pub listen: Option<SocketAddr>,
+    /// How many consumers may look on at a time.
+    pub consumers: usize,
+    /// What each of them, and all together, may have.
+    pub bounds: Bounds,
+    /// How long whoever has joined may wait before it says what it wants.
+    pub greeting: Duration,
+    /// How long a consumer may read nothing while something waits for it.
+    pub patience: Duration,
+}
+
+/// Why a door cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// The Unix socket cannot be made.
+    #[error("cannot make the socket {path} for consumers: {error}")]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// The TCP address cannot be listened on.
+    #[error("cannot listen on {address} for consumers: {error}; is it in use, or of another host?")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// The thread of the door cannot be had.
+    #[error("cannot start the thread of the door for consumers: {0}")]
+    Thread(#[source] io::Error),
+    /// The metadata are too large.
+    #[error("what consumers are told of the run: {0}")]
+    Welcome(#[from] sheaf_wire::event_file::FileFormatError),
+}
+
+/// What came of a door.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DoorCounts {
+    /// Consumers that joined and said what they want.
+    pub joined: u64,
+    /// Those that came when there was no place for another.
+    pub refused: u64,
+    /// Those that were dropped because they read nothing.
+    pub slow: u64,
+    /// Those that were dropped because they never said what they want.
+    pub silent: u64,
+    /// Those that were dropped because they said what means nothing.
+    pub nonsense: u64,
+    /// Events that were written to a consumer's socket, for each consumer.
+    pub sent: u64,
+    /// Events that a consumer wanted and did not get, for each consumer: its queue was full, or all together had what the
+    /// run grants.
+    pub missed: u64,
+}
+
+impl DoorCounts {
+    /// Names and values, as the run's summary has them.
+    #[must_use]
+    pub fn fields(&self) -> [(&'static str, u64); 7] {
+        [
+            ("joined", self.joined),
+            ("refused", self.refused),
+            ("slow", self.slow),
+            ("silent", self.silent),
+            ("nonsense", self.nonsense),
+            ("events_sent", self.sent),
+            ("events_missed", self.missed),
+        ]
+    }
+}
+
+/// What both threads know.
+#[derive(Debug)]
+struct Shared {
+    /// Whether there is news for the builder's thread.
+    news: AtomicBool,
+    /// How many consumers the builder's thread has taken leave of.
+    left: AtomicU64,
+    /// Whether the builder has ended its part of the run.
+    over: AtomicBool,
+}
+
+/// What the door's thread tells the builder's.
+enum News {
+    Joined(Seat, Wish),
+    Left(ConsumerId),
+}
+
+/// The builder's end of a consumer's queue.
+struct Seat {
+    id: ConsumerId,
+    queue: rtrb::Producer<Bytes>,
+    books: Arc<Books>,
+    /// Of what has left the queue, what the sampler knows.
+    known_events: u64,
+    known_bytes: u64,
+}
+
+/// What the two threads tell each other of one consumer.
+#[derive(Debug, Default)]
+struct Books {
+    left_events: AtomicU64,
+    left_bytes: AtomicU64,
+    counts: [AtomicU64; 7],
+}
+
+impl Books {
+    fn write(&self, counts: &Counts) {
+        let values = [
+            counts.seen,
+            counts.taken,
+            counts.other_tags,
+            counts.prescaled,
+            counts.over_rate,
+            counts.queue_full,
+            counts.over_budget,
+        ];
+        for (place, value) in self.counts.iter().zip(values) {
+            place.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// The counts at about this moment; exact once the builder's thread writes no more. What is seen is summed up here, so
+    /// that the numbers belong together.
+    fn read(&self) -> Counts {
+        let [_, taken, other_tags, prescaled, over_rate, queue_full, over_budget] =
+            std::array::from_fn(|index| self.counts[index].load(Ordering::Relaxed));
+        let seen = taken + other_tags + prescaled + over_rate + queue_full + over_budget;
+        Counts { seen, taken, other_tags, prescaled, over_rate, queue_full, over_budget }
+    }
+
+    fn leave_queue(&self, bytes: usize) {
+        self.left_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.left_events.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// The builder's end of an open door.
+pub struct Feed {
+    sampler: Sampler,
+    seats: Vec<Seat>,
+    news: rtrb::Consumer<News>,
+    shared: Arc<Shared>,
+    waker: mio::Waker,
+    keeper: Option<JoinHandle<DoorCounts>>,
+    accepted: u64,
+}
+
+/// Opens doors.
+#[derive(Clone, Debug)]
+pub struct Door {
+    options: DoorOptions,
+}
+
+impl Door {
+    /// A door that is not open yet.
+    #[must_use]
+    pub const fn new(options: DoorOptions) -> Self {
+        Self { options }
+    }
+
+    /// Opens it, for one session of a builder: consumers are told `header` and `metadata`, as event files have them.
+    ///
+    /// # Errors
+    /// Why nobody can join by it.
+    pub fn open(&self, header: &FileHeader, metadata: &str) -> Result<Feed, DoorError> {
+        let options = &self.options;
+        let welcome = tap::emit_welcome(header, metadata)?;
+        let socket = options.socket.clone().map(|path| {
+            let bind = |short: &std::path::Path| {
+                match std::fs::remove_file(short) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+                UnixListener::bind(short)
+            };
+            let bound = with_short_path(&path, bind);
+            bound.map_err(|error| DoorError::Socket { path, error })
+        });
+        let listen = options
+            .listen
+            .map(|address| TcpListener::bind(address).map_err(|error| DoorError::Listen { address, error }));
+        let (sender, news) = rtrb::RingBuffer::new(2 * options.consumers.max(1));
+        let shared = Arc::new(Shared {
+            news: AtomicBool::new(false),
+            left: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+        });
+        let (socket, listen) = (socket.transpose()?, listen.transpose()?);
+        let keeper =
+            Keeper::new(options.clone(), header.node, welcome, sender, shared.clone(), socket, listen);
+        let (keeper, waker) = keeper.map_err(DoorError::Thread)?;
+        let name = format!("{} door", header.node);
+        let thread = std::thread::Builder::new().name(name).spawn(move || keeper.run());
+        Ok(Feed {
+            sampler: Sampler::new(options.bounds),
+            seats: Vec::new(),
+            news,
+            shared,
+            waker,
+            keeper: Some(thread.map_err(DoorError::Thread)?),
+            accepted: 0,
+        })
+    }
+}
+
+impl Feed {
+    /// Tells of an accepted event. Where nobody looks on that is one load.
+    pub fn see(&mut self, now: Timestamp, event: &Event<Bytes>, verdict: &Verdict) {
+        let sequence = self.accepted;
+        self.accepted += 1;
+        self.tend();
+        if !self.seats.is_empty() {
+            self.hand_out(now, event, verdict, sequence);
+        }
+    }
+
+    /// Lets consumers join and leave while no events come.
+    pub fn tend(&mut self) {
+        if self.shared.news.load(Ordering::Relaxed) {
+            self.take_news();
+        }
+    }
+
+    fn hand_out(&mut self, now: Timestamp, event: &Event<Bytes>, verdict: &Verdict, sequence: u64) {
+        for seat in &mut self.seats {
+            let events = seat.books.left_events.load(Ordering::Acquire);
+            if events > seat.known_events {
+                let bytes = seat.books.left_bytes.load(Ordering::Relaxed);
+                self.sampler.left_queue(
+                    seat.id,
+                    events - seat.known_events,
+                    ByteCount(bytes - seat.known_bytes),
+                );
+                (seat.known_events, seat.known_bytes) = (events, bytes);
+            }
+        }
+        let bytes = ByteCount(tap::event_frame_bytes(event, verdict));
+        let chosen = self.sampler.offer(now, verdict.tags, bytes);
+        if !chosen.is_empty() {
+            match tap::emit_event_frame(event, verdict, sequence).map(Bytes::from) {
+                Ok(frame) => {
+                    for seat in self.seats.iter_mut().filter(|seat| chosen.contains(&seat.id)) {
+                        // The sampler has counted the queue's places; a consumer that has just left takes nothing more.
+                        let _ = seat.queue.push(frame.clone());
+                    }
+                }
+                // The bound of a queue is below the largest event of the format.
+                Err(error) => log::error!("event {} cannot be shown: {error}", event.id),
+            }
+        }
+        for seat in &self.seats {
+            if let Some(counts) = self.sampler.counts(seat.id) {
+                seat.books.write(&counts);
+            }
+        }
+    }
+
+    #[cold]
+    fn take_news(&mut self) {
+        self.shared.news.store(false, Ordering::SeqCst);
+        while let Ok(news) = self.news.pop() {
+            match news {
+                News::Joined(seat, wish) => {
+                    self.sampler.join(seat.id, wish);
+                    self.seats.push(seat);
+                }
+                News::Left(id) => {
+                    self.sampler.leave(id);
+                    self.seats.retain(|seat| seat.id != id);
+                    self.shared.left.fetch_add(1, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// Closes the door: consumers get what waits for them, as far as they read it within a second, and are told that the
+    /// builder has ended. Does not wait for that.
+    pub fn close(mut self) -> Closing {
+        self.say_over();
+        Closing(self.keeper.take())
+    }
+
+    fn say_over(&mut self) {
+        // Nothing is added to a queue after this word.
+        self.seats.clear();
+        self.shared.over.store(true, Ordering::Release);
+        if let Err(error) = self.waker.wake() {
+            log::warn!("the door for consumers cannot be woken: {error}");
+        }
+    }
+}
+
+impl Drop for Feed {
+    /// Also where nobody closes it the door's thread ends.
+    fn drop(&mut self) {
+        if self.keeper.is_some() {
+            self.say_over();
+        }
+    }
+}
+
+/// A door that closes.
+#[derive(Debug)]
+pub struct Closing(Option<JoinHandle<DoorCounts>>);
+
+impl Closing {
+    /// Waits until it is closed, about a second at most, and says what came of it.
+    #[must_use]
+    pub fn wait(self) -> DoorCounts {
+        // A panic of the thread has been printed; it takes its counts along.
+        self.0.map(JoinHandle::join).and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for Feed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Feed")
+            .field("consumers", &self.seats.len())
+            .field("accepted", &self.accepted)
+            .finish()
+    }
+}
+
+/// What the log calls a consumer: its name is what it says itself.
+fn called(node: NodeId, name: &str) -> String {
+    format!("{node}: consumer {name:?}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! The door's thread.
+
+use super::visitor::{Ended, Visitor, VisitorSocket};
+use super::{Books, DoorCounts, DoorOptions, News, Seat, Shared, called};
+use mio::net::{TcpListener, UnixListener};
+use mio::{Events, Interest, Poll, Token, Waker};
+use sheaf_protocol::sampler::{ConsumerId, Wish};
+use sheaf_wire::NodeId;
+use sheaf_wire::tap::{EndReason, emit_end};
+use std::io::{self, ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often queues are looked into while somebody listens. The builder's thread wakes nobody for a consumer: that
+/// would be a system call.
+const TICK: Duration = Duration::from_millis(5);
+
+/// How often silent visitors are looked at.
+const SLOW_TICK: Duration = Duration::from_millis(100);
+
+/// How long a closing door waits for consumers to take their last events.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+const WAKER: Token = Token(0);
+const SOCKET: Token = Token(1);
+const LISTEN: Token = Token(2);
+const FIRST_VISITOR: usize = 3;
+
+/// Looks after a door.
+pub(super) struct Keeper {
+    options: DoorOptions,
+    node: NodeId,
+    welcome: bytes::Bytes,
+    news: rtrb::Producer<News>,
+    shared: Arc<Shared>,
+    socket: Option<UnixListener>,
+    listen: Option<TcpListener>,
+    poll: Poll,
+    visitors: Vec<Visitor>,
+    /// The number of the next visitor; numbers are never used again.
+    next: u32,
+    /// Consumers that the builder's thread was told of.
+    introduced: u64,
+    counts: DoorCounts,
+}
+
+impl Keeper {
+    pub(super) fn new(
+        options: DoorOptions,
+        node: NodeId,
+        welcome: Vec<u8>,
+        news: rtrb::Producer<News>,
+        shared: Arc<Shared>,
+        mut socket: Option<UnixListener>,
+        mut listen: Option<TcpListener>,
+    ) -> io::Result<(Self, Waker)> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        if let Some(socket) = &mut socket {
+            poll.registry().register(socket, SOCKET, Interest::READABLE)?;
+        }
+        if let Some(listen) = &mut listen {
+            poll.registry().register(listen, LISTEN, Interest::READABLE)?;
+        }
+        let (visitors, counts) = (Vec::new(), DoorCounts::default());
+        let keeper = Self {
+            options,
+            node,
+            welcome: welcome.into(),
+            news,
+            shared,
+            socket,
+            listen,
+            poll,
+            visitors,
+            next: 0,
+            introduced: 0,
+            counts,
+        };
+        Ok((keeper, waker))
+    }
+
+    /// Until the builder closes the door.
+    pub(super) fn run(mut self) -> DoorCounts {
+        let mut events = Events::with_capacity(64);
+        let mut deadline: Option<Instant> = None;
+        loop {
+            if let Err(error) = self.poll.poll(&mut events, self.timeout())
+                && error.kind() != ErrorKind::Interrupted
+            {
+                log::error!("{}: the door for consumers closes: {error}", self.node);
+                break;
+            }
+            let now = Instant::now();
+            let over = self.shared.over.load(Ordering::Acquire);
+            if !over {
+                self.accept(now);
+            }
+            self.pump(now, over);
+            if over {
+                let until = *deadline.get_or_insert(now + FAREWELL);
+                if self.visitors.is_empty() || now >= until {
+                    break;
+                }
+            }
+        }
+        self.close()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        if self.visitors.iter().any(Visitor::is_listening) || self.shared.over.load(Ordering::Acquire) {
+            Some(TICK)
+        } else if self.visitors.is_empty() {
+            None
+        } else {
+            Some(SLOW_TICK)
+        }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        loop {
+            let next = self.socket.as_ref().map(UnixListener::accept);
+            match next.map(|accepted| accepted.map(|(stream, _)| VisitorSocket::Unix(stream))) {
+                Some(Ok(socket)) => self.admit(socket, now),
+                other => break self.note(other),
+            }
+        }
+        loop {
+            let next = self.listen.as_ref().map(TcpListener::accept);
+            match next.map(|accepted| accepted.map(|(stream, _)| VisitorSocket::Tcp(stream))) {
+                Some(Ok(socket)) => self.admit(socket, now),
+                other => break self.note(other),
+            }
+        }
+    }
+
+    fn note(&self, accepted: Option<io::Result<VisitorSocket>>) {
+        if let Some(Err(error)) = accepted
+            && !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted)
+        {
+            log::warn!("{}: a consumer cannot join: {error}", self.node);
+        }
+    }
+
+    fn admit(&mut self, mut socket: VisitorSocket, now: Instant) {
+        // One who has left has a place until the builder's thread knows it.
+        let leaving = self.introduced - self.shared.left.load(Ordering::Acquire);
+        let listening = self.visitors.iter().filter(|visitor| visitor.is_listening()).count() as u64;
+        let taken = self.visitors.len() + leaving.saturating_sub(listening) as usize;
+        if taken >= self.options.consumers {
+            self.counts.refused += 1;
+            // The socket's buffer is empty; whoever does not get this word finds the connection closed.
+            let _ = socket.write(&emit_end(EndReason::Full, &Default::default()));
+            return;
+        }
+        let token = Token(FIRST_VISITOR + self.next as usize);
+        if let Err(error) = socket.register(self.poll.registry(), token) {
+            log::warn!("{}: a consumer cannot join: {error}", self.node);
+            return;
+        }
+        self.visitors.push(Visitor::new(ConsumerId(self.next), socket, self.welcome.clone(), now));
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Reads and writes whatever can be, and parts with those who have ended.
+    fn pump(&mut self, now: Instant, over: bool) {
+        let mut visitors = std::mem::take(&mut self.visitors);
+        visitors.retain_mut(|visitor| match visitor.pump(now, &self.options, over) {
+            None => {
+                if let Some(wish) = visitor.take_wish() {
+                    self.introduce(visitor, wish);
+                }
+                true
+            }
+            Some(ended) => {
+                self.part(visitor, ended);
+                false
+            }
+        });
+        self.visitors = visitors;
+    }
+
+    /// Tells the builder's thread of a new consumer.
+    fn introduce(&mut self, visitor: &mut Visitor, wish: Wish) {
+        let places = usize::try_from(self.options.bounds.queue_events).unwrap_or(usize::MAX);
+        let (producer, queue) = rtrb::RingBuffer::new(places);
+        let books = Arc::new(Books::default());
+        let seat =
+            Seat { id: visitor.id, queue: producer, books: books.clone(), known_events: 0, known_bytes: 0 };
+        visitor.sit_down(queue, books);
+        self.tell(News::Joined(seat, wish));
+        self.introduced += 1;
+        self.counts.joined += 1;
+        log::info!("{} joined", called(self.node, &visitor.name));
+    }
+
+    fn part(&mut self, visitor: &Visitor, ended: Ended) {
+        let (counts, sent) = visitor.books();
+        self.counts.sent += sent;
+        self.counts.missed += counts.missed();
+        if visitor.is_listening() {
+            self.tell(News::Left(visitor.id));
+        }
+        let who = called(self.node, &visitor.name);
+        let missed = counts.missed();
+        let books = format!("{sent} events sent, {missed} missed of {} accepted", counts.seen);
+        match ended {
+            Ended::Left if visitor.is_listening() => log::info!("{who} left: {books}"),
+            Ended::Left => log::debug!("{who} looked in and left"),
+            Ended::Slow => {
+                self.counts.slow += 1;
+                log::warn!("{who} reads nothing and was dropped: {books}");
+            }
+            Ended::Silent => {
+                self.counts.silent += 1;
+                log::warn!("{who} never said what it wants and was dropped");
+            }
+            Ended::Nonsense(error) => {
+                self.counts.nonsense += 1;
+                log::warn!("{who} was dropped: {error}");
+            }
+        }
+    }
+
+    /// There is room: each consumer joins once and leaves once, and takes a place until its leave is known.
+    fn tell(&mut self, news: News) {
+        if self.news.push(news).is_err() {
+            debug_assert!(self.news.is_abandoned(), "the ring has room for all consumers twice");
+        }
+        self.shared.news.store(true, Ordering::SeqCst);
+    }
+
+    /// Nobody waits any longer.
+    fn close(mut self) -> DoorCounts {
+        for visitor in std::mem::take(&mut self.visitors) {
+            self.part(&visitor, Ended::Left);
+        }
+        if let (Some(_), Some(path)) = (self.socket.take(), &self.options.socket)
+            && let Err(error) = std::fs::remove_file(path)
+            && error.kind() != ErrorKind::NotFound
+        {
+            log::warn!("cannot remove {}: {error}", path.display());
+        }
+        self.counts
+    }
+}

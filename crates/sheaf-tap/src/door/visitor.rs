@@ -1,0 +1,254 @@
+//! One who has come to a door: first a visitor that must say what it wants, then a consumer.
+
+use super::{Books, DoorOptions};
+use bytes::Bytes;
+use mio::net::{TcpStream, UnixStream};
+use mio::{Interest, Registry, Token};
+use sheaf_protocol::sampler::{ConsumerId, Counts, Wish};
+use sheaf_wire::tap::{EndReason, FRAME_BYTES, Frame, FrameHead, Kind, TapError, emit_end, emit_status};
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a consumer is told what it missed. It shows, too, that the door is alive.
+const STATUS: Duration = Duration::from_secs(1);
+
+/// How one ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// It closed the connection, or was told the end.
+    Left,
+    /// It read nothing.
+    Slow,
+    /// It said nothing.
+    Silent,
+    /// It said what means nothing.
+    Nonsense(Nonsense),
+}
+
+/// What should not have been said.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Nonsense {
+    #[error(transparent)]
+    Frame(#[from] TapError),
+    #[error("it should say what it wants, once, and sent a frame of the kind {0:?}")]
+    Kind(Kind),
+    #[error("it sent more after it had said what it wants")]
+    More,
+}
+
+/// The socket of a visitor.
+#[derive(Debug)]
+pub(super) enum VisitorSocket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl VisitorSocket {
+    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        match self {
+            Self::Unix(stream) => registry.register(stream, token, interest),
+            Self::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                registry.register(stream, token, interest)
+            }
+        }
+    }
+}
+
+impl Read for VisitorSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.read(buffer),
+            Self::Tcp(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for VisitorSocket {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.write(buffer),
+            Self::Tcp(stream) => stream.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The consumer's end of its queue.
+#[derive(Debug)]
+struct Place {
+    queue: rtrb::Consumer<Bytes>,
+    books: Arc<Books>,
+    sent: u64,
+    next_status: Instant,
+}
+
+/// One who has come.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    pub(super) id: ConsumerId,
+    /// Who it says it is.
+    pub(super) name: String,
+    socket: VisitorSocket,
+    said: Vec<u8>,
+    wish: Option<Wish>,
+    place: Option<Place>,
+    /// What is being written, an event or not, and how far.
+    writing: Option<(Bytes, bool, usize)>,
+    came: Instant,
+    /// When it last took a byte, or had nothing to take.
+    progress: Instant,
+    told_the_end: bool,
+}
+
+impl Visitor {
+    pub(super) fn new(id: ConsumerId, socket: VisitorSocket, welcome: Bytes, now: Instant) -> Self {
+        Self {
+            id,
+            name: String::new(),
+            socket,
+            said: Vec::new(),
+            wish: None,
+            place: None,
+            writing: Some((welcome, false, 0)),
+            came: now,
+            progress: now,
+            told_the_end: false,
+        }
+    }
+
+    /// Whether it is a consumer: the builder's thread knows it.
+    pub(super) fn is_listening(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// What it wants, once.
+    pub(super) fn take_wish(&mut self) -> Option<Wish> {
+        self.wish.take()
+    }
+
+    pub(super) fn sit_down(&mut self, queue: rtrb::Consumer<Bytes>, books: Arc<Books>) {
+        self.place = Some(Place { queue, books, sent: 0, next_status: self.came + STATUS });
+    }
+
+    /// What became of the events for it, and how many were sent.
+    pub(super) fn books(&self) -> (Counts, u64) {
+        self.place.as_ref().map_or_else(Default::default, |place| (place.books.read(), place.sent))
+    }
+
+    /// Reads what it says, writes what there is for it. Says how it has ended, if it has.
+    pub(super) fn pump(&mut self, now: Instant, options: &DoorOptions, over: bool) -> Option<Ended> {
+        if let Some(ended) = self.read() {
+            return Some(ended);
+        }
+        if let Err(error) = self.write(now, over) {
+            return (error.kind() != ErrorKind::WouldBlock)
+                .then_some(Ended::Left)
+                .or_else(|| (now.duration_since(self.progress) >= options.patience).then_some(Ended::Slow));
+        }
+        if self.told_the_end && self.writing.is_none() {
+            return Some(Ended::Left);
+        }
+        let silent = self.place.is_none() && self.wish.is_none();
+        (silent && now.duration_since(self.came) >= options.greeting).then_some(Ended::Silent)
+    }
+
+    fn read(&mut self) -> Option<Ended> {
+        let mut buffer = [0; 256];
+        loop {
+            match self.socket.read(&mut buffer) {
+                Ok(0) => return Some(Ended::Left),
+                Ok(_) if self.wish.is_some() || self.place.is_some() => {
+                    return Some(Ended::Nonsense(Nonsense::More));
+                }
+                Ok(bytes) => {
+                    self.said.extend_from_slice(&buffer[..bytes]);
+                    if let Err(nonsense) = self.understand() {
+                        return Some(Ended::Nonsense(nonsense));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Some(Ended::Left),
+            }
+        }
+    }
+
+    /// Reads what was said, as far as it goes: the head as soon as it is there, so that nothing longer is waited for.
+    fn understand(&mut self) -> Result<(), Nonsense> {
+        let Some((head, body)) = self.said.split_first_chunk::<FRAME_BYTES>() else { return Ok(()) };
+        let head = FrameHead::parse(head)?;
+        if head.kind != Kind::Subscribe {
+            return Err(Nonsense::Kind(head.kind));
+        }
+        match body.len().cmp(&(head.body_bytes as usize)) {
+            std::cmp::Ordering::Less => Ok(()),
+            std::cmp::Ordering::Greater => Err(Nonsense::More),
+            std::cmp::Ordering::Equal => {
+                if let Frame::Subscribe(wish, name) = head.parse_body(&Bytes::copy_from_slice(body))? {
+                    (self.wish, self.name) = (Some(wish), name);
+                }
+                self.said = Vec::new();
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes until there is nothing more, or no room: then the error says so.
+    fn write(&mut self, now: Instant, over: bool) -> io::Result<()> {
+        loop {
+            if self.writing.is_none() {
+                self.writing = self.next_frame(now, over);
+            }
+            let Some((frame, is_event, written)) = &mut self.writing else {
+                self.progress = now;
+                return Ok(());
+            };
+            while *written < frame.len() {
+                match self.socket.write(&frame[*written..]) {
+                    Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                    Ok(bytes) => {
+                        *written += bytes;
+                        self.progress = now;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if let (true, Some(place)) = (*is_event, &mut self.place) {
+                place.sent += 1;
+                place.books.leave_queue(frame.len());
+            }
+            self.writing = None;
+        }
+    }
+
+    fn next_frame(&mut self, now: Instant, over: bool) -> Option<(Bytes, bool, usize)> {
+        let Some(place) = &mut self.place else {
+            return self.last_word(over, Counts::default());
+        };
+        if now >= place.next_status && !over {
+            place.next_status = now + STATUS;
+            return Some((emit_status(&place.books.read()).into(), false, 0));
+        }
+        if let Ok(event) = place.queue.pop() {
+            return Some((event, true, 0));
+        }
+        // The builder's thread added its last event before it said that it is over; what it had added is taken.
+        let counts = place.books.read();
+        self.last_word(over, counts)
+    }
+
+    fn last_word(&mut self, over: bool, counts: Counts) -> Option<(Bytes, bool, usize)> {
+        if !over || self.told_the_end {
+            return None;
+        }
+        self.told_the_end = true;
+        Some((emit_end(EndReason::BuilderEnded, &counts).into(), false, 0))
+    }
+}

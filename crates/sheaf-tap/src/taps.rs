@@ -1,0 +1,328 @@
+//! The doors of all builders of a run, as one sequence of events.
+//!
+//! Each door has a thread that reads it into one bounded channel. When the channel is full the threads wait, the sockets
+//! fill up, and the builders leave events out for this consumer: nobody else notices.
+
+use crate::address::{Address, doors_in};
+use crate::client::{Client, ClientError, Welcome};
+use sheaf_wire::Nanos;
+use sheaf_wire::NodeId;
+use sheaf_wire::event_file::StoredEvent;
+use sheaf_wire::tap::{Counts, Frame, Wish};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How many events may wait here for whoever asks for them. More wait at the doors.
+const WAITING_EVENTS: usize = 64;
+
+/// How long a door may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// How often a thread that waits for events looks whether it is still wanted, and a directory is searched for new doors.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long a builder may take to come back with a new door before the run counts as gone.
+const COME_BACK: Duration = Duration::from_secs(5);
+
+/// What to get, and who asks.
+#[derive(Clone, Debug, Default)]
+pub struct TapOptions {
+    /// The names of the tags of which an event must have one; none: all events.
+    pub tags: Vec<String>,
+    /// One of so many of those; 0 is taken as 1.
+    pub prescale: u32,
+    /// At most so many events a second, of all builders together.
+    pub rate_hz: Option<f64>,
+    /// Who asks, for the operator.
+    pub name: String,
+}
+
+/// Why there is nothing to look at.
+#[derive(Debug, thiserror::Error)]
+pub enum TapsError {
+    /// No door in a directory.
+    #[error(
+        "{0} has no doors for consumers (*.tap): the run has ended, or does not let consumers in ([consumers] open)"
+    )]
+    NoDoors(PathBuf),
+    /// The directory cannot be read.
+    #[error("cannot look into {path}: {error}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// A door is not one, or broke without the run's end.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// No thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] io::Error),
+    /// A rate that is none.
+    #[error("{0} is not a rate: a number of events a second above 0")]
+    Rate(f64),
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Next {
+    /// An event, and the builder that built it.
+    Event(NodeId, Box<StoredEvent<bytes::Bytes>>),
+    /// Nothing in the time that was given.
+    Nothing,
+    /// The run has ended.
+    Ended,
+}
+
+enum Said {
+    Event(NodeId, Box<StoredEvent<bytes::Bytes>>),
+    Counts(Counts),
+    End(Counts),
+    Lost(ClientError),
+}
+
+#[derive(Debug)]
+struct Reader {
+    thread: Option<JoinHandle<()>>,
+    counts: Counts,
+}
+
+/// The doors of a run.
+#[derive(Debug)]
+pub struct Taps {
+    options: TapOptions,
+    directory: Option<PathBuf>,
+    welcome: Welcome,
+    wish: Wish,
+    sender: SyncSender<(u32, Said)>,
+    receiver: Receiver<(u32, Said)>,
+    /// By number; those that have ended have no thread.
+    readers: BTreeMap<u32, Reader>,
+    open: BTreeMap<u32, Address>,
+    stop: Arc<AtomicBool>,
+    /// Whether a builder said that it has ended its part of the run.
+    ended_well: bool,
+    lost: Option<ClientError>,
+    alone_since: Option<Instant>,
+    looked: Instant,
+}
+
+impl Taps {
+    /// Joins the door at an address (see [`Address::parse`]), or those of all builders in a run's directory.
+    ///
+    /// # Errors
+    /// A [`TapsError`] where there is none, or what is asked for does not exist.
+    pub fn open(target: &str, options: TapOptions) -> Result<Self, TapsError> {
+        let path = Path::new(target);
+        let directory = path.is_dir().then(|| path.to_owned());
+        let addresses = match &directory {
+            Some(directory) => doors(directory)?,
+            None => vec![Address::parse(target)],
+        };
+        let mut clients = Vec::new();
+        for address in &addresses {
+            match Client::connect(address, ANSWER) {
+                Ok(client) => clients.push(client),
+                // Of a builder that died its socket is left.
+                Err(ClientError::Connect { error, .. })
+                    if addresses.len() > 1 && error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let Some(first) = clients.first() else {
+            return Err(TapsError::NoDoors(path.to_owned()));
+        };
+        let welcome = first.welcome().clone();
+        let wish = wish(&options, &welcome, clients.len())?;
+        let (sender, receiver) = sync_channel(WAITING_EVENTS);
+        let mut taps = Self {
+            options,
+            directory,
+            welcome,
+            wish,
+            sender,
+            receiver,
+            readers: BTreeMap::new(),
+            open: BTreeMap::new(),
+            stop: Arc::default(),
+            ended_well: false,
+            lost: None,
+            alone_since: None,
+            looked: Instant::now(),
+        };
+        for client in clients {
+            taps.listen_to(client)?;
+        }
+        Ok(taps)
+    }
+
+    /// What the first door said: run, tags and sources are those of all.
+    #[must_use]
+    pub fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// What became of all accepted events, as far as the doors have told: about once a second, and at the end.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for counts in self.readers.values().map(|reader| reader.counts) {
+            sum.seen += counts.seen;
+            sum.taken += counts.taken;
+            sum.other_tags += counts.other_tags;
+            sum.prescaled += counts.prescaled;
+            sum.over_rate += counts.over_rate;
+            sum.queue_full += counts.queue_full;
+            sum.over_budget += counts.over_budget;
+        }
+        sum
+    }
+
+    /// The next event, if one comes within `timeout`.
+    ///
+    /// # Errors
+    /// A [`TapsError`] where the last door was lost before the run's end and none has come in its place.
+    pub fn next(&mut self, timeout: Duration) -> Result<Next, TapsError> {
+        let until = Instant::now() + timeout;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.receiver.recv_timeout(left.min(LOOK)) {
+                Ok((_, Said::Event(node, event))) => return Ok(Next::Event(node, event)),
+                Ok((number, Said::Counts(counts))) => self.note(number, counts),
+                Ok((number, Said::End(counts))) => {
+                    self.note(number, counts);
+                    self.ended_well = true;
+                    self.open.remove(&number);
+                }
+                Ok((number, Said::Lost(error))) => {
+                    self.lost = Some(error);
+                    self.open.remove(&number);
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            self.look_for_doors()?;
+            if self.open.is_empty() {
+                if self.ended_well {
+                    return Ok(Next::Ended);
+                }
+                let since = *self.alone_since.get_or_insert_with(Instant::now);
+                if self.directory.is_none() || since.elapsed() >= COME_BACK {
+                    return match self.lost.take() {
+                        Some(error) => Err(error.into()),
+                        None => Ok(Next::Ended),
+                    };
+                }
+            } else {
+                self.alone_since = None;
+            }
+            if Instant::now() >= until {
+                return Ok(Next::Nothing);
+            }
+        }
+    }
+
+    fn note(&mut self, number: u32, counts: Counts) {
+        if let Some(reader) = self.readers.get_mut(&number) {
+            reader.counts = counts;
+        }
+    }
+
+    /// Joins the doors of builders that have come since. One that cannot be joined is tried again.
+    fn look_for_doors(&mut self) -> Result<(), TapsError> {
+        let Some(directory) = self.directory.as_ref().filter(|_| self.looked.elapsed() >= LOOK) else {
+            return Ok(());
+        };
+        self.looked = Instant::now();
+        for path in doors_in(directory).unwrap_or_default() {
+            let address = Address::Unix(path);
+            if !self.open.values().any(|open| *open == address)
+                && let Ok(client) = Client::connect(&address, LOOK)
+            {
+                self.listen_to(client)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a door on a thread of its own.
+    fn listen_to(&mut self, mut client: Client) -> Result<(), TapsError> {
+        client.subscribe(&self.wish, &self.options.name)?;
+        let number = self.readers.len() as u32;
+        self.open.insert(number, client.address().clone());
+        let (sender, stop) = (self.sender.clone(), self.stop.clone());
+        let work = move || {
+            while let Some(said) = hear(&mut client, &stop) {
+                let last = matches!(said, Said::End(..) | Said::Lost(_));
+                if sender.send((number, said)).is_err() || last {
+                    break;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("tap {number}")).spawn(work);
+        let thread = Some(thread.map_err(TapsError::Thread)?);
+        self.readers.insert(number, Reader { thread, counts: Counts::default() });
+        Ok(())
+    }
+}
+
+impl Drop for Taps {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // A thread may wait for room in the channel: without a receiver it does not.
+        drop(std::mem::replace(&mut self.receiver, sync_channel(0).1));
+        for thread in self.readers.values_mut().filter_map(|reader| reader.thread.take()) {
+            // A panic of a reader has been printed; there is nothing left to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Waits for what a door says next; `None` when nobody wants to hear it any more.
+fn hear(client: &mut Client, stop: &AtomicBool) -> Option<Said> {
+    let node = client.welcome().header.node;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        return Some(match client.next(LOOK) {
+            Ok(None | Some(Frame::Welcome(..) | Frame::Subscribe(..))) => continue,
+            Ok(Some(Frame::Event(event))) => Said::Event(node, Box::new(event)),
+            Ok(Some(Frame::Status(counts))) => Said::Counts(counts),
+            Ok(Some(Frame::End(_, counts))) => Said::End(counts),
+            Err(error) => Said::Lost(error),
+        });
+    }
+}
+
+fn doors(directory: &Path) -> Result<Vec<Address>, TapsError> {
+    let doors =
+        doors_in(directory).map_err(|error| TapsError::Directory { path: directory.to_owned(), error })?;
+    if doors.is_empty() {
+        return Err(TapsError::NoDoors(directory.to_owned()));
+    }
+    Ok(doors.into_iter().map(Address::Unix).collect())
+}
+
+/// What is asked of each of so many doors.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float to an integer saturates"
+)]
+#[expect(clippy::cast_precision_loss, reason = "a number of doors is small")]
+fn wish(options: &TapOptions, welcome: &Welcome, doors: usize) -> Result<Wish, TapsError> {
+    let interval = match options.rate_hz {
+        None => Nanos::ZERO,
+        Some(rate) if rate > 0.0 && rate.is_finite() => Nanos((1e9 * doors as f64 / rate) as u64),
+        Some(rate) => return Err(TapsError::Rate(rate)),
+    };
+    Ok(Wish { tags: welcome.tags(&options.tags)?, prescale: options.prescale, interval })
+}

@@ -1,0 +1,517 @@
+//! Between a builder's door and the consumers that look on: the byte layout. `docs/reference/consumers.md` tells who says
+//! what when.
+//!
+//! A frame is a [`FrameBytes`] and a body. A [`Kind::Welcome`] has what an event file of the builder's session begins
+//! with, a [`Kind::Event`] an event as it is in such a file: whoever reads event files knows both.
+
+#[doc(hidden)]
+pub mod fuzz;
+
+use crate::checksum::{crc32c, crc32c_append};
+use crate::event_file::{
+    EVENT_HEADER_BYTES, EventHeader, FILE_HEADER_BYTES, FileHeader, StoredEvent, emit_event, event_bytes,
+};
+use crate::file::{FileFormatError, MAX_METADATA_BYTES};
+use crate::message::layout::layout;
+use crate::verdict::{Tags, Verdict};
+use crate::{Event, Nanos, SourceId};
+use bytes::Bytes;
+use std::mem::size_of;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The first four bytes of a frame.
+pub const MAGIC: [u8; 4] = *b"STAP";
+/// The version of the frames. A receiver refuses every other.
+pub const VERSION: u8 = 1;
+/// Bytes of a frame before its body.
+pub const FRAME_BYTES: usize = size_of::<FrameBytes>();
+/// The largest event that goes to a consumer, in bytes as in a file: 256 MiB.
+pub const MAX_EVENT_BYTES: u32 = 256 << 20;
+/// The longest name of a consumer, in bytes; what is longer is cut.
+pub const MAX_NAME_BYTES: usize = 40;
+
+/// The kinds of frame, and who sends them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Door to consumer, first: what an event file begins with, header and metadata.
+    Welcome = 1,
+    /// Consumer to door, once: [`SubscribeBytes`].
+    Subscribe = 2,
+    /// Door to consumer: an event as in an event file. Its parts have checksums of their own.
+    Event = 3,
+    /// Door to consumer, every second: [`StatusBytes`].
+    Status = 4,
+    /// Door to consumer, last: [`StatusBytes`] with a reason.
+    End = 5,
+}
+
+impl Kind {
+    const fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => Self::Welcome,
+            2 => Self::Subscribe,
+            3 => Self::Event,
+            4 => Self::Status,
+            5 => Self::End,
+            _ => return None,
+        })
+    }
+
+    /// The least and the most bytes of a body.
+    const fn body_bytes(self) -> (u32, u32) {
+        match self {
+            Self::Welcome => (FILE_HEADER_BYTES as u32, FILE_HEADER_BYTES as u32 + MAX_METADATA_BYTES),
+            Self::Subscribe => (size_of::<SubscribeBytes>() as u32, size_of::<SubscribeBytes>() as u32),
+            Self::Event => (EVENT_HEADER_BYTES as u32, MAX_EVENT_BYTES),
+            Self::Status | Self::End => (size_of::<StatusBytes>() as u32, size_of::<StatusBytes>() as u32),
+        }
+    }
+}
+
+layout! {
+    /// The start of a frame, 16 bytes; the body follows.
+    FrameBytes[16] {
+        /// Offset 0: `"STAP"`.
+        magic: [u8; 4],
+        /// Offset 4: [`VERSION`].
+        version: u8,
+        /// Offset 5: [`Kind`].
+        kind: u8,
+        /// Offset 6: zero.
+        reserved: [u8; 2],
+        /// Offset 8: bytes of the body.
+        body_bytes: U32,
+        /// Offset 12: CRC-32C of this head with this field zero, continued over the body but for a [`Kind::Event`].
+        checksum: U32,
+    }
+}
+
+layout! {
+    /// What a consumer asks for, 64 bytes.
+    SubscribeBytes[64] {
+        /// Offset 0: events with at least one of these tags; 0: all.
+        tags: U64,
+        /// Offset 8: one in so many ns on average; 0: no limit of its own.
+        interval: U64,
+        /// Offset 16: one of so many; 0 is taken as 1.
+        prescale: U32,
+        /// Offset 20: zero.
+        reserved: U32,
+        /// Offset 24: who asks, UTF-8, filled up with zeros.
+        name: [u8; 40],
+    }
+}
+
+layout! {
+    /// What became of the accepted events for one consumer, 64 bytes. The first number is the sum of the next six.
+    StatusBytes[64] {
+        /// Offset 0: events that were accepted since the consumer joined.
+        seen: U64,
+        /// Offset 8: put into its queue.
+        taken: U64,
+        /// Offset 16: without any of its tags.
+        other_tags: U64,
+        /// Offset 24: left out by its prescale.
+        prescaled: U64,
+        /// Offset 32: left out because of its rate, or that of the run.
+        over_rate: U64,
+        /// Offset 40: left out because its queue was full.
+        queue_full: U64,
+        /// Offset 48: left out because all consumers together had as much as the run grants.
+        over_budget: U64,
+        /// Offset 56: of a [`Kind::End`], the code of its [`EndReason`]; else zero.
+        reason: U32,
+        /// Offset 60: zero.
+        reserved: U32,
+    }
+}
+
+/// Which events a consumer asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Events with at least one of these tags; none: all events.
+    pub tags: Tags,
+    /// One of so many of those; 0 is taken as 1.
+    pub prescale: u32,
+    /// One in such a time of what is left, on average; zero: no limit of its own.
+    pub interval: Nanos,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self { tags: Tags::NONE, prescale: 1, interval: Nanos::ZERO }
+    }
+}
+
+/// What became of the accepted events, for one consumer. `seen` is the sum of all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events that were accepted since the consumer joined.
+    pub seen: u64,
+    /// Put into its queue.
+    pub taken: u64,
+    /// Without any of the tags that it asked for.
+    pub other_tags: u64,
+    /// Left out by its prescale.
+    pub prescaled: u64,
+    /// Left out because of its rate, or the rate that the run grants.
+    pub over_rate: u64,
+    /// Left out because its queue was full: it reads too slowly.
+    pub queue_full: u64,
+    /// Left out because all consumers together had as many bytes as the run grants.
+    pub over_budget: u64,
+}
+
+impl Counts {
+    /// What was wanted and not given: for lack of room, or of what the run grants.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.queue_full.saturating_add(self.over_budget)
+    }
+}
+
+/// Why a door says no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum EndReason {
+    /// The builder has ended its part of the run.
+    BuilderEnded = 1,
+    /// As many consumers as are allowed look on already.
+    Full = 2,
+}
+
+impl EndReason {
+    const fn from_code(code: u32) -> Option<Self> {
+        Some(match code {
+            1 => Self::BuilderEnded,
+            2 => Self::Full,
+            _ => return None,
+        })
+    }
+}
+
+/// Why bytes are not a frame. Whoever receives them closes the connection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TapError {
+    /// Not a frame.
+    #[error(
+        "frame starts with {found:02x?}, not with \"STAP\": is this the address of a builder's door for consumers?"
+    )]
+    WrongMagic {
+        /// What it starts with.
+        found: [u8; 4],
+    },
+    /// Another version.
+    #[error("frame has version {found}, this release speaks version {VERSION}")]
+    WrongVersion {
+        /// The version in the frame.
+        found: u8,
+    },
+    /// A field holds what has no meaning.
+    #[error("field `{field}` of a frame has the meaningless value {value}")]
+    BadValue {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        value: u64,
+    },
+    /// A body of a size that its kind cannot have.
+    #[error("body of a frame has {bytes} bytes, {least} to {most} are right for {kind:?}")]
+    WrongLength {
+        /// The kind of frame.
+        kind: Kind,
+        /// Bytes of the body.
+        bytes: u32,
+        /// The fewest.
+        least: u32,
+        /// The most.
+        most: u32,
+    },
+    /// Damaged bytes.
+    #[error("checksum of a frame is {computed:08x}, the frame says {declared:08x}")]
+    WrongChecksum {
+        /// The checksum in the frame.
+        declared: u32,
+        /// The checksum of the bytes.
+        computed: u32,
+    },
+    /// The payload of an event is damaged.
+    #[error(
+        "payload of source {source_id} is damaged: its checksum is {computed:08x}, the event says {declared:08x}"
+    )]
+    WrongPayload {
+        /// Whose payload.
+        source_id: SourceId,
+        /// The checksum in the event.
+        declared: u32,
+        /// The checksum of the bytes.
+        computed: u32,
+    },
+    /// What should be a part of an event file is not.
+    #[error(transparent)]
+    Format(#[from] FileFormatError),
+}
+
+/// A frame, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Whose door this is, and what it has: the metadata is a JSON object.
+    Welcome(FileHeader, String),
+    /// What a consumer asks for, and who it is.
+    Subscribe(Wish, String),
+    /// An event with its verdict.
+    Event(StoredEvent<Bytes>),
+    /// What became of the events so far.
+    Status(Counts),
+    /// What became of all events, and why there are no more.
+    End(EndReason, Counts),
+}
+
+/// The start of a frame: how many bytes to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHead {
+    /// What the body is.
+    pub kind: Kind,
+    /// How many bytes it has.
+    pub body_bytes: u32,
+    checksum: u32,
+}
+
+impl FrameHead {
+    /// Reads the first [`FRAME_BYTES`] of a frame.
+    ///
+    /// # Errors
+    /// A [`TapError`] that says why they are none.
+    pub fn parse(bytes: &[u8; FRAME_BYTES]) -> Result<Self, TapError> {
+        let head = FrameBytes::read_from_bytes(bytes).unwrap_or_else(|_| unreachable!("the sizes are equal"));
+        if head.magic != MAGIC {
+            return Err(TapError::WrongMagic { found: head.magic });
+        }
+        if head.version != VERSION {
+            return Err(TapError::WrongVersion { found: head.version });
+        }
+        let bad = |field, value| TapError::BadValue { field, value };
+        if head.reserved != [0; 2] {
+            return Err(bad("reserved", u64::from(u16::from_le_bytes(head.reserved))));
+        }
+        let kind = Kind::from_code(head.kind).ok_or(bad("kind", u64::from(head.kind)))?;
+        let (bytes, (least, most)) = (head.body_bytes.get(), kind.body_bytes());
+        if bytes < least || bytes > most {
+            return Err(TapError::WrongLength { kind, bytes, least, most });
+        }
+        let parsed = Self { kind, body_bytes: bytes, checksum: head.checksum.get() };
+        if kind == Kind::Event {
+            parsed.check(&[])?
+        }
+        Ok(parsed)
+    }
+
+    /// Reads the body, which has [`FrameHead::body_bytes`] bytes. Payload stays where it is.
+    ///
+    /// # Errors
+    /// A [`TapError`] that says what is wrong with it.
+    pub fn parse_body(&self, body: &Bytes) -> Result<Frame, TapError> {
+        let (least, most) = (self.body_bytes, self.body_bytes);
+        let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let wrong_length = TapError::WrongLength { kind: self.kind, bytes, least, most };
+        if bytes != self.body_bytes {
+            return Err(wrong_length);
+        }
+        if self.kind == Kind::Event {
+            return parse_event(body).map(Frame::Event);
+        }
+        self.check(body)?;
+        Ok(match self.kind {
+            Kind::Welcome => {
+                let (header, metadata) = FileHeader::parse(body)?;
+                if FILE_HEADER_BYTES + metadata.len() != body.len() {
+                    return Err(wrong_length);
+                }
+                Frame::Welcome(header, metadata.to_owned())
+            }
+            Kind::Subscribe => {
+                let fixed = SubscribeBytes::ref_from_bytes(body).map_err(|_| wrong_length)?;
+                let (wish, name) = fixed.parse()?;
+                Frame::Subscribe(wish, name)
+            }
+            Kind::Event | Kind::Status | Kind::End => {
+                let fixed = StatusBytes::ref_from_bytes(body).map_err(|_| wrong_length)?;
+                let bad = TapError::BadValue { field: "reason", value: u64::from(fixed.reason.get()) };
+                match (self.kind, EndReason::from_code(fixed.reason.get())) {
+                    (Kind::End, Some(reason)) => Frame::End(reason, fixed.counts()?),
+                    (Kind::Status, None) if fixed.reason.get() == 0 => Frame::Status(fixed.counts()?),
+                    _ => return Err(bad),
+                }
+            }
+        })
+    }
+
+    fn new(kind: Kind, body: &[u8]) -> Self {
+        let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let mut head = Self { kind, body_bytes: bytes, checksum: 0 };
+        head.checksum = head.computed(if kind == Kind::Event { &[] } else { body });
+        head
+    }
+
+    fn to_bytes(self) -> FrameBytes {
+        FrameBytes {
+            magic: MAGIC,
+            version: VERSION,
+            kind: self.kind as u8,
+            reserved: [0; 2],
+            body_bytes: U32::new(self.body_bytes),
+            checksum: U32::new(self.checksum),
+        }
+    }
+
+    fn computed(self, body: &[u8]) -> u32 {
+        crc32c_append(crc32c(Self { checksum: 0, ..self }.to_bytes().as_bytes()), body)
+    }
+
+    fn check(self, body: &[u8]) -> Result<(), TapError> {
+        let (declared, computed) = (self.checksum, self.computed(body));
+        if declared == computed { Ok(()) } else { Err(TapError::WrongChecksum { declared, computed }) }
+    }
+}
+
+fn parse_event(body: &Bytes) -> Result<StoredEvent<Bytes>, TapError> {
+    let header = EventHeader::parse(body)?;
+    let have = body.len() as u64;
+    if header.total_bytes() != have {
+        let need = header.total_bytes();
+        return Err(FileFormatError::Truncated { what: "event", need, have }.into());
+    }
+    // The sum of both is the length of what is there.
+    let entries_end = EVENT_HEADER_BYTES + header.body_bytes() as usize;
+    let stored =
+        header.parse_event(&body.slice(EVENT_HEADER_BYTES..entries_end), &mut body.slice(entries_end..))?;
+    for fragment in &stored.event.fragments {
+        if let Some(declared) = fragment.checksum {
+            let (source_id, computed) = (fragment.source, crc32c(&fragment.payload));
+            if computed != declared {
+                return Err(TapError::WrongPayload { source_id, declared, computed });
+            }
+        }
+    }
+    Ok(stored)
+}
+
+impl SubscribeBytes {
+    fn parse(&self) -> Result<(Wish, String), TapError> {
+        if self.reserved.get() != 0 {
+            return Err(TapError::BadValue { field: "reserved", value: u64::from(self.reserved.get()) });
+        }
+        let end = self.name.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let name = std::str::from_utf8(&self.name[..end])
+            .map_err(|error| TapError::BadValue { field: "name", value: error.valid_up_to() as u64 })?;
+        let wish = Wish {
+            tags: Tags(self.tags.get()),
+            prescale: self.prescale.get(),
+            interval: Nanos(self.interval.get()),
+        };
+        Ok((wish, name.to_owned()))
+    }
+}
+
+impl StatusBytes {
+    fn new(counts: &Counts, reason: u32) -> Self {
+        Self {
+            seen: U64::new(counts.seen),
+            taken: U64::new(counts.taken),
+            other_tags: U64::new(counts.other_tags),
+            prescaled: U64::new(counts.prescaled),
+            over_rate: U64::new(counts.over_rate),
+            queue_full: U64::new(counts.queue_full),
+            over_budget: U64::new(counts.over_budget),
+            reason: U32::new(reason),
+            reserved: U32::ZERO,
+        }
+    }
+
+    fn counts(&self) -> Result<Counts, TapError> {
+        if self.reserved.get() != 0 {
+            return Err(TapError::BadValue { field: "reserved", value: u64::from(self.reserved.get()) });
+        }
+        Ok(Counts {
+            seen: self.seen.get(),
+            taken: self.taken.get(),
+            other_tags: self.other_tags.get(),
+            prescaled: self.prescaled.get(),
+            over_rate: self.over_rate.get(),
+            queue_full: self.queue_full.get(),
+            over_budget: self.over_budget.get(),
+        })
+    }
+}
+
+/// A welcome: what an event file of the session begins with.
+///
+/// # Errors
+/// [`FileFormatError::TooLarge`] for metadata beyond [`MAX_METADATA_BYTES`].
+pub fn emit_welcome(header: &FileHeader, metadata: &str) -> Result<Vec<u8>, FileFormatError> {
+    Ok(frame(Kind::Welcome, &header.emit(metadata)?))
+}
+
+/// What a consumer asks for. Of a name the first [`MAX_NAME_BYTES`] are told, in whole characters.
+#[must_use]
+pub fn emit_subscribe(wish: &Wish, name: &str) -> Vec<u8> {
+    let mut body = SubscribeBytes {
+        tags: U64::new(wish.tags.0),
+        interval: U64::new(wish.interval.0),
+        prescale: U32::new(wish.prescale),
+        reserved: U32::ZERO,
+        name: [0; MAX_NAME_BYTES],
+    };
+    let name = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
+    body.name[..name.len()].copy_from_slice(name.as_bytes());
+    frame(Kind::Subscribe, body.as_bytes())
+}
+
+/// What became of the events so far.
+#[must_use]
+pub fn emit_status(counts: &Counts) -> Vec<u8> {
+    frame(Kind::Status, StatusBytes::new(counts, 0).as_bytes())
+}
+
+/// What became of all events, and why there are no more.
+#[must_use]
+pub fn emit_end(reason: EndReason, counts: &Counts) -> Vec<u8> {
+    frame(Kind::End, StatusBytes::new(counts, reason as u32).as_bytes())
+}
+
+/// The size of an event's frame, in bytes.
+#[must_use]
+pub fn event_frame_bytes(event: &Event<Bytes>, verdict: &Verdict) -> u64 {
+    FRAME_BYTES as u64 + event_bytes(event, verdict)
+}
+
+/// An accepted event, the `sequence`-th of its session: a copy of all of its bytes.
+///
+/// # Errors
+/// [`FileFormatError::TooLarge`] for an event beyond [`MAX_EVENT_BYTES`].
+pub fn emit_event_frame(
+    event: &Event<Bytes>,
+    verdict: &Verdict,
+    sequence: u64,
+) -> Result<Vec<u8>, FileFormatError> {
+    let bytes = event_bytes(event, verdict);
+    if bytes > u64::from(MAX_EVENT_BYTES) {
+        return Err(FileFormatError::TooLarge { what: "event", bytes, limit: u64::from(MAX_EVENT_BYTES) });
+    }
+    let mut whole = Vec::with_capacity(FRAME_BYTES + bytes as usize);
+    whole.resize(FRAME_BYTES, 0);
+    emit_event(event, verdict, sequence, &mut whole)?;
+    event.fragments.iter().for_each(|fragment| whole.extend_from_slice(&fragment.payload));
+    let head = FrameHead::new(Kind::Event, &whole[FRAME_BYTES..]).to_bytes();
+    whole[..FRAME_BYTES].copy_from_slice(head.as_bytes());
+    Ok(whole)
+}
+
+fn frame(kind: Kind, body: &[u8]) -> Vec<u8> {
+    [FrameHead::new(kind, body).to_bytes().as_bytes(), body].concat()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! The body of the fuzz target for frames between doors and consumers.
+
+use super::{
+    Counts, EndReason, FRAME_BYTES, Frame, FrameBytes, FrameHead, Kind, Wish, emit_end, emit_event_frame,
+    emit_status, emit_subscribe, emit_welcome,
+};
+use crate::event_file::FileHeader;
+use crate::{
+    Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp, TriggerType,
+    Verdict,
+};
+use bytes::Bytes;
+use std::mem::offset_of;
+
+/// Reads `bytes` as a frame, whose checksum is made right first where the last byte is odd. A frame that is understood is
+/// written the same again.
+///
+/// # Panics
+/// Where the parser does not keep its promises.
+pub fn fuzz_tap(bytes: &[u8]) {
+    let mut bytes = bytes.to_vec();
+    if bytes.last().is_some_and(|last| last % 2 == 1) {
+        seal(&mut bytes);
+    }
+    let Some((head, body)) = bytes.split_first_chunk::<FRAME_BYTES>() else { return };
+    let parsed = FrameHead::parse(head).and_then(|head| {
+        let body = &body[..body.len().min(head.body_bytes as usize)];
+        head.parse_body(&Bytes::copy_from_slice(body)).map(|frame| (frame, body.len()))
+    });
+    match parsed {
+        Err(error) => assert!(!error.to_string().is_empty(), "an error says what is wrong"),
+        Ok((frame, length)) => {
+            assert_eq!(emit(&frame), bytes[..FRAME_BYTES + length], "a frame is written as it was read");
+        }
+    }
+}
+
+/// Makes the checksum of a frame right, whatever else is wrong with it.
+fn seal(bytes: &mut [u8]) {
+    let Some((head, body)) = bytes.split_first_chunk_mut::<FRAME_BYTES>() else { return };
+    let length = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
+    let body = &body[..body.len().min(length)];
+    let covered: &[u8] = if head[5] == Kind::Event as u8 { &[] } else { body };
+    let at = offset_of!(FrameBytes, checksum);
+    head[at..].fill(0);
+    let checksum = crate::checksum::crc32c_append(crate::checksum::crc32c(head), covered);
+    head[at..].copy_from_slice(&checksum.to_le_bytes());
+}
+
+fn emit(frame: &Frame) -> Vec<u8> {
+    match frame {
+        Frame::Welcome(header, metadata) => emit_welcome(header, metadata).unwrap_or_default(),
+        Frame::Subscribe(wish, name) => emit_subscribe(wish, name),
+        Frame::Event(stored) => {
+            emit_event_frame(&stored.event, &stored.verdict, stored.sequence).unwrap_or_default()
+        }
+        Frame::Status(counts) => emit_status(counts),
+        Frame::End(reason, counts) => emit_end(*reason, counts),
+    }
+}
+
+/// Some frames, for the fuzzer to begin with: name and bytes.
+#[must_use]
+pub fn seeds() -> Vec<(String, Vec<u8>)> {
+    let counts = Counts { seen: 10, taken: 4, queue_full: 6, ..Counts::default() };
+    let wish = Wish { tags: Tags(0b101), prescale: 10, interval: Nanos::from_millis(100) };
+    let header = FileHeader {
+        run: RunNumber(7),
+        node: NodeId::builder(0),
+        session: SessionId(9),
+        part: 0,
+        created: Timestamp(1),
+    };
+    let fragment = |source: u32, payload: &'static [u8]| Fragment {
+        event: EventId(1),
+        source: SourceId(source),
+        time: Timestamp(3),
+        checksum: None,
+        payload: Bytes::from_static(payload),
+    };
+    let event = Event {
+        id: EventId(1),
+        time: Timestamp(2),
+        trigger_type: TriggerType(4),
+        attempt: 1,
+        incomplete: false,
+        fragments: vec![fragment(0, b"pay"), fragment(1, b""), fragment(2, b"load")],
+        missing: Vec::new(),
+    };
+    let verdict = Verdict::accept().with_tags(Tags(1)).with_payload(&b"said"[..]);
+    let mut frames = vec![
+        ("welcome".to_owned(), Frame::Welcome(header, r#"{"tags":["muon"],"sources":[0,1,2]}"#.to_owned())),
+        ("subscribe".to_owned(), Frame::Subscribe(wish, "someone".to_owned())),
+        ("subscribe-to-all".to_owned(), Frame::Subscribe(Wish::default(), String::new())),
+        ("event".to_owned(), Frame::Event(crate::event_file::StoredEvent { event, verdict, sequence: 17 })),
+        ("status".to_owned(), Frame::Status(counts)),
+        ("full".to_owned(), Frame::End(EndReason::Full, Counts::default())),
+        ("end".to_owned(), Frame::End(EndReason::BuilderEnded, counts)),
+    ];
+    let mut seeds: Vec<_> = frames.drain(..).map(|(name, frame)| (name, emit(&frame))).collect();
+    seeds.push(("cut".to_owned(), emit_status(&counts)[..40].to_vec()));
+    seeds
+}

@@ -1,0 +1,172 @@
+//! Consumers at a builder's door: the door outlives the sessions of its builder, and every accepted event passes by it on its
+//! way to the output.
+
+use crate::assemble::Plan;
+use bytes::Bytes;
+use sheaf_node::sink::EventSink;
+use sheaf_protocol::Identity;
+use sheaf_protocol::sampler::Bounds;
+use sheaf_tap::address::in_directory;
+use sheaf_tap::door::{Closing, Door, DoorCounts, DoorError, DoorOptions, Feed};
+use sheaf_wire::event_file::FileHeader;
+use sheaf_wire::{ByteRate, Event, Nanos, NodeId, SourceId, Timestamp, Verdict};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The doors of this process that close, whose counts the summary asks for.
+pub(crate) type ClosingDoors = Arc<Mutex<Vec<Closing>>>;
+
+/// What came of the doors of this process, once all are closed.
+pub(crate) fn counts(doors: &ClosingDoors) -> Vec<DoorCounts> {
+    let closing = std::mem::take(&mut *doors.lock().unwrap_or_else(PoisonError::into_inner));
+    closing.into_iter().map(Closing::wait).collect()
+}
+
+/// The door of one builder: open while any of its sessions lasts, and between them.
+#[derive(Clone, Debug)]
+pub(crate) struct BuilderDoor(Arc<Slot>);
+
+#[derive(Debug)]
+struct Slot {
+    feed: Mutex<Option<Feed>>,
+    closed: ClosingDoors,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(feed) = self.feed.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            self.closed.lock().unwrap_or_else(PoisonError::into_inner).push(feed.close());
+        }
+    }
+}
+
+impl BuilderDoor {
+    /// Opens the door of a builder, where the configuration wants one. A door that cannot be opened does not keep the run
+    /// from its data: it is told, and there is none.
+    pub(crate) fn open(
+        plan: &Plan,
+        me: &Identity,
+        directory: Option<&Path>,
+        closed: &ClosingDoors,
+    ) -> Option<Self> {
+        let options = options(plan, me.node, directory)?;
+        let opened = open(plan, me, options);
+        match opened {
+            Ok(feed) => Some(Self(Arc::new(Slot { feed: Mutex::new(Some(feed)), closed: closed.clone() }))),
+            Err(error) => {
+                log::warn!("{}: the run has no door for consumers: {error}", plan.full_name(me.node));
+                None
+            }
+        }
+    }
+
+    /// The output of a session of the builder, with the door beside it.
+    pub(crate) fn beside(&self, sink: Box<dyn EventSink>) -> Box<dyn EventSink> {
+        let feed = self.0.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::new(WatchedSink { sink, feed, door: self.clone(), now: Timestamp(0) })
+    }
+}
+
+/// An output at which consumers look on.
+struct WatchedSink {
+    sink: Box<dyn EventSink>,
+    /// Taken from the door for the time of a session, so that an event meets no lock.
+    feed: Option<Feed>,
+    door: BuilderDoor,
+    /// The time of the last round.
+    now: Timestamp,
+}
+
+impl EventSink for WatchedSink {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), String> {
+        self.sink.write(event, verdict)?;
+        if let Some(feed) = &mut self.feed {
+            feed.see(self.now, event, verdict);
+        }
+        Ok(())
+    }
+
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
+        self.now = now;
+        if let Some(feed) = &mut self.feed {
+            feed.tend();
+        }
+        self.sink.end_batch(now)
+    }
+
+    fn stored(&self) -> u64 {
+        self.sink.stored()
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        self.sink.finish()
+    }
+}
+
+impl Drop for WatchedSink {
+    fn drop(&mut self) {
+        *self.door.0.feed.lock().unwrap_or_else(PoisonError::into_inner) = self.feed.take();
+    }
+}
+
+fn open(plan: &Plan, me: &Identity, options: DoorOptions) -> Result<Feed, DoorError> {
+    let created = Timestamp(me.session.0);
+    let header = FileHeader { run: me.run, node: me.node, session: me.session, part: 0, created };
+    let mut metadata = plan.file_metadata();
+    let mut sources: Vec<SourceId> =
+        plan.nodes.iter().flat_map(|node| node.sources.iter().copied()).collect();
+    sources.sort_unstable();
+    if let Some(object) = metadata.as_object_mut() {
+        let list = sources.iter().map(|source| source.0).collect::<Vec<_>>();
+        object.insert("sources".to_owned(), list.into());
+    }
+    Door::new(options).open(&header, &metadata.to_string())
+}
+
+/// What the configuration says of a builder's door; `None` where there is to be none.
+fn options(plan: &Plan, node: NodeId, directory: Option<&Path>) -> Option<DoorOptions> {
+    let knobs = &plan.config.consumers;
+    let directory = knobs.directory.as_deref().or(directory);
+    let listen = knobs.listen.as_deref().and_then(|address| match port_of(address, node.index) {
+        Ok(address) => Some(address),
+        Err(error) => {
+            log::warn!("{}: consumers.listen = {address:?}: {error}", plan.full_name(node));
+            None
+        }
+    });
+    if !knobs.open || (directory.is_none() && listen.is_none()) {
+        return None;
+    }
+    Some(DoorOptions {
+        socket: directory.map(|directory| in_directory(directory, node)),
+        listen,
+        consumers: knobs.consumers as usize,
+        bounds: Bounds {
+            queue_events: u64::from(knobs.queue_events),
+            queue_bytes: knobs.queue,
+            interval: knobs.rate_hz.map_or(Nanos::ZERO, interval),
+            copy_rate: knobs.copy.and_then(|bytes| ByteRate::new(bytes.0)),
+        },
+        greeting: knobs.greeting.to_std(),
+        patience: knobs.patience.to_std(),
+    })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float to an integer saturates"
+)]
+fn interval(rate_hz: f64) -> Nanos {
+    Nanos((1e9 / rate_hz) as u64)
+}
+
+/// The address with the port of a builder: one for each, from that in the configuration on.
+fn port_of(address: &str, builder: u16) -> Result<SocketAddr, String> {
+    let mut addresses = address.to_socket_addrs().map_err(|error| error.to_string())?;
+    let mut address = addresses.next().ok_or("the name has no address")?;
+    let port = address.port().checked_add(builder).ok_or("there is no port for every builder unit")?;
+    address.set_port(port);
+    Ok(address)
+}

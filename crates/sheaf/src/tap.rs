@@ -1,0 +1,209 @@
+//! `sheaf tap`: events of a run that goes on, printed or saved.
+
+use crate::cli::TapArguments;
+use crate::console::count;
+use crate::{Verdict, signals};
+use anyhow::{Context, bail};
+use serde::Serialize;
+use sheaf_store::event_file::{EventFileWriter, Storage, WriterOptions};
+use sheaf_tap::client::Welcome;
+use sheaf_tap::taps::{Next, TapOptions, Taps};
+use sheaf_wire::event_file::{FileHeader, StoredEvent};
+use sheaf_wire::{ByteCount, NodeId, Timestamp};
+use std::fs::File;
+use std::io::{self, BufWriter, Stdout, Write, stdout};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long nothing may come before what is printed or saved so far leaves this process.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// Joins a run and gives out events until it ends.
+pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
+    let stop = signals::stop_flag()?;
+    let options = TapOptions {
+        tags: arguments.tags.clone(),
+        prescale: arguments.prescale,
+        rate_hz: arguments.rate,
+        name: format!("sheaf tap, process {}", std::process::id()),
+    };
+    let mut taps = Taps::open(&arguments.target, options)?;
+    let mut out = Out::new(arguments, taps.welcome())?;
+    let mut events = 0;
+    let is_last = |events: u64| arguments.events.is_some_and(|most| events >= most);
+    while !stop.load(Ordering::Relaxed) && !is_last(events) {
+        match taps.next(QUIET)? {
+            Next::Event(builder, stored) => {
+                out.take(builder, &stored)?;
+                events += 1;
+            }
+            Next::Nothing => out.flush()?,
+            Next::Ended => break,
+        }
+    }
+    out.finish()?;
+    let counts = taps.counts();
+    let others = if counts.seen > 0 {
+        format!(
+            "; of {} that were accepted meanwhile, as far as is known, {} were missed",
+            count(counts.seen),
+            count(counts.missed())
+        )
+    } else {
+        String::new()
+    };
+    log::info!("{} events{others}", count(events));
+    Ok(Verdict::Good)
+}
+
+/// Where events go.
+enum Out {
+    Lines { out: BufWriter<Stdout>, tags: Vec<String>, json: bool },
+    File { writer: Box<EventFileWriter<OneFile>> },
+}
+
+impl Out {
+    fn new(arguments: &TapArguments, welcome: &Welcome) -> anyhow::Result<Self> {
+        let Some(path) = &arguments.save else {
+            let out = BufWriter::with_capacity(1 << 16, stdout());
+            return Ok(Self::Lines { out, tags: welcome.tag_names(), json: arguments.json });
+        };
+        if path.exists() {
+            bail!("{} exists already, and recorded data are never overwritten", path.display());
+        }
+        let FileHeader { run, node, session, created, .. } = welcome.header;
+        let options = WriterOptions {
+            metadata: welcome.metadata.clone(),
+            rotate_bytes: ByteCount(u64::MAX),
+            rotate_events: u64::MAX,
+            ..WriterOptions::new(run, node, session, created)
+        };
+        let writer = EventFileWriter::new(OneFile(path.clone()), options)?;
+        Ok(Self::File { writer: Box::new(writer) })
+    }
+
+    fn take(&mut self, builder: NodeId, stored: &StoredEvent<bytes::Bytes>) -> anyhow::Result<()> {
+        match self {
+            Self::File { writer } => writer.write(&stored.event, &stored.verdict).map_err(Into::into),
+            Self::Lines { out, tags, json } => {
+                let line = Line::new(builder, stored, tags);
+                let written = if *json {
+                    let text = serde_json::to_string(&line).context("cannot make JSON of an event")?;
+                    writeln!(out, "{text}")
+                } else {
+                    writeln!(out, "{line}")
+                };
+                written.context("cannot write to standard output")
+            }
+        }
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::File { writer } => writer.end_batch(Timestamp(0)).map_err(Into::into),
+            Self::Lines { out, .. } => out.flush().context("cannot write to standard output"),
+        }
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        self.flush()?;
+        if let Self::File { writer } = self {
+            writer.finish()?;
+        }
+        Ok(())
+    }
+}
+
+/// An event as a line. Names carry their units.
+#[derive(Debug, Serialize)]
+struct Line {
+    event: u64,
+    time_ns: u64,
+    trigger_type: u16,
+    builder: String,
+    incomplete: bool,
+    tags: Vec<String>,
+    bytes: u64,
+    verdict_bytes: usize,
+    fragments: Vec<FragmentLine>,
+    missing: Vec<MissingLine>,
+}
+
+#[derive(Debug, Serialize)]
+struct FragmentLine {
+    source: u32,
+    time_ns: u64,
+    bytes: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct MissingLine {
+    source: u32,
+    reason: &'static str,
+}
+
+impl Line {
+    fn new(builder: NodeId, stored: &StoredEvent<bytes::Bytes>, names: &[String]) -> Self {
+        let StoredEvent { event, verdict, .. } = stored;
+        let fragments = event.fragments.iter().map(|fragment| FragmentLine {
+            source: fragment.source.0,
+            time_ns: fragment.time.0,
+            bytes: fragment.payload.len(),
+        });
+        let missing = event.missing.iter();
+        Self {
+            event: event.id.0,
+            time_ns: event.time.0,
+            trigger_type: event.trigger_type.0,
+            builder: builder.to_string(),
+            incomplete: event.incomplete,
+            tags: verdict.tags.names(names).map(|name| name.to_string()).collect(),
+            bytes: event.payload_bytes(),
+            verdict_bytes: verdict.payload.len(),
+            fragments: fragments.collect(),
+            missing: missing
+                .map(|missing| MissingLine { source: missing.source.0, reason: missing.reason.name() })
+                .collect(),
+        }
+    }
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { event, time_ns, builder, bytes, .. } = self;
+        let fragments = self.fragments.len();
+        write!(f, "event {event} at {time_ns} ns from {builder}: {fragments} fragments, {bytes} bytes")?;
+        if !self.tags.is_empty() {
+            write!(f, ", {}", self.tags.join(" "))?;
+        }
+        if self.incomplete {
+            f.write_str(", incomplete")?;
+        }
+        for MissingLine { source, reason } in &self.missing {
+            write!(f, ", source {source} missing: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One file with a name of the user's choice, instead of a directory with names of Sheaf's.
+#[derive(Debug)]
+struct OneFile(PathBuf);
+
+impl Storage for OneFile {
+    type File = File;
+
+    fn create(&mut self, _name: &str) -> io::Result<File> {
+        File::create_new(&self.0)
+    }
+
+    fn sync_names(&mut self) -> io::Result<()> {
+        let directory = self.0.parent().filter(|directory| !directory.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    fn path(&self, _name: &str) -> PathBuf {
+        self.0.clone()
+    }
+}
