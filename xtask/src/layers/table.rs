@@ -75,6 +75,8 @@ pub(super) const LAYERS: &[Layer] = &[
         may_know: &["sheaf-wire"],
         may_use: &["bytes", "libloading", "thiserror"],
         reason: "a filter judges events; authors of filters link it, and it needs nothing that runs",
+    },
+    Layer {
         package: "sheaf-tap",
         may_know: &["sheaf-protocol", "sheaf-wire"],
         may_use: &["bytes", "log", "mio", "rtrb", "serde", "serde_json", "thiserror"],
@@ -159,7 +161,17 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-transport",
             "sheaf-wire",
         ],
-        may_use: &["anyhow", "bytes", "clap", "indicatif", "log", "rustix", "serde", "serde_json", "signal-hook"],
+        may_use: &[
+            "anyhow",
+            "bytes",
+            "clap",
+            "indicatif",
+            "log",
+            "rustix",
+            "serde",
+            "serde_json",
+            "signal-hook",
+        ],
         reason: "the command may know all, but not the test cluster",
     },
     Layer {
@@ -173,6 +185,8 @@ pub(super) const LAYERS: &[Layer] = &[
         may_know: &["sheaf-filter"],
         may_use: &[],
         reason: "an example knows what its reader must know; the rest is for its tests",
+    },
+    Layer {
         package: "sheaf-python",
         may_know: &["sheaf-store", "sheaf-tap", "sheaf-wire"],
         may_use: &["bytes", "pyo3", "serde_json"],
