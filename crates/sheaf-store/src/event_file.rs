@@ -2,20 +2,26 @@
 //!
 //! The format is described in `docs/reference/event-file.md`.
 
+mod closed;
 mod name;
+mod options;
 mod outcome;
+mod part;
 mod pending;
 mod reader;
 mod storage;
 mod writer;
 
-pub use name::FileName;
+pub use closed::ClosedFile;
 pub(crate) use name::parse_node;
+pub use name::{FileName, SessionName, StreamName, WrongStreamName};
+pub use options::{FlushPolicy, WriterOptions};
 pub use outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
 pub use reader::EventFileReader;
+pub(crate) use reader::Place;
 pub use sheaf_wire::event_file::{EXTENSION, FileFormatError, FileHeader, StoredEvent};
 pub use storage::{Directory, PartFile, Storage};
-pub use writer::{EventFileWriter, EventWriteError, FlushPolicy, WriterCounts, WriterOptions};
+pub use writer::{EventFileWriter, EventWriteError, WriterCounts};
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`fragment_stream`] | writer and reader of a fragment stream: one file per source, for replay and import |
 //! | [`event_file`] | writer and reader of event files: built events, one sequence of files per builder session |
+//! | [`streams`] | which files an accepted event goes to, and their writer |
 //! | [`run`] | run directories: the manifest, sealing the files of a session that died, reading a run as a whole |
 //! | [`verify`] | checks everything that can be checked in any of these |
 //! | [`inspect`] | says what is in any of these |
@@ -27,6 +28,7 @@ pub mod id_set;
 pub mod inspect;
 pub mod kind;
 pub mod run;
+pub mod streams;
 pub mod verify;
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
 //! Run directories: the event files of all builder sessions of a run, and the manifest `run.json`.
 //!
 //! A builder may die after it wrote events that it had not reported. The event manager gives these to other builders,
-//! and knows of each session how many of its events count: the first `committed` in writing order. So a run's events
+//! and knows of each session how many of its events count: the first `committed` by their numbers. So a run's events
 //! are stored exactly once, whatever dies: [`seal_session`] cuts a session's files there, and [`RunReader`] stops
 //! there where that was not done.
 
+mod lists;
 mod manifest;
 mod reader;
 mod seal;
 
+pub use lists::{FileList, ListError, closed_files, list_name, remove_list};
+pub(crate) use lists::{checksum_of, read_lists};
 pub use manifest::{MANIFEST_NAME, Manifest, ManifestError, SessionRecord};
 pub use reader::{RunCounts, RunReadError, RunReader};
 pub(crate) use reader::{RunFile, RunPlan};

@@ -38,6 +38,10 @@ pub struct VerifyReport {
     pub payload_bytes: u64,
     /// Events with the id of an earlier one; in a fragment stream, records with the id of an earlier one.
     pub duplicates: u64,
+    /// Further copies of good events, in other streams of their session.
+    pub copies: u64,
+    /// What is in each stream of accepted events, by name; empty for fragment streams.
+    pub streams: Vec<StreamReport>,
     /// Events that do not count, because the builder that wrote them died before it reported them.
     pub events_void: u64,
     /// The smallest and the largest event id.
@@ -53,6 +57,17 @@ pub struct VerifyReport {
     pub problems_total: u64,
     /// The first 1000 of them.
     pub problems: Vec<Problem>,
+}
+
+/// What is in one stream of accepted events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StreamReport {
+    /// Its name.
+    pub stream: String,
+    /// Good events that count.
+    pub events: u64,
+    /// Their payload bytes.
+    pub payload_bytes: u64,
 }
 
 /// One file that was looked at.
@@ -136,6 +151,8 @@ impl VerifyReport {
             fragments: 0,
             payload_bytes: 0,
             duplicates: 0,
+            copies: 0,
+            streams: Vec::new(),
             events_void: 0,
             ids: None,
             ids_absent: 0,

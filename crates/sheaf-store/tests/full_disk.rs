@@ -84,15 +84,15 @@ fn a_full_disk_leaves_whole_events_and_writing_goes_on_when_there_is_room() {
         panic!("{error}");
     };
     assert_eq!((path.as_path(), error.kind()), (writer.path(), ErrorKind::StorageFull));
-    let stored = writer.counts().stored_events;
+    let stored = writer.counts().written_events;
     let reader = EventFileReader::open(writer.path()).unwrap();
     assert_eq!(reader.map(Result::unwrap).count() as u64, stored);
 
     std::fs::remove_file(ballast).unwrap();
     // The event whose batch failed was accepted: it is written now, once.
     let counts = writer.finish().unwrap();
-    assert_eq!(counts.stored_events, counts.accepted_events);
+    assert_eq!(counts.written_events, counts.accepted_events);
     let report = verify(writer.path()).unwrap();
     assert!(report.ok, "{:?}", report.problems);
-    assert_eq!(report.events, counts.stored_events);
+    assert_eq!(report.events, counts.written_events);
 }

@@ -3,6 +3,7 @@
 
 use super::storage::PartFile;
 use bytes::Bytes;
+use sheaf_wire::checksum::crc32c_append;
 use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
 
@@ -52,6 +53,8 @@ pub(super) struct Written {
     pub(super) partial_bytes: u64,
     /// Calls of the operating system.
     pub(super) calls: u64,
+    /// The checksum of the file, where everything was written.
+    pub(super) checksum: Option<u32>,
     /// Why not everything was written.
     pub(super) error: Option<io::Error>,
 }
@@ -107,8 +110,9 @@ impl Pending {
         }
     }
 
-    /// Writes everything to `file`, as far as it goes. What was written as a whole is no longer pending.
-    pub(super) fn write_to(&mut self, file: &mut impl PartFile) -> Written {
+    /// Writes everything to `file`, as far as it goes. What was written as a whole is no longer pending. `checksum` is
+    /// that of the file so far.
+    pub(super) fn write_to(&mut self, file: &mut impl PartFile, checksum: Option<u32>) -> Written {
         let first = match self.written {
             0 => 0,
             written => self.units[written - 1].pieces_end,
@@ -130,8 +134,10 @@ impl Pending {
             }
         }
         slices.extend(merged.map(|range| IoSlice::new(&self.heads[range])));
+        let add = |checksum| slices.iter().fold(checksum, |sum, slice| crc32c_append(sum, slice));
+        let checksum = checksum.map(add);
         let (total, calls, error) = append_all(file, &mut slices);
-        let mut outcome = Written { units: 0, bytes: 0, partial_bytes: 0, calls, error };
+        let mut outcome = Written { units: 0, bytes: 0, partial_bytes: 0, calls, checksum, error };
         for unit in &self.units[self.written..] {
             if outcome.bytes + unit.bytes > total {
                 break;

@@ -278,11 +278,21 @@ impl<R: Read + Seek> EventFileReader<R> {
 
     /// Ids and offsets of all events whose headers are good, ascending.
     fn scan(&mut self) -> Result<Vec<(EventId, u64)>, EventReadError> {
-        Ok(sorted(self.scan_places(false)?.events))
+        let places = self.scan_places(false)?.places;
+        Ok(sorted(places.iter().map(|place| (place.event, place.offset)).collect()))
+    }
+
+    /// The header of the event at `offset`, where one is. Reading in order goes on where it was.
+    pub(crate) fn header_at(&mut self, offset: u64) -> Result<Option<EventHeader>, EventReadError> {
+        let back = self.blocks.offset();
+        self.seek(offset)?;
+        let header = self.header_here().map_err(|error| self.io_error(error))?;
+        self.seek(back)?;
+        Ok(header.ok())
     }
 
     /// Where the events are, from their headers alone, in writing order; a damaged place counts as an event without
-    /// id. Reading in order goes on where it was.
+    /// id, with the number that follows the one before. Reading in order goes on where it was.
     pub(crate) fn scan_in_order(&mut self) -> Result<Scan, EventReadError> {
         let back = self.blocks.offset();
         let scan = self.scan_places(true)?;
@@ -297,13 +307,14 @@ impl<R: Read + Seek> EventFileReader<R> {
             let offset = self.blocks.offset();
             match self.step_header().map_err(|error| self.io_error(error))? {
                 HeaderStep::Event(header) => {
-                    scan.events.push((header.id, offset));
+                    scan.places.push(Place { event: header.id, offset, sequence: header.sequence });
                     self.seek(offset + header.total_bytes())?;
                 }
                 HeaderStep::Damaged(_) => {
                     scan.damaged += 1;
                     if with_damage {
-                        scan.events.push((EventId(0), offset));
+                        let sequence = scan.places.last().map_or(0, |place| place.sequence.saturating_add(1));
+                        scan.places.push(Place { event: EventId(0), offset, sequence });
                     }
                 }
                 HeaderStep::End => {
@@ -418,10 +429,19 @@ impl<R: Read + Seek> EventFileReader<R> {
     }
 }
 
+/// Where an event is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) event: EventId,
+    pub(crate) offset: u64,
+    /// Its number in the session.
+    pub(crate) sequence: u64,
+}
+
 /// Where the events of a file are.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    pub(crate) events: Vec<(EventId, u64)>,
+    pub(crate) places: Vec<Place>,
     /// Where the last whole event ends.
     pub(crate) end: u64,
     /// Places without a good header.

@@ -22,7 +22,7 @@ fn write(events: &[Event<Bytes>], finish: bool) -> Vec<u8> {
         writer.write(event, &verdict(event)).unwrap();
     }
     writer.flush().unwrap();
-    assert_eq!(writer.counts().stored_events, events.len() as u64);
+    assert_eq!(writer.counts().written_events, events.len() as u64);
     if finish {
         writer.finish().unwrap();
     }
@@ -190,7 +190,14 @@ proptest! {
             while retry(writer.end_batch(Timestamp(1))).unwrap() {}
         }
         while retry(writer.finish().map(|_| ())).unwrap() {}
-        prop_assert_eq!(writer.counts().stored_events, events.len() as u64);
+        let files = disk.files();
+        for closed in writer.take_closed() {
+            let bytes = &files[&closed.file];
+            prop_assert_eq!(closed.bytes, bytes.len() as u64);
+            let crc32c = sheaf_wire::checksum::crc32c(bytes);
+            prop_assert!(closed.crc32c.is_none_or(|closed| closed == crc32c), "a checksum is right or not known");
+        }
+        prop_assert_eq!((writer.stored_events(), writer.first_unstored()), (events.len() as u64, None));
         prop_assert_eq!(read_all(&disk), events);
     }
 }
@@ -264,7 +271,9 @@ fn files_rotate_by_size_and_by_number_and_large_events_have_their_own() {
             writer.write(event, &verdict(event)).unwrap();
         }
         let counts = writer.finish().unwrap();
-        assert_eq!((counts.parts, counts.stored_events), (files, 10));
+        assert_eq!((counts.parts, counts.written_events), (files, 10));
+        let closed: u64 = writer.take_closed().iter().map(|file| file.events).sum();
+        assert_eq!(closed, 10);
         assert_eq!(disk.files().len(), files as usize);
         assert_eq!(read_all(&disk), with_checksums(&events));
         let limit = options.rotate_bytes.0;
@@ -278,15 +287,37 @@ fn stored_events_follow_the_flush_policy() {
     let stored = |flush, now| {
         let disk = Disk::new(u64::MAX);
         let mut writer = EventFileWriter::new(disk.clone(), WriterOptions { flush, ..options() }).unwrap();
-        writer.write(&one, &verdict(&one)).unwrap();
-        assert_eq!(writer.counts().stored_events, 0);
+        writer.write_numbered(7, &one, &verdict(&one)).unwrap();
+        let at_once = writer.stored_events();
         writer.end_batch(Timestamp(now)).unwrap();
-        (writer.counts().stored_events, disk.syncs())
+        assert_eq!(writer.first_unstored(), (writer.stored_events() == 0).then_some(7));
+        (at_once, writer.stored_events(), writer.counts().written_events, disk.syncs())
     };
-    assert_eq!(stored(FlushPolicy::WhenFull, 1000), (0, 0));
-    assert_eq!(stored(FlushPolicy::EachBatch, 1000), (1, 0));
-    assert_eq!(stored(FlushPolicy::SyncEvery(Nanos(500)), 77 + 499), (1, 0));
-    assert_eq!(stored(FlushPolicy::SyncEvery(Nanos(500)), 77 + 500), (1, 1));
+    assert_eq!(stored(FlushPolicy::WhenFull, 1000), (1, 1, 0, 0));
+    assert_eq!(stored(FlushPolicy::EachBatch, 1000), (0, 1, 1, 0));
+    assert_eq!(stored(FlushPolicy::SyncEvery(Nanos(500)), 77 + 499), (0, 0, 1, 0));
+    assert_eq!(stored(FlushPolicy::SyncEvery(Nanos(500)), 77 + 500), (0, 1, 1, 1));
+}
+
+#[test]
+fn a_file_with_events_is_closed_when_its_time_is_up() {
+    let disk = Disk::new(u64::MAX);
+    let options = WriterOptions { rotate_time: Some(Nanos(100)), ..options() };
+    let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
+    let one = event(1, &[10]);
+    for now in [1000, 5000] {
+        writer.end_batch(Timestamp(now)).unwrap();
+        assert_eq!(writer.take_closed(), [], "nothing is in it");
+    }
+    writer.write(&one, &verdict(&one)).unwrap();
+    writer.end_batch(Timestamp(6000)).unwrap();
+    writer.end_batch(Timestamp(6099)).unwrap();
+    assert_eq!((writer.take_closed().len(), disk.files().len()), (0, 1));
+    writer.end_batch(Timestamp(6100)).unwrap();
+    assert_eq!((writer.take_closed().len(), disk.files().len()), (1, 1), "the next begins with its first event");
+    writer.write(&one, &verdict(&one)).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(read_all(&disk).len(), 2);
 }
 
 #[test]
@@ -307,10 +338,10 @@ fn a_disk_that_stays_full_gives_the_pending_events_back() {
     );
     assert_eq!(writer.discard_pending(), [EventId(2), EventId(3), EventId(4)]);
     let counts = writer.counts();
-    assert_eq!((counts.accepted_events, counts.stored_events, counts.payload_bytes), (2, 2, 4000));
+    assert_eq!((counts.accepted_events, counts.written_events, counts.payload_bytes), (2, 2, 4000));
     disk.set_capacity(u64::MAX);
     writer.write(&events[4], &Verdict::accept()).unwrap();
-    assert_eq!(writer.finish().unwrap().stored_events, 3);
+    assert_eq!(writer.finish().unwrap().written_events, 3);
     let stored = [events[0].clone(), events[1].clone(), events[4].clone()];
     let read: Vec<_> =
         disk.files().values().flat_map(|file| open(file)).map(|item| item.unwrap().event).collect();
@@ -329,7 +360,8 @@ fn a_file_that_did_not_become_durable_is_tried_again_and_not_closed_twice() {
     disk.fail_sync(true);
     assert!(matches!(writer.write(&events[1], &verdict(&events[1])), Err(EventWriteError::Sync { .. })));
     assert!(matches!(writer.end_batch(Timestamp(1000)), Err(EventWriteError::Sync { .. })));
-    assert_eq!((writer.counts().accepted_events, writer.counts().stored_events), (1, 1));
+    assert_eq!((writer.counts().accepted_events, writer.counts().written_events), (1, 1));
+    assert_eq!((writer.stored_events(), writer.first_unstored()), (0, Some(0)));
     disk.fail_sync(false);
     writer.write(&events[1], &verdict(&events[1])).unwrap();
     disk.fail_sync(true);

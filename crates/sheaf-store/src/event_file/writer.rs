@@ -1,72 +1,17 @@
 //! Writes event files.
 
-use super::name::FileName;
-use super::pending::{Pending, append_all};
+use super::closed::ClosedFile;
+use super::options::{FlushPolicy, WriterOptions};
+use super::part::Part;
+use super::pending::Pending;
 use super::storage::{Directory, PartFile, Storage};
 use bytes::Bytes;
 use sheaf_wire::event_file::{
-    FOOTER_BYTES, FileFormatError, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, emit_event, emit_index,
-    event_bytes,
+    FOOTER_BYTES, FileFormatError, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, emit_event, event_bytes,
 };
-use sheaf_wire::{ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, Timestamp, Verdict};
-use std::io::{self, IoSlice};
+use sheaf_wire::{ByteCount, Event, EventId, Timestamp, Verdict};
+use std::io;
 use std::path::{Path, PathBuf};
-use zerocopy::IntoBytes;
-
-/// When events go from the writer to the operating system and to the disk. Only what is with the operating system
-/// survives the death of the process, only what is on the disk survives the death of the machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FlushPolicy {
-    /// To the operating system when [`WriterOptions::buffer`] is full.
-    WhenFull,
-    /// To the operating system at the end of each batch.
-    #[default]
-    EachBatch,
-    /// As [`FlushPolicy::EachBatch`], and to the disk at the first end of a batch that is so long after the last time.
-    SyncEvery(Nanos),
-}
-
-/// How a session's events are written.
-#[derive(Clone, Debug)]
-pub struct WriterOptions {
-    /// The run.
-    pub run: RunNumber,
-    /// The writing node.
-    pub node: NodeId,
-    /// Its session.
-    pub session: SessionId,
-    /// The time now, since 1970.
-    pub created: Timestamp,
-    /// A JSON object as text, kept in every file: the configuration that made the run, the software's version.
-    pub metadata: String,
-    /// A file that would become larger is closed and the next begun. A single larger event still has a file.
-    pub rotate_bytes: ByteCount,
-    /// A file with so many events is closed and the next begun: it bounds the index, 16 bytes of memory per event.
-    pub rotate_events: u64,
-    /// Events wait for each other up to about this size, to be written in one call.
-    pub buffer: ByteCount,
-    /// When events leave the writer.
-    pub flush: FlushPolicy,
-}
-
-impl WriterOptions {
-    /// The defaults: files of up to 4 GiB and about a million events, 256 KiB a call, to the operating system after
-    /// each batch.
-    #[must_use]
-    pub fn new(run: RunNumber, node: NodeId, session: SessionId, created: Timestamp) -> Self {
-        Self {
-            run,
-            node,
-            session,
-            created,
-            metadata: "{}".to_owned(),
-            rotate_bytes: ByteCount::mib(4 << 10),
-            rotate_events: 1 << 20,
-            buffer: ByteCount::kib(256),
-            flush: FlushPolicy::default(),
-        }
-    }
-}
 
 /// Why an event was not accepted or accepted events were not written. The file ends with its last whole event, and
 /// the same call can be made again: nothing is written twice.
@@ -119,6 +64,15 @@ pub enum EventWriteError {
         #[source]
         error: FileFormatError,
     },
+    /// A file was closed and the list of closed files could not be written.
+    #[error("cannot write {path}, the list of closed files: {error}")]
+    List {
+        /// The list.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
     /// The writer is finished.
     #[error("the writer of event file {path} is finished and takes no more events")]
     Finished {
@@ -133,7 +87,9 @@ pub struct WriterCounts {
     /// Events accepted by [`EventFileWriter::write`] and not discarded since.
     pub accepted_events: u64,
     /// Events that are with the operating system: the first so many of the accepted ones.
-    pub stored_events: u64,
+    pub written_events: u64,
+    /// Events that are on the disk since it was last waited for: the first so many of the accepted ones.
+    pub synced_events: u64,
     /// Payload bytes of the accepted events.
     pub payload_bytes: u64,
     /// Bytes of all files, as far as they are with the operating system.
@@ -146,9 +102,10 @@ pub struct WriterCounts {
 
 /// Writes the events of one session of a builder to one or more files, in the order in which they are given.
 ///
-/// [`write`](Self::write) accepts an event; when it is with the operating system depends on the [`FlushPolicy`] and
-/// is told by [`WriterCounts::stored_events`]. Report an event as stored only then. Payload is held as handles until
-/// then: a builder's buffers are free only after a flush.
+/// [`write`](Self::write) accepts an event; when it is as durable as the [`FlushPolicy`] asks for is told by
+/// [`stored_events`](Self::stored_events) and [`first_unstored`](Self::first_unstored). Report an event as stored only
+/// then. Payload is held as handles until it is with the operating system: a builder's buffers are free only after a
+/// flush.
 ///
 /// After an error everything accepted is still there. The call can be made again, or
 /// [`discard_pending`](Self::discard_pending) gives up what is not stored and names it.
@@ -163,41 +120,19 @@ pub struct EventFileWriter<S: Storage = Directory> {
     path: PathBuf,
     counts: WriterCounts,
     last_sync: Timestamp,
-    unsynced: bool,
+    /// The first event that is with the operating system and may not be on the disk.
+    unsynced: Option<u64>,
+    /// Files that were closed since they were last asked for.
+    closed: Vec<ClosedFile>,
     finished: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct PendingEvent {
     id: EventId,
+    sequence: u64,
     bytes: u64,
     payload_bytes: u64,
-}
-
-/// So much of an index is in memory from the start: 2 MiB, that of a file of as many events as the configuration's default.
-const TOUCHED_INDEX_ENTRIES: u64 = 1 << 17;
-
-/// An empty index whose memory is there already, so that a running system does not grow with the events of a file.
-fn touched_index(events: u64) -> Vec<IndexEntryBytes> {
-    let entries = usize::try_from(events.min(TOUCHED_INDEX_ENTRIES)).unwrap_or(0);
-    let mut index = vec![IndexEntryBytes::new(EventId(u64::MAX), u64::MAX); entries];
-    index.clear();
-    index
-}
-
-/// A file that is being written.
-#[derive(Debug)]
-struct Part<F> {
-    file: F,
-    /// Bytes up to the end of the last whole event.
-    end: u64,
-    /// The file header and metadata, until they are in the file.
-    header: Vec<u8>,
-    /// Whether index and footer are in the file: then it only has to become durable.
-    closed: bool,
-    /// Whether there may be bytes behind `end`, of a write that failed.
-    dirty: bool,
-    index: Vec<IndexEntryBytes>,
 }
 
 impl EventFileWriter<Directory> {
@@ -227,7 +162,8 @@ impl<S: Storage> EventFileWriter<S> {
             pending_events: Vec::new(),
             path: PathBuf::new(),
             counts: WriterCounts::default(),
-            unsynced: false,
+            unsynced: None,
+            closed: Vec::new(),
             finished: false,
         };
         writer.begin_part()?;
@@ -235,11 +171,26 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(writer)
     }
 
-    /// Accepts an event and what was said of it. Where the buffer is full or the file is, what was accepted before is written first.
+    /// Accepts the next event of the session and what was said of it. Where the buffer is full or the file is, what was
+    /// accepted before is written first.
     ///
     /// # Errors
     /// An [`EventWriteError`]: this event is then not accepted, all earlier ones still are.
     pub fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), EventWriteError> {
+        self.write_numbered(self.counts.accepted_events, event, verdict)
+    }
+
+    /// As [`write`](Self::write), of the session's event number `sequence`, which is higher than those before. For
+    /// sessions whose events go to several writers.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_numbered(
+        &mut self,
+        sequence: u64,
+        event: &Event<Bytes>,
+        verdict: &Verdict,
+    ) -> Result<(), EventWriteError> {
         if self.finished {
             return Err(EventWriteError::Finished { path: self.path.clone() });
         }
@@ -254,7 +205,6 @@ impl<S: Storage> EventFileWriter<S> {
         } else if self.pending.bytes() > 0 && self.pending.bytes() + size > self.options.buffer.0 {
             self.flush()?;
         }
-        let sequence = self.counts.accepted_events;
         let mut payload_bytes = 0;
         let bytes = self
             .pending
@@ -263,29 +213,35 @@ impl<S: Storage> EventFileWriter<S> {
                 event.fragments.iter().map(|fragment| fragment.payload.clone()),
             )
             .map_err(|error| EventWriteError::Format { path: self.path.clone(), error })?;
-        self.pending_events.push(PendingEvent { id: event.id, bytes, payload_bytes });
+        self.pending_events.push(PendingEvent { id: event.id, sequence, bytes, payload_bytes });
         self.counts.accepted_events += 1;
         self.counts.payload_bytes += payload_bytes;
         Ok(())
     }
 
-    /// Ends a batch, at the time `now`: does what the [`FlushPolicy`] says.
+    /// Ends a batch, at the time `now`: does what the [`FlushPolicy`] says, and closes a file whose time is up.
     ///
     /// # Errors
     /// An [`EventWriteError`]; what is not written is still pending.
     pub fn end_batch(&mut self, now: Timestamp) -> Result<(), EventWriteError> {
         match self.options.flush {
-            FlushPolicy::WhenFull => Ok(()),
-            FlushPolicy::EachBatch => self.flush(),
+            FlushPolicy::WhenFull => {}
+            FlushPolicy::EachBatch => self.flush()?,
             FlushPolicy::SyncEvery(interval) => {
                 self.flush()?;
-                if self.unsynced && now.since(self.last_sync) >= interval {
+                if self.unsynced.is_some() && now.since(self.last_sync) >= interval {
                     self.sync()?;
                     self.last_sync = now;
                 }
-                Ok(())
             }
         }
+        if let (Some(limit), Some(part)) = (self.options.rotate_time, &mut self.part) {
+            let has_events = !part.index.is_empty() || !self.pending_events.is_empty();
+            if has_events && now.since(*part.begun.get_or_insert(now)) >= limit {
+                self.end_part()?;
+            }
+        }
+        Ok(())
     }
 
     /// Hands all accepted events to the operating system.
@@ -301,12 +257,13 @@ impl<S: Storage> EventFileWriter<S> {
             if self.pending.units() == 0 {
                 return Ok(());
             }
-            let written = self.pending.write_to(&mut part.file);
+            let written = self.pending.write_to(&mut part.file, part.checksum);
             self.counts.write_calls += written.calls;
             self.counts.file_bytes += written.bytes;
-            self.counts.stored_events += written.units as u64;
-            self.unsynced = true;
+            self.counts.written_events += written.units as u64;
+            part.checksum = written.checksum;
             for event in self.pending_events.drain(..written.units) {
+                self.unsynced.get_or_insert(event.sequence);
                 part.index.push(IndexEntryBytes::new(event.id, part.end));
                 part.end += event.bytes;
             }
@@ -324,8 +281,9 @@ impl<S: Storage> EventFileWriter<S> {
         if let Some(part) = &mut self.part {
             let synced = part.file.sync().and_then(|()| self.storage.sync_names());
             synced.map_err(|error| EventWriteError::Sync { path: self.path.clone(), error })?;
-            self.unsynced = false;
         }
+        self.unsynced = None;
+        self.counts.synced_events = self.counts.written_events;
         Ok(())
     }
 
@@ -354,6 +312,31 @@ impl<S: Storage> EventFileWriter<S> {
         self.counts
     }
 
+    /// How many of the accepted events, counted from the first, are as durable as the [`FlushPolicy`] asks for.
+    pub fn stored_events(&self) -> u64 {
+        match self.options.flush {
+            FlushPolicy::WhenFull => self.counts.accepted_events,
+            FlushPolicy::EachBatch => self.counts.written_events,
+            FlushPolicy::SyncEvery(_) => self.counts.synced_events,
+        }
+    }
+
+    /// The number in the session of the first accepted event that is not yet as durable as the [`FlushPolicy`] asks for;
+    /// `None` where all are.
+    pub fn first_unstored(&self) -> Option<u64> {
+        let pending = self.pending_events.first().map(|event| event.sequence);
+        match self.options.flush {
+            FlushPolicy::WhenFull => None,
+            FlushPolicy::EachBatch => pending,
+            FlushPolicy::SyncEvery(_) => self.unsynced.or(pending),
+        }
+    }
+
+    /// The files that were closed since this was last asked.
+    pub fn take_closed(&mut self) -> Vec<ClosedFile> {
+        std::mem::take(&mut self.closed)
+    }
+
     /// The file that is written now, or was written last.
     pub fn path(&self) -> &Path {
         &self.path
@@ -375,13 +358,7 @@ impl<S: Storage> EventFileWriter<S> {
     /// Makes the next file.
     fn begin_part(&mut self) -> Result<(), EventWriteError> {
         let number = self.counts.parts;
-        let name = FileName {
-            run: self.options.run,
-            node: self.options.node,
-            session: self.options.session,
-            part: number,
-        };
-        let name = name.to_string();
+        let name = self.options.file_name(number).to_string();
         self.path = self.storage.path(&name);
         let header = FileHeader {
             run: self.options.run,
@@ -398,8 +375,7 @@ impl<S: Storage> EventFileWriter<S> {
             .create(&name)
             .map_err(|error| EventWriteError::Create { path: self.path.clone(), error })?;
         self.counts.parts += 1;
-        let index = touched_index(self.options.rotate_events);
-        self.part = Some(Part { file, end: 0, header, closed: false, dirty: false, index });
+        self.part = Some(Part::new(file, header, self.options.rotate_events));
         Ok(())
     }
 
@@ -421,55 +397,15 @@ impl<S: Storage> EventFileWriter<S> {
         if matches!(self.options.flush, FlushPolicy::SyncEvery(_)) {
             self.sync()?;
         }
-        self.part = None;
-        Ok(())
-    }
-}
-
-impl<F: PartFile> Part<F> {
-    /// Brings the file to where the next event belongs: without leftovers of a failed write, with a header. Says how
-    /// many bytes of header were written.
-    fn prepare(&mut self) -> io::Result<u64> {
-        self.clean()?;
-        let header = std::mem::take(&mut self.header);
-        let (bytes, _, error) = append_all(&mut self.file, &mut [IoSlice::new(&header)]);
-        if error.is_some() {
-            self.header = header;
-            return self.settle(bytes, error).map(|()| 0);
-        }
-        self.end += bytes;
-        Ok(bytes)
-    }
-
-    /// Cuts off what a failed write left behind the last whole event.
-    fn clean(&mut self) -> io::Result<()> {
-        if self.dirty {
-            self.file.truncate(self.end)?;
-            self.dirty = false;
+        if let Some(part) = self.part.take() {
+            self.closed.push(ClosedFile {
+                file: self.options.file_name(self.counts.parts - 1).to_string(),
+                stream: self.options.stream.clone(),
+                events: part.index.len() as u64,
+                bytes: part.end,
+                crc32c: part.checksum,
+            });
         }
         Ok(())
-    }
-
-    /// Takes note of a write that left `partial_bytes` behind `end`. What cannot be cut now is cut before the next
-    /// write.
-    fn settle(&mut self, partial_bytes: u64, error: Option<io::Error>) -> io::Result<()> {
-        let Some(error) = error else { return Ok(()) };
-        self.dirty = partial_bytes > 0;
-        let _ = self.clean();
-        Err(error)
-    }
-
-    /// Writes index and footer, and says how many bytes.
-    fn close(&mut self) -> io::Result<u64> {
-        let (header, footer) = emit_index(&self.index, self.end);
-        let mut slices = [
-            IoSlice::new(header.as_bytes()),
-            IoSlice::new(self.index.as_bytes()),
-            IoSlice::new(footer.as_bytes()),
-        ];
-        let (bytes, _, error) = append_all(&mut self.file, &mut slices);
-        self.settle(bytes, error)?;
-        self.closed = true;
-        Ok(bytes)
     }
 }

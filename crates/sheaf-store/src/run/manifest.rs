@@ -1,6 +1,6 @@
 //! The manifest of a run: `run.json` beside its event files.
 
-use crate::event_file::parse_node;
+use crate::event_file::{ClosedFile, parse_node};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::fs::{self, File};
@@ -34,6 +34,9 @@ pub struct Manifest {
     pub ended: Option<Timestamp>,
     /// The builder sessions that stored events.
     pub sessions: Vec<SessionRecord>,
+    /// The closed files of these sessions, where the files are in this directory and no one writes them any more.
+    #[serde(default)]
+    pub files: Vec<ClosedFile>,
     /// The run's ledger. Its `stored`, where it is there, is the number of events in the directory.
     pub ledger: serde_json::Value,
     /// The text of the configuration that made the run.
@@ -109,6 +112,7 @@ impl Manifest {
             created,
             ended: None,
             sessions: Vec::new(),
+            files: Vec::new(),
             ledger: serde_json::Value::Null,
             configuration: configuration.to_owned(),
         }

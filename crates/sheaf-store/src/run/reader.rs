@@ -1,14 +1,15 @@
 //! Reads the events of a run, or of a single event file.
 
+use super::lists::stream_of;
 use super::manifest::{Manifest, ManifestError};
 use crate::event_file::{
     EXTENSION, EventFileReader, EventOpenError, EventReadError, FileFormatError, FileHeader, FileName,
-    StoredEvent,
+    StoredEvent, StreamName,
 };
 use crate::id_set::IdSet;
 use bytes::Bytes;
 use sheaf_wire::{NodeId, SessionId};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,7 +53,8 @@ pub struct RunCounts {
     pub events: u64,
     /// Events that do not count: written by a builder that died before it reported them.
     pub void: u64,
-    /// Events with the id of an earlier one, not handed out. Looked for only where no manifest tells what counts.
+    /// Events with the id of an earlier one, not handed out: copies in other streams; and, where no manifest tells what
+    /// counts, events of builders that died.
     pub duplicates: u64,
     /// Places where a file is damaged.
     pub damaged: u64,
@@ -66,6 +68,7 @@ pub(crate) struct RunFile {
     pub(crate) path: PathBuf,
     /// Whose file it is, by its header or, where that is damaged, by its name.
     pub(crate) session: Option<(NodeId, SessionId)>,
+    pub(crate) stream: StreamName,
     pub(crate) part: u32,
 }
 
@@ -73,7 +76,7 @@ pub(crate) struct RunFile {
 #[derive(Debug)]
 pub(crate) struct RunPlan {
     pub(crate) manifest: Option<Manifest>,
-    /// By node, session and part.
+    /// By node, session, stream and part.
     pub(crate) files: Vec<RunFile>,
 }
 
@@ -92,11 +95,13 @@ impl RunPlan {
                 files.push(run_file(&file)?);
             }
         }
-        files.sort_by(|a, b| (a.session, a.part, &a.path).cmp(&(b.session, b.part, &b.path)));
+        files.sort_by(|a, b| {
+            (a.session, &a.stream, a.part, &a.path).cmp(&(b.session, &b.stream, b.part, &b.path))
+        });
         Ok(Self { manifest, files })
     }
 
-    /// How many events of a session count, where that is known. The manifest of a run that has not ended speaks only
+    /// Which events of a session count, where that is known: those whose number is below this. The manifest of a run that has not ended speaks only
     /// of the sessions that are sealed.
     pub(crate) fn limit(&self, session: Option<(NodeId, SessionId)>) -> Option<u64> {
         let manifest = self.manifest.as_ref()?;
@@ -117,16 +122,17 @@ impl RunPlan {
 fn run_file(path: &Path) -> Result<RunFile, RunReadError> {
     let (reader, _) = EventFileReader::open_damaged(path)?;
     let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
-    let (session, part) = match (reader.header(), name) {
+    let (session, part) = match (reader.header(), &name) {
         (Some(header), _) => (Some((header.node, header.session)), header.part),
         (None, Some(name)) => (Some((name.node, name.session)), name.part),
         (None, None) => (None, 0),
     };
-    Ok(RunFile { path: path.to_owned(), session, part })
+    let stream = stream_of(name.as_ref(), reader.metadata());
+    Ok(RunFile { path: path.to_owned(), session, stream, part })
 }
 
 /// Reads all events of a run directory or of a single event file that count: an iterator, file by file in the order
-/// of builder, session and part.
+/// of builder, session, stream and part. An event that is in several streams is handed out once.
 ///
 /// Where the manifest of a run that has ended is there, of each session the events that it calls committed count, and
 /// no others. Without, all do, and of several with the same id the first is taken. `Err` items cost what they speak
@@ -136,8 +142,8 @@ pub struct RunReader {
     plan: RunPlan,
     next_file: usize,
     current: Option<EventFileReader<File>>,
-    /// Events and damaged places seen of each session.
-    progress: BTreeMap<Option<(NodeId, SessionId)>, u64>,
+    /// The number in the session that the next event has if none is missing.
+    next_sequence: u64,
     /// Ids that were handed out, where duplicates are looked for.
     seen: Option<IdSet>,
     check_payloads: bool,
@@ -151,12 +157,13 @@ impl RunReader {
     /// A [`RunReadError`] where the directory, its manifest or one of its files cannot be read at all.
     pub fn open(path: &Path) -> Result<Self, RunReadError> {
         let plan = RunPlan::new(path)?;
-        let seen = (!plan.is_final()).then(IdSet::default);
+        let streams: BTreeSet<_> = plan.files.iter().map(|file| &file.stream).collect();
+        let seen = (!plan.is_final() || streams.len() > 1).then(IdSet::default);
         Ok(Self {
             plan,
             next_file: 0,
             current: None,
-            progress: BTreeMap::new(),
+            next_sequence: 0,
             seen,
             check_payloads: true,
             counts: RunCounts::default(),
@@ -172,6 +179,13 @@ impl RunReader {
     /// Whether payload checksums are compared with the payload. They are, unless this says otherwise.
     pub fn check_payloads(&mut self, check: bool) {
         self.check_payloads = check;
+    }
+
+    /// Reads the events of this stream alone. To be called before the first event is read.
+    #[must_use]
+    pub fn only(mut self, stream: &StreamName) -> Self {
+        self.plan.files.retain(|file| file.stream == *stream);
+        self
     }
 
     /// What was read so far.
@@ -200,6 +214,9 @@ impl RunReader {
             Err(error) => return Some(Err(error.into())),
         };
         reader.check_payloads(self.check_payloads);
+        if file.part == 0 {
+            self.next_sequence = 0;
+        }
         self.current = Some(reader);
         Some(match wrong {
             None => Ok(()),
@@ -211,12 +228,13 @@ impl RunReader {
         })
     }
 
-    /// Whether the next event or damaged place of the session that is read now counts.
-    fn is_within_limit(&mut self) -> bool {
+    /// Whether an event with this number in the session that is read now counts. A damaged place, whose number is not
+    /// known, has the one behind the last.
+    fn is_within_limit(&mut self, sequence: Option<u64>) -> bool {
+        let sequence = sequence.unwrap_or(self.next_sequence);
+        self.next_sequence = sequence.saturating_add(1);
         let session = self.next_file.checked_sub(1).and_then(|file| self.plan.files[file].session);
-        let seen = self.progress.entry(session).or_default();
-        *seen += 1;
-        self.plan.limit(session).is_none_or(|limit| *seen <= limit)
+        self.plan.limit(session).is_none_or(|limit| sequence < limit)
     }
 
     /// What is handed out for an item of the file that is read now, if anything.
@@ -224,7 +242,7 @@ impl RunReader {
         &mut self,
         item: Result<StoredEvent<Bytes>, EventReadError>,
     ) -> Option<Result<StoredEvent<Bytes>, RunReadError>> {
-        let within = self.is_within_limit();
+        let within = self.is_within_limit(item.as_ref().ok().map(|event| event.sequence));
         match item {
             Err(error @ EventReadError::Io { .. }) => return Some(Err(error.into())),
             _ if !within => self.counts.void += 1,

@@ -1,8 +1,9 @@
 //! Cuts the files of a session behind the last event that counts.
 
-use crate::event_file::{EventFileReader, EventOpenError, EventReadError, FileName};
+use super::lists::session_files;
+use crate::event_file::{EventFileReader, EventOpenError, EventReadError, Place, SessionName};
+use sheaf_wire::EventId;
 use sheaf_wire::event_file::{IndexEntryBytes, emit_index};
-use sheaf_wire::{EventId, NodeId, RunNumber, SessionId};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -28,14 +29,14 @@ pub enum SealError {
     Read(#[from] EventReadError),
 }
 
-/// What sealing a session did.
+/// What sealing a session did. An event that is in several streams counts in each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SealReport {
     /// Events that were kept.
     pub events: u64,
     /// Whole events that were cut off: written, not committed, and assigned again elsewhere.
     pub void: u64,
-    /// Committed events that are not there: the machine died before they were on its disk.
+    /// Committed events behind the last one that is there, in any stream: the machine died before they were on its disk.
     pub missing: u64,
     /// Places where the files are damaged; each is taken for one event when events are counted.
     pub damaged: u64,
@@ -45,33 +46,28 @@ pub struct SealReport {
     pub files_removed: u64,
 }
 
-/// Cuts the files that `session` of `node` wrote in `directory` behind the first `committed` events in writing order,
-/// removes the files behind that, and closes the last one with index and footer. Does nothing to files that are that
-/// way already. The session must have ended: no one else may write these files.
+/// Cuts the files that `session` wrote in `directory` behind its first `committed` events in the order of their numbers,
+/// removes the files behind that, and closes the last one of each stream with index and footer. Does nothing to files
+/// that are that way already. The session must have ended: no one else may write these files.
 ///
 /// # Errors
 /// A [`SealError`] that names the file.
-pub fn seal_session(
-    directory: &Path,
-    run: RunNumber,
-    node: NodeId,
-    session: SessionId,
-    committed: u64,
-) -> Result<SealReport, SealError> {
+pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> Result<SealReport, SealError> {
     let mut report = SealReport::default();
-    let mut left = committed;
-    for (part, path) in session_files(directory, run, node, session)?.into_iter().enumerate() {
-        let content = read_content(&path)?;
+    let mut reached = 0;
+    let files = session_files(directory, session).map_err(|error| io_error(directory, error))?;
+    for (name, path) in files {
+        let content = read_content(&path, committed)?;
         let events = content.events.len() as u64;
-        let keep = left.min(events);
-        left -= keep;
+        let keep = content.keep;
+        reached = reached.max(content.reached);
         report.events += keep;
         report.void += events - keep;
         report.damaged += content.damaged;
         if keep == events && content.closed {
             continue;
         }
-        if keep == 0 && (part > 0 || !content.has_header) {
+        if keep == 0 && (name.part > 0 || !content.has_header) {
             fs::remove_file(&path).map_err(|error| io_error(&path, error))?;
             report.files_removed += 1;
             report.bytes_cut += content.file_bytes;
@@ -81,7 +77,7 @@ pub fn seal_session(
         close_at(&path, end, &content.events[..keep as usize]).map_err(|error| io_error(&path, error))?;
         report.bytes_cut += content.file_bytes - end;
     }
-    report.missing = left;
+    report.missing = committed.saturating_sub(reached);
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| io_error(directory, error))?;
     Ok(report)
@@ -91,29 +87,13 @@ fn io_error(path: &Path, error: io::Error) -> SealError {
     SealError::Io { path: path.to_owned(), error }
 }
 
-/// The files of a session, in the order of their parts.
-fn session_files(
-    directory: &Path,
-    run: RunNumber,
-    node: NodeId,
-    session: SessionId,
-) -> Result<Vec<PathBuf>, SealError> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(|error| io_error(directory, error))? {
-        let entry = entry.map_err(|error| io_error(directory, error))?;
-        if let Some(name) = entry.file_name().to_str().and_then(FileName::parse)
-            && (name.run, name.node, name.session) == (run, node, session)
-        {
-            files.push((name.part, entry.path()));
-        }
-    }
-    files.sort();
-    Ok(files.into_iter().map(|(_, path)| path).collect())
-}
-
 /// What is in a file, in writing order. A damaged place has the id of its event where that is known, or 0.
 struct Content {
     events: Vec<(EventId, u64)>,
+    /// The first so many of them count.
+    keep: u64,
+    /// One more than the number in the session of the last that counts.
+    reached: u64,
     end: u64,
     damaged: u64,
     closed: bool,
@@ -121,28 +101,43 @@ struct Content {
     file_bytes: u64,
 }
 
-fn read_content(path: &Path) -> Result<Content, SealError> {
+fn read_content(path: &Path, committed: u64) -> Result<Content, SealError> {
     let (mut reader, wrong_header) = EventFileReader::open_damaged(path)?;
     let mut content = Content {
         events: Vec::new(),
+        keep: 0,
+        reached: 0,
         end: reader.offset(),
         damaged: 0,
         closed: false,
         has_header: wrong_header.is_none(),
         file_bytes: reader.file_bytes(),
     };
-    match (reader.index()?, reader.footer()) {
-        (Some(Ok(index)), Ok(footer)) => {
-            content.events = index;
-            content.end = footer.index_offset;
-            content.closed = true;
+    // Of a closed file the index and the number of its last event say all there is to know, where all of it counts.
+    if let (Some(Ok(index)), Ok(footer)) = (reader.index()?, reader.footer().copied()) {
+        let last = index.last().map(|(_, offset)| reader.header_at(*offset)).transpose()?;
+        let last = last.map(|header| header.map(|header| header.sequence));
+        content.closed = true;
+        content.end = footer.index_offset;
+        match last {
+            None => return Ok(content),
+            Some(Some(last)) if last < committed => {
+                content.keep = index.len() as u64;
+                content.reached = last + 1;
+                content.events = index;
+                return Ok(content);
+            }
+            Some(_) => {}
         }
-        _ => {
-            let scan = reader.scan_in_order()?;
-            content.events = scan.events;
-            content.damaged = scan.damaged;
-            content.end = scan.end;
-        }
+    }
+    let scan = reader.scan_in_order()?;
+    let counts = |place: &&Place| place.sequence < committed;
+    content.keep = scan.places.iter().take_while(counts).count() as u64;
+    content.reached = scan.places.iter().take_while(counts).last().map_or(0, |place| place.sequence + 1);
+    content.events = scan.places.iter().map(|place| (place.event, place.offset)).collect();
+    content.damaged = scan.damaged;
+    if !content.closed {
+        content.end = scan.end;
     }
     Ok(content)
 }

@@ -1,7 +1,7 @@
 //! Builders that die, and what of their files counts.
 
 use super::*;
-use crate::event_file::{EventFileReader, EventFileWriter, FileName, WriterOptions};
+use crate::event_file::{EventFileReader, EventFileWriter, FileName, SessionName, StreamName, WriterOptions};
 use crate::testing::event;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -36,9 +36,13 @@ fn write_session(
         .map(|part| {
             let node = NodeId::builder(builder);
             let session = SessionId(session);
-            directory.join(FileName { run: RUN, node, session, part }.to_string())
+            directory.join(FileName { run: RUN, node, session, stream: StreamName::default(), part }.to_string())
         })
         .collect()
+}
+
+fn session_name(builder: u16, session: u64) -> SessionName {
+    SessionName { run: RUN, node: NodeId::builder(builder), session: SessionId(session) }
 }
 
 fn ids(directory: &Path) -> (Vec<u64>, RunCounts) {
@@ -95,7 +99,7 @@ proptest! {
         let unsealed: Vec<u64> = unsealed.by_ref().flatten().map(|event| event.event.id.0).collect();
         prop_assert_eq!(&unsealed, &expected);
 
-        let report = seal_session(directory, RUN, NodeId::builder(0), SessionId(5), committed).unwrap();
+        let report = seal_session(directory, session_name(0, 5), committed).unwrap();
         prop_assert_eq!(report.events, whole.min(committed));
         prop_assert_eq!(report.void, whole.saturating_sub(committed));
         prop_assert_eq!(report.missing, committed.saturating_sub(whole));
@@ -106,7 +110,7 @@ proptest! {
             prop_assert!(fs::read(file).unwrap() == bytes, "the other session is untouched");
         }
 
-        let again = seal_session(directory, RUN, NodeId::builder(0), SessionId(5), committed).unwrap();
+        let again = seal_session(directory, session_name(0, 5), committed).unwrap();
         let nothing = SealReport { events: report.events, missing: report.missing, ..SealReport::default() };
         prop_assert_eq!(again, nothing);
     }

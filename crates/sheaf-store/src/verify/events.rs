@@ -1,14 +1,17 @@
 //! Event files and runs.
 
-use super::{FileReport, VerifyError, VerifyReport};
-use crate::event_file::{EventDamage, EventEnding, EventFileReader, EventReadError, StoredEvent};
+use super::{FileReport, StreamReport, VerifyError, VerifyReport};
+use crate::event_file::{
+    EventDamage, EventEnding, EventFileReader, EventReadError, StoredEvent, StreamName,
+};
 use crate::id_set::IdSet;
 use crate::kind::Kind;
-use crate::run::{Manifest, RunFile, RunPlan, RunReadError};
+use crate::run::{Manifest, RunFile, RunPlan, RunReadError, checksum_of, read_lists};
 use bytes::Bytes;
 use sheaf_wire::{Event, EventId, NodeId, SessionId};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 type Session = Option<(NodeId, SessionId)>;
@@ -19,17 +22,21 @@ pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, VerifyErro
         report: VerifyReport::new(path, kind),
         ids: IdSet::default(),
         missing: BTreeMap::new(),
-        progress: BTreeMap::new(),
-        next_part: BTreeMap::new(),
+        sessions: BTreeMap::new(),
+        series: BTreeMap::new(),
     };
     for file in &plan.files {
         check.file(&plan, file)?;
+    }
+    if kind == Kind::Run {
+        check.closed_files(path, plan.manifest.as_ref())?;
     }
     if let Some(manifest) = &plan.manifest {
         check.manifest(path, manifest);
     }
     check.report.set_ids(&check.ids);
     check.report.set_missing(&check.missing);
+    check.set_streams();
     Ok(check.report)
 }
 
@@ -37,10 +44,35 @@ struct Check {
     report: VerifyReport,
     ids: IdSet,
     missing: BTreeMap<(u32, &'static str), u64>,
-    /// Events and damaged places seen of each session.
-    progress: BTreeMap<Session, u64>,
-    /// The part that comes next in each session.
-    next_part: BTreeMap<Session, u32>,
+    sessions: BTreeMap<Session, Progress>,
+    /// What was seen of each session in each stream.
+    series: BTreeMap<(Session, StreamName), Series>,
+}
+
+/// What was seen of a session.
+#[derive(Default)]
+struct Progress {
+    /// The numbers of its events, each once although it is in several streams.
+    sequences: IdSet,
+    /// How many of them count.
+    counted: u64,
+    /// Places where its files are damaged: each cost an event, if it was one that counts.
+    damaged: u64,
+}
+
+impl Progress {
+    fn events(&self) -> u64 {
+        self.sequences.len() + self.damaged
+    }
+}
+
+/// What was seen of a session in a stream.
+#[derive(Default)]
+struct Series {
+    next_part: u32,
+    last_sequence: Option<u64>,
+    events: u64,
+    payload_bytes: u64,
 }
 
 impl Check {
@@ -54,21 +86,16 @@ impl Check {
         let mut places = Vec::new();
         let mut items = 0;
         while let Some(item) = reader.next() {
-            let seen = self.progress.entry(file.session).or_default();
-            *seen += 1;
-            let counts = limit.is_none_or(|limit| *seen <= limit);
             let offset = reader.event_offset();
             match item {
-                Ok(StoredEvent { event, .. }) => {
-                    places.push((event.id, offset));
-                    if counts {
-                        items += 1;
-                        self.event(&file.path, offset, &event);
-                    } else {
-                        self.report.events_void += 1;
-                    }
+                Ok(stored) => {
+                    places.push((stored.event.id, offset));
+                    items += u64::from(self.event(file, offset, &stored, limit));
                 }
-                Err(error) => places.extend(self.damage(&file.path, error)),
+                Err(error) => {
+                    self.sessions.entry(file.session).or_default().damaged += 1;
+                    places.extend(self.damage(&file.path, error));
+                }
             }
         }
         self.ending(&file.path, &mut reader, &places)?;
@@ -93,20 +120,50 @@ impl Check {
             let what = format!("file is of run {}, the manifest is of run {}", header.run, manifest.run);
             self.report.problem(&file.path, 0, what);
         }
-        let expected = self.next_part.insert(file.session, file.part.saturating_add(1)).unwrap_or(0);
+        let series = self.series.entry((file.session, file.stream.clone())).or_default();
+        let expected = std::mem::replace(&mut series.next_part, file.part.saturating_add(1));
         if file.session.is_some() && file.part != expected {
             let what = format!("file is part {} of its session, part {expected} should come here", file.part);
             self.report.problem(&file.path, 0, what);
         }
     }
 
-    fn event(&mut self, file: &Path, offset: u64, event: &Event<Bytes>) {
-        if !self.ids.insert(event.id) {
-            self.report.duplicates += 1;
-            let what = format!("event {} is there a second time", event.id);
-            self.report.problem(file, offset, what);
-            return;
+    /// Takes note of an event; whether it counts.
+    fn event(&mut self, file: &RunFile, offset: u64, stored: &StoredEvent<Bytes>, limit: Option<u64>) -> bool {
+        let StoredEvent { event, sequence, .. } = stored;
+        let progress = self.sessions.entry(file.session).or_default();
+        let is_first = progress.sequences.insert(EventId(*sequence));
+        let series = self.series.entry((file.session, file.stream.clone())).or_default();
+        let before = series.last_sequence.replace(*sequence);
+        if let Some(before) = before.filter(|before| before >= sequence) {
+            let what =
+                format!("event {} has the number {sequence} in its session, behind {before}", event.id);
+            self.report.problem(&file.path, offset, what);
         }
+        if limit.is_some_and(|limit| *sequence >= limit) {
+            self.report.events_void += u64::from(is_first);
+            return false;
+        }
+        progress.counted += u64::from(is_first);
+        series.events += 1;
+        series.payload_bytes += event.payload_bytes();
+        match (self.ids.insert(event.id), is_first) {
+            (true, true) => self.new_event(&file.path, offset, event),
+            (false, false) => self.report.copies += 1,
+            (false, true) => {
+                self.report.duplicates += 1;
+                let what = format!("event {} is there a second time", event.id);
+                self.report.problem(&file.path, offset, what);
+            }
+            (true, false) => {
+                let what = format!("event {} has the number {sequence} of another event", event.id);
+                self.report.problem(&file.path, offset, what);
+            }
+        }
+        true
+    }
+
+    fn new_event(&mut self, file: &Path, offset: u64, event: &Event<Bytes>) {
         self.report.events += 1;
         self.report.events_incomplete += u64::from(event.incomplete);
         self.report.fragments += event.fragments.len() as u64;
@@ -171,6 +228,52 @@ impl Check {
         Ok(())
     }
 
+    /// Compares every file with what the manifest, or the list of its session, says that it was when it was closed.
+    fn closed_files(&mut self, path: &Path, manifest: Option<&Manifest>) -> Result<(), VerifyError> {
+        let list_error = |error| RunReadError::List { path: path.to_owned(), error };
+        let mut listed = read_lists(path).map_err(list_error)?;
+        let in_manifest = manifest.map_or(&[][..], |manifest| &manifest.files);
+        listed.extend(in_manifest.iter().map(|closed| (closed.file.clone(), closed.clone())));
+        for (name, closed) in listed {
+            if name.contains(['/', '\\']) {
+                self.report.problem(path, None, format!("`{name}` is no name of a closed file"));
+                continue;
+            }
+            let file = path.join(&name);
+            let problem = match file.metadata() {
+                Err(error) if error.kind() == ErrorKind::NotFound => "the file was closed and is not there".into(),
+                Err(error) => format!("cannot look at the file: {error}"),
+                Ok(found) if found.len() != closed.bytes => {
+                    format!("the file was closed with {} bytes, it has {}", closed.bytes, found.len())
+                }
+                Ok(_) => match (closed.crc32c, closed.crc32c.map(|_| checksum_of(&file)).transpose()) {
+                    (_, Err(error)) => format!("cannot read the file again: {error}"),
+                    (Some(expected), Ok(Some(found))) if expected != found => format!(
+                        "the file was closed with the checksum {expected:08x}, it has {found:08x}"
+                    ),
+                    _ => continue,
+                },
+            };
+            self.report.problem(&file, None, problem);
+        }
+        Ok(())
+    }
+
+    /// What is in each stream, by name.
+    fn set_streams(&mut self) {
+        let mut streams: BTreeMap<&StreamName, StreamReport> = BTreeMap::new();
+        for ((_, name), series) in &self.series {
+            let report = streams.entry(name).or_insert_with(|| StreamReport {
+                stream: name.to_string(),
+                events: 0,
+                payload_bytes: 0,
+            });
+            report.events += series.events;
+            report.payload_bytes += series.payload_bytes;
+        }
+        self.report.streams = streams.into_values().collect();
+    }
+
     /// What the manifest says against what there is.
     fn manifest(&mut self, path: &Path, manifest: &Manifest) {
         if manifest.ended.is_none() {
@@ -179,17 +282,20 @@ impl Check {
         }
         for record in &manifest.sessions {
             let session = Some((record.node, record.session));
-            let found = self.progress.get(&session).copied().unwrap_or(0);
+            let (found, counted) = self
+                .sessions
+                .get(&session)
+                .map_or((0, 0), |progress| (progress.events(), progress.counted + progress.damaged));
             let name = format!("session {:016x} of {}", record.session.0, record.node);
-            if found < record.committed {
-                let what = format!("{name}: {} events are committed, {found} are there", record.committed);
+            if counted < record.committed {
+                let what = format!("{name}: {} events are committed, {counted} are there", record.committed);
                 self.report.problem(path, None, what);
             } else if record.sealed && found > record.committed {
                 let what = format!("{name} is sealed at {} events, and {found} are there", record.committed);
                 self.report.problem(path, None, what);
             }
         }
-        for session in self.progress.keys().copied().collect::<Vec<_>>() {
+        for session in self.sessions.keys().copied().collect::<Vec<_>>() {
             if let Some((node, id)) = session
                 && manifest.session(node, id).is_none()
             {

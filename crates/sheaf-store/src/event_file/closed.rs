@@ -1,0 +1,56 @@
+//! What is known of a file that was closed.
+
+use super::name::StreamName;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::str::FromStr;
+
+/// A closed event file: what it should be, for whoever looks at it later. In JSON the checksum is text of 8 hexadecimal
+/// digits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedFile {
+    /// The file's name, without directory.
+    pub file: String,
+    /// The stream that it is of.
+    #[serde(with = "as_text")]
+    pub stream: StreamName,
+    /// Its events.
+    pub events: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// The CRC-32C of all its bytes. `None` where a write failed and the writer lost count: whoever needs it reads the
+    /// file.
+    #[serde(with = "hexadecimal")]
+    pub crc32c: Option<u32>,
+}
+
+mod as_text {
+    use super::{Deserialize, Deserializer, FromStr, Serializer, StreamName};
+    use serde::de::Error as _;
+
+    pub(super) fn serialize<S: Serializer>(name: &StreamName, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(name.as_str())
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<StreamName, D::Error> {
+        StreamName::from_str(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
+mod hexadecimal {
+    use super::{Deserialize, Deserializer, Serializer};
+    use serde::de::Error as _;
+
+    pub(super) fn serialize<S: Serializer>(checksum: &Option<u32>, to: S) -> Result<S::Ok, S::Error> {
+        match checksum {
+            Some(checksum) => to.collect_str(&format_args!("{checksum:08x}")),
+            None => to.serialize_none(),
+        }
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+        let parse = |text: String| {
+            u32::from_str_radix(&text, 16).map_err(|_| {
+                D::Error::custom(format_args!("`{text}` is not a checksum, 8 hexadecimal digits are"))
+            })
+        };
+        Option::<String>::deserialize(from)?.map(parse).transpose()
+    }
+}

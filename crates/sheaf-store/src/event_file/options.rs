@@ -1,0 +1,78 @@
+//! How events are written.
+
+use super::name::{FileName, StreamName};
+use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
+
+/// When events go from the writer to the operating system and to the disk, and so when they count as stored. Only what
+/// is with the operating system survives the death of the process, only what is on the disk survives the death of the
+/// machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlushPolicy {
+    /// To the operating system when [`WriterOptions::buffer`] is full. An event counts as stored at once.
+    WhenFull,
+    /// To the operating system at the end of each batch. An event counts as stored when it is there.
+    #[default]
+    EachBatch,
+    /// As [`FlushPolicy::EachBatch`], and to the disk at the first end of a batch that is so long after the last time.
+    /// An event counts as stored when it is on the disk.
+    SyncEvery(Nanos),
+}
+
+/// How a session's events are written.
+#[derive(Clone, Debug)]
+pub struct WriterOptions {
+    /// The run.
+    pub run: RunNumber,
+    /// The writing node.
+    pub node: NodeId,
+    /// Its session.
+    pub session: SessionId,
+    /// The stream of accepted events.
+    pub stream: StreamName,
+    /// The time now, since 1970.
+    pub created: Timestamp,
+    /// A JSON object as text, kept in every file: the configuration that made the run, the software's version.
+    pub metadata: String,
+    /// A file that would become larger is closed and the next begun. A single larger event still has a file.
+    pub rotate_bytes: ByteCount,
+    /// A file with so many events is closed and the next begun: it bounds the index, 16 bytes of memory per event.
+    pub rotate_events: u64,
+    /// A file with events is closed at the first end of a batch that is so long after the first that found events in it.
+    pub rotate_time: Option<Nanos>,
+    /// Events wait for each other up to about this size, to be written in one call.
+    pub buffer: ByteCount,
+    /// When events leave the writer.
+    pub flush: FlushPolicy,
+}
+
+impl WriterOptions {
+    /// The defaults: files of up to 4 GiB and about a million events, 256 KiB a call, to the operating system after
+    /// each batch, into the stream `default`.
+    #[must_use]
+    pub fn new(run: RunNumber, node: NodeId, session: SessionId, created: Timestamp) -> Self {
+        Self {
+            run,
+            node,
+            session,
+            stream: StreamName::default(),
+            created,
+            metadata: "{}".to_owned(),
+            rotate_bytes: ByteCount::mib(4 << 10),
+            rotate_events: 1 << 20,
+            rotate_time: None,
+            buffer: ByteCount::kib(256),
+            flush: FlushPolicy::default(),
+        }
+    }
+
+    /// The name of the `part`-th file.
+    pub(super) fn file_name(&self, part: u32) -> FileName {
+        FileName {
+            run: self.run,
+            node: self.node,
+            session: self.session,
+            stream: self.stream.clone(),
+            part,
+        }
+    }
+}

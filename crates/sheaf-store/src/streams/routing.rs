@@ -1,0 +1,106 @@
+//! Which streams take an event: a function of its id and its tags alone, so that every builder decides alike.
+
+use crate::event_file::StreamName;
+use sheaf_wire::{EventId, Tags};
+
+/// Which events a stream takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamRule {
+    /// The stream.
+    pub name: StreamName,
+    /// It takes events that have one of these tags. Without tags it takes all accepted events; and the stream
+    /// `default`, which has none, those that no stream takes for a tag.
+    pub tags: Tags,
+    /// Of these it takes one of so many; at least 1.
+    pub prescale: u32,
+}
+
+/// The streams that take an event, as places in the list of rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Route(u32);
+
+impl Route {
+    /// Whether no stream takes it.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the stream at this place takes it.
+    #[must_use]
+    pub const fn has(self, place: usize) -> bool {
+        place < Routing::MAX_STREAMS && self.0 >> place & 1 == 1
+    }
+
+    /// The places of the streams that take it, ascending.
+    pub fn places(self) -> impl Iterator<Item = usize> {
+        (0..Routing::MAX_STREAMS).filter(move |place| self.has(*place))
+    }
+
+    pub(super) fn without(self, place: usize) -> Self {
+        Self(self.0 & !(1 << place))
+    }
+}
+
+/// The rules of all streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routing {
+    rules: Vec<StreamRule>,
+}
+
+impl Routing {
+    /// So many streams there are at most, with the stream `default`.
+    pub const MAX_STREAMS: usize = 32;
+
+    /// The routing by these rules, and by one for the stream `default` where it is not among them.
+    ///
+    /// # Panics
+    /// For more than [`Routing::MAX_STREAMS`] streams.
+    #[must_use]
+    pub fn new(mut rules: Vec<StreamRule>) -> Self {
+        if !rules.iter().any(|rule| rule.name.is_default()) {
+            rules.insert(0, StreamRule { name: StreamName::default(), tags: Tags::NONE, prescale: 1 });
+        }
+        assert!(rules.len() <= Self::MAX_STREAMS, "at most {} streams", Self::MAX_STREAMS);
+        Self { rules }
+    }
+
+    /// The rules, in the order of the places of a [`Route`].
+    #[must_use]
+    pub fn rules(&self) -> &[StreamRule] {
+        &self.rules
+    }
+
+    /// The streams that take an accepted event. None does where each that would is prescaled and it is not the turn of
+    /// this event. An event that was not judged is never left out.
+    #[must_use]
+    pub fn route(&self, event: EventId, tags: Tags) -> Route {
+        let is_tagged = |rule: &&StreamRule| !rule.tags.is_empty() && rule.tags.intersects(tags);
+        let has_tagged = self.rules.iter().any(|rule| is_tagged(&rule));
+        let takes = |rule: &StreamRule| {
+            let wanted = match (rule.name.is_default(), rule.tags.is_empty()) {
+                (true, _) => !has_tagged,
+                (false, true) => true,
+                (false, false) => is_tagged(&rule),
+            };
+            wanted && (tags.intersects(Tags::QUARANTINED) || is_turn(event, rule.prescale))
+        };
+        let places = self.rules.iter().enumerate().filter(|(_, rule)| takes(rule));
+        Route(places.fold(0, |route, (place, _)| route | 1 << place))
+    }
+}
+
+/// Whether it is the event's turn where one of `prescale` is taken. By a mixture of the bits of its id: whatever has a
+/// period in the ids (builders, trigger types) is sampled evenly.
+fn is_turn(event: EventId, prescale: u32) -> bool {
+    prescale <= 1 || mixed(event.0).is_multiple_of(u64::from(prescale))
+}
+
+/// The last step of the generator SplitMix64 (Steele, Lea and Flood 2014): every bit of the number changes each bit of the
+/// result with a probability of about one half.
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
