@@ -39,6 +39,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.tls();
         checker.memory();
         checker.shaping();
+        checker.streams();
         checker.nodes(purpose);
     }
     checker.errors
@@ -76,6 +77,9 @@ impl Checker<'_> {
     fn ranges(&mut self) {
         for section in self.config.sections() {
             self.section_ranges(section, section.path());
+        }
+        for (name, stream) in &self.config.streams {
+            self.section_ranges(stream, &format!("streams.{name}"));
         }
         for (index, node) in self.config.node.iter().enumerate() {
             self.section_ranges(node, &format!("node[{index}]"));

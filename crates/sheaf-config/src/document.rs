@@ -7,9 +7,9 @@ use crate::error::{ConfigError, ErrorKind};
 use crate::knob::{Knob, Section};
 use crate::lab::{LabTables, Sweep};
 use crate::origins::Origins;
-use crate::settings::{MAX_NODES, Node};
+use crate::settings::{MAX_NODES, Node, Stream};
 use crate::suggest::nearest;
-use crate::tables::{NODE, PATHS};
+use crate::tables::{NODE, PATHS, STREAMS};
 use crate::text::{Text, shorten};
 use crate::{Config, codec::Refusal};
 use std::ops::Range;
@@ -145,6 +145,8 @@ impl Reader<'_> {
                 self.sub_table(&full, (key, value));
             } else if full == NODE {
                 self.nodes((key, value));
+            } else if full == STREAMS {
+                self.streams((key, value));
             } else {
                 self.unknown(path, (key, value));
             }
@@ -236,6 +238,54 @@ impl Reader<'_> {
         };
         let right = format!("it should be {}", (knob.expected)());
         self.push(kind, key, &value.span(), found, right);
+    }
+
+    /// Reads the tables `[streams.NAME]`.
+    fn streams(&mut self, (key, value): Entry<'_, '_>) {
+        let right = || "write a line `[streams.NAME]` for each stream and its keys below it".to_owned();
+        let Some(tables) = value.get_ref().as_table() else {
+            self.origins.set_broken(STREAMS.to_owned());
+            let found = format!("`{STREAMS}` is {}, not a table of tables", article(value.get_ref()));
+            self.push(ErrorKind::WrongType, STREAMS, &key.span(), found, right());
+            return;
+        };
+        for (key, value) in tables.iter() {
+            if !self.is_trusted((key, value)) {
+                continue;
+            }
+            let name = key.get_ref().as_ref();
+            let path = format!("{STREAMS}.{name}");
+            match value.get_ref().as_table() {
+                Some(table) => self.stream(name, &path, key.span(), table),
+                None => {
+                    self.origins.set_broken(STREAMS.to_owned());
+                    let found = format!("`{}` is {}, not a table", shorten(&path), article(value.get_ref()));
+                    self.push(ErrorKind::WrongType, &path, &key.span(), found, right());
+                }
+            }
+        }
+    }
+
+    /// Reads one table `[streams.NAME]`.
+    fn stream(&mut self, name: &str, path: &str, span: Range<usize>, table: &DeTable<'_>) {
+        let mut stream = Stream::default();
+        self.origins.set_in_file(path.to_owned(), span);
+        for (key, value) in table.iter() {
+            if !self.is_trusted((key, value)) {
+                continue;
+            }
+            let knob = key.get_ref().as_ref();
+            if !stream.knobs().iter().any(|known| known.key == knob) {
+                self.unknown(path, (key, value));
+                continue;
+            }
+            let full = format!("{path}.{knob}");
+            match stream.read(knob, value.get_ref()) {
+                Ok(()) => self.origins.set_in_file(full, value.span()),
+                Err(refusal) => self.refused(refusal, &full, stream.knobs(), value),
+            }
+        }
+        self.config.streams.insert(name.to_owned(), stream);
     }
 
     fn nodes(&mut self, (key, value): Entry<'_, '_>) {
@@ -331,22 +381,33 @@ impl Reader<'_> {
 
     /// What an unknown key or table of the table `path` should probably be, and the knob's full key if it is one.
     fn meaning(&self, path: &str, name: &str) -> (String, Option<String>) {
-        let node = Node::default();
-        let section = if path == NODE { Some(&node as &dyn Section) } else { self.section(path) };
+        let (node, stream) = (Node::default(), Stream::default());
+        let section = match path.split_once('.') {
+            _ if path == NODE => Some(&node as &dyn Section),
+            Some((STREAMS, _)) => Some(&stream as &dyn Section),
+            _ => self.section(path),
+        };
         let keys = section.map(Section::knobs).unwrap_or_default().iter().map(|knob| knob.key);
         let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
         let of_lab = if self.lab.is_some() { LabTables::PATHS } else { &[] };
-        let tables =
-            of_lab.iter().chain(PATHS).chain([&NODE]).filter_map(|table| table.strip_prefix(&prefix));
+        let tables = of_lab
+            .iter()
+            .chain(PATHS)
+            .chain([&NODE, &STREAMS])
+            .filter_map(|table| table.strip_prefix(&prefix));
         if let Some(key) = nearest(name, keys.clone()) {
             return (format!("did you mean `{key}`?"), Some(format!("{prefix}{key}")));
         }
         if let Some(table) = nearest(name, tables) {
-            let (open, close) = if table == NODE { ("[[", "]]") } else { ("[", "]") };
+            let (open, close) = match table {
+                NODE => ("[[", "]]"),
+                STREAMS => ("[", ".NAME]"),
+                _ => ("[", "]"),
+            };
             return (format!("did you mean {open}{prefix}{table}{close}?"), None);
         }
         let of_lab = LabTables::PATHS.iter().filter_map(|path| self.lab.as_ref()?.section(path));
-        let elsewhere = of_lab.chain(self.config.sections()).chain([&node as &dyn Section]);
+        let elsewhere = of_lab.chain(self.config.sections()).chain([&stream as &dyn Section, &node]);
         let elsewhere = elsewhere.filter(|section| section.knobs().iter().any(|knob| knob.key == name));
         let elsewhere: Vec<String> = elsewhere.map(|section| format!("[{}]", section.path())).collect();
         if !elsewhere.is_empty() {
@@ -356,7 +417,8 @@ impl Reader<'_> {
             Some(_) if !path.is_empty() => keys.map(|key| format!("`{key}`")).collect(),
             _ => {
                 let of_lab = if self.lab.is_some() { LabTables::PATHS } else { &[] };
-                of_lab.iter().chain(PATHS).chain([&NODE]).map(|table| format!("[{table}]")).collect()
+                let tables = of_lab.iter().chain(PATHS).chain([&NODE, &"streams.NAME"]);
+                tables.map(|table| format!("[{table}]")).collect()
             }
         };
         (format!("known are {}", known.join(", ")), None)

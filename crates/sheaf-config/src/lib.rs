@@ -13,6 +13,7 @@
 //! | `origins` | where each value comes from: file, flag, default |
 //! | `check` | what two knobs must have in common |
 //! | `lab` | scenarios of the virtual switch lab: a network and what is measured, beside a configuration |
+//! | `streams` | which tags and streams go together |
 //! | `nodes` | which nodes there are and which sources each reads |
 //! | `error`, `suggest` | what is wrong, where, and what would be right |
 //! | `reference` | the reference page, generated |
@@ -46,6 +47,7 @@ mod nodes;
 mod origins;
 mod reference;
 mod settings;
+mod streams;
 mod suggest;
 mod tables;
 mod text;
@@ -65,13 +67,14 @@ pub use settings::{
     Affinity, Builder, Congestion, Consumers, Content, Emulated, EthernetBackend, FabricProvider, Filter,
     FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, Manager, Measure,
     MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, Shaping, ShapingPolicy,
-    SizeModel, Source, SourceKind, Sync, Timed, Tls, Transport, TransportKind, Trigger, TriggerMode,
+    SizeModel, Source, SourceKind, Stream, Sync, Timed, Tls, Transport, TransportKind, Trigger, TriggerMode,
 };
 
 use document::Document;
 use knob::Section;
 use origins::Origins;
 use sheaf_wire::{ByteCount, Role};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -109,6 +112,8 @@ pub struct Config {
     pub shaping: Shaping,
     /// Where threads run, how urgently, and which memory they take.
     pub affinity: Affinity,
+    /// The streams of accepted events, by name.
+    pub streams: BTreeMap<String, Stream>,
     /// The nodes, where they are listed one by one; empty: as many as `readout.count` and `builder.count` say.
     pub node: Vec<Node>,
 }
@@ -211,8 +216,11 @@ impl Config {
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         let nodes = self.node.iter().map(|node| (node as &dyn Section, "[[node]]".to_owned()));
+        let streams = self.streams.iter().map(|(name, stream)| {
+            (stream as &dyn Section, format!("[{}.{}]", tables::STREAMS, quoted_key(name)))
+        });
         let tables = self.sections().map(|section| (section, format!("[{}]", section.path())));
-        for (section, header) in tables.chain(nodes) {
+        for (section, header) in tables.chain(streams).chain(nodes) {
             if !text.is_empty() {
                 text.push('\n');
             }
@@ -299,6 +307,12 @@ impl Config {
             }
         }
     }
+}
+
+/// A key of a table as it is written: in quotes where it is not a bare word.
+fn quoted_key(name: &str) -> String {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { codec::quote(name) }
 }
 
 /// The bytes of a file of reasonable size.

@@ -3,7 +3,7 @@
 use crate::Config;
 use crate::knob::{Section, paragraph};
 use crate::lab::LabTables;
-use crate::settings::Node;
+use crate::settings::{Node, Stream};
 use std::fmt::Write;
 
 const HEAD: &str = "\
@@ -29,6 +29,7 @@ pub fn reference_page() -> String {
     for section in config.sections() {
         table(&mut page, section, &format!("[{}]", section.path()), &[]);
     }
+    table(&mut page, &Stream::default(), "[streams.NAME]", &[]);
     table(&mut page, &Node::default(), "[[node]]", &["name", "role"]);
     page
 }

@@ -6,7 +6,7 @@ use crate::knob::{Knob, Section};
 /// Lists the tables once: the name in the file, and the field.
 macro_rules! tables {
     ($($path:literal => $($field:ident).+;)*) => {
-        /// The names of all tables but `[[node]]`, in the order of the reference page.
+        /// The names of all tables but `[[node]]` and `[streams.NAME]`, in the order of the reference page.
         pub(crate) const PATHS: &[&str] = &[$($path),*];
 
         impl Config {
@@ -53,8 +53,11 @@ tables! {
 /// The name of the array of tables that lists the nodes.
 pub(crate) const NODE: &str = "node";
 
+/// The name of the table of tables that has the streams of accepted events by name.
+pub(crate) const STREAMS: &str = "streams";
+
 impl Config {
-    /// All tables but `[[node]]`, in the order of the reference page.
+    /// All tables but `[[node]]` and `[streams.NAME]`, in the order of the reference page.
     pub(crate) fn sections(&self) -> impl Iterator<Item = &dyn Section> {
         PATHS.iter().filter_map(|path| self.section(path))
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sheaf_config::{
     Config, Content, FilterKind, IncompletePolicy, MemoryPolicy, Node, NodeConfig, OutputKind, Pacing,
-    ShapingPolicy, SizeModel, Sync, TransportKind, TriggerMode, fuzz_config,
+    ShapingPolicy, SizeModel, Stream, Sync, TransportKind, TriggerMode, fuzz_config,
 };
 use sheaf_wire::{ByteCount, EventId, Nanos, Role, RunNumber, SourceId, TriggerType};
 use std::collections::BTreeSet;
@@ -31,6 +31,14 @@ slots = 64
 policy = "drop"
 [transport]
 kind = "tcp"
+[filter]
+tags = ["muon", "laser"]
+[streams.physics]
+tags = ["muon"]
+prescale = 2
+sync = "fsync"
+[streams.default]
+rotate_s = 60
 [[node]]
 name = "evm"
 role = "manager"
@@ -90,6 +98,9 @@ const PIECES: &[&str] = &[
     "\\u0000",
     "_",
     "\u{2028}",
+    "[streams.calib]",
+    "streams = 1",
+    "tags = [\"laser\"]",
 ];
 
 #[derive(Clone, Debug)]
@@ -219,10 +230,10 @@ fn bytes(from: u64, to: u64) -> impl Strategy<Value = ByteCount> {
 
 /// Valid configurations that differ from the default in many knobs of every type.
 fn config() -> impl Strategy<Value = Config> {
-    (sources(), times(), sizes(), words(), places(), nodes()).prop_map(|changes| {
-        let (sources, times, sizes, words, places, nodes) = changes;
+    (sources(), times(), sizes(), words(), places(), nodes(), streams()).prop_map(|changes| {
+        let (sources, times, sizes, words, places, nodes, streams) = changes;
         let mut config = Config::default();
-        for Change(change) in [sources, times, sizes, words, places, nodes] {
+        for Change(change) in [sources, times, sizes, words, places, nodes, streams] {
             change(&mut config);
         }
         config
@@ -366,6 +377,30 @@ fn places() -> impl Strategy<Value = Change> {
             })
         },
     )
+}
+
+/// Tags, and streams that take some of them.
+fn streams() -> impl Strategy<Value = Change> {
+    let tags = prop::collection::btree_set("[A-Za-z0-9_-]{1,32}", 0..12);
+    let own =
+        (0..70_usize, 1..=u32::MAX, prop::option::of(1..=1_u64 << 32), prop::option::of(100..86_400_000_u64));
+    (tags, prop::collection::btree_map("[a-z][a-z0-9-]{0,31}", own, 0..6)).prop_map(|(tags, streams)| {
+        change(move |config| {
+            config.filter.tags = tags.iter().cloned().collect();
+            for (name, (every, prescale, events, millis)) in &streams {
+                let tags = tags.iter().step_by(every + 1).cloned().collect();
+                let stream = Stream {
+                    tags: if name == "default" { Vec::new() } else { tags },
+                    prescale: *prescale,
+                    rotate_events: *events,
+                    rotate_time: millis.map(Nanos::from_millis),
+                    sync: events.map(|_| Sync::Fsync),
+                    ..Stream::default()
+                };
+                config.streams.insert(name.clone(), stream);
+            }
+        })
+    })
 }
 
 /// No listed nodes, or some whose readout units list sources of irregular numbering.

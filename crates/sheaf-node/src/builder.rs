@@ -4,7 +4,7 @@ use crate::content::ContentCheck;
 use crate::farm::{Farm, FarmReport};
 use crate::filter::Filter;
 use crate::outbox::{Outbox, OutboxStats};
-use crate::sink::EventSink;
+use crate::sink::{EventSink, Taken};
 use crate::stall::StallFree;
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
@@ -75,6 +75,8 @@ pub struct BuilderReport {
     pub filter: Vec<(&'static str, u64)>,
     /// What its farm did, where it had one.
     pub farm: Option<FarmReport>,
+    /// What the output counted.
+    pub output: Vec<(String, u64)>,
     /// What was not sent or not understood.
     pub outbox: OutboxStats,
 }
@@ -202,8 +204,12 @@ impl BuilderNode {
 
     fn write(&mut self, now: Timestamp, event: Event<Bytes>, verdict: Verdict) -> bool {
         match self.judgement.sink.write(&event, &verdict) {
-            Ok(()) => {
-                self.decided.push_back((event.id, Decision::Stored));
+            Ok(taken) => {
+                let decision = match taken {
+                    Taken::Accepted => Decision::Stored,
+                    Taken::LeftOut => Decision::Rejected,
+                };
+                self.decided.push_back((event.id, decision));
                 self.role.recycle(event);
                 true
             }
@@ -319,6 +325,7 @@ impl Agent for BuilderNode {
                 quarantined: self.quarantined + by_farm,
                 filter,
                 farm,
+                output: self.judgement.sink.counters(),
                 outbox: self.outbox.stats(),
             });
         }

@@ -1,7 +1,8 @@
 //! Where accepted events go.
 
 use bytes::Bytes;
-use sheaf_store::event_file::{EventFileWriter, EventWriteError, FlushPolicy, WriterOptions};
+use sheaf_store::event_file::{EventWriteError, WriterOptions};
+use sheaf_store::streams::{StreamRule, StreamsWriter};
 use sheaf_wire::{Event, Timestamp, Verdict};
 use std::path::Path;
 
@@ -12,7 +13,7 @@ pub trait EventSink: Send {
     ///
     /// # Errors
     /// What is wrong, in words for the operator. The event was not accepted and may be offered again.
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), String>;
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String>;
 
     /// Ends a batch of events: makes them as durable as configured.
     ///
@@ -28,6 +29,21 @@ pub trait EventSink: Send {
     /// # Errors
     /// What is wrong.
     fn finish(&mut self) -> Result<(), String>;
+
+    /// What it counted, by name.
+    fn counters(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
+}
+
+/// What an output did with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It will be stored: it is counted by [`EventSink::stored`] when it is.
+    Accepted,
+    /// No stream takes it, because each that would is prescaled and it is not this event's turn: it is not stored, and
+    /// booked as rejected.
+    LeftOut,
 }
 
 /// Counts events and forgets them: for rate tests.
@@ -37,9 +53,9 @@ pub struct NullSink {
 }
 
 impl EventSink for NullSink {
-    fn write(&mut self, _event: &Event<Bytes>, _verdict: &Verdict) -> Result<(), String> {
+    fn write(&mut self, _event: &Event<Bytes>, _verdict: &Verdict) -> Result<Taken, String> {
         self.accepted += 1;
-        Ok(())
+        Ok(Taken::Accepted)
     }
 
     fn end_batch(&mut self, _now: Timestamp) -> Result<(), String> {
@@ -55,28 +71,37 @@ impl EventSink for NullSink {
     }
 }
 
-/// Writes event files.
+/// Writes event files, one series for each stream.
 #[derive(Debug)]
 pub struct FileSink {
-    writer: EventFileWriter,
-    /// Whether events count as stored while they are still in the writer's memory.
-    stored_in_memory: bool,
+    writer: StreamsWriter,
+    prescaled: u64,
 }
 
 impl FileSink {
-    /// Begins the event files of one builder session in `directory`.
+    /// Begins the event files of one builder session in `directory`. `streams` says which events go to which files and
+    /// how these are written; what it does not say of the stream `default` is in `session`.
     ///
     /// # Errors
     /// Why that is not possible.
-    pub fn create(directory: &Path, options: WriterOptions) -> Result<Self, EventWriteError> {
-        let stored_in_memory = options.flush == FlushPolicy::WhenFull;
-        Ok(Self { writer: EventFileWriter::create(directory, options)?, stored_in_memory })
+    pub fn create(
+        directory: &Path,
+        streams: Vec<(StreamRule, WriterOptions)>,
+        session: &WriterOptions,
+    ) -> Result<Self, EventWriteError> {
+        Ok(Self { writer: StreamsWriter::create(directory, streams, session)?, prescaled: 0 })
     }
 }
 
 impl EventSink for FileSink {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), String> {
-        self.writer.write(event, verdict).map_err(|error| error.to_string())
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+        match self.writer.write(event, verdict).map_err(|error| error.to_string())? {
+            true => Ok(Taken::Accepted),
+            false => {
+                self.prescaled += 1;
+                Ok(Taken::LeftOut)
+            }
+        }
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
@@ -84,11 +109,22 @@ impl EventSink for FileSink {
     }
 
     fn stored(&self) -> u64 {
-        let counts = self.writer.counts();
-        if self.stored_in_memory { counts.accepted_events } else { counts.stored_events }
+        self.writer.stored()
     }
 
     fn finish(&mut self) -> Result<(), String> {
-        self.writer.finish().map(|_| ()).map_err(|error| error.to_string())
+        self.writer.finish().map_err(|error| error.to_string())
+    }
+
+    fn counters(&self) -> Vec<(String, u64)> {
+        let rules = self.writer.routing().rules().iter();
+        let of_streams = rules.zip(self.writer.counts()).flat_map(|(rule, counts)| {
+            let name = &rule.name;
+            [
+                (format!("stream_{name}_events"), counts.accepted_events),
+                (format!("stream_{name}_bytes"), counts.file_bytes),
+            ]
+        });
+        [("prescaled".to_owned(), self.prescaled)].into_iter().chain(of_streams).collect()
     }
 }

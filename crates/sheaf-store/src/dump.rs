@@ -1,5 +1,7 @@
-//! One line per fragment, as CSV: to compare what was built with what was taken, with any tool.
+//! One line per fragment, or per event, as CSV: to compare what was built with what was taken and what was said of it,
+//! with any tool.
 
+use crate::event_file::StoredEvent;
 use crate::fragment_stream::{StreamOpenError, StreamReader};
 use crate::kind::{Kind, KindError, files_with, source_in_name};
 use crate::run::{RunReadError, RunReader};
@@ -13,11 +15,14 @@ use std::path::{Path, PathBuf};
 /// The first line.
 pub const CSV_HEADER: &str = "event,source,time_ns,bytes,crc32";
 
+/// The first line of [`dump_verdicts`].
+pub const VERDICTS_HEADER: &str = "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict";
+
 /// What was printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DumpSummary {
-    /// Lines, without the header: one per good fragment.
-    pub fragments: u64,
+    /// Lines, without the header: one per good fragment, or event.
+    pub lines: u64,
     /// Places where the input is damaged; what they cost is not in the output. `verify` tells them one by one.
     pub damaged: u64,
     /// The first of them.
@@ -44,6 +49,12 @@ pub enum DumpError {
         /// What the operating system says.
         #[source]
         error: io::Error,
+    },
+    /// There are fragment streams and no events.
+    #[error("{path} holds fragments of single sources, and no events with verdicts")]
+    NoEvents {
+        /// What was to be dumped.
+        path: PathBuf,
     },
     /// The output takes no more.
     #[error("cannot write the lines: {0}")]
@@ -85,6 +96,51 @@ pub fn dump(path: &Path, out: &mut impl Write) -> Result<DumpSummary, DumpError>
     Ok(summary)
 }
 
+/// Prints [`VERDICTS_HEADER`] and one line per event of the run or event file at `path` to `out`, unbuffered, in the order of
+/// [`RunReader`]: the numbers of fragments and of missing sources, the payload bytes of the fragments, the names of the tags
+/// joined by `+`, and the filter's payload in hexadecimal digits.
+///
+/// # Errors
+/// A [`DumpError`] where something cannot be read at all or written, or is no run. Damage is counted, and printing goes on.
+pub fn dump_verdicts(path: &Path, out: &mut impl Write) -> Result<DumpSummary, DumpError> {
+    if !matches!(Kind::of(path)?, Kind::EventFile | Kind::Run) {
+        return Err(DumpError::NoEvents { path: path.to_owned() });
+    }
+    let mut summary = DumpSummary::default();
+    writeln!(out, "{VERDICTS_HEADER}").map_err(DumpError::Output)?;
+    let reader = RunReader::open(path)?;
+    let names = reader.tag_names().to_vec();
+    for stored in reader {
+        match stored {
+            Ok(stored) => verdict_line(out, &mut summary, &names, &stored).map_err(DumpError::Output)?,
+            Err(error) => summary.damage(&error),
+        }
+    }
+    Ok(summary)
+}
+
+fn verdict_line(
+    out: &mut impl Write,
+    summary: &mut DumpSummary,
+    names: &[String],
+    StoredEvent { event, verdict, .. }: &StoredEvent<Bytes>,
+) -> io::Result<()> {
+    summary.lines += 1;
+    let (id, time, kind, incomplete) =
+        (event.id, event.time.0, event.trigger_type.0, u8::from(event.incomplete));
+    let (fragments, missing) = (event.fragments.len(), event.missing.len());
+    write!(out, "{id},{time},{kind},{incomplete},{fragments},{missing},{},", event.payload_bytes())?;
+    for (place, name) in verdict.tags.names(names).enumerate() {
+        let plus = if place > 0 { "+" } else { "" };
+        write!(out, "{plus}{name}")?;
+    }
+    out.write_all(b",")?;
+    for byte in &verdict.payload {
+        write!(out, "{byte:02x}")?;
+    }
+    out.write_all(b"\n")
+}
+
 fn stream(file: &Path, out: &mut impl Write, summary: &mut DumpSummary) -> Result<(), DumpError> {
     let (reader, wrong) = StreamReader::open_damaged(file, source_in_name(file))?;
     if let Some(error) = wrong {
@@ -104,7 +160,7 @@ fn line(
     summary: &mut DumpSummary,
     fragment: &Fragment<Bytes>,
 ) -> Result<(), DumpError> {
-    summary.fragments += 1;
+    summary.lines += 1;
     writeln!(
         out,
         "{},{},{},{},{:08x}",

@@ -3,6 +3,7 @@
 //! The format is described in `docs/reference/event-file.md`.
 
 mod closed;
+mod metadata;
 mod name;
 mod options;
 mod outcome;
@@ -13,6 +14,7 @@ mod storage;
 mod writer;
 
 pub use closed::ClosedFile;
+pub use metadata::Metadata;
 pub(crate) use name::parse_node;
 pub use name::{FileName, SessionName, StreamName, WrongStreamName};
 pub use options::{FlushPolicy, WriterOptions};

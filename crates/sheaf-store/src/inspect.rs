@@ -1,7 +1,7 @@
 //! Says what is in an event file, a run directory, a fragment stream or a directory of fragment streams. Damage is
 //! counted; `verify` tells it one by one, and is the one that reads every payload's checksum.
 
-use crate::event_file::{EventFileReader, EventOpenError};
+use crate::event_file::{EventFileReader, EventOpenError, StoredEvent};
 use crate::fragment_stream::{Ending, StreamOpenError, StreamReader};
 use crate::id_set::IdRange;
 use crate::kind::{Kind, KindError, files_with, source_in_name};
@@ -9,7 +9,7 @@ use crate::run::{Manifest, RunReadError, RunReader};
 use bytes::Bytes;
 use serde::Serialize;
 use sheaf_wire::stream_file::EXTENSION;
-use sheaf_wire::{Event, Fragment};
+use sheaf_wire::{Event, Fragment, Tags};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,10 @@ pub struct Inspection {
     pub event_bytes: Option<Sizes>,
     /// The payload sizes of fragments.
     pub fragment_bytes: Option<Sizes>,
+    /// How many events have each tag, in the order of the bits. An event with several counts in each.
+    pub tags: Vec<TagInfo>,
+    /// Bytes of the filter's payloads.
+    pub verdict_bytes: u64,
     /// The sources, by id.
     pub sources: Vec<SourceInfo>,
     /// The smallest and the largest event id, where there are ids.
@@ -50,6 +54,15 @@ pub struct Inspection {
     pub first: Vec<Shown>,
     /// Places where something is damaged, and files that are not finished.
     pub defects: u64,
+}
+
+/// How often a tag was given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TagInfo {
+    /// Its name; `bit17` where the configuration gave it none.
+    pub tag: String,
+    /// In how many events.
+    pub events: u64,
 }
 
 /// One file.
@@ -180,7 +193,7 @@ pub enum InspectError {
 pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     let kind = Kind::of(path)?;
     let mut tally = Tally::default();
-    let (mut files, mut manifest) = (Vec::new(), None);
+    let (mut files, mut manifest, mut names) = (Vec::new(), None, Vec::new());
     match kind {
         Kind::EventFile | Kind::Run => {
             let mut reader = RunReader::open(path)?;
@@ -189,9 +202,10 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
             for file in reader.files() {
                 files.push(event_file_info(file)?);
             }
+            names = reader.tag_names().to_vec();
             for event in reader {
                 match event {
-                    Ok(event) => tally.event(&event.event),
+                    Ok(stored) => tally.stored(&stored),
                     Err(_) => tally.defects += 1,
                 }
             }
@@ -217,6 +231,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
         payload_bytes: tally.fragment_sizes.sum,
         event_bytes: tally.event_sizes.sizes(),
         fragment_bytes: tally.fragment_sizes.sizes(),
+        tags: tally.tags(&names),
+        verdict_bytes: tally.verdict_bytes,
         sources: tally.sources.into_values().collect(),
         ids: tally.ids,
         times_ns: tally.times,
@@ -279,10 +295,30 @@ struct Tally {
     ids: Option<IdRange>,
     times: Option<TimeRange>,
     first: Vec<Shown>,
+    /// Events by bit of their tags.
+    tags: BTreeMap<u32, u64>,
+    verdict_bytes: u64,
     defects: u64,
 }
 
 impl Tally {
+    fn stored(&mut self, stored: &StoredEvent<Bytes>) {
+        let tags = stored.verdict.tags;
+        for bit in (0..64).filter(|bit| tags.0 >> bit & 1 == 1) {
+            *self.tags.entry(bit).or_default() += 1;
+        }
+        self.verdict_bytes += stored.verdict.payload.len() as u64;
+        self.event(&stored.event);
+    }
+
+    fn tags(&self, names: &[String]) -> Vec<TagInfo> {
+        let info = |(bit, events): (&u32, &u64)| {
+            let tag = Tags(1 << bit).names(names).map(|name| name.to_string()).collect();
+            TagInfo { tag, events: *events }
+        };
+        self.tags.iter().map(info).collect()
+    }
+
     fn event(&mut self, event: &Event<Bytes>) {
         let bytes = event.payload_bytes();
         self.event_sizes.add(bytes);

@@ -11,7 +11,7 @@ use sheaf_config::{
 use sheaf_node::builder::Judgement;
 use sheaf_node::content::ContentCheck;
 use sheaf_node::manager::Course;
-use sheaf_node::sink::{EventSink, FileSink, NullSink};
+use sheaf_node::sink::{EventSink, NullSink};
 use sheaf_node::trigger::TriggerRate;
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
@@ -26,7 +26,6 @@ use sheaf_source::replay::ReplayConfig;
 use sheaf_source::script::Defects;
 use sheaf_source::size_model::{SizeConfig, SizeShape};
 use sheaf_source::{EmulatedSource, EmulatorConfig, Source, StreamSet, open_directory};
-use sheaf_store::event_file::{FlushPolicy, WriterOptions};
 use sheaf_transport::shm::Arena;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
 use std::num::NonZeroU64;
@@ -249,7 +248,7 @@ impl Plan {
         };
         let filter = filters::open(&self.config, me.run)?;
         let sink: Box<dyn EventSink> = match directory {
-            Some(directory) => Box::new(FileSink::create(directory, self.writer(me))?),
+            Some(directory) => Box::new(crate::output::files(self, me, directory)?),
             None => Box::new(NullSink::default()),
         };
         Ok(Judgement { check, filter, sink })
@@ -260,23 +259,8 @@ impl Plan {
         serde_json::json!({
             "software": crate::run_directory::SOFTWARE,
             "configuration": self.config.to_toml(),
+            "tags": self.config.filter.tags,
         })
-    }
-
-    fn writer(&self, me: &Identity) -> WriterOptions {
-        let output = &self.config.output;
-        WriterOptions {
-            metadata: self.file_metadata().to_string(),
-            rotate_bytes: output.rotate_size,
-            rotate_events: output.rotate_events,
-            buffer: output.buffer,
-            flush: match output.sync {
-                conf::Sync::None => FlushPolicy::WhenFull,
-                conf::Sync::Flush => FlushPolicy::EachBatch,
-                conf::Sync::Fsync => FlushPolicy::SyncEvery(output.sync_interval),
-            },
-            ..WriterOptions::new(me.run, me.node, me.session, Timestamp(me.session.0))
-        }
     }
 
     /// Whether events are written to files.

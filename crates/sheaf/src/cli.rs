@@ -291,6 +291,10 @@ pub(crate) struct DumpArguments {
     /// As comma-separated values `event,source,time_ns,bytes,crc32` with a header line. The only format so far.
     #[arg(long)]
     pub(crate) csv: bool,
+    /// One line an event with what its filter said, not one a fragment:
+    /// `event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict`.
+    #[arg(long)]
+    pub(crate) verdicts: bool,
 }
 
 #[derive(Debug, Args)]

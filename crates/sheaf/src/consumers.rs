@@ -3,7 +3,7 @@
 
 use crate::assemble::Plan;
 use bytes::Bytes;
-use sheaf_node::sink::EventSink;
+use sheaf_node::sink::{EventSink, Taken};
 use sheaf_protocol::Identity;
 use sheaf_protocol::sampler::Bounds;
 use sheaf_tap::address::in_directory;
@@ -79,12 +79,12 @@ struct WatchedSink {
 }
 
 impl EventSink for WatchedSink {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), String> {
-        self.sink.write(event, verdict)?;
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+        let taken = self.sink.write(event, verdict)?;
         if let Some(feed) = &mut self.feed {
             feed.see(self.now, event, verdict);
         }
-        Ok(())
+        Ok(taken)
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
@@ -101,6 +101,10 @@ impl EventSink for WatchedSink {
 
     fn finish(&mut self) -> Result<(), String> {
         self.sink.finish()
+    }
+
+    fn counters(&self) -> Vec<(String, u64)> {
+        self.sink.counters()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::console::count;
 use anyhow::Context;
 use serde::Serialize;
 use sheaf_import::{Format, ImportOptions, ImportReport};
-use sheaf_store::dump::dump as dump_fragments;
+use sheaf_store::dump::{dump as dump_fragments, dump_verdicts};
 use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
 use sheaf_store::kind::Kind;
 use sheaf_store::verify::{VerifyReport, verify as verify_path};
@@ -55,7 +55,10 @@ pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
         log::debug!("--csv is the only format, and the default");
     }
     let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
-    let summary = dump_fragments(&arguments.path, &mut out)?;
+    let summary = match arguments.verdicts {
+        true => dump_verdicts(&arguments.path, &mut out)?,
+        false => dump_fragments(&arguments.path, &mut out)?,
+    };
     out.flush().context("cannot write to standard output")?;
     if let Some(damage) = summary.first_damage {
         log::warn!("{} places are damaged, the first: {damage}; see `sheaf verify`", summary.damaged);
@@ -138,6 +141,12 @@ fn describe(inspection: &Inspection) -> String {
     if let Some(times) = inspection.times_ns {
         let _ = writeln!(text, "times (ns)       {} to {}", times.first, times.last);
     }
+    for tag in &inspection.tags {
+        let _ = writeln!(text, "tag {:<12} {:>16} events", tag.tag, count(tag.events));
+    }
+    if inspection.verdict_bytes > 0 {
+        let _ = writeln!(text, "verdict bytes    {:>16}", count(inspection.verdict_bytes));
+    }
     let _ = writeln!(text, "sources          {:>16}", inspection.sources.len());
     for source in inspection.sources.iter().take(ROWS) {
         let (fragments, bytes, id) = (count(source.fragments), count(source.bytes), source.source);
@@ -179,11 +188,18 @@ fn describe_verification(report: &VerifyReport) -> String {
     );
     for (value, what) in [
         (report.duplicates, "events with the id of an earlier one"),
+        (report.copies, "further copies of events, in other streams"),
         (report.events_void, "void events of builders that died, built again elsewhere"),
         (report.ids_absent, "ids do not occur between the first and the last"),
     ] {
         if value > 0 {
             let _ = writeln!(text, "  {} {what}", count(value));
+        }
+    }
+    if report.streams.len() > 1 {
+        for stream in &report.streams {
+            let (events, bytes) = (count(stream.events), count(stream.payload_bytes));
+            let _ = writeln!(text, "  stream {}: {events} events, {bytes} payload bytes", stream.stream);
         }
     }
     for missing in report.missing_sources.iter().take(ROWS) {

@@ -5,6 +5,7 @@
 //! | `cli` | the command line |
 //! | `assemble` | from the configuration to roles, sources, outputs |
 //! | `filters` | the filter that a configuration asks for |
+//! | `output` | from the configuration to the files of accepted events |
 //! | `names` | nodes as the configuration calls them |
 //! | `agents` | agents of this process, from roles, endpoints and the rest |
 //! | `placement` | where the threads of nodes run |
@@ -41,6 +42,7 @@ mod model;
 mod names;
 mod network;
 mod node;
+mod output;
 mod placement;
 mod processes;
 mod run;

@@ -5,8 +5,8 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
-use sheaf_store::event_file::FileName;
-use sheaf_store::run::{MANIFEST_NAME, Manifest, SessionRecord, seal_session};
+use sheaf_store::event_file::{FileName, SessionName};
+use sheaf_store::run::{MANIFEST_NAME, Manifest, SessionRecord, closed_files, remove_list, seal_session};
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -61,12 +61,24 @@ impl RunDirectory {
         now: Timestamp,
     ) -> anyhow::Result<()> {
         drop(self.reserve);
-        for (key, committed) in &with_unknown_sessions(&self.path, committed)? {
-            self.manifest.sessions.push(seal(&self.path, self.manifest.run, *key, *committed)?);
+        let run = self.manifest.run;
+        let sessions = with_unknown_sessions(&self.path, committed)?;
+        for (key, committed) in &sessions {
+            self.manifest.sessions.push(seal(&self.path, run, *key, *committed)?);
+        }
+        let names =
+            || sessions.keys().map(|(node, session)| SessionName { run, node: *node, session: *session });
+        for name in names() {
+            self.manifest.files.extend(closed_files(&self.path, name)?);
         }
         self.manifest.ended = Some(now);
         self.manifest.ledger = ledger;
         self.manifest.write(&self.path)?;
+        // What the lists say is in the manifest now.
+        for name in names() {
+            remove_list(&self.path, name)
+                .with_context(|| format!("cannot remove the list of closed files of {name}"))?;
+        }
         Ok(())
     }
 }
@@ -93,7 +105,7 @@ fn seal(
     (node, session): (NodeId, SessionId),
     committed: u64,
 ) -> anyhow::Result<SessionRecord> {
-    let sealed = seal_session(directory, run, node, session, committed)?;
+    let sealed = seal_session(directory, SessionName { run, node, session }, committed)?;
     if sealed.void > 0 {
         log::info!("{node}: {} events that were built again elsewhere are cut off", sealed.void);
     }

@@ -134,6 +134,9 @@ impl Extras {
             for (name, value) in &report.filter {
                 extras.add(&format!("filter_{name}"), *value);
             }
+            for (name, value) in &report.output {
+                extras.add(&format!("output_{name}"), *value);
+            }
         }
         for (name, value) in doors.iter().flat_map(DoorCounts::fields) {
             extras.add(&format!("consumers_{name}"), value);

@@ -123,6 +123,11 @@ pub(crate) fn tag_list() -> TextList {
     TextList { of: name, most: Tags::MAX_NAMED }
 }
 
+/// Some of those names, and `quarantined`.
+pub(crate) fn tag_choice() -> TextList {
+    TextList { of: name(), most: Tags::MAX_NAMED + 1 }
+}
+
 /// The name of a function in a shared library.
 pub(crate) fn symbol() -> Text {
     Text {

@@ -6,6 +6,7 @@ mod flow;
 mod lab;
 mod network;
 mod node;
+mod output;
 mod run;
 mod shaping;
 mod source;
@@ -16,7 +17,8 @@ pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use lab::{Lab, LabHead, LabPlacement, Measure};
 pub use network::{Congestion, EthernetBackend, FabricProvider, Protocol, Tls, Transport, TransportKind};
 pub use node::Node;
-pub use run::{Filter, FilterKind, Output, OutputKind, Run, Sync, Trigger, TriggerMode};
+pub use output::{Output, OutputKind, Stream, Sync};
+pub use run::{Filter, FilterKind, Run, Trigger, TriggerMode};
 pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{Content, Emulated, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed};
 

@@ -1,12 +1,11 @@
 //! What a run is, what triggers it, what is kept of it.
 
-use super::{GIB, HOUR, KIB, MAX_INTEGER, MIB, TIB};
+use super::{HOUR, MAX_INTEGER};
 use crate::codec::{
-    bytes, maybe, milliseconds, parameters, path, pick, real, seconds, switch, symbol, tag_list, whole,
-    zero_is_none,
+    maybe, milliseconds, parameters, path, pick, real, seconds, switch, symbol, tag_list, whole, zero_is_none,
 };
 use crate::knob::{choice, section};
-use sheaf_wire::{ByteCount, EventId, Nanos, RunNumber, SourceId, TriggerType};
+use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, TriggerType};
 use std::path::PathBuf;
 
 section! {
@@ -109,48 +108,5 @@ section! {
         parameters: String = String::new(), "parameters", parameters();
         /// Names of the tags that the filter may give to events. The first is bit 0 of an event's tags in the files.
         tags: Vec<String> = Vec::new(), "tags", tag_list();
-    }
-}
-
-choice! {
-    /// Where accepted events go.
-    OutputKind {
-        /// into event files in the run's directory, one series per builder unit
-        File = "file",
-        /// nowhere: they are counted as stored and forgotten, for rate tests
-        None = "none",
-    }
-}
-
-choice! {
-    /// How far events are written before they are reported as stored.
-    Sync {
-        /// to the writer's memory, which goes to the operating system when `buffer_bytes` are full; a crash of the
-        /// process may lose so much
-        None = "none",
-        /// to the operating system, after each batch of events; a crash of the process loses nothing, one of the
-        /// machine may
-        Flush = "flush",
-        /// as `flush`, and to the disk every `sync_interval_ms`; a crash of the machine loses at most that
-        Fsync = "fsync",
-    }
-}
-
-section! {
-    /// Where accepted events go.
-    Output "output" {
-        /// Where accepted events go.
-        kind: OutputKind = OutputKind::File, "kind", pick();
-        /// The size at which an event file is closed and the next part begun.
-        rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
-        /// The number of events at which an event file is closed and the next part begun. It bounds the memory of the
-        /// file's index, 16 bytes for an event.
-        rotate_events: u64 = 1 << 17, "rotate_events", whole(1, 1 << 32);
-        /// Events wait for each other up to about this size, to be written in one call.
-        buffer: ByteCount = ByteCount(256 * KIB), "buffer_bytes", bytes(4 * KIB, GIB);
-        /// How far events are written before they are reported as stored and the readout units release them.
-        sync: Sync = Sync::Flush, "sync", pick();
-        /// The time between two writes to the disk with `fsync`. 0: after each batch of events.
-        sync_interval: Nanos = Nanos::from_secs(1), "sync_interval_ms", milliseconds(Nanos::ZERO, HOUR);
     }
 }

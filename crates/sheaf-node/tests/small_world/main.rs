@@ -15,7 +15,7 @@ use sheaf_node::filter::{Filter, FilterFailure, Prescale};
 use sheaf_protocol::ledger::Ledger;
 use sheaf_wire::{DropReason, Event, Nanos, NodeId, Verdict};
 use std::collections::BTreeMap;
-use world::{EVENTS, MANAGER_TIMEOUT, World};
+use world::{EVENTS, LEFT_OUT, MANAGER_TIMEOUT, World};
 
 #[test]
 fn a_run_ends_by_itself_with_every_event_stored_in_order() {
@@ -74,7 +74,7 @@ fn an_event_with_wrong_content_is_dropped_by_name() {
     assert_eq!(world.builder_report().bad_events, 2);
 }
 
-/// Fails at every fifth event and rejects those behind them.
+/// Fails at every fifth event, rejects those behind them, and wants those behind these in a stream that leaves them out.
 struct Failing;
 
 impl Filter for Failing {
@@ -82,21 +82,27 @@ impl Filter for Failing {
         match event.id.0 % 5 {
             0 => Err(FilterFailure("the pedestals are missing".to_owned())),
             1 => Ok(Verdict::reject()),
+            2 => Ok(Verdict::accept().with_tags(LEFT_OUT)),
             _ => Ok(Verdict::accept()),
         }
     }
 }
 
 #[test]
-fn an_event_that_the_filter_fails_at_is_stored_as_it_is_and_marked() {
+fn an_event_that_the_filter_fails_at_is_stored_and_marked_and_one_that_no_stream_takes_is_rejected() {
     let mut world = World::new(|setup| setup.filter = Box::new(Failing));
     world.run_to_end();
     assert_eq!(world.errors, []);
     let failed: Vec<_> = (0..EVENTS).step_by(5).collect();
     assert_eq!(world.disk().quarantined(), failed);
-    assert_eq!(world.disk().events(), (0..EVENTS).filter(|event| event % 5 != 1).collect::<Vec<_>>());
+    assert_eq!(
+        world.disk().events(),
+        (0..EVENTS).filter(|event| ![1, 2].contains(&(event % 5))).collect::<Vec<_>>()
+    );
     assert_eq!(world.builder_report().quarantined, failed.len() as u64);
-    assert!(world.report().ledger.is_balanced());
+    let ledger = world.report().ledger;
+    assert_eq!(ledger.rejected, (0..EVENTS).filter(|event| [1, 2].contains(&(event % 5))).count() as u64);
+    assert!(ledger.is_balanced());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use sheaf_node::manager::{Course, ManagerNode};
 use sheaf_node::readout::ReadoutNode;
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
-use sheaf_node::sink::EventSink;
+use sheaf_node::sink::{EventSink, Taken};
 use sheaf_node::{Agent, NodeError, Progress};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources};
@@ -387,20 +387,26 @@ impl Disk {
     }
 }
 
+/// The output leaves out events with this tag, as a prescaled stream does.
+pub(crate) const LEFT_OUT: Tags = Tags(1 << 5);
+
 struct Sink {
     disk: Arc<Mutex<Disk>>,
     session: usize,
 }
 
 impl EventSink for Sink {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<(), String> {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
         let mut disk = self.disk.lock().unwrap();
         if disk.broken {
-            return disk.fail();
+            return Err(disk.fail().unwrap_err());
+        }
+        if verdict.tags == LEFT_OUT {
+            return Ok(Taken::LeftOut);
         }
         disk.sessions[self.session].written.push((event.id.0, event.incomplete));
         disk.sessions[self.session].tags.push(verdict.tags);
-        Ok(())
+        Ok(Taken::Accepted)
     }
 
     fn end_batch(&mut self, _now: Timestamp) -> Result<(), String> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter, file_name};
 use crate::testing::event;
-use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Timestamp, Verdict};
+use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp, Verdict};
 
 fn lines(path: &Path) -> (String, DumpSummary) {
     let mut out = Vec::new();
@@ -28,15 +28,39 @@ fn events_are_dumped_in_file_order_and_damage_is_counted() {
     for path in [directory.path(), writer.path()] {
         let (text, summary) = lines(path);
         assert_eq!(text, whole);
-        assert_eq!((summary.fragments, summary.damaged), (3, 0));
+        assert_eq!((summary.lines, summary.damaged), (3, 0));
     }
     let mut bytes = std::fs::read(writer.path()).unwrap();
     bytes[66 + 72 + 2 * 24] ^= 1;
     std::fs::write(writer.path(), bytes).unwrap();
     let (text, summary) = lines(writer.path());
     assert_eq!(text, "event,source,time_ns,bytes,crc32\n2,0,2000,0,00000000\n");
-    assert_eq!((summary.fragments, summary.damaged), (1, 1));
+    assert_eq!((summary.lines, summary.damaged), (1, 1));
     assert!(summary.first_damage.unwrap().contains("event 8, source 1"));
+}
+
+#[test]
+fn what_was_said_of_events_is_dumped_with_the_names_of_tags() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = WriterOptions {
+        metadata: r#"{"tags":["muon","laser"]}"#.to_owned(),
+        ..WriterOptions::new(RunNumber(1), NodeId::builder(0), SessionId(5), Timestamp(1))
+    };
+    let mut writer = EventFileWriter::create(directory.path(), options).unwrap();
+    let said = Verdict::accept().with_tags(Tags(0b1010)).with_payload(vec![0x0f, 0xa0]);
+    writer.write(&event(8, &[5, 9]), &said).unwrap();
+    writer.write(&event(9, &[1]), &Verdict::quarantine()).unwrap();
+    writer.finish().unwrap();
+    let mut out = Vec::new();
+    let summary = dump_verdicts(directory.path(), &mut out).unwrap();
+    let expected = "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict\n\
+                    8,8000,1,0,2,0,14,laser+bit3,0fa0\n9,9000,1,0,1,0,1,quarantined,\n";
+    assert_eq!((String::from_utf8(out).unwrap().as_str(), summary.lines), (expected, 2));
+    let stream = directory.path().join("streams");
+    std::fs::create_dir(&stream).unwrap();
+    let header = StreamHeader { source: SourceId(1), run: RunNumber(1), has_events: true, has_times: true };
+    StreamWriter::create(&stream.join(file_name(SourceId(1))), header, "{}").unwrap().finish().unwrap();
+    assert!(matches!(dump_verdicts(&stream, &mut Vec::new()), Err(DumpError::NoEvents { .. })));
 }
 
 #[test]
@@ -59,7 +83,7 @@ fn streams_are_dumped_by_source() {
     }
     let (text, summary) = lines(directory.path());
     assert_eq!(text, "event,source,time_ns,bytes,crc32\n5,9,77,9,cbf43926\n5,10,77,9,cbf43926\n");
-    assert_eq!(summary.fragments, 2);
+    assert_eq!(summary.lines, 2);
     let (text, _) = lines(&directory.path().join("source-10.sfrag"));
     assert_eq!(text, "event,source,time_ns,bytes,crc32\n5,10,77,9,cbf43926\n");
 }

@@ -90,7 +90,9 @@ impl FileName {
         let stem = name.strip_suffix(extension)?.strip_suffix('.')?;
         let (owner, rest) = SessionName::take(stem)?;
         let (stream, part) = match rest.split_once('_') {
-            Some((stream, part)) => (stream.parse().ok().filter(|name: &StreamName| !name.is_default())?, part),
+            Some((stream, part)) => {
+                (stream.parse().ok().filter(|name: &StreamName| !name.is_default())?, part)
+            }
             None => (StreamName::default(), rest),
         };
         let part = part.parse().ok()?;

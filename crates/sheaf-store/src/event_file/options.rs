@@ -67,12 +67,6 @@ impl WriterOptions {
 
     /// The name of the `part`-th file.
     pub(super) fn file_name(&self, part: u32) -> FileName {
-        FileName {
-            run: self.run,
-            node: self.node,
-            session: self.session,
-            stream: self.stream.clone(),
-            part,
-        }
+        FileName { run: self.run, node: self.node, session: self.session, stream: self.stream.clone(), part }
     }
 }

@@ -91,7 +91,9 @@ impl<F: PartFile> Part<F> {
     pub(super) fn close(&mut self) -> io::Result<u64> {
         let (header, footer) = emit_index(&self.index, self.end);
         let pieces = [header.as_bytes(), self.index.as_bytes(), footer.as_bytes()];
-        let checksum = self.checksum.map(|checksum| pieces.iter().fold(checksum, |sum, piece| crc32c_append(sum, piece)));
+        let checksum = self
+            .checksum
+            .map(|checksum| pieces.iter().fold(checksum, |sum, piece| crc32c_append(sum, piece)));
         let (bytes, _, error) = append_all(&mut self.file, &mut pieces.map(IoSlice::new));
         self.settle(bytes, error)?;
         self.checksum = checksum;

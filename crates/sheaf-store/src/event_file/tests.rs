@@ -314,7 +314,11 @@ fn a_file_with_events_is_closed_when_its_time_is_up() {
     writer.end_batch(Timestamp(6099)).unwrap();
     assert_eq!((writer.take_closed().len(), disk.files().len()), (0, 1));
     writer.end_batch(Timestamp(6100)).unwrap();
-    assert_eq!((writer.take_closed().len(), disk.files().len()), (1, 1), "the next begins with its first event");
+    assert_eq!(
+        (writer.take_closed().len(), disk.files().len()),
+        (1, 1),
+        "the next begins with its first event"
+    );
     writer.write(&one, &verdict(&one)).unwrap();
     writer.finish().unwrap();
     assert_eq!(read_all(&disk).len(), 2);

@@ -4,18 +4,19 @@ use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter};
 use crate::testing::small_events;
-use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Timestamp, Verdict};
+use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp, Verdict};
 
 #[test]
 fn an_event_file_is_summed_up() {
     let directory = tempfile::tempdir().unwrap();
     let options = WriterOptions {
-        metadata: r#"{"software":"sheaf test"}"#.to_owned(),
+        metadata: r#"{"software":"sheaf test","tags":["muon"]}"#.to_owned(),
         ..WriterOptions::new(RunNumber(4), NodeId::builder(1), SessionId(0xfe), Timestamp(1))
     };
     let mut writer = EventFileWriter::create(directory.path(), options).unwrap();
     for event in small_events() {
-        writer.write(&event, &Verdict::accept()).unwrap();
+        let tags = Tags(1 | ((event.id.0 % 2) << 63));
+        writer.write(&event, &Verdict::accept().with_tags(tags).with_payload(vec![7; 3])).unwrap();
     }
     writer.finish().unwrap();
     for path in [writer.path(), directory.path()] {
@@ -23,6 +24,11 @@ fn an_event_file_is_summed_up() {
         assert_eq!((found.events, found.events_incomplete, found.fragments, found.defects), (4, 1, 5, 0));
         assert_eq!(found.event_bytes, Some(Sizes { min: 0, mean: 5.25, max: 12 }));
         assert_eq!(found.fragment_bytes, Some(Sizes { min: 0, mean: 4.2, max: 12 }));
+        let tag = |tag: &str, events| TagInfo { tag: tag.to_owned(), events };
+        assert_eq!(
+            (&found.tags[..], found.verdict_bytes),
+            (&[tag("muon", 4), tag("quarantined", 2)][..], 12)
+        );
         assert_eq!(found.ids, Some(IdRange { first: 10, last: 13 }));
         assert_eq!(found.times_ns, Some(TimeRange { first: 10_000, last: 13_000 }));
         let sources: Vec<_> =

@@ -1,7 +1,10 @@
 //! Which files were closed, and what each should be: a list beside the files of a session while the run lasts, a part of
 //! the manifest when it has ended.
 
-use crate::event_file::{ClosedFile, EventFileReader, EventOpenError, FileName, PartFile, SessionName, Storage, StreamName};
+use crate::event_file::{
+    ClosedFile, EventFileReader, EventOpenError, FileName, Metadata, PartFile, SessionName, Storage,
+    StreamName,
+};
 use sheaf_wire::checksum::crc32c_append;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -194,13 +197,8 @@ pub(crate) fn checksum_of(path: &Path) -> io::Result<u32> {
 
 /// The stream of a file: by its name, or by its metadata where it has another name, or `default`.
 pub(crate) fn stream_of(name: Option<&FileName>, metadata: &str) -> StreamName {
-    #[derive(serde::Deserialize)]
-    struct Metadata {
-        stream: String,
+    match name {
+        Some(name) => name.stream.clone(),
+        None => Metadata::parse(metadata).stream.unwrap_or_default(),
     }
-    if let Some(name) = name {
-        return name.stream.clone();
-    }
-    let metadata: Option<Metadata> = serde_json::from_str(metadata).ok();
-    metadata.and_then(|metadata| metadata.stream.parse().ok()).unwrap_or_default()
 }

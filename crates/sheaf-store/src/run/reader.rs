@@ -4,7 +4,7 @@ use super::lists::stream_of;
 use super::manifest::{Manifest, ManifestError};
 use crate::event_file::{
     EXTENSION, EventFileReader, EventOpenError, EventReadError, FileFormatError, FileHeader, FileName,
-    StoredEvent, StreamName,
+    Metadata, StoredEvent, StreamName,
 };
 use crate::id_set::IdSet;
 use bytes::Bytes;
@@ -70,6 +70,8 @@ pub(crate) struct RunFile {
     pub(crate) session: Option<(NodeId, SessionId)>,
     pub(crate) stream: StreamName,
     pub(crate) part: u32,
+    /// The names of the filter's tags.
+    pub(crate) tags: Vec<String>,
 }
 
 /// Which files a run has, and what counts of them.
@@ -128,7 +130,8 @@ fn run_file(path: &Path) -> Result<RunFile, RunReadError> {
         (None, None) => (None, 0),
     };
     let stream = stream_of(name.as_ref(), reader.metadata());
-    Ok(RunFile { path: path.to_owned(), session, stream, part })
+    let tags = Metadata::parse(reader.metadata()).tags;
+    Ok(RunFile { path: path.to_owned(), session, stream, part, tags })
 }
 
 /// Reads all events of a run directory or of a single event file that count: an iterator, file by file in the order
@@ -197,6 +200,13 @@ impl RunReader {
     /// The files of the run, in reading order.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.plan.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// The names of the filter's tags, in the order of their bits, as the run's first file that names any has them.
+    #[must_use]
+    pub fn tag_names(&self) -> &[String] {
+        let names = self.plan.files.iter().map(|file| &file.tags[..]);
+        names.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
     }
 
     /// The header of the file that is read now.

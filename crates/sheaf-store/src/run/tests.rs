@@ -36,7 +36,8 @@ fn write_session(
         .map(|part| {
             let node = NodeId::builder(builder);
             let session = SessionId(session);
-            directory.join(FileName { run: RUN, node, session, stream: StreamName::default(), part }.to_string())
+            directory
+                .join(FileName { run: RUN, node, session, stream: StreamName::default(), part }.to_string())
         })
         .collect()
 }

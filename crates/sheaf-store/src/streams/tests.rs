@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::event_file::{
-    Directory, EventFileReader, EventWriteError, FileName, FlushPolicy, SessionName, StreamName, WriterOptions,
+    Directory, EventFileReader, EventWriteError, FileName, FlushPolicy, SessionName, StreamName,
+    WriterOptions,
 };
 use crate::run::{Manifest, RunReader, SessionRecord, closed_files, list_name, remove_list, seal_session};
 use crate::testing::{Disk, event, verdict};
@@ -30,7 +31,11 @@ fn rule(name: &str, tags: Tags, prescale: u32) -> StreamRule {
 }
 
 fn routing() -> Routing {
-    Routing::new(vec![rule("physics", MUON, 1), rule("calib", MUON | LASER, 1), rule("express", Tags::NONE, 10)])
+    Routing::new(vec![
+        rule("physics", MUON, 1),
+        rule("calib", MUON | LASER, 1),
+        rule("express", Tags::NONE, 10),
+    ])
 }
 
 fn names(routing: &Routing, event: u64, tags: Tags) -> Vec<&str> {

@@ -2,7 +2,8 @@
 
 use super::routing::{Route, Routing, StreamRule};
 use crate::event_file::{
-    ClosedFile, Directory, EventFileWriter, EventWriteError, SessionName, Storage, WriterCounts, WriterOptions,
+    ClosedFile, Directory, EventFileWriter, EventWriteError, SessionName, Storage, WriterCounts,
+    WriterOptions,
 };
 use crate::run::FileList;
 use bytes::Bytes;
@@ -175,7 +176,8 @@ impl<S: Storage + Clone> StreamsWriter<S> {
     }
 
     fn list_closed(&mut self) -> Result<(), EventWriteError> {
-        let closed: Vec<ClosedFile> = self.writers.iter_mut().flat_map(EventFileWriter::take_closed).collect();
+        let closed: Vec<ClosedFile> =
+            self.writers.iter_mut().flat_map(EventFileWriter::take_closed).collect();
         closed.iter().for_each(|closed| self.list.add(closed));
         self.list.write().map_err(|error| EventWriteError::List { path: self.list.path(), error })
     }

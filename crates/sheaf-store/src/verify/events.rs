@@ -2,7 +2,7 @@
 
 use super::{FileReport, StreamReport, VerifyError, VerifyReport};
 use crate::event_file::{
-    EventDamage, EventEnding, EventFileReader, EventReadError, StoredEvent, StreamName,
+    EventDamage, EventEnding, EventFileReader, EventReadError, FileName, StoredEvent, StreamName,
 };
 use crate::id_set::IdSet;
 use crate::kind::Kind;
@@ -129,7 +129,13 @@ impl Check {
     }
 
     /// Takes note of an event; whether it counts.
-    fn event(&mut self, file: &RunFile, offset: u64, stored: &StoredEvent<Bytes>, limit: Option<u64>) -> bool {
+    fn event(
+        &mut self,
+        file: &RunFile,
+        offset: u64,
+        stored: &StoredEvent<Bytes>,
+        limit: Option<u64>,
+    ) -> bool {
         let StoredEvent { event, sequence, .. } = stored;
         let progress = self.sessions.entry(file.session).or_default();
         let is_first = progress.sequences.insert(EventId(*sequence));
@@ -232,6 +238,12 @@ impl Check {
     fn closed_files(&mut self, path: &Path, manifest: Option<&Manifest>) -> Result<(), VerifyError> {
         let list_error = |error| RunReadError::List { path: path.to_owned(), error };
         let mut listed = read_lists(path).map_err(list_error)?;
+        // Of sealed sessions the manifest has the last word: a list may be older.
+        listed.retain(|name, _| {
+            let owner = FileName::parse(name).map(|name| (name.node, name.session));
+            let record = owner.and_then(|(node, session)| manifest?.session(node, session));
+            record.is_none_or(|record| !record.sealed)
+        });
         let in_manifest = manifest.map_or(&[][..], |manifest| &manifest.files);
         listed.extend(in_manifest.iter().map(|closed| (closed.file.clone(), closed.clone())));
         for (name, closed) in listed {
@@ -241,16 +253,18 @@ impl Check {
             }
             let file = path.join(&name);
             let problem = match file.metadata() {
-                Err(error) if error.kind() == ErrorKind::NotFound => "the file was closed and is not there".into(),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    "the file was closed and is not there".into()
+                }
                 Err(error) => format!("cannot look at the file: {error}"),
                 Ok(found) if found.len() != closed.bytes => {
                     format!("the file was closed with {} bytes, it has {}", closed.bytes, found.len())
                 }
                 Ok(_) => match (closed.crc32c, closed.crc32c.map(|_| checksum_of(&file)).transpose()) {
                     (_, Err(error)) => format!("cannot read the file again: {error}"),
-                    (Some(expected), Ok(Some(found))) if expected != found => format!(
-                        "the file was closed with the checksum {expected:08x}, it has {found:08x}"
-                    ),
+                    (Some(expected), Ok(Some(found))) if expected != found => {
+                        format!("the file was closed with the checksum {expected:08x}, it has {found:08x}")
+                    }
                     _ => continue,
                 },
             };

@@ -1,0 +1,80 @@
+//! Where accepted events go: files, streams of them, and how durable they are.
+
+use super::{GIB, HOUR, KIB, MIB, TIB};
+use crate::codec::{bytes, maybe, milliseconds, pick, seconds, tag_choice, whole, zero_is_none};
+use crate::knob::{choice, section};
+use sheaf_wire::{ByteCount, Nanos};
+
+/// The longest time that a file is written to.
+const DAY: Nanos = Nanos::from_secs(86_400);
+
+choice! {
+    /// Where accepted events go.
+    OutputKind {
+        /// into event files in the run's directory, one series per builder unit
+        File = "file",
+        /// nowhere: they are counted as stored and forgotten, for rate tests
+        None = "none",
+    }
+}
+
+choice! {
+    /// How far events are written before they are reported as stored.
+    Sync {
+        /// to the writer's memory, which goes to the operating system when `buffer_bytes` are full; a crash of the
+        /// process may lose so much
+        None = "none",
+        /// to the operating system, after each batch of events; a crash of the process loses nothing, one of the
+        /// machine may
+        Flush = "flush",
+        /// to the disk, which is waited for at most every `sync_interval_ms`; a crash of the machine loses nothing
+        Fsync = "fsync",
+    }
+}
+
+section! {
+    /// Where accepted events go.
+    Output "output" {
+        /// Where accepted events go.
+        kind: OutputKind = OutputKind::File, "kind", pick();
+        /// The size at which an event file is closed and the next part begun.
+        rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
+        /// The number of events at which an event file is closed and the next part begun. It bounds the memory of the
+        /// file's index, 16 bytes for an event.
+        rotate_events: u64 = 1 << 17, "rotate_events", whole(1, 1 << 32);
+        /// The time after which an event file that has events is closed and the next part begun. 0: however long it takes.
+        rotate_time: Option<Nanos> = None, "rotate_s", zero_is_none(seconds(Nanos::from_millis(100), DAY));
+        /// Events wait for each other up to about this size, to be written in one call.
+        buffer: ByteCount = ByteCount(256 * KIB), "buffer_bytes", bytes(4 * KIB, GIB);
+        /// How far events are written before they are reported as stored and the readout units release them.
+        sync: Sync = Sync::Flush, "sync", pick();
+        /// The time between two writes to the disk with `fsync`: until then events wait, and hold `builder.slots`. 0: after
+        /// each batch of events.
+        sync_interval: Nanos = Nanos::from_millis(10), "sync_interval_ms", milliseconds(Nanos::ZERO, HOUR);
+    }
+}
+
+section! {
+    /// A stream of accepted events, with files of its own. An event goes to every stream that it has a tag of, and to the
+    /// stream `default` if there is none; it counts as stored when all of its streams have it. The name of a stream is a
+    /// part of the names of its files: 1 to 32 lower-case letters, digits and hyphens, the first a letter. A table
+    /// `[streams.default]` says more about the stream that is always there. What is not set is as in `[output]`.
+    Stream "streams.NAME" {
+        /// The stream takes events that have one of these tags of `filter.tags`, or `"quarantined"`. Without tags it takes
+        /// all accepted events.
+        tags: Vec<String> = Vec::new(), "tags", tag_choice();
+        /// Of these it takes one of so many, chosen by the event's id. Events that no stream takes are rejected. An event
+        /// that was not judged (`quarantined`) is always taken.
+        prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
+        /// As `output.rotate_bytes`, for this stream.
+        rotate_size: Option<ByteCount> = None, "rotate_bytes", maybe(bytes(MIB, TIB));
+        /// As `output.rotate_events`, for this stream.
+        rotate_events: Option<u64> = None, "rotate_events", maybe(whole(1, 1 << 32));
+        /// As `output.rotate_s`, for this stream.
+        rotate_time: Option<Nanos> = None, "rotate_s", maybe(seconds(Nanos::from_millis(100), DAY));
+        /// As `output.sync`, for this stream.
+        sync: Option<Sync> = None, "sync", maybe(pick());
+        /// As `output.sync_interval_ms`, for this stream.
+        sync_interval: Option<Nanos> = None, "sync_interval_ms", maybe(milliseconds(Nanos::ZERO, HOUR));
+    }
+}

@@ -1,0 +1,71 @@
+//! What must hold between tags and streams.
+
+use crate::check::Checker;
+use crate::error::ErrorKind;
+use crate::suggest::nearest;
+use crate::tables::STREAMS;
+use crate::text::shorten;
+use sheaf_wire::Tags;
+
+/// The stream that is always there.
+const DEFAULT: &str = "default";
+/// The longest name of a stream, in characters: `sheaf_store::event_file::StreamName::MAX_CHARS`.
+const MAX_NAME: usize = 32;
+/// The most streams, with the one that is always there: `sheaf_store::streams::Routing::MAX_STREAMS`.
+const MAX_STREAMS: usize = 32;
+
+impl Checker<'_> {
+    pub(crate) fn streams(&mut self) {
+        let own = Tags::QUARANTINED_NAME;
+        if self.origins.is_broken(STREAMS) {
+            return;
+        }
+        let streams = &self.config.streams;
+        let with_default = streams.len() + usize::from(!streams.contains_key(DEFAULT));
+        if with_default > MAX_STREAMS {
+            let found = format!("there are {with_default} streams, with the stream `{DEFAULT}`");
+            self.fail(ErrorKind::BadValue, &[STREAMS], found, format!("at most {MAX_STREAMS}"));
+        }
+        for (name, stream) in streams {
+            let path = format!("{STREAMS}.{name}");
+            if !is_name(name) {
+                let found = format!("`{}` is no name of a stream", shorten(name));
+                let right =
+                    format!("1 to {MAX_NAME} lower-case letters, digits and hyphens, the first a letter");
+                self.fail(ErrorKind::BadValue, &[&path], found, right);
+            }
+            let key = format!("{path}.tags");
+            if name == DEFAULT && !stream.tags.is_empty() {
+                let found = format!("`{key}` is set");
+                let right = "the default stream has the events that no other takes, and no tags";
+                self.fail(ErrorKind::Conflict, &[&key], found, right);
+            }
+            for tag in stream.tags.iter().filter(|tag| *tag != own) {
+                self.is_named(&key, tag);
+            }
+        }
+    }
+
+    /// Reports a tag that the filter does not have.
+    fn is_named(&mut self, key: &str, tag: &str) {
+        let known = &self.config.filter.tags;
+        if known.iter().any(|other| other == tag) {
+            return;
+        }
+        let right = match nearest(tag, known.iter().map(String::as_str).chain([Tags::QUARANTINED_NAME])) {
+            Some(meant) => format!("did you mean \"{meant}\"?"),
+            None if known.is_empty() => {
+                format!("name the filter's tags, like `tags = [\"{tag}\"]`, in [filter]")
+            }
+            None => format!("known are {}", known.join(", ")),
+        };
+        let found = format!("`{key}` has \"{tag}\", which `filter.tags` does not name");
+        self.fail(ErrorKind::Conflict, &[key, "filter.tags"], found, right);
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let right = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let first = name.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
+    first && name.len() <= MAX_NAME && name.bytes().all(right)
+}

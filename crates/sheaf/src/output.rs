@@ -1,0 +1,68 @@
+//! Where accepted events go: from the configuration to a sink.
+
+use crate::assemble::Plan;
+use anyhow::Context;
+use sheaf_config::{Config, Output, Stream, Sync};
+use sheaf_node::sink::FileSink;
+use sheaf_protocol::Identity;
+use sheaf_store::event_file::{FlushPolicy, StreamName, WriterOptions};
+use sheaf_store::streams::StreamRule;
+use sheaf_wire::{Nanos, Tags, Timestamp};
+use std::path::Path;
+
+/// The event files of a builder's session in `directory`.
+pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Result<FileSink> {
+    let config = &plan.config;
+    let session = session(plan, me);
+    let streams = config
+        .streams
+        .iter()
+        .map(|(name, stream)| Ok((rule(config, name, stream)?, options(&config.output, &session, stream))))
+        .collect::<anyhow::Result<_>>()?;
+    Ok(FileSink::create(directory, streams, &session)?)
+}
+
+/// How files are written of which no stream says more.
+fn session(plan: &Plan, me: &Identity) -> WriterOptions {
+    let output = &plan.config.output;
+    WriterOptions {
+        metadata: plan.file_metadata().to_string(),
+        rotate_bytes: output.rotate_size,
+        rotate_events: output.rotate_events,
+        rotate_time: output.rotate_time,
+        buffer: output.buffer,
+        flush: policy(output.sync, output.sync_interval),
+        ..WriterOptions::new(me.run, me.node, me.session, Timestamp(me.session.0))
+    }
+}
+
+/// How the files of a stream are written.
+fn options(output: &Output, session: &WriterOptions, stream: &Stream) -> WriterOptions {
+    let interval = stream.sync_interval.unwrap_or(output.sync_interval);
+    WriterOptions {
+        rotate_bytes: stream.rotate_size.unwrap_or(session.rotate_bytes),
+        rotate_events: stream.rotate_events.unwrap_or(session.rotate_events),
+        rotate_time: stream.rotate_time.or(session.rotate_time),
+        flush: policy(stream.sync.unwrap_or(output.sync), interval),
+        ..session.clone()
+    }
+}
+
+fn policy(sync: Sync, interval: Nanos) -> FlushPolicy {
+    match sync {
+        Sync::None => FlushPolicy::WhenFull,
+        Sync::Flush => FlushPolicy::EachBatch,
+        Sync::Fsync => FlushPolicy::SyncEvery(interval),
+    }
+}
+
+/// Which events a stream takes.
+fn rule(config: &Config, name: &str, stream: &Stream) -> anyhow::Result<StreamRule> {
+    let name: StreamName = name.parse()?;
+    let tag = |tag: &String| {
+        Tags::by_name(tag, &config.filter.tags).with_context(|| format!("the filter has no tag `{tag}`"))
+    };
+    let tags = stream.tags.iter().map(tag).collect::<anyhow::Result<Vec<_>>>()?;
+    let tags = tags.into_iter().fold(Tags::NONE, |all, tag| all | tag);
+    Ok(StreamRule { name, tags, prescale: stream.prescale })
+}
