@@ -9,13 +9,18 @@
 //! | a super-fragment of an event that is not (any more) built here | ignored, counted `stale_super_fragments` |
 //! | a second super-fragment of the same unit | ignored, counted `duplicate_super_fragments` |
 //! | the event would exceed the memory bound | given back to the event manager, `builder_out_of_memory` |
+//! | events are built in steps, and a part has all answers | the driver judges it: reject, enough, or more ([`Scope`]) |
 //! | requests would bring more than the credit | they wait ([`Asking`]) |
 //! | a super-fragment comes unasked, before its event is assigned | kept, within a bound |
 //! | the event manager has given this session up | everything is forgotten; the driver starts a new session |
 
 mod assembly;
 mod early;
+mod parts;
 mod pull;
+mod scope;
+
+pub use scope::{More, PartDecision, Scope};
 
 use crate::channel::{Channel, ChannelTimes, Received};
 use crate::event_index::EventTable;
@@ -25,6 +30,7 @@ use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
 use assembly::{Assemblies, Assembly, AssemblyKey};
 use early::{Early, Part};
 use pull::Pull;
+use scope::{Ask, Plans};
 use sheaf_wire::message::{
     AbsentReadout, Assignment, Body, Command, EventRange, Finished, Message, Request, Shape, SuperFragments,
 };
@@ -94,6 +100,8 @@ pub struct BuilderConfig {
     pub request_retry: Nanos,
     /// How it comes by the super-fragments.
     pub asking: Asking,
+    /// What events are made of, and in which order it is asked for. With [`Asking::Unasked`], everything at once.
+    pub scope: Scope,
     /// Finished events are returned when there are this many, or after `batch_time`, or when nothing is left to build.
     pub batch_events: usize,
     /// See `batch_events`.
@@ -122,6 +130,9 @@ pub enum BuilderEvent<P> {
     Started,
     /// An event is built. The driver answers with [`BuilderUnit::handle_decision`], events in any order.
     Built(Event<P>),
+    /// A part of an event is built, where the [`Scope`] has a first step. The driver gives it back with
+    /// [`BuilderUnit::handle_part_decision`], in any order.
+    Part(Event<P>),
     /// The run closes.
     Closed,
     /// The event manager has given this session up: what was built and not yet returned is built elsewhere. The driver
@@ -141,9 +152,9 @@ struct Pending {
     fragments: u32,
     missing: u32,
     incomplete: bool,
-    /// The readout units that had no part in it. They are named in the same message as the event's end, not before:
-    /// the event manager tells them when it hears of the end.
-    absent: Vec<u16>,
+    /// The readout units that had no part in it, or only in so many parts. They are named in the same message as the
+    /// event's end, not before: the event manager tells them when it hears of the end.
+    absent: Vec<(u16, u16)>,
 }
 
 /// See the [module](self) and the contract in the [crate documentation](crate).
@@ -161,8 +172,9 @@ pub struct BuilderUnit<P> {
     request: Request,
     request_at: Option<Timestamp>,
     heartbeat_at: Timestamp,
-    /// Requests for fragments, ready to send: readout unit and ranges.
-    asking: VecDeque<(u16, Vec<EventRange>)>,
+    /// Requests for fragments, ready to send: readout unit, what of the events, and which.
+    asking: VecDeque<(u16, Ask, Vec<EventRange>)>,
+    plans: Plans,
     /// Requests that wait for credit, where there is a bound.
     pull: Option<Pull>,
     /// Where readout units send unasked: what came before its assignment, and which events are over.
@@ -183,6 +195,11 @@ impl<P: Payload> BuilderUnit<P> {
     #[must_use]
     pub fn new(me: Identity, config: BuilderConfig, now: Timestamp) -> Self {
         assert_eq!(me.node.role, Role::Builder, "{} is not a builder unit", me.node);
+        assert!(
+            config.asking != Asking::Unasked || config.scope.is_everything(),
+            "{}: readout units that send unasked send everything at once",
+            me.node
+        );
         let request = Request { slots: config.slots, bytes: config.memory, ..Request::default() };
         Self {
             me,
@@ -198,6 +215,7 @@ impl<P: Payload> BuilderUnit<P> {
             request_at: Some(now),
             heartbeat_at: now,
             asking: VecDeque::new(),
+            plans: Plans::new(&config.scope, &config.readouts),
             pull: match config.asking {
                 Asking::Paced(credit) | Asking::Barrel(credit) => {
                     Some(Pull::new(config.readouts.len(), me.node.index, credit))
@@ -308,6 +326,10 @@ impl<P: Payload> BuilderUnit<P> {
     pub fn recycle(&mut self, event: Event<P>) {
         let mut fragments = event.fragments;
         fragments.clear();
+        self.keep_spare(fragments);
+    }
+
+    fn keep_spare(&mut self, fragments: Vec<Fragment<P>>) {
         if self.spare_fragments.len() < self.config.slots as usize {
             self.spare_fragments.push(fragments);
         }
@@ -328,14 +350,14 @@ impl<P: Payload> BuilderUnit<P> {
         if self.fenced {
             return None;
         }
-        if let Some((readout, ranges)) = self.asking.pop_front() {
-            let message = self.me.plain(Body::FragmentRequest(ranges));
+        if let Some((readout, ask, ranges)) = self.asking.pop_front() {
+            let message = self.me.plain(ask.into_body(ranges));
             return Some(Transmit { to: NodeId::readout(readout), message });
         }
         if let Some(pull) = &mut self.pull
-            && let Some((readout, ranges)) = pull.next(now, &mut self.assemblies)
+            && let Some((readout, ask, ranges)) = pull.next(now, &mut self.assemblies)
         {
-            let message = self.me.plain(Body::FragmentRequest(ranges));
+            let message = self.me.plain(ask.into_body(ranges));
             return Some(Transmit { to: NodeId::readout(readout), message });
         }
         self.fill_channel(now);
@@ -383,18 +405,23 @@ impl<P: Payload> BuilderUnit<P> {
     }
 
     fn handle_assignments(&mut self, now: Timestamp, assignments: &[Assignment]) {
+        let is_everything = self.config.scope.is_everything();
         for assignment in assignments {
             let Some(key) = self.assemblies.open(assignment, self.spare_fragments.pop()) else {
                 // Assigned twice: the event manager never does that within a session.
                 self.books.count(Counter::UnexpectedMessages, 1);
                 continue;
             };
-            if self.config.incomplete != IncompletePolicy::Wait {
-                let at = now + self.config.event_timeout;
-                self.event_deadlines.push(at, key, |key| self.assemblies.is_open(key));
+            if is_everything {
+                self.limit_wait(now, key);
             }
-            self.retry_deadlines
-                .push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
+        }
+        if !is_everything {
+            if let Some(pull) = &mut self.pull {
+                pull.expect(expected_size(assignments));
+            }
+            self.begin_in_parts(now, assignments);
+            return;
         }
         if self.unasked.is_some() {
             self.take_early(now, assignments);
@@ -402,12 +429,21 @@ impl<P: Payload> BuilderUnit<P> {
         }
         let ranges = to_ranges(assignments);
         if let Some(pull) = &mut self.pull {
-            pull.add(&ranges, assignments.first().map_or(0, |assignment| u64::from(assignment.charged)));
+            pull.add(&ranges, expected_size(assignments));
             return;
         }
         for readout in 0..self.config.readouts.len() {
-            self.asking.push_back((index_u16(readout), ranges.clone()));
+            self.asking.push_back((index_u16(readout), Ask::default(), ranges.clone()));
         }
+    }
+
+    /// From now on answers are awaited: not without limit, and not without asking again.
+    fn limit_wait(&mut self, now: Timestamp, key: AssemblyKey) {
+        if self.config.incomplete != IncompletePolicy::Wait {
+            let at = now + self.config.event_timeout;
+            self.event_deadlines.push(at, key, |key| self.assemblies.is_open(key));
+        }
+        self.retry_deadlines.push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
     }
 
     /// The barrel shifter turns or stands: what may be in flight is what is asked for, or the credit.
@@ -437,9 +473,12 @@ impl<P: Payload> BuilderUnit<P> {
         self.held -= event.bytes;
         self.request.slots += 1;
         self.request.bytes += ByteCount(u64::from(event.charged));
-        let absent =
-            event.absent.iter().map(|readout| AbsentReadout { event: event.event, readout: *readout });
-        self.request.absent.extend(absent);
+        let absent = |(readout, parts): &(u16, u16)| AbsentReadout {
+            event: event.event,
+            readout: *readout,
+            parts: *parts,
+        };
+        self.request.absent.extend(event.absent.iter().map(absent));
         self.request.finished.push(Finished {
             event: event.event,
             attempt: event.attempt,
@@ -469,8 +508,9 @@ impl<P: Payload> BuilderUnit<P> {
         for entry in parts.entries {
             let own_fragments = fragments.by_ref().take(usize::from(entry.fragments));
             let own_missing = missing.by_ref().take(usize::from(entry.missing));
-            let Some(key) = self.assemblies.find(entry.event) else {
-                if self.may_be_early(entry.event) {
+            let known = self.assemblies.find(entry.event);
+            let Some(key) = known.filter(|key| key.takes(&entry)) else {
+                if known.is_none() && self.may_be_early(entry.event) {
                     let part =
                         Part { readout, fragments: own_fragments.collect(), missing: own_missing.collect() };
                     self.keep_early(entry.event, part);
@@ -506,7 +546,7 @@ impl<P: Payload> BuilderUnit<P> {
         self.held += bytes;
         if let Some(pull) = &mut self.pull {
             pull.settle(usize::from(readout), assembly.uncharge(readout));
-            pull.learn(readout, bytes.0);
+            pull.learn(readout, assembly.part, bytes.0);
         }
         if self.held > self.config.memory {
             self.give_back(now, key);
@@ -553,7 +593,7 @@ impl<P: Payload> BuilderUnit<P> {
     /// Ends an assembly: nobody waits for what is in flight of it.
     fn close_assembly(&mut self, key: AssemblyKey) -> Assembly<P> {
         if let Some(pull) = &mut self.pull {
-            for (readout, charge) in self.assemblies[key].charged() {
+            for (readout, charge) in self.assemblies[key].take_charges() {
                 pull.settle(readout, charge);
             }
         }
@@ -563,11 +603,15 @@ impl<P: Payload> BuilderUnit<P> {
     fn give_back(&mut self, now: Timestamp, key: AssemblyKey) {
         self.books.count(Counter::GivenBack, 1);
         let assembly = self.close_assembly(key);
-        let pending = Pending { fragments: 0, missing: 0, ..assembly.to_pending() };
+        let pending = Pending { fragments: 0, missing: 0, ..assembly.to_pending(false) };
         self.finish(now, pending, Outcome::GivenBack, Some(DropReason::BuilderOutOfMemory));
     }
 
     fn complete(&mut self, now: Timestamp, key: AssemblyKey) {
+        if self.hand_over_part(key) {
+            return;
+        }
+        self.name_unasked(key);
         let mut assembly = self.close_assembly(key);
         if let Some((_, over)) = &mut self.unasked {
             over.insert_range(key.event, 1);
@@ -575,14 +619,14 @@ impl<P: Payload> BuilderUnit<P> {
         assembly.sort();
         let optional = &self.config.optional;
         let incomplete = assembly.missing.iter().any(|missing| !optional.contains(&missing.source));
-        let absent = assembly.awaited_readouts().collect();
-        let pending = Pending { incomplete, absent, ..assembly.to_pending() };
+        assembly.end_part();
+        let pending = assembly.to_pending(incomplete);
         if incomplete && self.config.incomplete == IncompletePolicy::Drop {
             self.finish(now, pending, Outcome::Dropped, Some(DropReason::Incomplete));
             return;
         }
         self.pending.insert(pending.event, pending);
-        self.events.push_back(BuilderEvent::Built(assembly.into_event(incomplete)));
+        self.events.push_back(BuilderEvent::Built(assembly.take_event(incomplete)));
     }
 
     // Silence.
@@ -591,7 +635,11 @@ impl<P: Payload> BuilderUnit<P> {
         let assembly = &mut self.assemblies[key];
         let silent: Vec<u16> = assembly.awaited_readouts().collect();
         for readout in silent {
-            let sources = &self.config.readouts[usize::from(readout)].sources;
+            let readout = usize::from(readout);
+            let sources = match &assembly.selection {
+                Some(selection) => &selection.of(readout)[..],
+                None => &self.config.readouts[readout].sources[..],
+            };
             let missing =
                 |source: &SourceId| MissingSource { source: *source, reason: MissingReason::ReadoutSilent };
             assembly.missing.extend(sources.iter().map(missing));
@@ -607,24 +655,16 @@ impl<P: Payload> BuilderUnit<P> {
         let silent: Vec<u16> =
             assembly.awaited_readouts().filter(|readout| !is_young && assembly.was_asked(*readout)).collect();
         self.books.count(Counter::RetriedRequests, silent.len() as u64);
-        if let Some(pull) = &mut self.pull {
-            for readout in silent {
-                pull.settle(usize::from(readout), self.assemblies[key].uncharge(readout));
-                pull.add_again(readout, range);
-            }
-            self.retry_deadlines
-                .push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
-            return;
-        }
         for readout in silent {
-            // One message for each readout unit and round: events that are retried together share it.
-            match self
-                .asking
-                .iter_mut()
-                .find(|(to, ranges)| *to == readout && ranges.len() < RETRIES_A_MESSAGE)
-            {
-                Some((_, ranges)) => ranges.push(range),
-                None => self.asking.push_back((readout, vec![range])),
+            let assembly = &mut self.assemblies[key];
+            let (ask, charge) = (assembly.ask(usize::from(readout)), assembly.uncharge(readout));
+            match &mut self.pull {
+                Some(pull) => {
+                    pull.settle(usize::from(readout), charge);
+                    pull.add_again(readout, ask, range);
+                }
+                // One message for each readout unit and round: events that are retried together share it.
+                None => self.queue_ask(readout, ask, range),
             }
         }
         self.retry_deadlines.push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
@@ -635,11 +675,16 @@ impl<P: Payload> BuilderUnit<P> {
 /// as over.
 const ENDED_RANGES: usize = 4_096;
 
-/// Repeated requests share messages of at most this many events.
-const RETRIES_A_MESSAGE: usize = 256;
+/// Repeated requests, and those for parts, share messages of at most this many events.
+const MESSAGE_EVENTS: u64 = 256;
 
 fn index_u16(index: usize) -> u16 {
     u16::try_from(index).expect("the configuration has at most 65,535 readout units")
+}
+
+/// How large events are expected to be.
+fn expected_size(assignments: &[Assignment]) -> u64 {
+    assignments.first().map_or(0, |assignment| u64::from(assignment.charged))
 }
 
 /// Joins assignments with consecutive ids and equal attempts to ranges.
@@ -660,7 +705,7 @@ pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
 }
 
 impl<P: Payload> Assembly<P> {
-    fn to_pending(&self) -> Pending {
+    fn to_pending(&self, incomplete: bool) -> Pending {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         Pending {
             event: self.event,
@@ -669,8 +714,8 @@ impl<P: Payload> Assembly<P> {
             bytes: self.bytes,
             fragments: count(self.fragments.len()),
             missing: count(self.missing.len()),
-            incomplete: false,
-            absent: Vec::new(),
+            incomplete,
+            absent: self.absent.clone(),
         }
     }
 }

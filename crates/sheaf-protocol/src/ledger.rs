@@ -93,6 +93,16 @@ pub enum Counter {
     RepeatedMessages = 15,
     /// Messages that this role has no use for: a peer of another release, or a stranger.
     UnexpectedMessages = 16,
+    /// Readout unit: payload bytes given to builders, repeated answers included.
+    SentBytes = 17,
+    /// Readout unit: payload bytes of fragments that ended as `not_requested`.
+    NotRequestedBytes = 18,
+    /// Builder: parts of events that its driver has judged.
+    JudgedParts = 19,
+    /// Builder: events rejected on a part of them.
+    RejectedParts = 20,
+    /// Builder: events of which more was asked for after a part of them had been judged.
+    ContinuedEvents = 21,
 }
 
 impl Counter {
@@ -114,6 +124,11 @@ impl Counter {
         Self::StaleMessages,
         Self::RepeatedMessages,
         Self::UnexpectedMessages,
+        Self::SentBytes,
+        Self::NotRequestedBytes,
+        Self::JudgedParts,
+        Self::RejectedParts,
+        Self::ContinuedEvents,
     ];
 
     /// The counter with this code.
@@ -142,6 +157,11 @@ impl Counter {
             Self::StaleMessages => "stale_messages",
             Self::RepeatedMessages => "repeated_messages",
             Self::UnexpectedMessages => "unexpected_messages",
+            Self::SentBytes => "sent_bytes",
+            Self::NotRequestedBytes => "not_requested_bytes",
+            Self::JudgedParts => "judged_parts",
+            Self::RejectedParts => "rejected_parts",
+            Self::ContinuedEvents => "continued_events",
         }
     }
 

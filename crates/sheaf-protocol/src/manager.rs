@@ -584,7 +584,7 @@ impl<P: Clone> EventManager<P> {
         for absent in &request.absent {
             let entry = self.table.get(absent.event);
             if entry.is_some_and(|entry| entry.assigned && entry.builder == Some(builder)) {
-                self.releases.note_absent(absent.event, absent.readout);
+                self.releases.note_absent(absent);
             }
         }
         for finished in &request.finished {

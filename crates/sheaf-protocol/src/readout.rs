@@ -13,6 +13,7 @@
 //! | is for an event that was released, or answered without it | dropped, `late` |
 //! | is larger than allowed | dropped, `too_large`; its source is missing in the event at once |
 //! | is of a source that this unit does not read | dropped, `unknown_source` |
+//! | is of an event that ended without anybody having asked for it | dropped, `not_requested` |
 //! | is passed over: later ones are asked for, and its event is not within the orphan time | dropped, `unknown_event`; if the event is asked for later, nobody waits for it without limit |
 //! | is still held when the run closes | dropped, `never_triggered` |
 
@@ -26,18 +27,18 @@ use crate::flow::SlotClock;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
 use crate::manager::DISPATCH_EVENTS;
-use books::Books;
+use books::{Books, Ending};
 use ready::Ready;
 use rustc_hash::FxHashMap;
 use sheaf_wire::message::{
-    Announcement, Body, Command, Destination, EventRange, Message, ReadoutStatus, Release, Shape,
-    SuperFragments,
+    Announcement, Body, Command, Destination, EventRange, Message, PartRequest, ReadoutStatus, Release,
+    Shape, SuperFragments,
 };
 use sheaf_wire::{
-    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Outcome, Payload, Role, SourceId,
+    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId,
     SuperFragment, Timestamp,
 };
-use slots::{Asked, Cell, SlotKey, SlotState, Slots};
+use slots::{Asked, Cell, Merge, SlotKey, SlotState, Slots};
 use std::collections::VecDeque;
 
 /// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
@@ -142,7 +143,7 @@ pub struct ReadoutUnit<P> {
     /// The event manager's clock, and when it last spoke on shaping by it.
     slot_clock: SlotClock,
     shaped_at: Timestamp,
-    merge_deadlines: DeadlineQueue<SlotKey>,
+    merge_deadlines: DeadlineQueue<Merge>,
     /// Events that a fragment opened and nobody has asked for, in the order of their age.
     unasked: VecDeque<SlotKey>,
     next_age: u64,
@@ -313,7 +314,10 @@ impl<P: Payload> ReadoutUnit<P> {
         }
         match (header.sender.role, message.body) {
             (Role::Builder, Body::FragmentRequest(ranges)) => {
-                self.handle_requests(now, header.sender.index, &ranges);
+                self.handle_requests(now, header.sender.index, &ranges, Wanted::All);
+            }
+            (Role::Builder, Body::PartRequest(request)) => {
+                self.handle_part_request(now, header.sender.index, &request);
             }
             (Role::Manager, body) => {
                 match self.channel.handle(now, &self.me, &header, body) {
@@ -331,12 +335,12 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        while let Some(key) = self.merge_deadlines.pop_due(now, |key| self.slots.is_merging(key)) {
-            self.give_up_waiting(now, key);
+        while let Some(merge) = self.merge_deadlines.pop_due(now, |merge| self.slots.is_merging(merge)) {
+            self.give_up_waiting(now, merge);
         }
         while let Some(key) = self.orphan_deadlines.pop_due(now, |key| self.slots.is_orphan(key)) {
             self.expired.insert_range(key.event, 1);
-            self.end_slot(key, Outcome::Dropped, Some(DropReason::UnknownEvent));
+            self.end_slot(key, Ending::dropped(DropReason::UnknownEvent));
         }
     }
 
@@ -369,8 +373,8 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
-        let merge = self.merge_deadlines.peek(|key| self.slots.is_merging(key));
-        let merge = merge.map(|(at, key)| Deadline { at, why: Why::SourceSilent(key.event) });
+        let merge = self.merge_deadlines.peek(|merge| self.slots.is_merging(merge));
+        let merge = merge.map(|(at, merge)| Deadline { at, why: Why::SourceSilent(merge.slot.event) });
         let orphan = self.orphan_deadlines.peek(|key| self.slots.is_orphan(key));
         let orphan = orphan.map(|(at, key)| Deadline { at, why: Why::Orphan(key.event) });
         // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
@@ -476,7 +480,18 @@ impl<P: Payload> ReadoutUnit<P> {
 
     // Events asked for.
 
-    fn handle_requests(&mut self, now: Timestamp, builder: u16, ranges: &[EventRange]) {
+    fn handle_part_request(&mut self, now: Timestamp, builder: u16, request: &PartRequest) {
+        let mut inputs: Vec<usize> =
+            request.sources.iter().filter_map(|source| self.sources.get(source).copied()).collect();
+        inputs.sort_unstable();
+        inputs.dedup();
+        if inputs.len() != request.sources.len() {
+            self.books.count(Counter::UnexpectedMessages);
+        }
+        self.handle_requests(now, builder, &request.ranges, Wanted::Part(request.part, &inputs));
+    }
+
+    fn handle_requests(&mut self, now: Timestamp, builder: u16, ranges: &[EventRange], wanted: Wanted<'_>) {
         let mut budget = self.config.request_events;
         for range in ranges {
             for offset in 0..u64::from(range.count) {
@@ -488,12 +503,13 @@ impl<P: Payload> ReadoutUnit<P> {
                     return;
                 }
                 budget -= 1;
-                self.handle_request(now, Asked { builder, attempt: range.attempt }, event);
+                let asked = Asked { builder, attempt: range.attempt, part: wanted.part() };
+                self.handle_request(now, asked, event, wanted);
             }
         }
     }
 
-    fn handle_request(&mut self, now: Timestamp, asked: Asked, event: EventId) {
+    fn handle_request(&mut self, now: Timestamp, asked: Asked, event: EventId, wanted: Wanted<'_>) {
         let key = match self.slots.find(event) {
             Some(key) => key,
             None if self.released.contains(event) || self.closed => {
@@ -503,33 +519,51 @@ impl<P: Payload> ReadoutUnit<P> {
             None => self.slots.insert(event, 0),
         };
         let slot = self.slots.found_mut(key);
-        if slot.asked.is_some_and(|before| before.attempt > asked.attempt) {
+        if slot.asked.is_some_and(|before| asked.is_before(before)) {
             self.books.count(Counter::StaleRequests);
             return;
         }
-        let first = slot.asked.replace(asked).is_none();
-        let age = slot.age;
-        match slot.state {
-            // Being sent already: if to another builder, the message is composed for the new one.
-            SlotState::Ready(builder) if builder == asked.builder => {}
-            SlotState::Ready(_) | SlotState::Merging => {
-                slot.state = SlotState::Merging;
-                self.settle_ended(key);
-                self.queue_if_ready(key);
-            }
-            SlotState::Answered => {
-                slot.state = SlotState::Merging;
-                self.books.count(Counter::Resent);
-                self.queue_if_ready(key);
+        let before = slot.asked.replace(asked);
+        let (age, state) = (slot.age, slot.state);
+        let is_first = before.is_none();
+        let has_attempt = before.is_some_and(|before| before.attempt == asked.attempt);
+        // A part that was not asked for in this attempt before.
+        let is_new_part = asked.part > 0 && !(has_attempt && before.is_some_and(|it| it.part == asked.part));
+        if let (true, Wanted::Part(part, inputs)) = (is_new_part, wanted) {
+            self.slots.want(key, part, !has_attempt, inputs);
+        }
+        if wanted.is_nothing() {
+            self.slots.found_mut(key).state = SlotState::Answered;
+        } else {
+            match state {
+                // Being sent already: if to another builder, the message is composed for the new one.
+                SlotState::Ready(builder) if builder == asked.builder && !is_new_part => {}
+                SlotState::Answered if !(is_new_part && has_attempt) => {
+                    self.books.count(Counter::Resent);
+                    self.merge(key);
+                }
+                SlotState::Ready(_) | SlotState::Merging | SlotState::Answered => self.merge(key),
             }
         }
-        if first {
+        if is_first {
             self.pass_over(now, age);
         }
-        if first && self.slots.is_merging(key) {
-            let at = now + self.config.merge_timeout;
-            self.merge_deadlines.push(at, key, |key| self.slots.is_merging(key));
+        let merge = self.slots.merge_of(key);
+        if (is_first || is_new_part) && self.slots.is_merging(merge) {
+            self.wait_for_sources(now, merge);
         }
+    }
+
+    /// An event is to be answered as soon as what is asked for is there.
+    fn merge(&mut self, key: SlotKey) {
+        self.slots.found_mut(key).state = SlotState::Merging;
+        self.settle_ended(key);
+        self.queue_if_ready(key);
+    }
+
+    fn wait_for_sources(&mut self, now: Timestamp, merge: Merge) {
+        let at = now + self.config.merge_timeout;
+        self.merge_deadlines.push(at, merge, |merge| self.slots.is_merging(merge));
     }
 
     fn settle_ended(&mut self, key: SlotKey) {
@@ -549,13 +583,17 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     /// The time for silent sources is over: those that are on their way to the event get it once more.
-    fn give_up_waiting(&mut self, now: Timestamp, key: SlotKey) {
+    fn give_up_waiting(&mut self, now: Timestamp, merge: Merge) {
+        let key = merge.slot;
         let is_gone = self.joined_late || self.expired.contains(key.event);
         let wait = self.config.wait_for_required && !is_gone;
         let reason =
             if self.joined_late { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
         let mut some_on_their_way = false;
         for index in 0..self.inputs.len() {
+            if !self.slots.is_wanted(key, index) {
+                continue;
+            }
             if self.is_on_its_way(now, index, key.event) {
                 some_on_their_way = true;
             } else if self.inputs[index].optional {
@@ -564,9 +602,8 @@ impl<P: Payload> ReadoutUnit<P> {
                 self.settle(key, index, reason);
             }
         }
-        if some_on_their_way && self.slots.is_merging(key) {
-            let at = now + self.config.merge_timeout;
-            self.merge_deadlines.push(at, key, |key| self.slots.is_merging(key));
+        if some_on_their_way && self.slots.is_merging(merge) {
+            self.wait_for_sources(now, merge);
         }
     }
 
@@ -579,7 +616,7 @@ impl<P: Payload> ReadoutUnit<P> {
 
     fn queue_if_ready(&mut self, key: SlotKey) {
         let slot = self.slots.found_mut(key);
-        if let (0, SlotState::Merging, Some(asked)) = (slot.unsettled, slot.state, slot.asked) {
+        if let (true, SlotState::Merging, Some(asked)) = (slot.is_settled(), slot.state, slot.asked) {
             slot.state = SlotState::Ready(asked.builder);
             self.ready.push(asked.builder, key);
         }
@@ -596,11 +633,11 @@ impl<P: Payload> ReadoutUnit<P> {
         };
         let mut bytes = 0_u64;
         while let Some(key) = self.ready.first(builder) {
-            let Some(slot) = self.slots.ready_for(key, builder) else {
+            if self.slots.ready_for(key, builder).is_none() {
                 self.ready.pop(builder);
                 continue;
-            };
-            let size = slot.bytes;
+            }
+            let size = self.slots.wanted_bytes(key);
             let full = bytes + size > self.config.message_bytes.0
                 || parts.entries.len() >= self.config.message_events;
             if full && !parts.entries.is_empty() {
@@ -608,10 +645,35 @@ impl<P: Payload> ReadoutUnit<P> {
             }
             self.ready.pop(builder);
             bytes += size;
-            slot.state = SlotState::Answered;
-            append(&mut parts, key.event, self.slots.cells(key), &self.inputs);
+            self.slots.found_mut(key).state = SlotState::Answered;
+            self.append(&mut parts, key);
         }
+        self.books.send(bytes);
         (!parts.entries.is_empty()).then_some(parts)
+    }
+
+    fn append(&self, parts: &mut SuperFragments<P>, key: SlotKey) {
+        let (fragments, missing, event) = (parts.fragments.len(), parts.missing.len(), key.event);
+        for (index, (cell, input)) in self.slots.cells(key).iter().zip(&self.inputs).enumerate() {
+            match cell {
+                _ if !self.slots.is_wanted(key, index) => {}
+                Cell::Here(fragment) => parts.fragments.push(fragment.clone()),
+                Cell::Missing(reason) => {
+                    parts.missing.push(sheaf_wire::MissingSource { source: input.id, reason: *reason });
+                }
+                Cell::Waiting => debug_assert!(false, "event {event}: answered while a source is awaited"),
+            }
+        }
+        let asked = self.slots.found(key).asked.filter(|asked| asked.part > 0);
+        // A readout unit has at most 65,535 sources: the configuration sees to it.
+        let count = |from: usize, to: usize| u16::try_from(to - from).unwrap_or(u16::MAX);
+        parts.entries.push(SuperFragment {
+            event,
+            attempt: asked.map_or(0, |asked| asked.attempt),
+            part: asked.map_or(0, |asked| asked.part),
+            fragments: count(fragments, parts.fragments.len()),
+            missing: count(missing, parts.missing.len()),
+        });
     }
 
     // Words with the event manager.
@@ -672,10 +734,10 @@ impl<P: Payload> ReadoutUnit<P> {
                 return;
             };
             left = rest;
-            let asked = Asked { builder: *builder, attempt: events.attempt };
+            let asked = Asked { builder: *builder, attempt: events.attempt, part: 0 };
             for offset in 0..u64::from(events.count) {
                 if let Some(event) = events.first.0.checked_add(offset) {
-                    self.handle_request(now, asked, EventId(event));
+                    self.handle_request(now, asked, EventId(event), Wanted::All);
                 }
             }
         }
@@ -693,15 +755,17 @@ impl<P: Payload> ReadoutUnit<P> {
 
     fn handle_release(&mut self, release: Release) {
         let last = release.first.0.saturating_add(u64::from(release.count).saturating_sub(1));
+        let Release { outcome, reason, parts, .. } = release;
+        let ending = Ending { outcome, reason, parts };
         if self.slots.is_short(release.count) {
             for event in (release.first.0..=last).map(EventId) {
                 if let Some(key) = self.slots.find(event) {
-                    self.end_slot(key, release.outcome, release.reason);
+                    self.end_slot(key, ending);
                 }
             }
         } else {
             for key in self.slots.keys_between(release.first, EventId(last)) {
-                self.end_slot(key, release.outcome, release.reason);
+                self.end_slot(key, ending);
             }
         }
         self.released.insert_range(release.first, release.count);
@@ -713,8 +777,7 @@ impl<P: Payload> ReadoutUnit<P> {
         self.joined_late = true;
         self.events.push_back(ReadoutEvent::Started);
         for key in self.slots.asked_keys() {
-            let at = now + self.config.merge_timeout;
-            self.merge_deadlines.push(at, key, |key| self.slots.is_merging(key));
+            self.wait_for_sources(now, self.slots.merge_of(key));
         }
     }
 
@@ -723,19 +786,20 @@ impl<P: Payload> ReadoutUnit<P> {
             return;
         }
         for key in self.slots.all_keys() {
-            self.end_slot(key, Outcome::Dropped, Some(DropReason::NeverTriggered));
+            self.end_slot(key, Ending::dropped(DropReason::NeverTriggered));
         }
         self.channel.push(Body::Report(self.books().to_counts()));
         self.events.push_back(ReadoutEvent::Closed);
     }
 
     /// Books what is held of an event, and forgets it.
-    fn end_slot(&mut self, key: SlotKey, outcome: Outcome, reason: Option<DropReason>) {
+    fn end_slot(&mut self, key: SlotKey, ending: Ending) {
         let Self { slots, inputs, books, discarded, .. } = self;
-        slots.remove(key, |index, fragment| {
+        slots.remove(key, |index, part, fragment| {
+            let bytes = fragment.payload.len();
             inputs[index].held_events -= 1;
-            inputs[index].held -= ByteCount::from(fragment.payload.len());
-            books.end_one(outcome, reason);
+            inputs[index].held -= ByteCount::from(bytes);
+            books.end_one(ending, part, bytes as u64);
             if P::IS_COUNTED_ELSEWHERE {
                 discarded.push(fragment.payload);
             }
@@ -743,24 +807,26 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 }
 
-fn append<P: Payload>(parts: &mut SuperFragments<P>, event: EventId, cells: &[Cell<P>], inputs: &[Input]) {
-    let (fragments, missing) = (parts.fragments.len(), parts.missing.len());
-    for (cell, input) in cells.iter().zip(inputs) {
-        match cell {
-            Cell::Here(fragment) => parts.fragments.push(fragment.clone()),
-            Cell::Missing(reason) => {
-                parts.missing.push(sheaf_wire::MissingSource { source: input.id, reason: *reason });
-            }
-            Cell::Waiting => debug_assert!(false, "event {event}: answered while a source is awaited"),
+/// What of an event a request is for.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    All,
+    /// The part's number, and its inputs in ascending order.
+    Part(u16, &'a [usize]),
+}
+
+impl Wanted<'_> {
+    fn part(self) -> u16 {
+        match self {
+            Self::All => 0,
+            Self::Part(part, _) => part,
         }
     }
-    // A readout unit has at most 65,535 sources: the configuration sees to it.
-    let count = |from: usize, to: usize| u16::try_from(to - from).unwrap_or(u16::MAX);
-    parts.entries.push(SuperFragment {
-        event,
-        fragments: count(fragments, parts.fragments.len()),
-        missing: count(missing, parts.missing.len()),
-    });
+
+    /// Whether the request only says that the event is under construction.
+    fn is_nothing(self) -> bool {
+        matches!(self, Self::Part(_, []))
+    }
 }
 
 #[cfg(test)]

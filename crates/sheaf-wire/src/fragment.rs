@@ -77,6 +77,10 @@ pub struct MissingSource {
 pub struct SuperFragment {
     /// The event.
     pub event: EventId,
+    /// The attempt of the request that this answers, where it named sources; else 0.
+    pub attempt: u16,
+    /// The part of the event that was asked for: that of the request, where it named sources; else 0, which is the whole.
+    pub part: u16,
     /// How many fragments follow.
     pub fragments: u16,
     /// How many missing sources follow.

@@ -16,7 +16,7 @@ pub use codec::{DecodeError, PayloadSource};
 pub(crate) use codec::{fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
 
 use crate::{
-    ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId,
+    ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId, SourceId,
     SuperFragment, Timestamp, TriggerType,
 };
 
@@ -76,6 +76,8 @@ pub enum Body<P> {
     Dispatch(Vec<Destination>),
     /// Event manager to readout units and builders: how traffic is shaped from now on.
     Shape(Shape),
+    /// Builder to readout unit: send what you have of some of your sources.
+    PartRequest(PartRequest),
 }
 
 /// An event id that a source has delivered for the first time.
@@ -96,18 +98,25 @@ pub struct Request {
     pub bytes: ByteCount,
     /// The events that ended here since the last request, in the order in which they ended.
     pub finished: Vec<Finished>,
-    /// For finished events built without any answer of a readout unit: which, so that the readout unit can book the
+    /// For finished events built without an answer of a readout unit: which, so that the readout unit can book the
     /// fragments that it still holds as not built.
     pub absent: Vec<AbsentReadout>,
 }
 
-/// A readout unit that had no part in a finished event.
+/// Stands for the number of parts in [`AbsentReadout::parts`] and [`Release::parts`]: the builder that ended the event has not
+/// asked this readout unit for anything, whatever another one did before.
+pub const PARTS_NOT_ASKED: u16 = u16::MAX;
+
+/// A readout unit that had no part in a finished event, or only in the first parts of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbsentReadout {
     /// The event.
     pub event: EventId,
     /// The readout unit's index.
     pub readout: u16,
+    /// Of how many parts the event has its answer: it was silent from the next one on. 0 where the event was built at once.
+    /// [`PARTS_NOT_ASKED`] where it was not silent, but not asked.
+    pub parts: u16,
 }
 
 /// An event that ended at a builder.
@@ -157,6 +166,21 @@ pub struct Release {
     pub outcome: Outcome,
     /// Why, where they were dropped.
     pub reason: Option<DropReason>,
+    /// How many parts of them have the answer of this readout unit; 0 where all that was asked for is in them, and
+    /// [`PARTS_NOT_ASKED`] where it was asked for nothing in the attempt that ended them.
+    pub parts: u16,
+}
+
+/// Some sources of a readout unit, in some events. The whole of an event is asked for in [`Body::FragmentRequest`]; an event
+/// that is built in steps is asked for in parts, which are counted from 1 in each attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartRequest {
+    /// Which part. Of two requests with one attempt, the higher part has the event.
+    pub part: u16,
+    /// The sources whose fragments are wanted, each once. None: the events are under construction, and nothing is to be sent.
+    pub sources: Vec<SourceId>,
+    /// The events.
+    pub ranges: Vec<EventRange>,
 }
 
 /// A range of events that a builder asks for.

@@ -81,6 +81,8 @@ coded_enum! {
         EventDropped = 8, "event_dropped";
         /// Fragment: not sent with its event, which was built without it.
         NotBuilt = 9, "not_built";
+        /// Fragment: its event ended without anybody having asked for it: it was rejected on, or accepted with, other sources.
+        NotRequested = 10, "not_requested";
 
         /// Event: required sources were missing when its time ran out, and the policy is to drop.
         Incomplete = 32, "incomplete";

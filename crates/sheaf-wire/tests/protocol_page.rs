@@ -106,12 +106,14 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
             "Finished event",
             rows!(FinishedBytes: event, bytes, fragments, missing, attempt, outcome, reason, flags),
         ),
-        ("Absent readout unit", rows!(AbsentReadoutBytes: event, readout, reserved)),
+        ("Absent readout unit", rows!(AbsentReadoutBytes: event, readout, parts, reserved)),
         ("Assignment", rows!(AssignmentBytes: event, time, charged, attempt, trigger_type)),
-        ("Release", rows!(ReleaseBytes: first, count, outcome, reason, reserved)),
+        ("Release", rows!(ReleaseBytes: first, count, outcome, reason, parts)),
         ("Event range", rows!(EventRangeBytes: first, count, attempt, reserved)),
+        ("Part request", rows!(PartRequestBytes: part, reserved, sources)),
+        ("Source", rows!(SourceBytes: source)),
         ("List sizes", rows!(SuperFragmentsBytes: entries, fragments, missing, reserved)),
-        ("Super-fragment", rows!(SuperFragmentBytes: event, fragments, missing, reserved)),
+        ("Super-fragment", rows!(SuperFragmentBytes: event, fragments, missing, attempt, part)),
         ("Fragment", rows!(FragmentBytes: source, length, time, checksum, flags)),
         ("Missing source", rows!(MissingBytes: source, reason, reserved)),
         (
@@ -236,7 +238,7 @@ fn super_fragments_example() -> Message<Bytes> {
         payload,
     };
     let parts = SuperFragments {
-        entries: vec![SuperFragment { event: EventId(258), fragments: 1, missing: 1 }],
+        entries: vec![SuperFragment { event: EventId(258), attempt: 0, part: 0, fragments: 1, missing: 1 }],
         fragments: vec![fragment],
         missing: vec![MissingSource { source: SourceId(9), reason: MissingReason::SourceSilent }],
     };

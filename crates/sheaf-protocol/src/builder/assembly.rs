@@ -1,17 +1,32 @@
 //! Events under construction.
 
 use super::pull::NOT_ASKED;
+use super::scope::{Ask, Selection};
 use crate::event_index::EventIndex;
 use sheaf_wire::message::Assignment;
-use sheaf_wire::{ByteCount, Event, EventId, Fragment, MissingSource, Payload, Timestamp, TriggerType};
+use sheaf_wire::{
+    ByteCount, Event, EventId, Fragment, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
+    TriggerType,
+};
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
-/// Names an assembly. The event and attempt are part of the key, so that one that outlived its assembly is recognised.
+/// Names an assembly. Event, attempt and part are in the key, so that one that outlived its assembly, or its part, is
+/// recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AssemblyKey {
     pub(super) event: EventId,
     attempt: u16,
+    part: u16,
     index: u32,
+}
+
+impl AssemblyKey {
+    /// Whether a super-fragment answers what was asked for. The whole of an event is the same in every attempt, its parts are
+    /// not.
+    pub(super) fn takes(&self, entry: &SuperFragment) -> bool {
+        entry.part == self.part && (entry.part == 0 || entry.attempt == self.attempt)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -33,6 +48,16 @@ pub(super) struct Assembly<P> {
     charges: Vec<u32>,
     /// Paced pull: when a readout unit was last asked.
     pub(super) asked_at: Timestamp,
+    /// Which part is under construction, from 1; 0 where the event is built as a whole.
+    pub(super) part: u16,
+    /// What is asked for in this part.
+    pub(super) selection: Option<Arc<Selection>>,
+    /// The event is not judged any more after this part.
+    pub(super) is_last: bool,
+    /// The driver has what there is, and judges it.
+    pub(super) at_driver: bool,
+    /// Readout units that did not answer, and how many parts of the event have their answer.
+    pub(super) absent: Vec<(u16, u16)>,
 }
 
 impl<P: Payload> Assembly<P> {
@@ -47,6 +72,47 @@ impl<P: Payload> Assembly<P> {
         true
     }
 
+    /// Begins a part: the readout units that `is_asked` says are awaited.
+    pub(super) fn begin_part(&mut self, part: u16, is_asked: impl Fn(usize) -> bool) {
+        self.part = part;
+        self.awaited = 0;
+        self.answered.fill(0);
+        for readout in 0..self.readouts {
+            if is_asked(readout) {
+                self.awaited += 1;
+            } else {
+                self.answered[readout / 64] |= 1 << (readout % 64);
+            }
+        }
+    }
+
+    /// Ends a part: who is awaited now has no part in the event from here on.
+    pub(super) fn end_part(&mut self) {
+        let parts = self.part.saturating_sub(1);
+        let silent: Vec<_> = self.awaited_readouts().map(|readout| (readout, parts)).collect();
+        self.absent.extend(silent);
+        self.awaited = 0;
+        self.answered.fill(u64::MAX);
+    }
+
+    pub(super) fn is_awaited(&self, readout: usize) -> bool {
+        self.answered[readout / 64] & (1 << (readout % 64)) == 0
+    }
+
+    /// What a readout unit is asked for.
+    pub(super) fn ask(&self, readout: usize) -> Ask {
+        Ask {
+            part: self.part,
+            sources: self.selection.as_ref().map(|selection| selection.of(readout).clone()),
+        }
+    }
+
+    /// The sources that have been asked for in the parts that have ended.
+    pub(super) fn named_sources(&self) -> impl Iterator<Item = SourceId> {
+        let here = self.fragments.iter().map(|fragment| fragment.source);
+        here.chain(self.missing.iter().map(|missing| missing.source))
+    }
+
     /// Whether a readout unit that has not answered was asked; true where that is not kept.
     pub(super) fn was_asked(&self, readout: u16) -> bool {
         self.charges.get(usize::from(readout)).is_none_or(|charge| *charge != NOT_ASKED)
@@ -54,9 +120,8 @@ impl<P: Payload> Assembly<P> {
 
     /// Takes note that a readout unit is asked at `now`. False if it need not be.
     pub(super) fn charge(&mut self, readout: usize, bytes: u32, now: Timestamp) -> bool {
-        let is_answered = self.answered[readout / 64] & (1 << (readout % 64)) != 0;
-        let Some(charge) =
-            self.charges.get_mut(readout).filter(|charge| !is_answered && **charge == NOT_ASKED)
+        let is_awaited = self.is_awaited(readout);
+        let Some(charge) = self.charges.get_mut(readout).filter(|charge| is_awaited && **charge == NOT_ASKED)
         else {
             return false;
         };
@@ -71,9 +136,10 @@ impl<P: Payload> Assembly<P> {
         charge.map_or(NOT_ASKED, |charge| std::mem::replace(charge, NOT_ASKED))
     }
 
-    /// The readout units that are charged, and what.
-    pub(super) fn charged(&self) -> impl Iterator<Item = (usize, u32)> {
-        self.charges.iter().copied().enumerate().filter(|(_, charge)| *charge != NOT_ASKED)
+    /// The readout units that are charged, and what; they are no more.
+    pub(super) fn take_charges(&mut self) -> impl Iterator<Item = (usize, u32)> {
+        let charges = self.charges.iter_mut().map(|charge| std::mem::replace(charge, NOT_ASKED));
+        charges.enumerate().filter(|(_, charge)| *charge != NOT_ASKED)
     }
 
     /// The readout units that have not answered, ascending.
@@ -105,15 +171,16 @@ impl<P: Payload> Assembly<P> {
         self.missing.sort_unstable();
     }
 
-    pub(super) fn into_event(self, incomplete: bool) -> Event<P> {
+    /// The event as far as it is built.
+    pub(super) fn take_event(&mut self, incomplete: bool) -> Event<P> {
         Event {
             id: self.event,
             time: self.time,
             trigger_type: self.trigger_type,
             attempt: self.attempt,
             incomplete,
-            fragments: self.fragments,
-            missing: self.missing,
+            fragments: std::mem::take(&mut self.fragments),
+            missing: std::mem::take(&mut self.missing),
         }
     }
 }
@@ -180,6 +247,11 @@ impl<P: Payload> Assemblies<P> {
             readouts: self.readouts,
             charges,
             asked_at: Timestamp::ZERO,
+            part: 0,
+            selection: None,
+            is_last: false,
+            at_driver: false,
+            absent: Vec::new(),
         };
         let index = if let Some(index) = self.free.pop() {
             self.assemblies[index as usize] = Some(assembly);
@@ -189,23 +261,25 @@ impl<P: Payload> Assemblies<P> {
             u32::try_from(self.assemblies.len() - 1).expect("slots are bounded by a u32")
         };
         self.by_event.insert(assignment.event, index);
-        Some(AssemblyKey { event: assignment.event, attempt: assignment.attempt, index })
+        Some(AssemblyKey { event: assignment.event, attempt: assignment.attempt, part: 0, index })
     }
 
     pub(super) fn find(&self, event: EventId) -> Option<AssemblyKey> {
         let index = self.by_event.get(event)?;
-        let attempt = self.assemblies[index as usize].as_ref()?.attempt;
-        Some(AssemblyKey { event, attempt, index })
+        let Assembly { attempt, part, .. } = self.assemblies[index as usize].as_ref()?;
+        Some(AssemblyKey { event, attempt: *attempt, part: *part, index })
     }
 
-    /// The assembly of an event, if this is its attempt.
-    pub(super) fn of_attempt(&mut self, event: EventId, attempt: u16) -> Option<&mut Assembly<P>> {
+    /// The assembly of an event, if this is its attempt, and the part that it has come to.
+    pub(super) fn of_attempt(&mut self, event: EventId, attempt: u16, part: u16) -> Option<&mut Assembly<P>> {
         let index = self.by_event.get(event)?;
-        self.assemblies[index as usize].as_mut().filter(|assembly| assembly.attempt == attempt)
+        let assembly = self.assemblies[index as usize].as_mut();
+        assembly.filter(|assembly| assembly.attempt == attempt && assembly.part == part)
     }
 
+    /// Whether answers are awaited.
     pub(super) fn is_open(&self, key: AssemblyKey) -> bool {
-        self.get(key).is_some()
+        self.get(key).is_some_and(|assembly| !assembly.at_driver)
     }
 
     pub(super) fn close(&mut self, key: AssemblyKey) -> Assembly<P> {
@@ -224,7 +298,9 @@ impl<P: Payload> Assemblies<P> {
 
     fn get(&self, key: AssemblyKey) -> Option<&Assembly<P>> {
         let assembly = self.assemblies[key.index as usize].as_ref();
-        assembly.filter(|assembly| assembly.event == key.event && assembly.attempt == key.attempt)
+        assembly.filter(|assembly| {
+            assembly.event == key.event && assembly.attempt == key.attempt && assembly.part == key.part
+        })
     }
 }
 

@@ -13,6 +13,7 @@
 //! - **At least one event**: where nothing is in flight one may be asked for that is larger than the credit.
 
 use super::assembly::Assemblies;
+use super::scope::Ask;
 use sheaf_wire::message::EventRange;
 use sheaf_wire::{ByteCount, EventId, Payload, Timestamp};
 use std::collections::VecDeque;
@@ -48,17 +49,23 @@ pub(super) struct Pull {
 #[derive(Debug, Default)]
 struct Asked {
     /// To ask for, in order.
-    queue: VecDeque<EventRange>,
+    queue: VecDeque<(Ask, EventRange)>,
     queued: u64,
     in_flight: u64,
-    /// The mean size of its super-fragments, times [`MEAN_PARTS`].
-    mean: Option<u64>,
+    /// The mean sizes of its super-fragments, times [`MEAN_PARTS`]: of events, or the first parts of them, and of later parts.
+    means: [Option<u64>; 2],
+}
+
+/// Which of the means is that of a part.
+fn mean_of(part: u16) -> usize {
+    usize::from(part > 1)
 }
 
 impl Asked {
-    /// What is charged for one event.
+    /// What is charged for one event of those that come next.
     fn expected(&self) -> u64 {
-        self.mean.map_or(0, |mean| mean / MEAN_PARTS) + HEAD_BYTES
+        let part = self.queue.front().map_or(0, |(ask, _)| ask.part);
+        self.means[mean_of(part)].map_or(0, |mean| mean / MEAN_PARTS) + HEAD_BYTES
     }
 }
 
@@ -87,19 +94,43 @@ impl Pull {
     /// Takes events that all readout units are to be asked for. `expected` is the size to be expected of one.
     pub(super) fn add(&mut self, ranges: &[EventRange], expected: u64) {
         let events: u64 = ranges.iter().map(|range| u64::from(range.count)).sum();
-        let mean = expected / (self.readouts.len() as u64).max(1) * MEAN_PARTS;
+        self.expect(expected);
         for readout in &mut self.readouts {
-            readout.mean.get_or_insert(mean);
-            readout.queue.extend(ranges);
+            readout.queue.extend(ranges.iter().map(|range| (Ask::default(), *range)));
             readout.queued += events;
         }
         self.queued += events * self.readouts.len() as u64;
     }
 
-    /// A readout unit is to be asked again, before all else. What was charged for the event has been settled.
-    pub(super) fn add_again(&mut self, readout: u16, range: EventRange) {
+    /// Takes an event's expected size for what readout units send, where nothing better is known.
+    pub(super) fn expect(&mut self, expected: u64) {
+        let mean = expected / (self.readouts.len() as u64).max(1) * MEAN_PARTS;
+        for known in self.readouts.iter_mut().flat_map(|readout| &mut readout.means) {
+            known.get_or_insert(mean);
+        }
+    }
+
+    /// Takes an event, or a part of one, that one readout unit is to be asked for.
+    pub(super) fn add_one(&mut self, readout: u16, ask: Ask, range: EventRange) {
         let asked = &mut self.readouts[usize::from(readout)];
-        asked.queue.push_front(range);
+        asked.queued += u64::from(range.count);
+        self.queued += u64::from(range.count);
+        match asked.queue.back_mut() {
+            Some((last, ranges))
+                if *last == ask
+                    && ranges.attempt == range.attempt
+                    && ranges.first.0.checked_add(u64::from(ranges.count)) == Some(range.first.0) =>
+            {
+                ranges.count += range.count;
+            }
+            _ => asked.queue.push_back((ask, range)),
+        }
+    }
+
+    /// A readout unit is to be asked again, before all else. What was charged for the event has been settled.
+    pub(super) fn add_again(&mut self, readout: u16, ask: Ask, range: EventRange) {
+        let asked = &mut self.readouts[usize::from(readout)];
+        asked.queue.push_front((ask, range));
         asked.queued += u64::from(range.count);
         self.queued += u64::from(range.count);
     }
@@ -113,10 +144,11 @@ impl Pull {
     }
 
     /// Learns the size of a super-fragment.
-    pub(super) fn learn(&mut self, readout: u16, bytes: u64) {
+    pub(super) fn learn(&mut self, readout: u16, part: u16, bytes: u64) {
         if let Some(asked) = self.readouts.get_mut(usize::from(readout)) {
-            let mean = asked.mean.unwrap_or(bytes * MEAN_PARTS);
-            asked.mean = Some(mean - mean / MEAN_PARTS + bytes);
+            let known = &mut asked.means[mean_of(part)];
+            let mean = known.unwrap_or(bytes * MEAN_PARTS);
+            *known = Some(mean - mean / MEAN_PARTS + bytes);
         }
     }
 
@@ -125,7 +157,7 @@ impl Pull {
         &mut self,
         now: Timestamp,
         assemblies: &mut Assemblies<P>,
-    ) -> Option<(u16, Vec<EventRange>)> {
+    ) -> Option<(u16, Ask, Vec<EventRange>)> {
         if self.queued == 0 || (self.in_flight >= self.credit && self.in_flight > 0) {
             return None;
         }
@@ -135,10 +167,10 @@ impl Pull {
             let Some(events) = self.allowed(readout) else {
                 continue;
             };
-            let ranges = self.take(now, readout, events, assemblies);
+            let (ask, ranges) = self.take(now, readout, events, assemblies);
             if !ranges.is_empty() {
                 self.turn = (readout + 1) % readouts;
-                return Some((u16::try_from(readout).ok()?, ranges));
+                return Some((u16::try_from(readout).ok()?, ask, ranges));
             }
         }
         None
@@ -161,20 +193,23 @@ impl Pull {
         if fits || self.in_flight == 0 { Some((wanted.min(free) / expected).max(1)) } else { None }
     }
 
-    /// Takes up to `events` events that still miss the readout unit's part out of its queue.
+    /// Takes up to `events` events that still miss the readout unit's part out of its queue, as far as the same is asked for.
     fn take<P: Payload>(
         &mut self,
         now: Timestamp,
         readout: usize,
         events: u64,
         assemblies: &mut Assemblies<P>,
-    ) -> Vec<EventRange> {
+    ) -> (Ask, Vec<EventRange>) {
         let asked = &mut self.readouts[readout];
         let charge = u32::try_from(asked.expected()).unwrap_or(NOT_ASKED - 1);
         let mut ranges: Vec<EventRange> = Vec::new();
         let mut left = events;
+        let Some((wanted, _)) = asked.queue.front().cloned() else {
+            return (Ask::default(), ranges);
+        };
         while left > 0 {
-            let Some(range) = asked.queue.front_mut() else {
+            let Some((_, range)) = asked.queue.front_mut().filter(|(ask, _)| *ask == wanted) else {
                 break;
             };
             let event = range.first;
@@ -186,7 +221,7 @@ impl Pull {
             }
             asked.queued -= 1;
             self.queued -= 1;
-            let Some(assembly) = assemblies.of_attempt(event, attempt) else {
+            let Some(assembly) = assemblies.of_attempt(event, attempt, wanted.part) else {
                 continue;
             };
             if !assembly.charge(readout, charge, now) {
@@ -205,6 +240,6 @@ impl Pull {
                 _ => ranges.push(EventRange { first: event, count: 1, attempt }),
             }
         }
-        ranges
+        (wanted, ranges)
     }
 }

@@ -1,6 +1,7 @@
 //! Every row of the table in the module's documentation.
 
 mod asking;
+mod parts;
 
 use super::*;
 use sheaf_wire::{Fragment, RunNumber, SessionId, SuperFragment, TriggerType};
@@ -94,7 +95,7 @@ fn a_silent_readout_unit_is_missing_by_policy() {
             builder.handle_decision(LATER, EventId(5), Decision::Stored);
         }
         let request = requests(&mut builder, LATER).remove(0);
-        assert_eq!(request.absent, [AbsentReadout { event: EventId(5), readout: 1 }]);
+        assert_eq!(request.absent, [AbsentReadout { event: EventId(5), readout: 1, parts: 0 }]);
         assert!(request.finished[0].incomplete);
         let reason = (!stored).then_some(DropReason::Incomplete);
         assert_eq!(request.finished[0].reason, reason);
@@ -119,7 +120,7 @@ fn an_absent_readout_unit_is_named_with_the_end_of_its_event_not_before() {
     builder.handle_decision(heartbeat, EventId(5), Decision::Stored);
     let request = requests(&mut builder, Timestamp(40_000_000_000)).remove(0);
     assert_eq!(request.finished.len(), 1);
-    assert_eq!(request.absent, [AbsentReadout { event: EventId(5), readout: 1 }]);
+    assert_eq!(request.absent, [AbsentReadout { event: EventId(5), readout: 1, parts: 0 }]);
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn the_policy_to_wait_waits_and_asks_again() {
     answer(&mut builder, 0, 5, &[0, 1], &[]);
     builder.handle_timeout(LATER);
     assert_eq!(built(&mut builder), None);
-    assert_eq!(asked(&mut builder, LATER), [(1, 5, 1), (1, 6, 1), (0, 6, 1)]);
+    assert_eq!(asked(&mut builder, LATER), [(1, 5, 2), (0, 6, 1)]);
     answer(&mut builder, 1, 5, &[2, 3], &[]);
     assert!(built(&mut builder).is_some());
 }
@@ -213,6 +214,7 @@ fn builder(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
         event_timeout: TIMEOUT,
         request_retry: TIMEOUT,
         asking: Asking::AtOnce,
+        scope: Scope::default(),
         batch_events: 3,
         batch_time: TIMEOUT,
         heartbeat: Nanos::from_secs(10),
@@ -254,6 +256,8 @@ fn answer(builder: &mut BuilderUnit<Size>, readout: u16, event: u64, sources: &[
     let parts = SuperFragments {
         entries: vec![SuperFragment {
             event,
+            attempt: 0,
+            part: 0,
             fragments: sources.len() as u16,
             missing: missing.len() as u16,
         }],

@@ -1,9 +1,9 @@
 //! What the readout units are yet to be told about ended events.
 
 use crate::event_set::EventSet;
-use sheaf_wire::message::Release;
+use sheaf_wire::message::{AbsentReadout, Release};
 use sheaf_wire::{DropReason, EventId, Outcome, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A batch is closed at this many events at the latest, ...
 const MOST_BATCH_EVENTS: usize = 512;
@@ -34,8 +34,8 @@ pub(super) struct Releases {
     /// Ended since the last batch was closed.
     batch: Vec<Ended>,
     close_at: Option<Timestamp>,
-    /// Events of the batch that were built without some readout units.
-    absent: BTreeMap<u16, BTreeSet<EventId>>,
+    /// By readout unit: events that were built without it, or with so many parts of what it was asked for.
+    absent: BTreeMap<u16, BTreeMap<EventId, u16>>,
     /// By readout unit: closed batches, as ranges.
     pending: Vec<Vec<Release>>,
     /// By readout unit: `pending` was too long and is void.
@@ -70,10 +70,10 @@ impl Releases {
         }
     }
 
-    /// Notes, before the event itself is added, that it was built without a readout unit.
-    pub(super) fn note_absent(&mut self, event: EventId, readout: u16) {
-        if usize::from(readout) < self.pending.len() {
-            self.absent.entry(readout).or_default().insert(event);
+    /// Notes, before the event itself is added, that only so many parts of it have the answer of a readout unit.
+    pub(super) fn note_absent(&mut self, absent: &AbsentReadout) {
+        if usize::from(absent.readout) < self.pending.len() {
+            self.absent.entry(absent.readout).or_default().insert(absent.event, absent.parts);
         }
     }
 
@@ -97,8 +97,11 @@ impl Releases {
         for (index, pending) in self.pending.iter_mut().enumerate() {
             let absent = u16::try_from(index).ok().and_then(|readout| self.absent.get(&readout));
             for ended in &self.batch {
-                let not_built = absent.is_some_and(|events| events.contains(&ended.event));
-                append(pending, if not_built { ended.not_built() } else { *ended });
+                match absent.and_then(|events| events.get(&ended.event)) {
+                    Some(0) => append(pending, ended.not_built(), 0),
+                    Some(parts) => append(pending, *ended, *parts),
+                    None => append(pending, *ended, 0),
+                }
             }
             if self.overflowed[index] || pending.len() > MAX_PENDING_RANGES {
                 self.overflowed[index] = true;
@@ -144,7 +147,7 @@ impl Releases {
                 let count = u32::try_from(left.saturating_add(1)).unwrap_or(u32::MAX);
                 let first = EventId(next);
                 let reason = Some(DropReason::Late);
-                pending.push(Release { first, count, outcome: Outcome::Dropped, reason });
+                pending.push(Release { first, count, outcome: Outcome::Dropped, reason, parts: 0 });
                 if u64::from(count) > left {
                     break;
                 }
@@ -165,16 +168,17 @@ impl Ended {
     }
 }
 
-fn append(pending: &mut Vec<Release>, ended: Ended) {
+fn append(pending: &mut Vec<Release>, ended: Ended, parts: u16) {
     if let Some(last) = pending.last_mut() {
         let next = last.first.0.checked_add(u64::from(last.count));
-        let alike = last.outcome == ended.outcome && last.reason == ended.reason;
+        let alike = last.outcome == ended.outcome && last.reason == ended.reason && last.parts == parts;
         if next == Some(ended.event.0) && alike && last.count < u32::MAX {
             last.count += 1;
             return;
         }
     }
-    pending.push(Release { first: ended.event, count: 1, outcome: ended.outcome, reason: ended.reason });
+    let Ended { event: first, outcome, reason } = ended;
+    pending.push(Release { first, count: 1, outcome, reason, parts });
 }
 
 #[cfg(test)]
@@ -182,7 +186,7 @@ mod tests {
     use super::*;
 
     fn release(first: u64, count: u32, outcome: Outcome, reason: Option<DropReason>) -> Release {
-        Release { first: EventId(first), count, outcome, reason }
+        Release { first: EventId(first), count, outcome, reason, parts: 0 }
     }
 
     #[test]
@@ -193,7 +197,8 @@ mod tests {
             let outcome = if event == 6 { Outcome::Rejected } else { Outcome::Stored };
             releases.add(Timestamp(7), EventId(event), outcome, None, 0);
         }
-        releases.note_absent(EventId(4), 1);
+        releases.note_absent(&AbsentReadout { event: EventId(4), readout: 1, parts: 0 });
+        releases.note_absent(&AbsentReadout { event: EventId(6), readout: 1, parts: 2 });
         assert_eq!(releases.due_at(), Some(Timestamp(7)));
         releases.close_batch(Timestamp(7));
         let six = release(6, 1, Outcome::Rejected, None);
@@ -201,6 +206,7 @@ mod tests {
         assert_eq!(releases.take(0, &ended), [release(3, 3, Outcome::Stored, None), six, nine]);
         let not_built = release(4, 1, Outcome::Dropped, Some(DropReason::NotBuilt));
         let (three, five) = (release(3, 1, Outcome::Stored, None), release(5, 1, Outcome::Stored, None));
+        let six = Release { parts: 2, ..six };
         assert_eq!(releases.take(1, &ended), [three, not_built, five, six, nine]);
         assert!(!releases.has_pending(0) && !releases.has_pending(1));
     }
@@ -210,7 +216,7 @@ mod tests {
         let ended = EventSet::new(8);
         let mut releases = Releases::new(1);
         let last = MOST_BATCH_EVENTS as u64 + 1;
-        releases.note_absent(EventId(last), 0);
+        releases.note_absent(&AbsentReadout { event: EventId(last), readout: 0, parts: 0 });
         for event in 1..=last {
             releases.add(Timestamp(0), EventId(event), Outcome::Stored, None, usize::MAX);
         }

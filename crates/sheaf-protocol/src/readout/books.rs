@@ -4,6 +4,21 @@ use crate::ledger::{Counter, Ledger, NodeBooks};
 use sheaf_wire::{DropReason, Outcome};
 use std::collections::BTreeMap;
 
+/// How an event ended, as a readout unit is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ending {
+    pub(super) outcome: Outcome,
+    pub(super) reason: Option<DropReason>,
+    /// How many parts of it have this unit's answer; 0 where all that was asked for is in it.
+    pub(super) parts: u16,
+}
+
+impl Ending {
+    pub(super) fn dropped(reason: DropReason) -> Self {
+        Self { outcome: Outcome::Dropped, reason: Some(reason), parts: 0 }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Books {
     received: u64,
@@ -11,6 +26,8 @@ pub(super) struct Books {
     stored: u64,
     rejected: u64,
     dropped: BTreeMap<DropReason, u64>,
+    sent_bytes: u64,
+    not_requested_bytes: u64,
     counters: BTreeMap<Counter, u64>,
 }
 
@@ -24,10 +41,23 @@ impl Books {
         *self.dropped.entry(reason).or_default() += 1;
     }
 
-    /// Books a held fragment under its event's outcome. A fragment's own reason is kept where the event was never
-    /// built with it; otherwise the event's ledger says why, and here it is `event_dropped`.
-    pub(super) fn end_one(&mut self, outcome: Outcome, reason: Option<DropReason>) {
+    /// Payload that goes to a builder, for the first time or again.
+    pub(super) fn send(&mut self, bytes: u64) {
+        self.sent_bytes += bytes;
+    }
+
+    /// Books a held fragment of so many bytes under its event's outcome. `part` is the one in which it was asked for, if it
+    /// was. A fragment's own reason is kept where the event was never built with it; otherwise the event's ledger says
+    /// why, and here it is `event_dropped`.
+    pub(super) fn end_one(&mut self, ending: Ending, part: Option<u16>, bytes: u64) {
+        let Ending { outcome, reason, parts } = ending;
+        let is_built = parts == 0 || part.is_some_and(|part| part <= parts);
         match (outcome, reason) {
+            (Outcome::Stored | Outcome::Rejected, _) if part.is_none() => {
+                self.drop_one(DropReason::NotRequested);
+                self.not_requested_bytes += bytes;
+            }
+            (Outcome::Stored | Outcome::Rejected, _) if !is_built => self.drop_one(DropReason::NotBuilt),
             (Outcome::Stored, _) => self.stored += 1,
             (Outcome::Rejected, _) => self.rejected += 1,
             (
@@ -58,6 +88,8 @@ impl Books {
         };
         let mut books = NodeBooks { fragments, counters: self.counters.clone() };
         books.count(Counter::ReceivedBytes, self.received_bytes);
+        books.count(Counter::SentBytes, self.sent_bytes);
+        books.count(Counter::NotRequestedBytes, self.not_requested_bytes);
         books
     }
 }

@@ -11,11 +11,27 @@ pub(super) struct SlotKey {
     index: u32,
 }
 
-/// Which builder wants an event, in which attempt.
+/// Which builder wants an event, in which attempt, and what of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) builder: u16,
     pub(super) attempt: u16,
+    /// Which part, where the request names sources; 0 for the whole.
+    pub(super) part: u16,
+}
+
+impl Asked {
+    /// Whether this came to be known before the other could: an earlier attempt, or an earlier part of the same.
+    pub(super) fn is_before(self, other: Self) -> bool {
+        (self.attempt, self.part) < (other.attempt, other.part)
+    }
+}
+
+/// A part of an event that is merged: names a wait for silent sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Merge {
+    pub(super) slot: SlotKey,
+    pub(super) part: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +61,9 @@ pub(super) struct Slot {
     /// Payload of the fragments that are here.
     pub(super) bytes: u64,
     /// How many cells wait.
-    pub(super) unsettled: u32,
+    unsettled: u32,
+    /// How many of them are of the part that is asked for, where one is.
+    wanted: u32,
     pub(super) asked: Option<Asked>,
     pub(super) state: SlotState,
     pub(super) announced: bool,
@@ -56,6 +74,16 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) fn is_asked(&self) -> bool {
         self.asked.is_some()
+    }
+
+    /// The part that is asked for, where one is; 0 for the whole, and for nothing.
+    fn part(&self) -> u16 {
+        self.asked.map_or(0, |asked| asked.part)
+    }
+
+    /// Whether no cell waits of what is asked for.
+    pub(super) fn is_settled(&self) -> bool {
+        if self.part() == 0 { self.unsettled == 0 } else { self.wanted == 0 }
     }
 }
 
@@ -68,6 +96,8 @@ pub(super) struct Slots<P> {
     slots: Vec<Slot>,
     /// `sources` for each slot, in the order of the configuration.
     cells: Vec<Cell<P>>,
+    /// Beside each cell the part in which it was asked for, 0 for none. Empty as long as events are asked for as a whole.
+    parts: Vec<u16>,
     free: Vec<u32>,
     by_event: EventIndex,
 }
@@ -78,6 +108,7 @@ impl<P: Payload> Slots<P> {
             sources,
             slots: Vec::new(),
             cells: Vec::new(),
+            parts: Vec::new(),
             free: Vec::new(),
             by_event: EventIndex::new(expected_events),
         }
@@ -98,6 +129,7 @@ impl<P: Payload> Slots<P> {
             age,
             bytes: 0,
             unsettled: u32::try_from(self.sources).expect("the configuration has at most 65,535 sources"),
+            wanted: 0,
             asked: None,
             state: SlotState::Merging,
             announced: false,
@@ -109,6 +141,9 @@ impl<P: Payload> Slots<P> {
         } else {
             self.slots.push(slot);
             self.cells.resize_with(self.slots.len() * self.sources, || Cell::Waiting);
+            if !self.parts.is_empty() {
+                self.parts.resize(self.cells.len(), 0);
+            }
             u32::try_from(self.slots.len() - 1)
                 .expect("slots are bounded far below 2^32 by the configuration")
         };
@@ -116,13 +151,20 @@ impl<P: Payload> Slots<P> {
         SlotKey { event, index }
     }
 
-    /// Closes a slot. What it holds is given away, with the index of its source.
-    pub(super) fn remove(&mut self, key: SlotKey, mut give: impl FnMut(usize, Fragment<P>)) {
+    /// Closes a slot. What it holds is given away, with the index of its source, and the part in which it was asked for:
+    /// 0 if the whole was, `None` if it was not.
+    pub(super) fn remove(&mut self, key: SlotKey, mut give: impl FnMut(usize, Option<u16>, Fragment<P>)) {
         let slot = self.get_mut(key).expect("a key is removed once, and outlives no slot");
         slot.lives = false;
-        for (source, cell) in self.cells_mut(key).iter_mut().enumerate() {
-            if let Cell::Here(fragment) = std::mem::replace(cell, Cell::Waiting) {
-                give(source, fragment);
+        let asked = slot.asked;
+        let first = key.index as usize * self.sources;
+        for source in 0..self.sources {
+            if let Cell::Here(fragment) = std::mem::replace(&mut self.cells[first + source], Cell::Waiting) {
+                let part = asked.and_then(|asked| match asked.part {
+                    0 => Some(0),
+                    _ => Some(self.parts[first + source]).filter(|part| *part > 0),
+                });
+                give(source, part, fragment);
             }
         }
         self.by_event.remove(key.event);
@@ -140,17 +182,49 @@ impl<P: Payload> Slots<P> {
         &mut self.cells[first..first + self.sources]
     }
 
+    /// Begins a part of an event: the cells of `inputs`, which are ascending, are wanted in it. Those of earlier parts stay
+    /// what they are, or are wanted no more where it is `afresh`.
+    pub(super) fn want(&mut self, key: SlotKey, part: u16, afresh: bool, inputs: &[usize]) {
+        if self.parts.is_empty() {
+            self.parts.resize(self.cells.len(), 0);
+        }
+        let first = key.index as usize * self.sources;
+        if afresh {
+            self.parts[first..first + self.sources].fill(0);
+        }
+        let mut waiting = 0;
+        for input in inputs {
+            self.parts[first + input] = part;
+            waiting += u32::from(matches!(self.cells[first + input], Cell::Waiting));
+        }
+        self.found_mut(key).wanted = waiting;
+    }
+
+    /// Whether a source is among those that are asked for.
+    pub(super) fn is_wanted(&self, key: SlotKey, source: usize) -> bool {
+        let part = self.found(key).part();
+        part == 0 || self.parts[key.index as usize * self.sources + source] == part
+    }
+
+    /// Payload of the fragments that are here and asked for.
+    pub(super) fn wanted_bytes(&self, key: SlotKey) -> u64 {
+        if self.found(key).part() == 0 {
+            return self.found(key).bytes;
+        }
+        let wanted = self.cells(key).iter().enumerate().filter(|(source, _)| self.is_wanted(key, *source));
+        wanted.map(|(_, cell)| cell.bytes()).sum()
+    }
+
     /// Settles the cell of a source that is awaited.
     pub(super) fn settle(&mut self, key: SlotKey, source: usize, cell: Cell<P>) {
-        let bytes = match &cell {
-            Cell::Here(fragment) => fragment.payload.len() as u64,
-            Cell::Waiting | Cell::Missing(_) => 0,
-        };
+        let bytes = cell.bytes();
         let before = std::mem::replace(&mut self.cells_mut(key)[source], cell);
         debug_assert!(matches!(before, Cell::Waiting), "event {}: source settled twice", key.event);
+        let is_of_part = self.found(key).part() > 0 && self.is_wanted(key, source);
         let slot = self.found_mut(key);
         slot.bytes += bytes;
         slot.unsettled -= 1;
+        slot.wanted -= u32::from(is_of_part);
     }
 
     fn get(&self, key: SlotKey) -> Option<&Slot> {
@@ -161,10 +235,13 @@ impl<P: Payload> Slots<P> {
         self.slots.get_mut(key.index as usize).filter(|slot| slot.lives && slot.event == key.event)
     }
 
-    /// Whether the slot still lives, is asked for, and waits for sources.
-    pub(super) fn is_merging(&self, key: SlotKey) -> bool {
-        self.get(key)
-            .is_some_and(|slot| slot.is_asked() && slot.state == SlotState::Merging && slot.unsettled > 0)
+    /// Whether the slot still lives, this part of it is asked for, and sources are awaited for it.
+    pub(super) fn is_merging(&self, merge: Merge) -> bool {
+        self.get(merge.slot).is_some_and(|slot| {
+            slot.asked.is_some_and(|asked| asked.part == merge.part)
+                && slot.state == SlotState::Merging
+                && !slot.is_settled()
+        })
     }
 
     /// Whether the slot still lives and nobody has asked for it.
@@ -199,6 +276,11 @@ impl<P: Payload> Slots<P> {
         slot
     }
 
+    /// What of an event is asked for, as the name of a wait for it.
+    pub(super) fn merge_of(&self, key: SlotKey) -> Merge {
+        Merge { slot: key, part: self.found(key).part() }
+    }
+
     pub(super) fn asked_keys(&self) -> Vec<SlotKey> {
         self.keys_where(Slot::is_asked)
     }
@@ -228,6 +310,15 @@ impl<P: Payload> Slots<P> {
     /// Counts the fragments really held, for the ledger.
     pub(super) fn count_held(&self) -> u64 {
         self.cells.iter().filter(|cell| matches!(cell, Cell::Here(_))).count() as u64
+    }
+}
+
+impl<P: Payload> Cell<P> {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Here(fragment) => fragment.payload.len() as u64,
+            Self::Waiting | Self::Missing(_) => 0,
+        }
     }
 }
 

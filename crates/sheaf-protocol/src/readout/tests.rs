@@ -1,9 +1,11 @@
 //! Every row of the table in the module's documentation, and the super-fragments that come of it.
 
+mod parts;
+
 use super::*;
 use crate::ledger::Ledger;
 use sheaf_wire::message::Header;
-use sheaf_wire::{RunNumber, SessionId};
+use sheaf_wire::{Outcome, RunNumber, SessionId};
 use std::collections::BTreeMap;
 
 /// A payload that is only a size.
@@ -29,7 +31,10 @@ fn merges_its_sources_and_answers_when_all_are_in() {
     let answer = &answers(&mut unit, Timestamp(0))[0];
     assert_eq!(answer.0, NodeId::builder(0));
     assert_eq!(sources(&answer.1), [0, 1]);
-    assert_eq!(answer.1.entries, [SuperFragment { event: EventId(1), fragments: 2, missing: 0 }]);
+    assert_eq!(
+        answer.1.entries,
+        [SuperFragment { event: EventId(1), attempt: 0, part: 0, fragments: 2, missing: 0 }]
+    );
     release(&mut unit, 1, 1, Outcome::Stored, None);
     assert_eq!(ledger(&unit), Ledger { received: 2, stored: 2, ..Ledger::default() });
 }
@@ -407,7 +412,7 @@ fn release(
     outcome: Outcome,
     reason: Option<DropReason>,
 ) {
-    let release = Release { first: EventId(first), count, outcome, reason };
+    let release = Release { first: EventId(first), count, outcome, reason, parts: 0 };
     from_manager(unit, Body::Release(vec![release]));
 }
 

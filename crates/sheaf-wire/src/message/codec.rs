@@ -3,12 +3,12 @@
 use super::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
     EventRangeBytes, FRAGMENT_HAS_CHECKSUM, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, Kind,
-    MAGIC, MAX_HEAD_BYTES, MissingBytes, ReadoutStatusBytes, ReleaseBytes, RequestBytes, ShapeBytes,
-    SuperFragmentBytes, SuperFragmentsBytes, VERSION,
+    MAGIC, MAX_HEAD_BYTES, MissingBytes, PartRequestBytes, ReadoutStatusBytes, ReleaseBytes, RequestBytes,
+    ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes, VERSION,
 };
 use super::{
     AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
-    Message, ReadoutStatus, Release, Request, Shape, SuperFragments,
+    Message, PartRequest, ReadoutStatus, Release, Request, Shape, SuperFragments,
 };
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{
@@ -164,6 +164,16 @@ impl<P: Payload> Message<P> {
             }
             Body::Dispatch(entries) => emit_all(head, &entries),
             Body::Shape(shape) => head.extend_from_slice(shape.emit().as_bytes()),
+            Body::PartRequest(request) => {
+                let fixed = PartRequestBytes {
+                    part: U16::new(request.part),
+                    reserved: U16::ZERO,
+                    sources: count(request.sources.len()),
+                };
+                head.extend_from_slice(fixed.as_bytes());
+                emit_all(head, &request.sources);
+                emit_all(head, &request.ranges);
+            }
         }
         finish_header(head, kind, payload_bytes, &self.header);
     }
@@ -203,6 +213,7 @@ impl<P: Payload> Message<P> {
             },
             Kind::Dispatch => Body::Dispatch(parse_all(body_bytes)?),
             Kind::Shape => Body::Shape(parse_one(body_bytes)?),
+            Kind::PartRequest => Body::PartRequest(parse_part_request(body_bytes)?),
         };
         Ok(Self { header, body })
     }
@@ -235,6 +246,7 @@ impl<P> Body<P> {
             Self::Fence(_) => Kind::Fence,
             Self::Dispatch(_) => Kind::Dispatch,
             Self::Shape(_) => Kind::Shape,
+            Self::PartRequest(_) => Kind::PartRequest,
         }
     }
 }
@@ -364,6 +376,16 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
         0 => Ok(Request { slots: fixed.slots.get(), bytes: ByteCount(fixed.bytes.get()), finished, absent }),
         extra => Err(DecodeError::TrailingBytes(extra)),
     }
+}
+
+fn parse_part_request(bytes: &[u8]) -> Result<PartRequest, DecodeError> {
+    let (fixed, rest) = split::<PartRequestBytes>(bytes)?;
+    let part = fixed.part.get();
+    if part == 0 {
+        return Err(DecodeError::BadValue { field: "part", value: 0 });
+    }
+    let (sources, rest) = parse_list(rest, fixed.sources.get())?;
+    Ok(PartRequest { part, sources, ranges: parse_all(rest)? })
 }
 
 fn count(length: usize) -> U32 {
@@ -502,11 +524,12 @@ impl Entry for AbsentReadout {
         AbsentReadoutBytes {
             event: U64::new(self.event.0),
             readout: U16::new(self.readout),
-            reserved: [0; 6],
+            parts: U16::new(self.parts),
+            reserved: U32::ZERO,
         }
     }
     fn parse(bytes: &AbsentReadoutBytes) -> Result<Self, DecodeError> {
-        Ok(Self { event: EventId(bytes.event.get()), readout: bytes.readout.get() })
+        Ok(Self { event: EventId(bytes.event.get()), readout: bytes.readout.get(), parts: bytes.parts.get() })
     }
 }
 
@@ -573,7 +596,7 @@ impl Entry for Release {
             count: U32::new(self.count),
             outcome: self.outcome.code(),
             reason: emit_reason(self.reason),
-            reserved: U16::ZERO,
+            parts: U16::new(self.parts),
         }
     }
     fn parse(bytes: &ReleaseBytes) -> Result<Self, DecodeError> {
@@ -586,7 +609,18 @@ impl Entry for Release {
             count: parse_count(bytes.count.get())?,
             outcome,
             reason: parse_reason(outcome, bytes.reason)?,
+            parts: bytes.parts.get(),
         })
+    }
+}
+
+impl Entry for SourceId {
+    type Bytes = SourceBytes;
+    fn emit(&self) -> SourceBytes {
+        SourceBytes { source: U32::new(self.0) }
+    }
+    fn parse(bytes: &SourceBytes) -> Result<Self, DecodeError> {
+        Ok(Self(bytes.source.get()))
     }
 }
 
@@ -660,12 +694,15 @@ impl Entry for SuperFragment {
             event: U64::new(self.event.0),
             fragments: U16::new(self.fragments),
             missing: U16::new(self.missing),
-            reserved: U32::ZERO,
+            attempt: U16::new(self.attempt),
+            part: U16::new(self.part),
         }
     }
     fn parse(bytes: &SuperFragmentBytes) -> Result<Self, DecodeError> {
         Ok(Self {
             event: EventId(bytes.event.get()),
+            attempt: bytes.attempt.get(),
+            part: bytes.part.get(),
             fragments: bytes.fragments.get(),
             missing: bytes.missing.get(),
         })

@@ -42,6 +42,8 @@ pub enum Kind {
     Dispatch = 12,
     /// EVM to RU or BU, in the channel; to RU also outside it, repeatable: [`ShapeBytes`].
     Shape = 13,
+    /// BU to RU, repeatable: [`PartRequestBytes`], m x [`SourceBytes`], n x [`EventRangeBytes`].
+    PartRequest = 14,
 }
 
 impl Kind {
@@ -62,6 +64,7 @@ impl Kind {
             11 => Self::Fence,
             12 => Self::Dispatch,
             13 => Self::Shape,
+            14 => Self::PartRequest,
             _ => return None,
         })
     }
@@ -142,8 +145,10 @@ layout! {
         event: U64,
         /// Offset 8: the readout unit's index.
         readout: U16,
-        /// Offset 10: zero.
-        reserved: [u8; 6],
+        /// Offset 10: of how many parts the event has its answer.
+        parts: U16,
+        /// Offset 12: zero.
+        reserved: U32,
     }
 }
 
@@ -196,8 +201,8 @@ layout! {
         outcome: u8,
         /// Offset 13: `DropReason`, or 0.
         reason: u8,
-        /// Offset 14: zero.
-        reserved: U16,
+        /// Offset 14: how many parts of the events were built of what this unit was asked for; 0 for all of them.
+        parts: U16,
     }
 }
 
@@ -212,6 +217,26 @@ layout! {
         attempt: U16,
         /// Offset 14: zero.
         reserved: U16,
+    }
+}
+
+layout! {
+    /// What is asked for, 8 bytes; the sources and the ranges of events follow.
+    PartRequestBytes[8] {
+        /// Offset 0: which part of the events, from 1.
+        part: U16,
+        /// Offset 2: zero.
+        reserved: U16,
+        /// Offset 4: how many [`SourceBytes`].
+        sources: U32,
+    }
+}
+
+layout! {
+    /// A source that is asked for, 4 bytes.
+    SourceBytes[4] {
+        /// Offset 0: source id.
+        source: U32,
     }
 }
 
@@ -238,8 +263,10 @@ layout! {
         fragments: U16,
         /// Offset 10: its missing sources in the list of missing sources.
         missing: U16,
-        /// Offset 12: zero.
-        reserved: U32,
+        /// Offset 12: the attempt of the request, where that named sources; else 0.
+        attempt: U16,
+        /// Offset 14: the part that was asked for; 0 for the whole.
+        part: U16,
     }
 }
 

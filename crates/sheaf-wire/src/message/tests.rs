@@ -45,13 +45,19 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
     let fragment =
         (any::<u32>(), any::<u64>(), any::<Option<u32>>(), prop::collection::vec(any::<u8>(), 0..40));
     let missing = (any::<u32>(), prop::sample::select(MissingReason::ALL));
-    let one = (any::<u64>(), prop::collection::vec(fragment, 0..4), prop::collection::vec(missing, 0..3));
+    let one = (
+        any::<(u64, u16, u16)>(),
+        prop::collection::vec(fragment, 0..4),
+        prop::collection::vec(missing, 0..3),
+    );
     prop::collection::vec(one, 0..5).prop_map(|parts| {
         let mut all = SuperFragments::default();
-        for (event, fragments, missing) in parts {
+        for ((event, attempt, part), fragments, missing) in parts {
             let event = EventId(event);
             all.entries.push(SuperFragment {
                 event,
+                attempt,
+                part,
                 fragments: fragments.len() as u16,
                 missing: missing.len() as u16,
             });
@@ -77,10 +83,10 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         let entry = |[event, time]: [u64; 2]| Announcement { event: EventId(event), time: Timestamp(time) };
         Body::Announce(list.into_iter().map(entry).collect())
     });
-    let absent = prop::collection::vec((any::<u64>(), any::<u16>()), 0..3);
+    let absent = prop::collection::vec(any::<(u64, u16, u16)>(), 0..3);
     let request = (any::<u32>(), any::<u64>(), prop::collection::vec(finished(), 0..5), absent).prop_map(
         |(slots, bytes, finished, absent)| {
-            let entry = |(event, readout)| AbsentReadout { event: EventId(event), readout };
+            let entry = |(event, readout, parts)| AbsentReadout { event: EventId(event), readout, parts };
             let absent = absent.into_iter().map(entry).collect();
             Body::Request(Request { slots, bytes: ByteCount(bytes), finished, absent })
         },
@@ -97,16 +103,33 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
                 };
             Body::Assign(list.into_iter().map(entry).collect())
         });
-    let release = prop::collection::vec((any::<u64>(), 1..u32::MAX, ending()), 0..5).prop_map(|list| {
-        let entry =
-            |(first, count, (outcome, reason))| Release { first: EventId(first), count, outcome, reason };
-        Body::Release(list.into_iter().map(entry).collect())
-    });
-    let ranges = prop::collection::vec((any::<u64>(), 1..u32::MAX, any::<u16>()), 0..5).prop_map(|list| {
-        let entry =
-            |(first, count, attempt): (u64, u32, u16)| EventRange { first: EventId(first), count, attempt };
-        Body::FragmentRequest(list.into_iter().map(entry).collect())
-    });
+    let release =
+        prop::collection::vec((any::<(u64, u16)>(), 1..u32::MAX, ending()), 0..5).prop_map(|list| {
+            let entry = |((first, parts), count, (outcome, reason))| Release {
+                first: EventId(first),
+                count,
+                outcome,
+                reason,
+                parts,
+            };
+            Body::Release(list.into_iter().map(entry).collect())
+        });
+    let ranges = || {
+        prop::collection::vec((any::<u64>(), 1..u32::MAX, any::<u16>()), 0..5).prop_map(|list| {
+            let entry = |(first, count, attempt): (u64, u32, u16)| EventRange {
+                first: EventId(first),
+                count,
+                attempt,
+            };
+            list.into_iter().map(entry).collect::<Vec<_>>()
+        })
+    };
+    let part_request = (1..=u16::MAX, prop::collection::vec(any::<u32>(), 0..5), ranges()).prop_map(
+        |(part, sources, ranges)| {
+            let sources = sources.into_iter().map(SourceId).collect();
+            Body::PartRequest(PartRequest { part, sources, ranges })
+        },
+    );
     let status = (any::<[u32; 3]>(), any::<u64>(), any::<bool>()).prop_map(|(counts, buffered, busy)| {
         Body::ReadoutStatus(ReadoutStatus {
             sources: counts[0],
@@ -136,7 +159,8 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         request,
         assign,
         release,
-        ranges,
+        ranges().prop_map(Body::FragmentRequest),
+        part_request,
         super_fragments().prop_map(Body::SuperFragments),
         status,
         prop::sample::select(&[Command::Start, Command::Close, Command::Join][..]).prop_map(Body::Command),
@@ -199,7 +223,7 @@ fn payload_may_arrive_in_the_pieces_it_was_sent_in() {
             acknowledged_session: SessionId(0),
         },
         body: Body::SuperFragments(SuperFragments {
-            entries: vec![SuperFragment { event: EventId(7), fragments: 3, missing: 0 }],
+            entries: vec![SuperFragment { event: EventId(7), attempt: 0, part: 0, fragments: 3, missing: 0 }],
             fragments: [&b"first"[..], b"", b"third"]
                 .iter()
                 .enumerate()

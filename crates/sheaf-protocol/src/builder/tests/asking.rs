@@ -84,7 +84,13 @@ impl Field {
         let source = SourceId(u32::from(readout));
         let fragment = Fragment { event: EventId(event), source, time: START, checksum: None, payload };
         let parts = SuperFragments {
-            entries: vec![SuperFragment { event: EventId(event), fragments: 1, missing: 0 }],
+            entries: vec![SuperFragment {
+                event: EventId(event),
+                attempt: 0,
+                part: 0,
+                fragments: 1,
+                missing: 0,
+            }],
             fragments: vec![fragment],
             missing: vec![],
         };

@@ -1,0 +1,234 @@
+//! Events that are not asked for as a whole: parts of them are built, judged by the driver, and built on.
+
+use super::assembly::AssemblyKey;
+use super::scope::{Ask, Plan, Selection};
+use super::{BuilderEvent, BuilderUnit, IncompletePolicy, MESSAGE_EVENTS, More, PartDecision, index_u16};
+use crate::ledger::Counter;
+use sheaf_wire::message::{Assignment, EventRange, PARTS_NOT_ASKED};
+use sheaf_wire::{DropReason, Event, MissingReason, MissingSource, Outcome, Payload, SourceId, Timestamp};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl<P: Payload> BuilderUnit<P> {
+    /// Takes the decision about a part of an event, together with the part: [`BuilderEvent::Part`] has given it. Decisions
+    /// about parts come in any order, and need not wait for those about whole events.
+    ///
+    /// An event that is built on keeps what it has. Of a readout unit that was silent in an earlier part nothing is asked any
+    /// more: its sources are missing.
+    ///
+    /// # Panics
+    /// If no such part was given out.
+    pub fn handle_part_decision(&mut self, now: Timestamp, part: Event<P>, decision: PartDecision) {
+        if self.fenced {
+            return;
+        }
+        let key = self.assemblies.find(part.id).expect("a decision follows a part");
+        let assembly = &mut self.assemblies[key];
+        assert!(assembly.at_driver && assembly.attempt == part.attempt, "event {}: no part is out", part.id);
+        assembly.at_driver = false;
+        (assembly.fragments, assembly.missing) = (part.fragments, part.missing);
+        self.books.count(Counter::JudgedParts, 1);
+        let (outcome, reason) = match decision {
+            PartDecision::Rejected => {
+                self.books.count(Counter::RejectedParts, 1);
+                (Outcome::Rejected, None)
+            }
+            PartDecision::Dropped(reason) => (Outcome::Dropped, Some(reason)),
+            PartDecision::More(more) if self.build_on(now, key, &more) => return,
+            PartDecision::Enough | PartDecision::More(_) => {
+                self.assemblies[key].is_last = true;
+                self.complete(now, key);
+                return;
+            }
+        };
+        self.end_part(now, key, outcome, reason);
+    }
+
+    /// Ends an event of which no more is asked for.
+    pub(super) fn end_part(
+        &mut self,
+        now: Timestamp,
+        key: AssemblyKey,
+        outcome: Outcome,
+        reason: Option<DropReason>,
+    ) {
+        let optional = &self.config.optional;
+        let missing = &self.assemblies[key].missing;
+        let incomplete = missing.iter().any(|missing| !optional.contains(&missing.source));
+        self.name_unasked(key);
+        let mut assembly = self.close_assembly(key);
+        let pending = assembly.to_pending(incomplete);
+        self.finish(now, pending, outcome, reason);
+        assembly.fragments.clear();
+        self.keep_spare(assembly.fragments);
+    }
+
+    /// Begins events of which not everything is asked for at once.
+    pub(super) fn begin_in_parts(&mut self, now: Timestamp, assignments: &[Assignment]) {
+        for assignment in assignments {
+            let Some(key) = self.assemblies.find(assignment.event) else {
+                continue;
+            };
+            let plan = self.plans.of(assignment.trigger_type).clone();
+            let first = plan.steps.as_ref().map(|(first, _)| first.clone());
+            match &first {
+                Some(first) => self.assemblies[key].begin_part(1, |readout| first.has(readout)),
+                None => self.assemblies[key].begin_part(0, |readout| plan.asks(readout)),
+            }
+            self.assemblies[key].selection = first;
+            let key = self.assemblies.find(assignment.event).unwrap_or(key);
+            self.limit_wait(now, key);
+            self.ask_for_part(key, &plan);
+            if self.assemblies[key].awaited == 0 {
+                // Nobody answers triggers of this type.
+                self.complete(now, key);
+            }
+        }
+    }
+
+    fn ask_for_part(&mut self, key: AssemblyKey, plan: &Plan) {
+        let assembly = &self.assemblies[key];
+        let range = EventRange { first: assembly.event, count: 1, attempt: assembly.attempt };
+        let is_begin = assembly.part <= 1;
+        let asks: Vec<(u16, Option<Ask>)> = (0..self.config.readouts.len())
+            .map(|readout| {
+                let is_asked = match &assembly.selection {
+                    Some(selection) => selection.has(readout),
+                    None => plan.asks(readout),
+                };
+                let ask = (is_asked && assembly.is_awaited(readout)).then(|| assembly.ask(readout));
+                (index_u16(readout), ask)
+            })
+            .collect();
+        for (readout, ask) in asks {
+            match ask {
+                Some(ask) => self.ask(readout, ask, range),
+                None if is_begin && self.config.scope.tells_all => {
+                    let nothing = Ask { part: 1, sources: Some(Arc::from([])) };
+                    self.queue_ask(readout, nothing, range);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn ask(&mut self, readout: u16, ask: Ask, range: EventRange) {
+        match &mut self.pull {
+            Some(pull) => pull.add_one(readout, ask, range),
+            None => self.queue_ask(readout, ask, range),
+        }
+    }
+
+    /// Asks without regard to any credit. Events that want the same share a message.
+    pub(super) fn queue_ask(&mut self, readout: u16, ask: Ask, range: EventRange) {
+        let events = |ranges: &[EventRange]| ranges.iter().map(|range| u64::from(range.count)).sum::<u64>();
+        let same =
+            self.asking.iter_mut().rev().find(|(to, queued, ranges)| {
+                *to == readout && *queued == ask && events(ranges) < MESSAGE_EVENTS
+            });
+        let Some((_, _, ranges)) = same else {
+            self.asking.push_back((readout, ask, vec![range]));
+            return;
+        };
+        match ranges.last_mut() {
+            Some(last)
+                if last.attempt == range.attempt
+                    && last.first.0.checked_add(u64::from(last.count)) == Some(range.first.0) =>
+            {
+                last.count += range.count;
+            }
+            _ => ranges.push(range),
+        }
+    }
+
+    /// Gives a part to the driver. False if the event is at its end instead.
+    pub(super) fn hand_over_part(&mut self, key: AssemblyKey) -> bool {
+        let optional = &self.config.optional;
+        let assembly = &mut self.assemblies[key];
+        let incomplete = assembly.missing.iter().any(|missing| !optional.contains(&missing.source));
+        if assembly.part == 0
+            || assembly.is_last
+            || (incomplete && self.config.incomplete == IncompletePolicy::Drop)
+        {
+            return false;
+        }
+        if let Some(pull) = &mut self.pull {
+            for (readout, charge) in assembly.take_charges() {
+                pull.settle(readout, charge);
+            }
+        }
+        assembly.end_part();
+        assembly.sort();
+        assembly.at_driver = true;
+        let part = assembly.take_event(incomplete);
+        self.events.push_back(BuilderEvent::Part(part));
+        true
+    }
+
+    /// Asks for more of an event. False if there is no more of what is wanted.
+    fn build_on(&mut self, now: Timestamp, key: AssemblyKey, more: &More) -> bool {
+        let plan = self.plans.of(self.assemblies[key].trigger_type).clone();
+        let Some(selection) = self.select(key, &plan, more) else {
+            return false;
+        };
+        let assembly = &mut self.assemblies[key];
+        let Some(part) = assembly.part.checked_add(1) else {
+            return false;
+        };
+        self.books.count(Counter::ContinuedEvents, 1);
+        let silent: Vec<u16> = assembly.absent.iter().map(|(readout, _)| *readout).collect();
+        assembly.begin_part(part, |readout| selection.has(readout) && !silent.contains(&index_u16(readout)));
+        for readout in silent {
+            let missing =
+                |source: &SourceId| MissingSource { source: *source, reason: MissingReason::ReadoutSilent };
+            assembly.missing.extend(selection.of(usize::from(readout)).iter().map(missing));
+        }
+        assembly.is_last = *more == More::All;
+        assembly.selection = Some(selection);
+        let key = self.assemblies.find(key.event).unwrap_or(key);
+        if self.assemblies[key].awaited == 0 {
+            self.complete(now, key);
+            return true;
+        }
+        self.limit_wait(now, key);
+        self.ask_for_part(key, &plan);
+        true
+    }
+
+    /// The sources that are wanted, answer the trigger, and have not been asked for; nothing if there are none.
+    fn select(&self, key: AssemblyKey, plan: &Plan, more: &More) -> Option<Arc<Selection>> {
+        let assembly = &self.assemblies[key];
+        let rest = plan.steps.as_ref().map(|(_, rest)| rest);
+        let selection = match (more, rest) {
+            (More::All, Some(rest)) if assembly.part == 1 => rest.clone(),
+            _ => {
+                let named: BTreeSet<SourceId> = assembly.named_sources().collect();
+                let listed = match more {
+                    More::All => None,
+                    More::Sources(sources) => Some(sources.iter().copied().collect::<BTreeSet<_>>()),
+                };
+                Arc::new(Selection::new(&self.config.readouts, |readout, source| {
+                    plan.asks(readout)
+                        && !named.contains(&source)
+                        && listed.as_ref().is_none_or(|listed| listed.contains(&source))
+                }))
+            }
+        };
+        (!selection.is_empty()).then_some(selection)
+    }
+
+    /// An event that another builder had before may have been asked for by that one where it was not asked for here. Readout
+    /// units then book by what they were asked for last, so they are told.
+    pub(super) fn name_unasked(&mut self, key: AssemblyKey) {
+        let assembly = &mut self.assemblies[key];
+        if assembly.part == 0 || assembly.attempt <= 1 {
+            return;
+        }
+        let named: BTreeSet<SourceId> = assembly.named_sources().collect();
+        for (index, readout) in self.config.readouts.iter().enumerate() {
+            if !readout.sources.iter().any(|source| named.contains(source)) {
+                assembly.absent.push((index_u16(index), PARTS_NOT_ASKED));
+            }
+        }
+    }
+}
