@@ -603,7 +603,7 @@ impl<P: Payload> BuilderUnit<P> {
     fn give_back(&mut self, now: Timestamp, key: AssemblyKey) {
         self.books.count(Counter::GivenBack, 1);
         let assembly = self.close_assembly(key);
-        let pending = Pending { fragments: 0, missing: 0, ..assembly.to_pending(false) };
+        let pending = Pending { fragments: 0, missing: 0, absent: Vec::new(), ..assembly.to_pending(false) };
         self.finish(now, pending, Outcome::GivenBack, Some(DropReason::BuilderOutOfMemory));
     }
 

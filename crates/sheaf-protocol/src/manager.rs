@@ -624,6 +624,7 @@ impl<P: Clone> EventManager<P> {
 
     fn accept(&mut self, event: EventId, time: Timestamp, began: Timestamp, trigger_type: TriggerType) {
         self.ledger.received += 1;
+        let trigger_type = self.config.trigger_mix.of(event).unwrap_or(trigger_type);
         self.table
             .insert(event, Entry { time, began, trigger_type, attempt: 0, builder: None, assigned: false });
     }

@@ -282,6 +282,7 @@ impl Cluster {
             Happening::Trigger => self.happen_trigger(),
             Happening::Written(builder, session) => self.happen_written(builder, session),
             Happening::Decided(builder, session) => self.happen_decided(builder, session),
+            Happening::Judged(builder, session, event) => self.happen_judged(builder, session, event),
             Happening::Fault(index) => self.happen_fault(self.options.faults[index].kind),
             Happening::Back(node) => match node.role {
                 Role::Readout => self.begin_readout(usize::from(node.index), true),
@@ -407,7 +408,9 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         | Happening::Link(node, ..)
         | Happening::Wake(node, _) => Some(*node),
         Happening::Source(source) => Some(NodeId::readout(index_u16(sources[*source].readout))),
-        Happening::Written(index, _) | Happening::Decided(index, _) => Some(builder(*index)),
+        Happening::Written(index, _) | Happening::Decided(index, _) | Happening::Judged(index, ..) => {
+            Some(builder(*index))
+        }
         Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),
         Happening::Fault(_) | Happening::Back(_) | Happening::Healed => None,
     }

@@ -14,6 +14,7 @@
 //! | [`swarm`] | random options from a seed |
 //! | [`cluster`] | the cluster: its clock, what happens when, and the drivers of the roles |
 //! | [`network`], [`source`], [`disk`] | what is simulated around the roles |
+//! | [`steps`] | events in steps, triggers that not all answer: what is decided, and what follows |
 //! | [`check`] | what must hold at every step and at the end |
 //! | [`log`] | the run log: one line a happening, always hashed, written out on demand |
 //! | [`dice`] | random numbers |
@@ -36,6 +37,7 @@ pub mod network;
 pub mod options;
 pub mod payload;
 pub mod source;
+pub mod steps;
 pub mod swarm;
 
 pub use check::{Failure, Report};

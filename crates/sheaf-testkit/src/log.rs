@@ -122,6 +122,8 @@ pub enum FragmentFate {
 /// A step of an event at a builder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
+    /// The builder has a part of it.
+    Part,
     /// The builder has it whole, or as whole as it gets.
     Built,
     /// It is on disk.
@@ -248,6 +250,10 @@ impl Note {
                 (list.len(), list.first().map(|entry| entry.events.first), builder)
             }
             Body::Shape(shape) => (0, None, u64::from(shape.turning)),
+            Body::PartRequest(request) => {
+                let first = request.ranges.first().map(|entry| entry.first);
+                (request.ranges.len(), first, u64::from(request.part))
+            }
         };
         Self {
             kind: message.body.kind(),
@@ -419,6 +425,7 @@ impl fmt::Display for Note {
             Kind::Acknowledge => write!(f, "acknowledge")?,
             Kind::Fence => write!(f, "fence session {detail}")?,
             Kind::Dispatch => write!(f, "dispatch {entries} ranges to builder {detail}")?,
+            Kind::PartRequest => write!(f, "ask {entries} ranges for part {detail}")?,
             Kind::Shape => f.write_str(if detail == 0 { "the barrel stands" } else { "the barrel turns" })?,
         }
         if let Some(first) = self.first {

@@ -4,6 +4,7 @@
 //! run.
 
 use crate::dice::Ratio;
+use crate::steps::StepOptions;
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
@@ -29,6 +30,8 @@ pub struct Options {
     pub gathering: Gathering,
     /// With a barrel shifter: the line of a readout unit, and its slots.
     pub slots: SlotOptions,
+    /// Which sources are asked for, and in which order.
+    pub steps: StepOptions,
     /// What becomes of incomplete events.
     pub policy: IncompletePolicy,
     /// What the drivers of builders do with built events.
@@ -308,6 +311,7 @@ impl Default for Options {
             times: TimeOptions::default(),
             gathering: Gathering::Pull,
             slots: SlotOptions::default(),
+            steps: StepOptions::default(),
             policy: IncompletePolicy::Store,
             storage: StorageOptions {
                 write: Nanos::from_micros(20),
@@ -468,6 +472,10 @@ impl Options {
             (times.retransmit < times.peer, "a lost message is repeated before its peer is held for dead"),
             (times.acknowledge < times.retransmit, "an acknowledgement comes before the repetition"),
             (times.retry > Nanos::ZERO && times.heartbeat > Nanos::ZERO, "what is repeated takes time"),
+            (
+                self.steps_may_be(),
+                "readout units that send unasked, or announce, are not asked for parts, or by trigger type",
+            ),
             (self.sources.smallest <= self.sources.largest, "the smallest fragment is not the largest"),
             (
                 self.sources.largest <= bounds.max_fragment,

@@ -3,6 +3,7 @@
 
 use crate::dice::{Dice, Ratio};
 use crate::options::{Fault, FaultKind, Options, RecoveryOptions, SlotOptions, TriggerOptions};
+use crate::steps::StepOptions;
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::flow::Gathering;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
@@ -48,6 +49,7 @@ impl Swarm {
         self.course();
         self.gathering();
         self.recovery();
+        self.steps();
     }
 
     /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with and without.
@@ -56,6 +58,31 @@ impl Swarm {
         let datagram = ByteCount(dice.pick(&[256, 600, 1_472, 8_972]));
         let rails = dice.pick(&[1, 1, 2, 3]);
         self.options.recovery = (dice.below(4) == 0).then_some(RecoveryOptions { datagram, rails });
+    }
+
+    /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with and without.
+    fn steps(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 6);
+        let sources = u64::from(self.options.source_count());
+        let ratio = |dice: &mut Dice| Ratio::percent(u32::try_from(dice.below(34)).unwrap_or(0));
+        let steps = StepOptions {
+            first: u16::try_from(dice.between(1, sources)).unwrap_or(1),
+            reject: ratio(&mut dice),
+            enough: ratio(&mut dice),
+            region: ratio(&mut dice),
+            judge: dice.time_between(Nanos::ZERO, Nanos::from_micros(500)),
+            types: u16::try_from(dice.pick(&[0, 0, 2, 3])).unwrap_or(0),
+        };
+        let is_pushed = matches!(self.options.gathering, Gathering::Push);
+        let is_announced = matches!(self.options.triggers, TriggerOptions::Announced { .. });
+        let types = if is_announced { 0 } else { steps.types };
+        if !is_pushed {
+            self.options.steps = match dice.below(3) {
+                0 => StepOptions { types, ..steps },
+                1 if dice.below(3) == 0 => StepOptions { types, ..StepOptions::default() },
+                _ => StepOptions::default(),
+            };
+        }
     }
 
     /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with every policy.

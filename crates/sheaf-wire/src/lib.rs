@@ -13,6 +13,7 @@
 //! | [`event_file`] | the event file: built events on disk |
 //! | [`verdict`] | what a filter says of an event: accepted or not, tags, a payload |
 //! | [`tap`] | between a builder's door and the consumers that look on |
+//! | [`trigger`] | which types emulated triggers have |
 //! | [`hit`] | what a fragment holds that is part of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
@@ -38,6 +39,7 @@ pub mod message;
 pub mod reason;
 pub mod stream_file;
 pub mod tap;
+pub mod trigger;
 pub mod units;
 pub mod verdict;
 
@@ -45,5 +47,6 @@ pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment}
 pub use hit::Hit;
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
 pub use reason::{DropReason, MissingReason, Outcome};
+pub use trigger::TriggerMix;
 pub use units::{ByteCount, ByteRate, Nanos, Timestamp};
 pub use verdict::{Tags, Verdict};

@@ -23,7 +23,7 @@ use sheaf_node::report::RunReport;
 use sheaf_node::sink::NullSink;
 use sheaf_node::{Agent, Progress};
 use sheaf_protocol::Identity;
-use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources};
+use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Shaping, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
@@ -35,7 +35,7 @@ use sheaf_source::size_model::{SizeConfig, SizeShape};
 use sheaf_source::{EmulatorConfig, Source};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{
-    ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType, Verdict,
+    ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerMix, TriggerType, Verdict,
 };
 use std::collections::BTreeSet;
 use std::hint::black_box;
@@ -138,6 +138,7 @@ fn manager(
         first_event: EventId(0),
         max_events: Some(events),
         trigger_type: TriggerType(0),
+        trigger_mix: TriggerMix::default(),
         queue_events: 1024,
         batch_events: 256,
         max_attempts: 3,
@@ -207,6 +208,7 @@ fn builder(node: NodeId, endpoint: Box<dyn Endpoint>, touched: bool, now: Timest
         event_timeout: Nanos::from_secs(10),
         request_retry: Nanos::from_secs(10),
         asking: Asking::AtOnce,
+        scope: Scope::default(),
         batch_events: 64,
         batch_time: Nanos::from_millis(1),
         heartbeat: Nanos::from_millis(100),

@@ -11,7 +11,7 @@ use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::sink::{EventSink, Taken};
 use sheaf_node::{Agent, NodeError, Progress};
 use sheaf_protocol::Identity;
-use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources};
+use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Shaping, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
@@ -21,7 +21,7 @@ use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{Doorbell, MemoryLimits, MemoryNetwork};
 use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Tags, Timestamp,
-    TriggerType, Verdict,
+    TriggerMix, TriggerType, Verdict,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,6 +112,7 @@ impl World {
             first_event: EventId(0),
             max_events: setup.events,
             trigger_type: TriggerType(0),
+            trigger_mix: TriggerMix::default(),
             queue_events: 100,
             batch_events: 8,
             max_attempts: 3,
@@ -168,6 +169,7 @@ impl World {
             event_timeout: Nanos::from_millis(200),
             request_retry: Nanos::from_millis(60),
             asking: Asking::AtOnce,
+            scope: Scope::default(),
             batch_events: 4,
             batch_time: Nanos::from_millis(1),
             heartbeat: Nanos::from_millis(20),

@@ -1,7 +1,7 @@
 //! How an event manager works.
 
 use crate::channel::ChannelTimes;
-use sheaf_wire::{ByteCount, EventId, Nanos, TriggerType};
+use sheaf_wire::{ByteCount, EventId, Nanos, TriggerMix, TriggerType};
 
 /// Where triggers come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct ManagerConfig {
     pub max_events: Option<u64>,
     /// The type given to triggers that come without one.
     pub trigger_type: TriggerType,
+    /// The types of all triggers, where it has any: those that triggers come with are then without effect.
+    pub trigger_mix: TriggerMix,
     /// Events that wait for a builder, at most; where triggers are announced, the readout units' buffers are the bound.
     pub queue_events: usize,
     /// Consecutive events given to one builder at a time.

@@ -5,7 +5,7 @@ mod shaping;
 use super::*;
 use crate::channel::ChannelTimes;
 use sheaf_wire::message::Header;
-use sheaf_wire::{RunNumber, SessionId};
+use sheaf_wire::{RunNumber, SessionId, TriggerMix};
 
 const START: Timestamp = Timestamp(0);
 
@@ -404,6 +404,7 @@ impl World {
             first_event: EventId(1),
             max_events: None,
             trigger_type: TriggerType(0),
+            trigger_mix: TriggerMix::default(),
             queue_events: 100,
             batch_events: 32,
             max_attempts: 2,

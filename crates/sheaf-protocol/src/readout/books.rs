@@ -1,6 +1,7 @@
 //! What a readout unit counts while it works: plain numbers, turned into named books when asked for.
 
 use crate::ledger::{Counter, Ledger, NodeBooks};
+use sheaf_wire::message::PARTS_NOT_ASKED;
 use sheaf_wire::{DropReason, Outcome};
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) struct Ending {
     pub(super) outcome: Outcome,
     pub(super) reason: Option<DropReason>,
-    /// How many parts of it have this unit's answer; 0 where all that was asked for is in it.
+    /// As in [`sheaf_wire::message::Release::parts`].
     pub(super) parts: u16,
 }
 
@@ -51,9 +52,10 @@ impl Books {
     /// why, and here it is `event_dropped`.
     pub(super) fn end_one(&mut self, ending: Ending, part: Option<u16>, bytes: u64) {
         let Ending { outcome, reason, parts } = ending;
+        let is_asked = part.is_some() && parts != PARTS_NOT_ASKED;
         let is_built = parts == 0 || part.is_some_and(|part| part <= parts);
         match (outcome, reason) {
-            (Outcome::Stored | Outcome::Rejected, _) if part.is_none() => {
+            (Outcome::Stored | Outcome::Rejected, _) if !is_asked => {
                 self.drop_one(DropReason::NotRequested);
                 self.not_requested_bytes += bytes;
             }

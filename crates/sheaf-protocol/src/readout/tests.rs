@@ -110,6 +110,7 @@ fn duplicates_late_ones_strangers_and_giants_are_dropped_by_name() {
     give(&mut unit, 1, 0, 10);
     give(&mut unit, 1, 7, 10);
     give(&mut unit, 2, 1, 1_001);
+    ask(&mut unit, 0, 1, 1, 1);
     release(&mut unit, 1, 1, Outcome::Stored, None);
     give(&mut unit, 1, 1, 10);
     let dropped = BTreeMap::from([

@@ -76,7 +76,8 @@ impl<'a> Causes<'a> {
         let (options, defects) = (self.evidence.options, self.evidence.defects);
         match reason {
             DropReason::Duplicate => defects.duplicates > 0,
-            DropReason::Late => self.slow_sources || defects.duplicates > 0,
+            // An event may be rejected before sources that it was not judged by have come to it.
+            DropReason::Late => self.slow_sources || defects.duplicates > 0 || options.is_selective(),
             DropReason::UnknownEvent => options.times.orphan.is_some(),
             DropReason::TooLarge => defects.oversize > 0,
             DropReason::UnknownSource => defects.unknown_sources > 0,
@@ -86,8 +87,15 @@ impl<'a> Causes<'a> {
                     self.stray_events || self.disturbed || reference_only
                 }
             },
+            // What a readout unit had forgotten that it was asked for, too.
+            DropReason::NotRequested => {
+                options.is_selective() || self.evidence.watch.faults.readout_crashes > 0
+            }
             DropReason::EventDropped => self.evidence.manager.ledger().dropped_total() > 0,
-            DropReason::NotBuilt => self.evidence.watch.missing.contains_key(&MissingReason::ReadoutSilent),
+            DropReason::NotBuilt => {
+                let watch = self.evidence.watch;
+                watch.missing.contains_key(&MissingReason::ReadoutSilent) || watch.silent_in_parts
+            }
             // Nothing here computes checksums, and the others are reasons of events.
             _ => false,
         }
@@ -141,6 +149,8 @@ fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     }
     let harmless = |reason: &DropReason| match reason {
         DropReason::NeverTriggered => options.sources.surplus > 0,
+        DropReason::NotRequested => options.is_selective(),
+        DropReason::Late if options.is_selective() => true,
         // What an event that did not fit had not got yet comes too late.
         DropReason::BuilderOutOfMemory | DropReason::EventDropped | DropReason::Late => {
             options.memory_is_tight()
@@ -183,10 +193,11 @@ impl Options {
         // Sources that go by themselves drift apart like a random walk.
         let apart = slots + self.bounds.queue_events as u64 + 8 * self.events.isqrt() + 8;
         let slowness = self.storage.slow_builder.map_or(1, |(_, factor)| factor);
+        let judge = 9 * self.steps.judge.0;
         let disk = (self.storage.write.0 * slowness + self.storage.report.0) * u64::from(self.bounds.slots);
         let way = (self.network.delay_min.0 + 20 * self.network.jitter_mean.0) * self.network.spread;
         let nodes = 20 * self.timer_slack.0 + 8 * self.times.batch.0;
-        Nanos(2 * (period * apart + disk + 8 * way + nodes))
+        Nanos(2 * (period * apart + judge + disk + 8 * way + nodes))
     }
 
     /// Whether the memory of a builder is less than its events can need.

@@ -49,16 +49,36 @@ fn check_against_ending(evidence: &Evidence<'_>, event: &Event<SimPayload>, viol
             event.id, event.incomplete
         ));
     }
-    if decide(evidence.options, event.id) != Decision::Stored {
+    if decide(evidence.options, event.id) != Decision::Stored || evidence.options.is_rejected_early(event.id)
+    {
         violations.push(format!("event {} was not to be stored", event.id));
     }
 }
 
-/// Whether an event is right in itself: of every source the right fragment or a reason why not, in order.
+/// Whether an event is right in itself: of every source that belongs to it the right fragment or a reason why not, in order.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn check_event(options: &Options, event: &Event<SimPayload>) -> Result<(), String> {
+    check_sources(options, event, |number| options.is_in_event(event.id, number))
+}
+
+/// The same of a part of an event.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_part(options: &Options, part: &Event<SimPayload>) -> Result<(), String> {
+    let after = |is_after_region| {
+        check_sources(options, part, |number| options.is_in_part(part.id, number, is_after_region))
+    };
+    after(false).or_else(|_| after(true))
+}
+
+fn check_sources(
+    options: &Options,
+    event: &Event<SimPayload>,
+    belongs: impl Fn(u16) -> bool,
+) -> Result<(), String> {
     if !event.fragments.is_sorted_by(|a, b| a.source < b.source) {
         return Err("its fragments are not in order of their sources, each once".into());
     }
@@ -73,6 +93,10 @@ pub fn check_event(options: &Options, event: &Event<SimPayload>) -> Result<(), S
         match (here, gone) {
             (Some(_), Some(gone)) => {
                 return Err(format!("source {number} is there and missing ({})", gone.reason));
+            }
+            (None, None) if !belongs(number) => {}
+            (Some(_), None) | (None, Some(_)) if !belongs(number) => {
+                return Err(format!("source {number} does not belong to it"));
             }
             (None, None) => return Err(format!("source {number} is neither there nor missing")),
             (None, Some(_)) => incomplete |= !options.is_optional(number),

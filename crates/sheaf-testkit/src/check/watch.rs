@@ -1,6 +1,6 @@
 //! What is looked at while the run goes on.
 
-use crate::check::outputs::check_event;
+use crate::check::outputs::{check_event, check_part};
 use crate::options::Options;
 use crate::payload::SimPayload;
 use crate::source::Planned;
@@ -69,6 +69,10 @@ pub struct Watch {
     pub strangers: u64,
     /// Missing sources in built events.
     pub missing: BTreeMap<MissingReason, u64>,
+    /// Parts of events that were judged.
+    pub parts: u64,
+    /// A readout unit was silent in such a part.
+    pub silent_in_parts: bool,
     /// The longest time from a trigger to its end.
     pub latency_max: Nanos,
 }
@@ -91,6 +95,15 @@ impl Watch {
         for missing in &event.missing {
             *self.missing.entry(missing.reason).or_default() += 1;
         }
+    }
+
+    pub(crate) fn see_part(&mut self, options: &Options, builder: NodeId, part: &Event<SimPayload>) {
+        self.parts += 1;
+        if let Err(what) = check_part(options, part) {
+            self.fail(format!("{builder} built a part of event {}: {what}", part.id));
+        }
+        self.silent_in_parts |=
+            part.missing.iter().any(|missing| missing.reason == MissingReason::ReadoutSilent);
     }
 
     pub(crate) fn see_manager_event(&mut self, event: &ManagerEvent) {

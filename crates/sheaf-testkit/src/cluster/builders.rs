@@ -13,7 +13,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderEvent, BuilderUnit, Decision, ReadoutSources};
 use sheaf_wire::message::Message;
 use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A builder and its driver.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(super) struct BuilderNode {
     pub(super) host: Host,
     /// Nothing while it is down.
     pub(super) unit: Option<BuilderUnit<SimPayload>>,
+    /// Parts of events that are judged.
+    judging: BTreeMap<EventId, Event<SimPayload>>,
     /// Built, on their way through the filter to the disk.
     writing: VecDeque<Event<SimPayload>>,
     /// Decided, on their way back.
@@ -34,6 +36,7 @@ impl BuilderNode {
         Self {
             host: Host::new(NodeId::builder(index)),
             unit: None,
+            judging: BTreeMap::new(),
             writing: VecDeque::new(),
             reporting: VecDeque::new(),
             disk_free_at: Timestamp::ZERO,
@@ -47,9 +50,14 @@ impl BuilderNode {
 
     /// Forgets everything; false if there is nothing to forget.
     pub(super) fn crash(&mut self) -> bool {
+        self.forget_events();
+        self.unit.take_if(|unit| !unit.is_finished()).is_some()
+    }
+
+    fn forget_events(&mut self) {
+        self.judging.clear();
         self.writing.clear();
         self.reporting.clear();
-        self.unit.take_if(|unit| !unit.is_finished()).is_some()
     }
 
     /// Events between built and reported.
@@ -77,6 +85,7 @@ fn config(options: &Options) -> BuilderConfig {
         event_timeout: options.times.event,
         request_retry: options.times.retry,
         asking: options.gathering.asking(),
+        scope: options.scope(),
         batch_events: options.bounds.report_events,
         batch_time: options.times.batch,
         heartbeat: options.times.heartbeat,
@@ -153,6 +162,14 @@ impl Cluster {
                     node.writing.push_back(event);
                     continue;
                 }
+                BuilderEvent::Part(part) => {
+                    watch.see_part(options, id, &part);
+                    post.note(built_line(id, session, &part, Step::Part));
+                    let at = post.now + options.judgement_time(part.id);
+                    post.plan(at, Happening::Judged(index, session, part.id));
+                    node.judging.insert(part.id, part);
+                    continue;
+                }
                 BuilderEvent::Started => Turn::Started,
                 BuilderEvent::Closed => Turn::Closed,
                 BuilderEvent::Fenced => {
@@ -174,9 +191,23 @@ impl Cluster {
             watch.faults.fences += 1;
             node.unit = None;
             node.host.go_down();
-            node.writing.clear();
-            node.reporting.clear();
+            node.forget_events();
             post.plan(post.now + options.times.rejoin, Happening::Back(id));
+        }
+    }
+
+    pub(super) fn happen_judged(&mut self, index: usize, session: SessionId, event: EventId) {
+        let now = self.post.now;
+        let node = &mut self.builders[index];
+        if node.host.session != session {
+            return;
+        }
+        if let (Some(unit), Some(part)) = (&mut node.unit, node.judging.remove(&event)) {
+            let here = part.fragments.iter().map(|fragment| fragment.source);
+            let named = here.chain(part.missing.iter().map(|missing| missing.source));
+            let decision = self.options.judge_part(event, named);
+            unit.handle_part_decision(now, part, decision);
+            self.settle_builder(index);
         }
     }
 

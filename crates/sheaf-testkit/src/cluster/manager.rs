@@ -50,6 +50,7 @@ fn config(options: &Options) -> ManagerConfig {
         first_event: FIRST_EVENT,
         max_events,
         trigger_type: TriggerType(7),
+        trigger_mix: options.trigger_mix(),
         queue_events: options.bounds.queue_events,
         batch_events: options.bounds.batch_events,
         max_attempts: options.bounds.max_attempts,

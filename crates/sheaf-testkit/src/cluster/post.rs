@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::payload::{PayloadQueue, SimPayload};
 use sheaf_protocol::{Deadline, Transmit};
 use sheaf_wire::message::{Body, Message};
-use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
+use sheaf_wire::{EventId, Nanos, NodeId, SessionId, Timestamp};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -30,6 +30,8 @@ pub(super) enum Happening {
     Written(usize, SessionId),
     /// The next event of a builder's queue back from its disk is reported to the builder.
     Decided(usize, SessionId),
+    /// A part of an event is judged.
+    Judged(usize, SessionId, EventId),
     Fault(usize),
     /// A node comes back.
     Back(NodeId),

@@ -5,7 +5,7 @@ use super::{Descriptor, RUN, Roles, picos, timestamp};
 use crate::traffic::Wake;
 use crate::units::Picos;
 use sheaf_protocol::Identity;
-use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision};
+use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision, More, PartDecision};
 use sheaf_protocol::ledger::NodeBooks;
 use sheaf_wire::message::Message;
 use sheaf_wire::{NodeId, SessionId, Timestamp};
@@ -96,6 +96,10 @@ impl Roles {
                     }
                     unit.handle_decision(timestamp(now), event.id, Decision::Stored);
                     unit.recycle(event);
+                }
+                // All sources are asked for at once.
+                BuilderEvent::Part(part) => {
+                    unit.handle_part_decision(timestamp(now), part, PartDecision::More(More::All));
                 }
                 BuilderEvent::Fenced => is_fenced = true,
                 // The event manager has one life.

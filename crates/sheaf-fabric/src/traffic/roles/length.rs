@@ -3,8 +3,9 @@
 use super::Descriptor;
 use sheaf_wire::message::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
-    EventRangeBytes, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, MissingBytes, ReadoutStatusBytes,
-    ReleaseBytes, RequestBytes, ShapeBytes, SuperFragmentBytes, SuperFragmentsBytes,
+    EventRangeBytes, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, MissingBytes, PartRequestBytes,
+    ReadoutStatusBytes, ReleaseBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes,
+    SuperFragmentsBytes,
 };
 use sheaf_wire::message::{Body, SuperFragments};
 
@@ -42,5 +43,10 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
         Body::Fence(_) => size_of::<FenceBytes>(),
         Body::Dispatch(entries) => list::<DestinationBytes>(entries.len()),
         Body::Shape(_) => size_of::<ShapeBytes>(),
+        Body::PartRequest(request) => {
+            size_of::<PartRequestBytes>()
+                + list::<SourceBytes>(request.sources.len())
+                + list::<EventRangeBytes>(request.ranges.len())
+        }
     }
 }

@@ -97,6 +97,7 @@ fn end_of_request(message: &Message<Descriptor>) -> Option<EventId> {
     let end = |range: &EventRange| range.first.0.saturating_add(u64::from(range.count));
     let end = match &message.body {
         Body::FragmentRequest(ranges) => ranges.iter().map(end).max(),
+        Body::PartRequest(request) => request.ranges.iter().map(end).max(),
         Body::Dispatch(destinations) => destinations.iter().map(|to| end(&to.events)).max(),
         _ => None,
     };

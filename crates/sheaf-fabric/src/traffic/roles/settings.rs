@@ -8,12 +8,12 @@ use crate::scenario::{RolesShaping, RolesTraffic};
 use crate::traffic::SetupError;
 use crate::traffic::placement::Roster;
 use crate::units::Rate;
-use sheaf_protocol::builder::{BuilderConfig, IncompletePolicy, ReadoutSources};
+use sheaf_protocol::builder::{BuilderConfig, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
-use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, TriggerType};
+use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, TriggerMix, TriggerType};
 use std::collections::BTreeSet;
 
 /// The id of the first event.
@@ -150,6 +150,7 @@ impl Settings {
             first_event: FIRST_EVENT,
             max_events: Some(self.events),
             trigger_type: TriggerType(1),
+            trigger_mix: TriggerMix::default(),
             queue_events: usize::try_from(self.buffer_events() / 2).unwrap_or(usize::MAX),
             batch_events: self.batch_events as usize,
             max_attempts: 3,
@@ -195,6 +196,7 @@ impl Settings {
             event_timeout: self.times(200),
             request_retry: self.retry,
             asking: self.gathering.asking(),
+            scope: Scope::default(),
             batch_events: self.batch_events as usize,
             batch_time: self.batch_time,
             heartbeat: self.times(4),

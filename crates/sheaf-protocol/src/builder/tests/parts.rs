@@ -2,6 +2,7 @@
 
 use super::*;
 use sheaf_wire::message::{PARTS_NOT_ASKED, PartRequest};
+use std::collections::BTreeMap;
 
 /// Readout unit 0 has the sources 0 and 1, readout unit 1 the sources 2 and 3; source 0 is the first step.
 fn stepped(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
@@ -11,7 +12,13 @@ fn stepped(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
     })
 }
 
-fn answer_part(builder: &mut BuilderUnit<Size>, readout: u16, event: u64, (attempt, part): (u16, u16), sources: &[u32]) {
+fn answer_part(
+    builder: &mut BuilderUnit<Size>,
+    readout: u16,
+    event: u64,
+    (attempt, part): (u16, u16),
+    sources: &[u32],
+) {
     let readout = Identity { node: NodeId::readout(readout), run: RunNumber(1), session: SessionId(1) };
     let event = EventId(event);
     let fragment = |source: &u32| Fragment {
@@ -118,9 +125,8 @@ fn regions_of_interest_are_judged_again_until_nothing_new_is_wanted() {
     assign(&mut builder, 5, 1, 1);
     let _ = asked_parts(&mut builder, START);
     answer_part(&mut builder, 0, 5, (1, 1), &[0]);
-    let wanted = |sources: &[u32]| {
-        PartDecision::More(More::Sources(sources.iter().copied().map(SourceId).collect()))
-    };
+    let wanted =
+        |sources: &[u32]| PartDecision::More(More::Sources(sources.iter().copied().map(SourceId).collect()));
     let first = part(&mut builder).unwrap();
     builder.handle_part_decision(START, first, wanted(&[0, 3, 99]));
     assert_eq!(asked_parts(&mut builder, START), [(1, 2, vec![3], 5, 1)]);

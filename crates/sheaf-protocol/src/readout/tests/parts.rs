@@ -3,7 +3,14 @@
 use super::*;
 use sheaf_wire::message::PARTS_NOT_ASKED;
 
-fn ask_part(unit: &mut ReadoutUnit<Size>, builder: u16, event: u64, attempt: u16, part: u16, sources: &[u32]) {
+fn ask_part(
+    unit: &mut ReadoutUnit<Size>,
+    builder: u16,
+    event: u64,
+    attempt: u16,
+    part: u16,
+    sources: &[u32],
+) {
     let builder = Identity { node: NodeId::builder(builder), run: RunNumber(1), session: SessionId(1) };
     let ranges = vec![EventRange { first: EventId(event), count: 1, attempt }];
     let sources = sources.iter().copied().map(SourceId).collect();
@@ -119,10 +126,10 @@ fn silent_sources_are_given_up_in_each_part_after_its_own_time() {
     let end = almost + TIMEOUT;
     unit.handle_timeout(end);
     let answer = &answers(&mut unit, end)[0].1;
-    assert_eq!(answer.missing[0], sheaf_wire::MissingSource {
-        source: SourceId(1),
-        reason: MissingReason::SourceSilent
-    });
+    assert_eq!(
+        answer.missing[0],
+        sheaf_wire::MissingSource { source: SourceId(1), reason: MissingReason::SourceSilent }
+    );
 }
 
 #[test]
@@ -138,7 +145,7 @@ fn an_event_that_is_only_spoken_of_is_no_orphan() {
     unit.handle_timeout(LATER);
     assert_eq!(ledger(&unit).dropped, BTreeMap::from([(DropReason::UnknownEvent, 1)]));
     ask_part(&mut unit, 0, 1, 1, 2, &[0]);
-    assert_eq!(answers(&mut unit, LATER)[1].1.entries[0].event, EventId(1));
+    assert_eq!(answers(&mut unit, LATER)[0].1.entries[1].event, EventId(1));
 }
 
 #[test]

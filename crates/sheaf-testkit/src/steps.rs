@@ -1,0 +1,195 @@
+//! Events in steps, and triggers that not all readout units answer: what is decided about a part of an event, and of which
+//! sources an event is to be in the end. All of it follows from seed and event id, so that it is the same wherever, and
+//! however often, an event is built.
+
+use crate::dice::{Ratio, mix};
+use crate::options::{Options, TriggerOptions};
+use sheaf_protocol::builder::{More, PartDecision, Scope};
+use sheaf_wire::{EventId, Nanos, SourceId, TriggerMix, TriggerType};
+
+/// How events are built, if not all sources at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepOptions {
+    /// So many sources are asked for first; if 0, all are at once.
+    pub first: u16,
+    /// Events that are rejected on a part of them.
+    pub reject: Ratio,
+    /// Events that need no more than the first step.
+    pub enough: Ratio,
+    /// Events of which a region of interest is asked for after the first step. Of every other such event, all the rest is
+    /// asked for after that. The rest of all other events is asked for after the first step.
+    pub region: Ratio,
+    /// How long the judgement of a part takes at least; three times as long at most.
+    pub judge: Nanos,
+    /// How many types of triggers there are; up to 1, all readout units answer every trigger.
+    pub types: u16,
+}
+
+impl Default for StepOptions {
+    fn default() -> Self {
+        Self {
+            first: 0,
+            reject: Ratio::NEVER,
+            enough: Ratio::NEVER,
+            region: Ratio::NEVER,
+            judge: Nanos::from_micros(10),
+            types: 0,
+        }
+    }
+}
+
+/// What is decided about the first step of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Reject,
+    Enough,
+    Region { then_all: bool },
+    All,
+}
+
+impl Options {
+    /// Whether events are more than all sources at once.
+    #[must_use]
+    pub fn is_selective(&self) -> bool {
+        self.steps.first > 0 || self.steps.types > 1
+    }
+
+    /// The types of the triggers.
+    #[must_use]
+    pub fn trigger_mix(&self) -> TriggerMix {
+        let types = if self.steps.types > 1 { self.steps.types } else { 0 };
+        TriggerMix::new(self.seed, (0..types).map(|kind| (TriggerType(kind), 1)))
+    }
+
+    /// What builders are told.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        let readouts =
+            |kind| (0..self.system.readouts).filter(|readout| self.answers(kind, *readout)).collect();
+        let types = if self.steps.types > 1 { self.steps.types } else { 0 };
+        Scope {
+            first_step: (0..self.source_count())
+                .filter(|number| self.is_first(*number))
+                .map(|number| SourceId(u32::from(number)))
+                .collect(),
+            answering: (0..types).map(TriggerType).map(|kind| (kind, readouts(kind))).collect(),
+            tells_all: self.times.orphan.is_some(),
+        }
+    }
+
+    fn is_first(&self, number: u16) -> bool {
+        let place = |number: u16| (mix(self.seed ^ 0x57e9 ^ u64::from(number)), number);
+        let before = (0..self.source_count()).filter(|other| place(*other) < place(number));
+        before.count() < usize::from(self.steps.first)
+    }
+
+    fn answers(&self, kind: TriggerType, readout: u16) -> bool {
+        self.steps.types <= 1
+            || !mix(self.seed ^ mix(u64::from(kind.0)) ^ u64::from(readout)).is_multiple_of(3)
+    }
+
+    fn is_answered_by(&self, event: EventId, number: u16) -> bool {
+        let kind = self.trigger_mix().of(event);
+        kind.is_none_or(|kind| self.answers(kind, number / self.system.sources_per_readout))
+    }
+
+    /// Whether an event is judged in parts: some source of the first step answers it.
+    fn has_first_step(&self, event: EventId) -> bool {
+        (0..self.source_count()).any(|number| self.is_first(number) && self.is_answered_by(event, number))
+    }
+
+    fn choice(&self, event: EventId) -> Choice {
+        let draw = mix(mix(self.seed ^ 0x57e9_0001) ^ event.0) % 1_000_000;
+        let mut below = 0;
+        let mut falls_in = |ratio: Ratio| {
+            below += u64::from(ratio.per_million);
+            draw < below
+        };
+        if falls_in(self.steps.reject) {
+            Choice::Reject
+        } else if falls_in(self.steps.enough) {
+            Choice::Enough
+        } else if falls_in(self.steps.region) {
+            Choice::Region { then_all: draw.is_multiple_of(2) }
+        } else {
+            Choice::All
+        }
+    }
+
+    fn is_of_interest(&self, event: EventId, number: u16) -> bool {
+        !self.is_first(number) && mix(mix(self.seed ^ event.0) ^ u64::from(number)).is_multiple_of(2)
+    }
+
+    fn region(&self, event: EventId) -> impl Iterator<Item = u16> {
+        (0..self.source_count())
+            .filter(move |number| self.is_of_interest(event, *number) && self.is_answered_by(event, *number))
+    }
+
+    /// What is decided about a part of an event, in which these sources are named.
+    #[must_use]
+    pub fn judge_part(&self, event: EventId, mut named: impl Iterator<Item = SourceId>) -> PartDecision {
+        match self.choice(event) {
+            Choice::Reject => PartDecision::Rejected,
+            Choice::Enough => PartDecision::Enough,
+            Choice::All => PartDecision::More(More::All),
+            Choice::Region { then_all } => {
+                let first =
+                    |source: SourceId| u16::try_from(source.0).is_ok_and(|number| self.is_first(number));
+                match (named.all(first), then_all) {
+                    (true, _) => {
+                        let source = |number| SourceId(u32::from(number));
+                        PartDecision::More(More::Sources(self.region(event).map(source).collect()))
+                    }
+                    (false, true) => PartDecision::More(More::All),
+                    (false, false) => PartDecision::Enough,
+                }
+            }
+        }
+    }
+
+    /// How long the judgement of a part takes.
+    #[must_use]
+    pub fn judgement_time(&self, event: EventId) -> Nanos {
+        Nanos(self.steps.judge.0 * (1 + mix(self.seed ^ event.0) % 3))
+    }
+
+    /// Whether an event is rejected before it is whole.
+    #[must_use]
+    pub fn is_rejected_early(&self, event: EventId) -> bool {
+        self.steps.first > 0 && self.has_first_step(event) && self.choice(event) == Choice::Reject
+    }
+
+    /// Whether a source belongs to a part of an event that is to be judged: after the first step, or after a region of interest.
+    #[must_use]
+    pub fn is_in_part(&self, event: EventId, number: u16, is_after_region: bool) -> bool {
+        self.is_answered_by(event, number)
+            && (self.is_first(number) || (is_after_region && self.is_of_interest(event, number)))
+    }
+
+    /// Whether a source belongs to an event that is built.
+    #[must_use]
+    pub fn is_in_event(&self, event: EventId, number: u16) -> bool {
+        if !self.is_answered_by(event, number) {
+            return false;
+        }
+        if self.steps.first == 0 || !self.has_first_step(event) {
+            return true;
+        }
+        match self.choice(event) {
+            Choice::All => true,
+            Choice::Reject | Choice::Enough => self.is_first(number),
+            Choice::Region { then_all } => {
+                let ends_with_region = !then_all || self.region(event).next().is_none();
+                !ends_with_region || self.is_in_part(event, number, true)
+            }
+        }
+    }
+
+    /// What is wrong with the options of this module, if anything.
+    pub(crate) fn steps_may_be(&self) -> bool {
+        let is_pushed = matches!(self.gathering, sheaf_protocol::flow::Gathering::Push);
+        // A trigger type is the event manager's to give, and ids that sources announce are of sources that answer.
+        let is_announced = matches!(self.triggers, TriggerOptions::Announced { .. });
+        !(self.is_selective() && is_pushed) && !(self.steps.types > 1 && is_announced)
+    }
+}
