@@ -13,7 +13,7 @@
 //! | is for an event that was released, or answered without it | dropped, `late` |
 //! | is larger than allowed | dropped, `too_large`; its source is missing in the event at once |
 //! | is of a source that this unit does not read | dropped, `unknown_source` |
-//! | is of an event that ended without anybody having asked for it | dropped, `not_requested` |
+//! | is of an event that ended without anybody having asked for it, or comes after that end | dropped, `not_requested` |
 //! | is passed over: later ones are asked for, and its event is not within the orphan time | dropped, `unknown_event`; if the event is asked for later, nobody waits for it without limit |
 //! | is still held when the run closes | dropped, `never_triggered` |
 
@@ -31,11 +31,11 @@ use books::{Books, Ending};
 use ready::Ready;
 use rustc_hash::FxHashMap;
 use sheaf_wire::message::{
-    Announcement, Body, Command, Destination, EventRange, Message, PartRequest, ReadoutStatus, Release,
-    Shape, SuperFragments,
+    Announcement, Body, Command, Destination, EventRange, Message, PARTS_NOT_ASKED, PartRequest,
+    ReadoutStatus, Release, Shape, SuperFragments,
 };
 use sheaf_wire::{
-    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId,
+    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Outcome, Payload, Role, SourceId,
     SuperFragment, Timestamp,
 };
 use slots::{Asked, Cell, Merge, SlotKey, SlotState, Slots};
@@ -129,6 +129,8 @@ pub struct ReadoutUnit<P> {
     channel: Channel<P>,
     slots: Slots<P>,
     released: EventSet,
+    /// Of those, events of which not all was asked for.
+    passed_by: EventSet,
     /// Events of which fragments were dropped because nothing asked for them in time.
     expired: EventSet,
     sources: FxHashMap<SourceId, usize>,
@@ -195,6 +197,7 @@ impl<P: Payload> ReadoutUnit<P> {
             channel: Channel::new(NodeId::MANAGER, config.channel),
             slots: Slots::new(config.sources.len(), config.buffer_events),
             released: EventSet::new(RELEASED_RANGES),
+            passed_by: EventSet::new(RELEASED_RANGES),
             expired: EventSet::new(EXPIRED_RANGES),
             sources,
             inputs: config.sources.iter().map(input).collect(),
@@ -282,7 +285,13 @@ impl<P: Payload> ReadoutUnit<P> {
         self.inputs[index].gave_at = now;
         self.note_order(index, event);
         if known.is_none() && self.released.contains(event) {
-            self.drop_fragment(fragment, DropReason::Late);
+            // What nobody wanted of an event that has ended cannot be too late for it.
+            if self.passed_by.contains(event) {
+                self.books.pass_by(fragment.payload.len() as u64);
+                self.discard(fragment);
+            } else {
+                self.drop_fragment(fragment, DropReason::Late);
+            }
             return Ok(());
         }
         let key = known.unwrap_or_else(|| self.open_slot(event));
@@ -473,6 +482,10 @@ impl<P: Payload> ReadoutUnit<P> {
 
     fn drop_fragment(&mut self, fragment: Fragment<P>, reason: DropReason) {
         self.books.drop_one(reason);
+        self.discard(fragment);
+    }
+
+    fn discard(&mut self, fragment: Fragment<P>) {
         if P::IS_COUNTED_ELSEWHERE {
             self.discarded.push(fragment.payload);
         }
@@ -757,13 +770,24 @@ impl<P: Payload> ReadoutUnit<P> {
         let last = release.first.0.saturating_add(u64::from(release.count).saturating_sub(1));
         let Release { outcome, reason, parts, .. } = release;
         let ending = Ending { outcome, reason, parts };
+        let is_built = matches!(outcome, Outcome::Stored | Outcome::Rejected);
         if self.slots.is_short(release.count) {
             for event in (release.first.0..=last).map(EventId) {
-                if let Some(key) = self.slots.find(event) {
+                let key = self.slots.find(event);
+                if is_built
+                    && (parts == PARTS_NOT_ASKED || !key.is_some_and(|key| self.slots.is_all_asked(key)))
+                {
+                    self.passed_by.insert_range(event, 1);
+                }
+                if let Some(key) = key {
                     self.end_slot(key, ending);
                 }
             }
         } else {
+            // Of most of these events nothing was ever here.
+            if is_built {
+                self.passed_by.insert_range(release.first, release.count);
+            }
             for key in self.slots.keys_between(release.first, EventId(last)) {
                 self.end_slot(key, ending);
             }

@@ -47,6 +47,12 @@ impl Books {
         self.sent_bytes += bytes;
     }
 
+    /// A fragment of so many bytes that nobody asked for before its event ended.
+    pub(super) fn pass_by(&mut self, bytes: u64) {
+        self.drop_one(DropReason::NotRequested);
+        self.not_requested_bytes += bytes;
+    }
+
     /// Books a held fragment of so many bytes under its event's outcome. `part` is the one in which it was asked for, if it
     /// was. A fragment's own reason is kept where the event was never built with it; otherwise the event's ledger says
     /// why, and here it is `event_dropped`.
@@ -55,10 +61,7 @@ impl Books {
         let is_asked = part.is_some() && parts != PARTS_NOT_ASKED;
         let is_built = parts == 0 || part.is_some_and(|part| part <= parts);
         match (outcome, reason) {
-            (Outcome::Stored | Outcome::Rejected, _) if !is_asked => {
-                self.drop_one(DropReason::NotRequested);
-                self.not_requested_bytes += bytes;
-            }
+            (Outcome::Stored | Outcome::Rejected, _) if !is_asked => self.pass_by(bytes),
             (Outcome::Stored | Outcome::Rejected, _) if !is_built => self.drop_one(DropReason::NotBuilt),
             (Outcome::Stored, _) => self.stored += 1,
             (Outcome::Rejected, _) => self.rejected += 1,

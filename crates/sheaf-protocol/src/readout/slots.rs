@@ -206,6 +206,16 @@ impl<P: Payload> Slots<P> {
         part == 0 || self.parts[key.index as usize * self.sources + source] == part
     }
 
+    /// Whether every source was asked for.
+    pub(super) fn is_all_asked(&self, key: SlotKey) -> bool {
+        let first = key.index as usize * self.sources;
+        match self.found(key).asked {
+            None => false,
+            Some(Asked { part: 0, .. }) => true,
+            Some(_) => self.parts[first..first + self.sources].iter().all(|part| *part > 0),
+        }
+    }
+
     /// Payload of the fragments that are here and asked for.
     pub(super) fn wanted_bytes(&self, key: SlotKey) -> u64 {
         if self.found(key).part() == 0 {

@@ -5,7 +5,7 @@ mod parts;
 use super::*;
 use crate::ledger::Ledger;
 use sheaf_wire::message::Header;
-use sheaf_wire::{Outcome, RunNumber, SessionId};
+use sheaf_wire::{RunNumber, SessionId};
 use std::collections::BTreeMap;
 
 /// A payload that is only a size.

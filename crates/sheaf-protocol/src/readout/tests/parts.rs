@@ -156,3 +156,17 @@ fn sources_of_other_units_are_not_asked_for_here() {
     assert_eq!(answered(&mut unit), [(1, 1, vec![0])]);
     assert_eq!(unit.books().counters[&Counter::UnexpectedMessages], 1);
 }
+
+#[test]
+fn what_comes_after_its_event_ended_without_it_is_not_late() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 1, 0, 10);
+    ask_part(&mut unit, 0, 1, 1, 1, &[0]);
+    ask(&mut unit, 0, 2, 1, 1);
+    release(&mut unit, 1, 2, Outcome::Rejected, None);
+    give(&mut unit, 1, 1, 20);
+    give(&mut unit, 2, 1, 20);
+    let dropped = BTreeMap::from([(DropReason::NotRequested, 1), (DropReason::Late, 1)]);
+    assert_eq!(ledger(&unit), Ledger { received: 3, rejected: 1, dropped, ..Ledger::default() });
+    assert_eq!(unit.books().counters[&Counter::NotRequestedBytes], 20);
+}
