@@ -6,9 +6,10 @@ use crate::filter::Filter;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::{EventSink, Taken};
 use crate::stall::StallFree;
+use crate::step::{StepFilter, StepVerdict};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
-use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision};
+use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision, More, PartDecision};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
@@ -38,6 +39,8 @@ pub struct BuilderNode {
     role: BuilderUnit<Bytes>,
     outbox: Outbox,
     judgement: Judgement,
+    /// Judges the first steps of events, where they are built in steps.
+    steps: Option<Box<dyn StepFilter>>,
     /// Who judges, where the filter does not on this thread.
     farm: Option<Farm>,
     /// Judged events whose decision the role does not know yet, in the order of writing.
@@ -54,6 +57,7 @@ pub struct BuilderNode {
     failed: Option<NodeError>,
     bad_events: u64,
     quarantined: u64,
+    step_failures: u64,
     report: Option<Box<dyn FnOnce(BuilderReport) + Send>>,
 }
 
@@ -77,6 +81,10 @@ pub struct BuilderReport {
     pub farm: Option<FarmReport>,
     /// What the output counted.
     pub output: Vec<(String, u64)>,
+    /// Parts of events that the step filter had no verdict about: the rest was asked for.
+    pub step_failures: u64,
+    /// What the step filter counted.
+    pub steps: Vec<(&'static str, u64)>,
     /// What was not sent or not understood.
     pub outbox: OutboxStats,
 }
@@ -98,6 +106,7 @@ impl BuilderNode {
             outbox: Outbox::new(endpoint),
             judgement,
             farm: None,
+            steps: None,
             decided: VecDeque::new(),
             told_stored: 0,
             refused: None,
@@ -109,6 +118,7 @@ impl BuilderNode {
             failed: None,
             bad_events: 0,
             quarantined: 0,
+            step_failures: 0,
             report: Some(Box::new(report)),
         }
     }
@@ -117,6 +127,13 @@ impl BuilderNode {
     #[must_use]
     pub fn with_farm(mut self, farm: Farm) -> Self {
         self.farm = Some(farm);
+        self
+    }
+
+    /// Judges the first steps of events, where the role builds in steps. Without it, the rest of every event is asked for.
+    #[must_use]
+    pub fn in_steps(mut self, filter: Box<dyn StepFilter>) -> Self {
+        self.steps = Some(filter);
         self
     }
 
@@ -148,6 +165,7 @@ impl BuilderNode {
                         break;
                     }
                 }
+                BuilderEvent::Part(part) => self.judge_part(now, part),
                 BuilderEvent::Closed => self.closed_at = Some(now),
                 BuilderEvent::Fenced => self.failed = Some(NodeError::Fenced(self.role.identity().node)),
                 BuilderEvent::ManagerRestarted => {
@@ -176,13 +194,47 @@ impl BuilderNode {
         true
     }
 
+    /// Judges a part of an event, at once: it is quick, or events would better be built whole.
+    fn judge_part(&mut self, now: Timestamp, part: Event<Bytes>) {
+        let decision = if self.is_bad(&part) {
+            PartDecision::Dropped(DropReason::ContentMismatch)
+        } else {
+            match self.steps.as_mut().map(|steps| steps.judge(&part)) {
+                Some(Ok(StepVerdict::Reject)) => PartDecision::Rejected,
+                Some(Ok(StepVerdict::Enough)) => PartDecision::Enough,
+                Some(Ok(StepVerdict::More(more))) => PartDecision::More(more),
+                None => PartDecision::More(More::All),
+                Some(Err(failure)) => {
+                    self.step_failures += 1;
+                    if self.step_failures <= BAD_EVENTS_LOGGED {
+                        let node = self.role.identity().node;
+                        log::error!(
+                            "{node}: event {}: first step: {failure}; all of it is asked for",
+                            part.id
+                        );
+                    }
+                    PartDecision::More(More::All)
+                }
+            }
+        };
+        self.role.handle_part_decision(now, part, decision);
+    }
+
+    /// Whether an event, or a part of one, is not what its sources sent.
+    fn is_bad(&mut self, event: &Event<Bytes>) -> bool {
+        let Err(problem) = self.judgement.check.check(event) else {
+            return false;
+        };
+        self.bad_events += 1;
+        if self.bad_events <= BAD_EVENTS_LOGGED {
+            log::error!("{}: event {}: {problem}", self.role.identity().node, event.id);
+        }
+        true
+    }
+
     /// Checks, filters and writes. False if the output failed.
     fn judge(&mut self, now: Timestamp, event: Event<Bytes>) -> bool {
-        if let Err(problem) = self.judgement.check.check(&event) {
-            self.bad_events += 1;
-            if self.bad_events <= BAD_EVENTS_LOGGED {
-                log::error!("{}: event {}: {problem}", self.role.identity().node, event.id);
-            }
+        if self.is_bad(&event) {
             self.decided.push_back((event.id, Decision::Dropped(DropReason::ContentMismatch)));
             self.role.recycle(event);
             return true;
@@ -326,6 +378,8 @@ impl Agent for BuilderNode {
                 filter,
                 farm,
                 output: self.judgement.sink.counters(),
+                step_failures: self.step_failures,
+                steps: self.steps.as_ref().map(|steps| steps.counters()).unwrap_or_default(),
                 outbox: self.outbox.stats(),
             });
         }

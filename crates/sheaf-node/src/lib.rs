@@ -17,6 +17,7 @@
 //! | [`farm`] | a builder unit's farm: events to workers, verdicts back |
 //! | [`processor`] | a process that joins a farm |
 //! | [`judging`] | what every worker does, and its account of its time |
+//! | [`step`] | what is decided about the first step of an event, where events are built in steps |
 //! | [`trigger`] | triggers at a rate |
 //! | [`evolution`] | what ended at each builder unit in each interval |
 //! | [`report`] | what a run amounts to: ledger, books of all nodes, latency |
@@ -43,6 +44,7 @@ pub mod reborn;
 pub mod report;
 pub mod sink;
 mod stall;
+pub mod step;
 pub mod trigger;
 pub mod worker;
 

@@ -211,10 +211,11 @@ impl RunReport {
         wrong
     }
 
-    /// Whether an event was dropped, or a fragment for a reason that is not part of an ordinary end.
+    /// Whether an event was dropped, or a fragment for a reason that is not part of an ordinary run.
     #[must_use]
     pub fn lost_anything(&self) -> bool {
-        let ordinary = |reason: &DropReason| *reason == DropReason::NeverTriggered;
+        let ordinary =
+            |reason: &DropReason| matches!(reason, DropReason::NeverTriggered | DropReason::NotRequested);
         self.ledger.dropped_total() > 0
             || self.fragment_ledger().dropped.keys().any(|reason| !ordinary(reason))
     }

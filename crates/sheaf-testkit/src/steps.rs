@@ -190,6 +190,7 @@ impl Options {
         let is_pushed = matches!(self.gathering, sheaf_protocol::flow::Gathering::Push);
         // A trigger type is the event manager's to give, and ids that sources announce are of sources that answer.
         let is_announced = matches!(self.triggers, TriggerOptions::Announced { .. });
-        !(self.is_selective() && is_pushed) && !(self.steps.types > 1 && is_announced)
+        let has_types = self.steps.types > 1;
+        !(self.is_selective() && is_pushed || has_types && is_announced)
     }
 }

@@ -22,6 +22,9 @@ pub(crate) struct Summary {
     pub(crate) fragments: u64,
     /// Payload bytes of those.
     pub(crate) bytes: u64,
+    /// Payload that readout units gave to builder units, over all of that and what nobody asked for: the load of the network as a
+    /// fraction of full building. `null` where everything was asked for.
+    pub(crate) load_fraction: Option<f64>,
     /// From the start of the run, or the end of its warm-up, to the end of its last event.
     pub(crate) seconds: f64,
     pub(crate) events_per_second: f64,
@@ -137,6 +140,10 @@ impl Extras {
             for (name, value) in &report.output {
                 extras.add(&format!("output_{name}"), *value);
             }
+            extras.add("step_failures", report.step_failures);
+            for (name, value) in &report.steps {
+                extras.add(&format!("step_{name}"), *value);
+            }
         }
         for (name, value) in doors.iter().flat_map(DoorCounts::fields) {
             extras.add(&format!("consumers_{name}"), value);
@@ -189,6 +196,7 @@ impl Summary {
             events_incomplete: report.incomplete,
             fragments: report.fragments,
             bytes: report.bytes.0,
+            load_fraction: load_fraction(&counters(report)),
             seconds,
             events_per_second: rate(measured.built),
             fragments_per_second: rate(measured.fragments),
@@ -295,6 +303,14 @@ fn counters(report: &RunReport) -> BTreeMap<String, u64> {
         }
     }
     sums.into_iter().map(|(counter, value)| (counter.name().to_owned(), value)).collect()
+}
+
+/// What was moved, as a fraction of what there was to move.
+#[expect(clippy::cast_precision_loss, reason = "quoted to a few digits")]
+fn load_fraction(counters: &BTreeMap<String, u64>) -> Option<f64> {
+    let of = |counter: Counter| counters.get(counter.name()).copied().unwrap_or(0) as f64;
+    let (sent, saved) = (of(Counter::SentBytes), of(Counter::NotRequestedBytes));
+    (saved > 0.0).then(|| sent / (sent + saved))
 }
 
 /// The largest resident memory of this process so far, in bytes; 0 where the system does not tell.

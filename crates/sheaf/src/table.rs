@@ -2,6 +2,7 @@
 
 use crate::console::{count, count_f64};
 use crate::summary::{LedgerSummary, Summary, Trouble};
+use sheaf_protocol::ledger::Counter;
 use sheaf_wire::DropReason;
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
@@ -16,6 +17,10 @@ impl Display for Summary {
         line(f, "  incomplete", count(self.events_incomplete), "lack a required source")?;
         line(f, "fragments", count(self.fragments), &rate(self.fragments_per_second))?;
         line(f, "payload", count(self.bytes), &format!("bytes, {megabytes:.1} MB/s"))?;
+        if let Some(fraction) = self.load_fraction {
+            let sent = self.counters.get(Counter::SentBytes.name()).copied().unwrap_or(0);
+            line(f, "  requested", count(sent), &format!("bytes: {fraction:.3} of full building"))?;
+        }
         line(
             f,
             "run time",
@@ -96,6 +101,7 @@ fn explain(reason: DropReason) -> &'static str {
         DropReason::NeverTriggered => "for later events, which the run did not trigger any more",
         DropReason::EventDropped => "with their event",
         DropReason::NotBuilt => "their event was built without them",
+        DropReason::NotRequested => "nobody asked for them before their event ended",
         DropReason::Incomplete => "required sources were missing",
         DropReason::BuilderOutOfMemory => "too large for each builder that tried",
         DropReason::BuilderLost => "each builder that tried died",

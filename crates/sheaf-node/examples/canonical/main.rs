@@ -35,7 +35,8 @@ use sheaf_source::size_model::{SizeConfig, SizeShape};
 use sheaf_source::{EmulatorConfig, Source};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{
-    ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerMix, TriggerType, Verdict,
+    ByteCount, Event, EventId, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerMix,
+    TriggerType, Verdict,
 };
 use std::collections::BTreeSet;
 use std::hint::black_box;

@@ -1,0 +1,100 @@
+//! What is decided about the first step of an event, before the rest of it is asked for.
+
+use crate::filter::{Filter, FilterFailure};
+use bytes::Bytes;
+use sheaf_protocol::builder::More;
+use sheaf_wire::{Event, SourceId};
+
+/// What a step filter says of a part of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepVerdict {
+    /// The event is rejected; nothing more of it is asked for.
+    Reject,
+    /// The event needs no more sources. It goes to the filter as it is.
+    Enough,
+    /// More sources are to be asked for: all the rest, after which the event goes to the filter, or those of a region of
+    /// interest, after which the step filter sees it again.
+    More(More),
+}
+
+/// Judges parts of events, where events are built in steps: a quick decision near the builder unit, before most of the event
+/// has moved. What it lets through goes to the [`Filter`] when it is built.
+pub trait StepFilter: Send {
+    /// What is to become of an event of which this part is here. Sources that are neither in its fragments nor missing have not
+    /// been asked for.
+    ///
+    /// # Errors
+    /// A [`FilterFailure`] where the filter has no verdict. The rest of the event is then asked for, so that nothing is lost,
+    /// and the filter decides.
+    fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure>;
+
+    /// What it counted, by name.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// Any filter as a step filter: of what it accepts, all the rest is asked for. Its tags and payload are not kept.
+pub struct Accepted<F>(pub F);
+
+impl<F: Filter> StepFilter for Accepted<F> {
+    fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure> {
+        let verdict = self.0.judge(part)?;
+        Ok(if verdict.accepted { StepVerdict::More(More::All) } else { StepVerdict::Reject })
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.0.counters()
+    }
+}
+
+/// Asks for the rest of every event.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AskForAll;
+
+impl StepFilter for AskForAll {
+    fn judge(&mut self, _part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure> {
+        Ok(StepVerdict::More(More::All))
+    }
+}
+
+/// Goes by the size of what is here, which front ends with zero suppression make a measure of activity.
+#[derive(Clone, Debug, Default)]
+pub struct Activity {
+    /// An event is rejected if its first step has less payload, in bytes.
+    pub minimum: u64,
+    /// Sources with a region of interest: where such a source has at least [`Self::minimum`] bytes, the sources of its region are
+    /// asked for. If there are none, all the rest is.
+    pub regions: Vec<(SourceId, Vec<SourceId>)>,
+}
+
+impl StepFilter for Activity {
+    fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure> {
+        if part.payload_bytes() < self.minimum {
+            return Ok(StepVerdict::Reject);
+        }
+        if self.regions.is_empty() {
+            return Ok(StepVerdict::More(More::All));
+        }
+        let is_active = |source: SourceId| {
+            let fragment = part.fragments.iter().find(|fragment| fragment.source == source);
+            fragment.is_some_and(|fragment| fragment.payload.len() as u64 >= self.minimum)
+        };
+        let is_here = |source: SourceId| {
+            part.fragments.iter().any(|fragment| fragment.source == source)
+                || part.missing.iter().any(|missing| missing.source == source)
+        };
+        let active = self.regions.iter().filter(|(source, _)| is_active(*source));
+        let mut wanted: Vec<SourceId> = active.flat_map(|(_, region)| region).copied().collect();
+        wanted.retain(|source| !is_here(*source));
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok(match wanted.is_empty() {
+            true => StepVerdict::Enough,
+            false => StepVerdict::More(More::Sources(wanted)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
