@@ -2,6 +2,9 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `reader` | the events of files and runs |
+//! | `stream` | the fragments of a fragment stream |
+//! | `processor` | programs that judge events of a run under way |
 //! | `version` | which Sheaf this is |
 //!
 //! The header also has what a filter library shares with Sheaf (`sheaf_filter::abi`); such a library does not need to
@@ -12,4 +15,8 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod argument;
+pub mod processor;
+pub mod reader;
+pub mod stream;
 pub mod version;

@@ -6,6 +6,7 @@
 //! | [`abi`] | what Sheaf and a filter library share: structs and functions as C has them |
 //! | [`library`] | [`LibraryFilter`]: a filter from a shared library |
 //! | [`plugin`] | how such a library is written in Rust: a type and [`export_filter!`](crate::export_filter) |
+//! | [`text`] | texts that cross the border to C |
 //! | [`view`] | an event as filters see it: fragments where they are, nothing copied |
 //!
 //! The crate does not know who asks for a verdict or what becomes of it: builder units and processors call a filter, the
@@ -20,6 +21,7 @@ pub mod library;
 pub mod plugin;
 #[cfg(test)]
 mod testing;
+pub mod text;
 pub mod view;
 
 pub use filter::{AcceptAll, Filter, FilterFailure, Prescale};

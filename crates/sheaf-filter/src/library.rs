@@ -8,6 +8,7 @@
 
 use crate::abi::{self, FILTER_ABI, FilterSetup, FilterTable, FilterVerdict, GiveTable};
 use crate::filter::{Filter, FilterFailure};
+use crate::text;
 use crate::view::Scratch;
 use bytes::Bytes;
 use libloading::Library;
@@ -16,7 +17,7 @@ use sheaf_wire::{Event, RunNumber, Tags, Verdict};
 use std::ffi::{CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::{mem, ptr, slice};
+use std::{fmt, mem, ptr, slice};
 use thiserror::Error;
 
 /// The longest message of a library that is read.
@@ -31,6 +32,24 @@ pub struct Setup {
     pub tags: Vec<String>,
     /// A text for the filter alone.
     pub parameters: String,
+}
+
+/// Whose filter it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// A library's.
+    Library(PathBuf),
+    /// One of the program that calls.
+    Program,
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library(path) => write!(f, "the filter library {}", path.display()),
+            Self::Program => f.write_str("the filter of this program"),
+        }
+    }
 }
 
 /// Why a filter cannot be opened.
@@ -65,23 +84,20 @@ pub enum OpenError {
     },
     /// It was made for another version of Sheaf.
     #[error(
-        "the filter library {} has version {found} of the interface, and this is version {FILTER_ABI}; compile it again \
-         with the header of this Sheaf",
-        path.display()
+        "{whose} has version {found} of the interface, and this is version {FILTER_ABI}; compile it again with the header of \
+         this Sheaf"
     )]
     Version {
-        /// Where it is.
-        path: PathBuf,
+        /// Whose it is.
+        whose: Whose,
         /// Its version.
         found: u32,
     },
     /// Its table is none.
-    #[error("`{symbol}` of the filter library {} gives no table of functions: {what}", path.display())]
+    #[error("the table of {whose} is none: {what}")]
     BadTable {
-        /// Where it is.
-        path: PathBuf,
-        /// The name of the function.
-        symbol: String,
+        /// Whose it is.
+        whose: Whose,
         /// What is wrong with the table.
         what: &'static str,
     },
@@ -92,16 +108,16 @@ pub enum OpenError {
         key: &'static str,
     },
     /// The filter does not want to be made.
-    #[error("the filter library {} refuses its configuration: {message}", path.display())]
+    #[error("{whose} refuses its configuration: {message}")]
     Refused {
-        /// Where it is.
-        path: PathBuf,
+        /// Whose it is.
+        whose: Whose,
         /// What it says.
         message: String,
     },
 }
 
-/// A filter from a shared library.
+/// A filter from a shared library, or from a table of this program.
 #[derive(Debug)]
 pub struct LibraryFilter {
     /// The library's filter; its own thing.
@@ -111,8 +127,8 @@ pub struct LibraryFilter {
     /// The tags that have names.
     known: Tags,
     scratch: Scratch,
-    /// Keeps the functions in memory. Dropped last.
-    _library: Library,
+    /// Keeps the functions in memory, where they are a library's. Dropped last.
+    _library: Option<Library>,
 }
 
 // SAFETY: the interface promises that a filter may be called by any one thread at a time (`abi::FilterTable`).
@@ -132,25 +148,64 @@ impl LibraryFilter {
         // the library.
         let library = unsafe { Library::new(&path) }
             .map_err(|error| OpenError::NotALibrary { path: path.clone(), error })?;
-        let table = read_table(&library, &path, symbol)?;
-        let bad = |what| OpenError::BadTable { path: path.clone(), symbol: symbol.into(), what };
+        let table = ask_for_table(&library, &path, symbol)?;
+        // SAFETY: what the library gave as its table, which stays as long as the library is loaded.
+        unsafe { Self::make(table, setup, &Whose::Library(path), Some(library)) }
+    }
+
+    /// Makes a filter of a table of this program.
+    ///
+    /// # Errors
+    /// Why that is not possible, and what would be right.
+    ///
+    /// # Safety
+    /// `table` is null, or a table whose functions do what [`FilterTable`] says, for as long as the filter lives.
+    pub unsafe fn of_table(table: *const FilterTable, setup: &Setup) -> Result<Self, OpenError> {
+        // SAFETY: promised by the caller.
+        unsafe { Self::make(table, setup, &Whose::Program, None) }
+    }
+
+    /// # Safety
+    /// As [`Self::of_table`]; with a library, for as long as that is loaded.
+    unsafe fn make(
+        table: *const FilterTable,
+        setup: &Setup,
+        whose: &Whose,
+        library: Option<Library>,
+    ) -> Result<Self, OpenError> {
+        // SAFETY: promised by the caller.
+        let table = unsafe { read_table(table, whose)? };
+        let bad = |what| OpenError::BadTable { whose: whose.clone(), what };
         let create = table.create.ok_or_else(|| bad("`create` is null"))?;
         let judge = table.judge.ok_or_else(|| bad("`judge` is null"))?;
-        let filter = make(create, setup, &path)?;
+        let filter = create_filter(create, setup, whose)?;
         let known = Tags((1 << setup.tags.len().min(Tags::MAX_NAMED)) - 1);
-        let scratch = Scratch::default();
-        Ok(Self { filter, judge, destroy: table.destroy, known, scratch, _library: library })
+        Ok(Self {
+            filter,
+            judge,
+            destroy: table.destroy,
+            known,
+            scratch: Scratch::default(),
+            _library: library,
+        })
     }
 }
 
-/// The library's table, checked as far as it can be.
-fn read_table(library: &Library, path: &Path, symbol: &str) -> Result<FilterTable, OpenError> {
+/// What the library gives as its table.
+fn ask_for_table(library: &Library, path: &Path, symbol: &str) -> Result<*const FilterTable, OpenError> {
     // SAFETY: that the function has this type is the interface; it cannot be checked.
     let give = unsafe { library.get::<GiveTable>(symbol) };
     let give = give.map_err(|_| OpenError::NoSymbol { path: path.into(), symbol: symbol.into() })?;
     // SAFETY: a function without arguments, as the interface has it.
-    let table = unsafe { give() };
-    let bad = |what| OpenError::BadTable { path: path.into(), symbol: symbol.into(), what };
+    Ok(unsafe { give() })
+}
+
+/// A table, checked as far as it can be.
+///
+/// # Safety
+/// `table` is null, or leads to what some version of the interface has as its table.
+unsafe fn read_table(table: *const FilterTable, whose: &Whose) -> Result<FilterTable, OpenError> {
+    let bad = |what| OpenError::BadTable { whose: whose.clone(), what };
     if table.is_null() {
         return Err(bad("it is null"));
     }
@@ -160,7 +215,7 @@ fn read_table(library: &Library, path: &Path, symbol: &str) -> Result<FilterTabl
     // SAFETY: not null and aligned, and every version of the table begins with these two numbers.
     let (found, bytes) = unsafe { ((*table).abi, (*table).table_bytes) };
     if found != FILTER_ABI {
-        return Err(OpenError::Version { path: path.into(), found });
+        return Err(OpenError::Version { whose: whose.clone(), found });
     }
     if (bytes as usize) < mem::size_of::<FilterTable>() {
         return Err(bad("its `table_bytes` is less than the size of a SheafFilterTable"));
@@ -174,7 +229,11 @@ fn c_text(text: &str, key: &'static str) -> Result<CString, OpenError> {
 }
 
 /// Makes a filter.
-fn make(create: abi::CreateFilter, setup: &Setup, path: &Path) -> Result<NonNull<c_void>, OpenError> {
+fn create_filter(
+    create: abi::CreateFilter,
+    setup: &Setup,
+    whose: &Whose,
+) -> Result<NonNull<c_void>, OpenError> {
     let parameters = c_text(&setup.parameters, "filter.parameters")?;
     let tags: Vec<CString> =
         setup.tags.iter().map(|tag| c_text(tag, "filter.tags")).collect::<Result<_, _>>()?;
@@ -193,28 +252,10 @@ fn make(create: abi::CreateFilter, setup: &Setup, path: &Path) -> Result<NonNull
     let filter = unsafe { create(&raw const setup) };
     NonNull::new(filter).ok_or_else(|| {
         // SAFETY: `message` is as long as that.
-        let said = unsafe { read_text(message.as_ptr(), message.len()) };
+        let said = unsafe { text::read(message.as_ptr(), message.len()) };
         let message = said.unwrap_or_else(|| "it does not say why".into());
-        OpenError::Refused { path: path.into(), message }
+        OpenError::Refused { whose: whose.clone(), message }
     })
-}
-
-/// The text at `first`, up to its NUL or `most` bytes; `None` where there is none, or it is empty.
-///
-/// # Safety
-/// `first` is null, or a text that ends with a NUL, or `most` bytes long at least.
-unsafe fn read_text(first: *const c_char, most: usize) -> Option<String> {
-    if first.is_null() {
-        return None;
-    }
-    let mut length = 0;
-    // SAFETY: bytes up to the NUL, and no more than `most`, are there.
-    while length < most && unsafe { *first.add(length) } != 0 {
-        length += 1;
-    }
-    // SAFETY: so many bytes were just read.
-    let bytes = unsafe { slice::from_raw_parts(first.cast::<u8>(), length) };
-    (length > 0).then(|| String::from_utf8_lossy(bytes).into_owned())
 }
 
 impl Filter for LibraryFilter {
@@ -232,7 +273,7 @@ impl Filter for LibraryFilter {
         let status = unsafe { (self.judge)(self.filter.as_ptr(), borrowed.as_ptr(), &raw mut said) };
         if status != 0 {
             // SAFETY: null or a text with a NUL, which is valid until the filter is called again.
-            let failure = unsafe { read_text(said.failure, MESSAGE_BYTES) };
+            let failure = unsafe { text::read(said.failure, MESSAGE_BYTES) };
             return Err(FilterFailure(failure.unwrap_or_else(|| format!("the filter returned {status}"))));
         }
         verdict(&said, self.known)

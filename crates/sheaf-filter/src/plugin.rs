@@ -27,6 +27,7 @@
 
 use crate::abi::{self, FILTER_ABI, FilterSetup, FilterTable, FilterVerdict};
 use crate::filter::{Filter, FilterFailure};
+use crate::text;
 use crate::view::{EventView, Scratch};
 use bytes::Bytes;
 use sheaf_wire::{Event, RunNumber, Tags, Verdict};
@@ -122,9 +123,9 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, FilterFailure>) -> Result<T, Filt
 }
 
 fn describe(panic: &(dyn Any + Send)) -> String {
-    let text =
+    let said =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the filter panicked: {}", text.unwrap_or("without a text"))
+    format!("the filter panicked: {}", said.unwrap_or("without a text"))
 }
 
 /// # Safety
@@ -149,7 +150,7 @@ unsafe extern "C" fn create<P: Plugin>(setup: *const FilterSetup) -> *mut c_void
         }
         Err(failure) => {
             // SAFETY: the caller has so many bytes there.
-            unsafe { write_text(&failure.0, setup.message, setup.message_bytes) };
+            unsafe { text::write(&failure.0, setup.message, setup.message_bytes) };
             ptr::null_mut()
         }
     }
@@ -176,22 +177,6 @@ unsafe fn read_setup<'a>(setup: &'a FilterSetup) -> Result<PluginSetup<'a>, Filt
     })
 }
 
-/// Writes as much of a text as fits, with a NUL.
-///
-/// # Safety
-/// `room` bytes may be written at `first`, or it is null.
-unsafe fn write_text(text: &str, first: *mut c_char, room: usize) {
-    if first.is_null() || room == 0 {
-        return;
-    }
-    let kept = &text.as_bytes()[..text.floor_char_boundary(room - 1)];
-    // SAFETY: at most `room` bytes with the NUL, and the caller's memory is not ours.
-    unsafe {
-        ptr::copy_nonoverlapping(kept.as_ptr(), first.cast(), kept.len());
-        *first.add(kept.len()) = 0;
-    }
-}
-
 /// # Safety
 /// As [`abi::JudgeEvent`] has it.
 unsafe extern "C" fn judge<P: Plugin>(
@@ -214,8 +199,8 @@ unsafe extern "C" fn judge<P: Plugin>(
         }
         Err(failure) => {
             // A NUL would end the text; what is before it is told.
-            let text = failure.0.split('\0').next().unwrap_or_default();
-            exported.failure = CString::new(text).unwrap_or_default();
+            let before = failure.0.split('\0').next().unwrap_or_default();
+            exported.failure = CString::new(before).unwrap_or_default();
             said.failure = exported.failure.as_ptr();
             1
         }

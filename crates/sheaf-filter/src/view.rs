@@ -161,6 +161,12 @@ impl Borrowed<'_> {
         ptr::from_ref(&self.event)
     }
 
+    /// As C programs are given it; what it points into is not kept alive by it.
+    #[must_use]
+    pub fn to_abi(&self) -> abi::Event {
+        self.event
+    }
+
     /// As Rust reads it.
     #[must_use]
     pub fn view(&self) -> EventView<'_> {

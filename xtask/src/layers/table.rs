@@ -176,8 +176,8 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-capi",
-        may_know: &["sheaf-filter"],
-        may_use: &[],
+        may_know: &["sheaf-filter", "sheaf-node", "sheaf-store", "sheaf-wire"],
+        may_use: &["bytes"],
         reason: "what C programs need, and nothing of the command",
     },
     Layer {

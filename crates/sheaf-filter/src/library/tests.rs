@@ -126,3 +126,27 @@ fn the_next_run_has_the_version_that_is_on_disk_when_it_starts() {
     drop(running);
     assert_eq!(judge(&mut open(&path), b'v').unwrap().payload[0], 2);
 }
+
+#[test]
+fn a_table_of_the_program_makes_a_filter_without_a_library() {
+    // SAFETY: null is allowed, and refused.
+    let error = unsafe { LibraryFilter::of_table(ptr::null(), &setup("")) }.unwrap_err().to_string();
+    assert_eq!(error, "the table of the filter of this program is none: it is null");
+    let table = crate::plugin::table::<Everything>();
+    // SAFETY: the table of a plugin is constant.
+    let mut filter = unsafe { LibraryFilter::of_table(table, &setup("")) }.unwrap();
+    assert_eq!(filter.judge(&event(1, &[])), Ok(Verdict::accept().with_tags(Tags(1))));
+}
+
+/// Wants everything, and says so.
+struct Everything(Tags);
+
+impl crate::Plugin for Everything {
+    fn create(setup: &crate::PluginSetup<'_>) -> Result<Self, FilterFailure> {
+        Ok(Self(setup.tag("muon")?))
+    }
+
+    fn judge(&mut self, _event: &crate::EventView<'_>) -> Result<Verdict, FilterFailure> {
+        Ok(Verdict::accept().with_tags(self.0))
+    }
+}

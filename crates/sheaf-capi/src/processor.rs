@@ -1,0 +1,72 @@
+//! Programs that judge events of a run under way.
+
+#![allow(unsafe_code)]
+
+use crate::argument;
+use sheaf_filter::abi::FilterTable;
+use sheaf_filter::{LibraryFilter, Setup, text};
+use sheaf_node::processor::{Processor, ProcessorOptions};
+use std::ffi::{CStr, c_char};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set by `sheaf_processor_stop`.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Joins the run whose door is at `address` (a socket, or the run's directory where it has one door), makes a filter of `table`
+/// with `parameters` (null: none), and judges events until the run is over or sheaf_processor_stop is called. Gives the number
+/// of events that were judged; -1: it could not join, or the run went away, and `message` (with room for `message_bytes`, or
+/// null) says why. The calling thread is the one that judges.
+///
+/// # Safety
+/// `address` and `parameters` are null or texts with a NUL, `table` is null or a table as SheafFilterTable says, and at `message`
+/// so many bytes may be written, or it is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_processor_join(
+    address: *const c_char,
+    table: *const FilterTable,
+    parameters: *const c_char,
+    message: *mut c_char,
+    message_bytes: usize,
+) -> i64 {
+    // SAFETY: as the caller promises.
+    match unsafe { join(address, table, parameters) } {
+        Ok(judged) => i64::try_from(judged).unwrap_or(i64::MAX),
+        Err(error) => {
+            // SAFETY: as the caller promises.
+            unsafe { text::write(&error, message, message_bytes) };
+            -1
+        }
+    }
+}
+
+/// # Safety
+/// As `sheaf_processor_join`.
+unsafe fn join(
+    address: *const c_char,
+    table: *const FilterTable,
+    parameters: *const c_char,
+) -> Result<u64, String> {
+    // SAFETY: null, or a text with a NUL.
+    let address = unsafe { argument::path(address)? };
+    let parameters = if parameters.is_null() {
+        String::new()
+    } else {
+        // SAFETY: not null, and so a text with a NUL.
+        let given = unsafe { CStr::from_ptr(parameters) };
+        given.to_str().map_err(|_| "the parameters are not UTF-8")?.to_owned()
+    };
+    STOP.store(false, Ordering::Relaxed);
+    let processor =
+        Processor::meet(&address, ProcessorOptions::default()).map_err(|error| error.to_string())?;
+    let welcome = processor.welcome();
+    let setup = Setup { run: welcome.run, tags: welcome.tags.clone(), parameters };
+    // SAFETY: null or a table, as the caller promises; the filter is dropped before this function ends.
+    let mut filter = unsafe { LibraryFilter::of_table(table, &setup) }.map_err(|error| error.to_string())?;
+    processor.run(&mut filter, &STOP).map(|times| times.judged).map_err(|error| error.to_string())
+}
+
+/// Makes sheaf_processor_join return when the events that it has are judged. It may be called by a signal handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn sheaf_processor_stop() {
+    STOP.store(true, Ordering::Relaxed);
+}

@@ -1,0 +1,132 @@
+//! The events of files and runs.
+
+#![allow(unsafe_code)]
+
+use crate::argument;
+use bytes::Bytes;
+use sheaf_filter::view::Scratch;
+use sheaf_filter::{abi, text};
+use sheaf_store::event_file::StoredEvent as Stored;
+use sheaf_store::run::RunReader;
+use std::ffi::{CString, c_char};
+use std::ptr;
+
+/// Reads the events of an event file or of a run directory.
+pub struct Reader {
+    events: RunReader,
+    tags: Vec<CString>,
+    /// The event that was given last; the caller reads it.
+    current: Option<Stored<Bytes>>,
+    scratch: Scratch,
+    message: CString,
+}
+
+/// An event of a file, with what the filter said of it. What it points to is valid until the reader is used again.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct StoredEvent {
+    /// The event.
+    pub event: abi::Event,
+    /// Bit i: the i-th tag of the run; SHEAF_TAG_QUARANTINED: the filter gave no verdict.
+    pub tags: u64,
+    /// What the filter said of the event.
+    pub payload: *const u8,
+    /// How long that is; may be 0.
+    pub payload_bytes: usize,
+}
+
+/// Opens the event file or run directory at `path`. Null: that is not possible, and `message` (with room for
+/// `message_bytes`, or null) says why. The reader is the caller's, who closes it with sheaf_reader_close.
+///
+/// # Safety
+/// `path` is null or a text with a NUL; at `message` so many bytes may be written, or it is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_reader_open(
+    path: *const c_char,
+    message: *mut c_char,
+    message_bytes: usize,
+) -> *mut Reader {
+    // SAFETY: as the caller promises.
+    let opened = unsafe { argument::path(path) }
+        .and_then(|path| RunReader::open(&path).map_err(|error| error.to_string()));
+    match opened {
+        Ok(events) => {
+            let tags = events.tag_names().iter().map(|name| argument::c_text(name)).collect();
+            let (scratch, message) = (Scratch::default(), CString::default());
+            Box::into_raw(Box::new(Reader { events, tags, current: None, scratch, message }))
+        }
+        Err(error) => {
+            // SAFETY: as the caller promises.
+            unsafe { text::write(&error, message, message_bytes) };
+            ptr::null_mut()
+        }
+    }
+}
+
+/// Reads the next event. 1: it is in `event`. 0: there are no more. -1: something is damaged or cannot be read,
+/// sheaf_reader_message says what, and the next call goes on behind it.
+///
+/// # Safety
+/// `reader` is null or of sheaf_reader_open and not closed; an event may be written at `event`, or it is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_reader_next(reader: *mut Reader, event: *mut StoredEvent) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(reader) = (unsafe { reader.as_mut() }) else { return -1 };
+    if event.is_null() {
+        reader.message = argument::c_text("the place for the event is null");
+        return -1;
+    }
+    match reader.events.next() {
+        None => 0,
+        Some(Err(error)) => {
+            reader.message = argument::c_text(&error.to_string());
+            -1
+        }
+        Some(Ok(stored)) => {
+            let stored = reader.current.insert(stored);
+            let given = StoredEvent {
+                event: reader.scratch.event(&stored.event).to_abi(),
+                tags: stored.verdict.tags.0,
+                payload: stored.verdict.payload.as_ptr(),
+                payload_bytes: stored.verdict.payload.len(),
+            };
+            // SAFETY: not null, and so a place for an event.
+            unsafe { event.write(given) };
+            1
+        }
+    }
+}
+
+/// The name of the tag with this bit, from 0; null where it has none. It is the reader's.
+///
+/// # Safety
+/// `reader` is null or of sheaf_reader_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_reader_tag(reader: *const Reader, bit: u32) -> *const c_char {
+    // SAFETY: as the caller promises.
+    let reader = unsafe { reader.as_ref() };
+    let name = reader.and_then(|reader| reader.tags.get(bit as usize));
+    name.map_or(ptr::null(), |name| name.as_ptr())
+}
+
+/// What the last sheaf_reader_next that gave -1 found wrong. It is the reader's, until the next call.
+///
+/// # Safety
+/// `reader` is null or of sheaf_reader_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_reader_message(reader: *const Reader) -> *const c_char {
+    // SAFETY: as the caller promises.
+    unsafe { reader.as_ref() }.map_or(c"the reader is null".as_ptr(), |reader| reader.message.as_ptr())
+}
+
+/// Closes a reader. What it gave is gone with it. Null is nothing to close.
+///
+/// # Safety
+/// `reader` is null or of sheaf_reader_open, and not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_reader_close(reader: *mut Reader) {
+    if !reader.is_null() {
+        // SAFETY: made with `Box::into_raw` by `sheaf_reader_open`, and not used again.
+        drop(unsafe { Box::from_raw(reader) });
+    }
+}

@@ -1,0 +1,112 @@
+//! The fragments of a fragment stream.
+
+#![allow(unsafe_code)]
+
+use crate::argument;
+use bytes::Bytes;
+use sheaf_filter::{abi, text};
+use sheaf_store::fragment_stream::StreamReader;
+use std::ffi::{CString, c_char};
+use std::fs::File;
+use std::ptr;
+
+/// Reads the fragments of one source.
+pub struct Stream {
+    fragments: StreamReader<File>,
+    /// The payload that was given last; the caller reads it.
+    current: Bytes,
+    message: CString,
+}
+
+/// Opens the fragment stream at `path`. Null: that is not possible, and `message` (with room for `message_bytes`, or null) says
+/// why. The stream is the caller's, who closes it with sheaf_stream_close.
+///
+/// # Safety
+/// `path` is null or a text with a NUL; at `message` so many bytes may be written, or it is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_stream_open(
+    path: *const c_char,
+    message: *mut c_char,
+    message_bytes: usize,
+) -> *mut Stream {
+    // SAFETY: as the caller promises.
+    let opened = unsafe { argument::path(path) }
+        .and_then(|path| StreamReader::open(&path).map_err(|error| error.to_string()));
+    match opened {
+        Ok(fragments) => {
+            let (current, message) = (Bytes::new(), CString::default());
+            Box::into_raw(Box::new(Stream { fragments, current, message }))
+        }
+        Err(error) => {
+            // SAFETY: as the caller promises.
+            unsafe { text::write(&error, message, message_bytes) };
+            ptr::null_mut()
+        }
+    }
+}
+
+/// Reads the next fragment. 1: it is in `fragment`, the number of its event in `event`; its payload is valid until the stream is
+/// used again. 0: there are no more. -1: something is damaged or cannot be read, sheaf_stream_message says what, and the next
+/// call goes on behind it.
+///
+/// # Safety
+/// `stream` is null or of sheaf_stream_open and not closed; a number may be written at `event` and a fragment at `fragment`, or
+/// they are null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_stream_next(
+    stream: *mut Stream,
+    event: *mut u64,
+    fragment: *mut abi::Fragment,
+) -> i32 {
+    // SAFETY: as the caller promises.
+    let Some(stream) = (unsafe { stream.as_mut() }) else { return -1 };
+    if event.is_null() || fragment.is_null() {
+        stream.message = argument::c_text("a place for the event's number or the fragment is null");
+        return -1;
+    }
+    match stream.fragments.next() {
+        None => 0,
+        Some(Err(error)) => {
+            stream.message = argument::c_text(&error.to_string());
+            -1
+        }
+        Some(Ok(read)) => {
+            stream.current = read.payload;
+            let given = abi::Fragment {
+                source: read.source.0,
+                reserved: 0,
+                time_ns: read.time.0,
+                data: stream.current.as_ptr(),
+                bytes: stream.current.len(),
+            };
+            // SAFETY: not null, and so places for a number and a fragment.
+            unsafe {
+                event.write(read.event.0);
+                fragment.write(given);
+            }
+            1
+        }
+    }
+}
+
+/// What the last sheaf_stream_next that gave -1 found wrong. It is the stream's, until the next call.
+///
+/// # Safety
+/// `stream` is null or of sheaf_stream_open and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_stream_message(stream: *const Stream) -> *const c_char {
+    // SAFETY: as the caller promises.
+    unsafe { stream.as_ref() }.map_or(c"the stream is null".as_ptr(), |stream| stream.message.as_ptr())
+}
+
+/// Closes a stream. What it gave is gone with it. Null is nothing to close.
+///
+/// # Safety
+/// `stream` is null or of sheaf_stream_open, and not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_stream_close(stream: *mut Stream) {
+    if !stream.is_null() {
+        // SAFETY: made with `Box::into_raw` by `sheaf_stream_open`, and not used again.
+        drop(unsafe { Box::from_raw(stream) });
+    }
+}
