@@ -16,10 +16,62 @@
 #define SHEAF_EXPORT
 #endif
 
+/** The tag that Sheaf itself gives: the filter gave no verdict, and the event is stored as it was built. */
+#define SHEAF_TAG_QUARANTINED (UINT64_C(1) << 63)
+
 /**
  * The version of the interface between Sheaf and filters. It changes when a filter of before would misread something.
  */
 #define SHEAF_FILTER_ABI 1
+
+/**
+ * Reads the events of an event file or of a run directory.
+ */
+typedef struct SheafReader SheafReader;
+
+/**
+ * Reads the fragments of one source.
+ */
+typedef struct SheafStream SheafStream;
+
+/**
+ * Gets a sample of a run's accepted events.
+ */
+typedef struct SheafTap SheafTap;
+
+/**
+ * What a filter is told when it is made. It and all it points to are valid during the call.
+ */
+typedef struct SheafFilterSetup {
+  /**
+   * The version of the interface that the caller has.
+   */
+  uint32_t abi;
+  /**
+   * The number of the run.
+   */
+  uint32_t run;
+  /**
+   * `filter.parameters` of the configuration, as it is there; empty where it has none.
+   */
+  const char *parameters;
+  /**
+   * `filter.tags` of the configuration: names of tags, the first is bit 0.
+   */
+  const char *const *tags;
+  /**
+   * How many tags there are: 0 to 63.
+   */
+  size_t tag_count;
+  /**
+   * Where the filter writes why it cannot be made, with a NUL at the end.
+   */
+  char *message;
+  /**
+   * How many bytes fit there.
+   */
+  size_t message_bytes;
+} SheafFilterSetup;
 
 /**
  * What one source saw of an event.
@@ -138,40 +190,6 @@ typedef struct SheafFilterVerdict {
 } SheafFilterVerdict;
 
 /**
- * What a filter is told when it is made. It and all it points to are valid during the call.
- */
-typedef struct SheafFilterSetup {
-  /**
-   * The version of the interface that the caller has.
-   */
-  uint32_t abi;
-  /**
-   * The number of the run.
-   */
-  uint32_t run;
-  /**
-   * `filter.parameters` of the configuration, as it is there; empty where it has none.
-   */
-  const char *parameters;
-  /**
-   * `filter.tags` of the configuration: names of tags, the first is bit 0.
-   */
-  const char *const *tags;
-  /**
-   * How many tags there are: 0 to 63.
-   */
-  size_t tag_count;
-  /**
-   * Where the filter writes why it cannot be made, with a NUL at the end.
-   */
-  char *message;
-  /**
-   * How many bytes fit there.
-   */
-  size_t message_bytes;
-} SheafFilterSetup;
-
-/**
  * What a filter library can do. It stays as it is while the library is loaded.
  *
  * Several filters may be made of one table, each is called by one thread at a time; two filters may be called by two
@@ -201,9 +219,204 @@ typedef struct SheafFilterTable {
   void (*destroy)(void *filter);
 } SheafFilterTable;
 
+/**
+ * An event with what the filter said of it. What it points to is valid until that which gave it is used again.
+ */
+typedef struct SheafStoredEvent {
+  /**
+   * The event.
+   */
+  struct SheafEvent event;
+  /**
+   * Bit i: the i-th tag of the run; SHEAF_TAG_QUARANTINED: the filter gave no verdict.
+   */
+  uint64_t tags;
+  /**
+   * What the filter said of the event.
+   */
+  const uint8_t *payload;
+  /**
+   * How long that is; may be 0.
+   */
+  size_t payload_bytes;
+} SheafStoredEvent;
+
+/**
+ * What to get of a run's accepted events. All zero: every event, as fast as the run gives them.
+ */
+typedef struct SheafTapWish {
+  /**
+   * Names of tags, of which an event must have one.
+   */
+  const char *const *tags;
+  /**
+   * How many there are; 0: all events.
+   */
+  size_t tag_count;
+  /**
+   * One of so many of those events; 0 is taken as 1.
+   */
+  uint32_t prescale;
+  /**
+   * Always 0.
+   */
+  uint32_t reserved;
+  /**
+   * At most so many events a second; 0: as many as there are.
+   */
+  double rate_hz;
+} SheafTapWish;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * Joins the run whose door is at `address` (a socket, or the run's directory where it has one door), makes a filter of `table`
+ * with `parameters` (null: `filter.parameters` of the run), and judges events until the run is over or sheaf_processor_stop is called. Gives the number
+ * of events that were judged; -1: it could not join, or the run went away, and `message` (with room for `message_bytes`, or
+ * null) says why. The calling thread is the one that judges.
+ *
+ * # Safety
+ * `address` and `parameters` are null or texts with a NUL, `table` is null or a table as SheafFilterTable says, and at `message`
+ * so many bytes may be written, or it is null.
+ */
+int64_t sheaf_processor_join(const char *address,
+                             const struct SheafFilterTable *table,
+                             const char *parameters,
+                             char *message,
+                             size_t message_bytes);
+
+/**
+ * Makes sheaf_processor_join return when the events that it has are judged, now and from now on. It may be called by a signal handler.
+ */
+void sheaf_processor_stop(void);
+
+/**
+ * Opens the event file or run directory at `path`. Null: that is not possible, and `message` (with room for
+ * `message_bytes`, or null) says why. The reader is the caller's, who closes it with sheaf_reader_close.
+ *
+ * # Safety
+ * `path` is null or a text with a NUL; at `message` so many bytes may be written, or it is null.
+ */
+struct SheafReader *sheaf_reader_open(const char *path, char *message, size_t message_bytes);
+
+/**
+ * Reads the next event. 1: it is in `event`. 0: there are no more. -1: something is damaged or cannot be read,
+ * sheaf_reader_message says what, and the next call goes on behind it.
+ *
+ * # Safety
+ * `reader` is null or of sheaf_reader_open and not closed; an event may be written at `event`, or it is null.
+ */
+int32_t sheaf_reader_next(struct SheafReader *reader,
+                          struct SheafStoredEvent *event);
+
+/**
+ * What the last sheaf_reader_next that gave -1 found wrong. It is the reader's, until the next call.
+ *
+ * # Safety
+ * `reader` is null or of sheaf_reader_open and not closed.
+ */
+const char *sheaf_reader_message(const struct SheafReader *reader);
+
+/**
+ * Closes a reader. What it gave is gone with it. Null is nothing to close.
+ *
+ * # Safety
+ * `reader` is null or of sheaf_reader_open, and not used again.
+ */
+void sheaf_reader_close(struct SheafReader *reader);
+
+/**
+ * Opens the fragment stream at `path`. Null: that is not possible, and `message` (with room for `message_bytes`, or null) says
+ * why. The stream is the caller's, who closes it with sheaf_stream_close.
+ *
+ * # Safety
+ * `path` is null or a text with a NUL; at `message` so many bytes may be written, or it is null.
+ */
+struct SheafStream *sheaf_stream_open(const char *path,
+                                      char *message,
+                                      size_t message_bytes);
+
+/**
+ * Reads the next fragment. 1: it is in `fragment`, the number of its event in `event`; its payload is valid until the stream is
+ * used again. 0: there are no more. -1: something is damaged or cannot be read, sheaf_stream_message says what, and the next
+ * call goes on behind it.
+ *
+ * # Safety
+ * `stream` is null or of sheaf_stream_open and not closed; a number may be written at `event` and a fragment at `fragment`, or
+ * they are null.
+ */
+int32_t sheaf_stream_next(struct SheafStream *stream,
+                          uint64_t *event,
+                          struct SheafFragment *fragment);
+
+/**
+ * What the last sheaf_stream_next that gave -1 found wrong. It is the stream's, until the next call.
+ *
+ * # Safety
+ * `stream` is null or of sheaf_stream_open and not closed.
+ */
+const char *sheaf_stream_message(const struct SheafStream *stream);
+
+/**
+ * Closes a stream. What it gave is gone with it. Null is nothing to close.
+ *
+ * # Safety
+ * `stream` is null or of sheaf_stream_open, and not used again.
+ */
+void sheaf_stream_close(struct SheafStream *stream);
+
+/**
+ * Begins to look on at `target`: a run's directory, the socket of a builder's door in it, or `host:port`. `wish` says what to
+ * get (null: everything), `name` tells the operator who looks on (null: nobody in particular). A run is never held back by who
+ * looks on; what cannot be sent in time is left out. Null: that is not possible, and `message` (with room for `message_bytes`,
+ * or null) says why. The tap is the caller's, who closes it with sheaf_tap_close.
+ *
+ * # Safety
+ * Texts are null or end with a NUL, `wish` is null or as SheafTapWish says, and at `message` so many bytes may be written, or it
+ * is null.
+ */
+struct SheafTap *sheaf_tap_open(const char *target,
+                                const struct SheafTapWish *wish,
+                                const char *name,
+                                char *message,
+                                size_t message_bytes);
+
+/**
+ * Waits for the next event, up to `timeout_ms`. 1: it is in `event`. 0: the run has ended. 2: there was none in this time. -1:
+ * the run was lost, and sheaf_tap_message says how.
+ *
+ * # Safety
+ * `tap` is null or of sheaf_tap_open and not closed; an event may be written at `event`, or it is null.
+ */
+int32_t sheaf_tap_next(struct SheafTap *tap,
+                       uint32_t timeout_ms,
+                       struct SheafStoredEvent *event);
+
+/**
+ * The name of the tag with this bit, from 0; null where it has none. It is the tap's.
+ *
+ * # Safety
+ * `tap` is null or of sheaf_tap_open and not closed.
+ */
+const char *sheaf_tap_tag(const struct SheafTap *tap, uint32_t bit);
+
+/**
+ * What the last sheaf_tap_next that gave -1 found wrong. It is the tap's, until the next call.
+ *
+ * # Safety
+ * `tap` is null or of sheaf_tap_open and not closed.
+ */
+const char *sheaf_tap_message(const struct SheafTap *tap);
+
+/**
+ * Stops looking on. What the tap gave is gone with it. Null is nothing to close.
+ *
+ * # Safety
+ * `tap` is null or of sheaf_tap_open, and not used again.
+ */
+void sheaf_tap_close(struct SheafTap *tap);
 
 /**
  * The version of this library, such as "0.1.0". The text is constant.

@@ -5,6 +5,8 @@
 //! | `reader` | the events of files and runs |
 //! | `stream` | the fragments of a fragment stream |
 //! | `processor` | programs that judge events of a run under way |
+//! | `tap` | programs that look on at a run under way |
+//! | `stored` | events with their verdicts |
 //! | `version` | which Sheaf this is |
 //!
 //! The header also has what a filter library shares with Sheaf (`sheaf_filter::abi`); such a library does not need to
@@ -18,5 +20,7 @@
 mod argument;
 pub mod processor;
 pub mod reader;
+pub mod stored;
 pub mod stream;
+pub mod tap;
 pub mod version;

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::argument;
+use sheaf_config::Config;
 use sheaf_filter::abi::FilterTable;
 use sheaf_filter::{LibraryFilter, Setup, text};
 use sheaf_node::processor::{Processor, ProcessorOptions};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Joins the run whose door is at `address` (a socket, or the run's directory where it has one door), makes a filter of `table`
-/// with `parameters` (null: none), and judges events until the run is over or sheaf_processor_stop is called. Gives the number
+/// with `parameters` (null: `filter.parameters` of the run), and judges events until the run is over or sheaf_processor_stop is called. Gives the number
 /// of events that were judged; -1: it could not join, or the run went away, and `message` (with room for `message_bytes`, or
 /// null) says why. The calling thread is the one that judges.
 ///
@@ -48,24 +49,33 @@ unsafe fn join(
 ) -> Result<u64, String> {
     // SAFETY: null, or a text with a NUL.
     let address = unsafe { argument::path(address)? };
-    let parameters = if parameters.is_null() {
-        String::new()
+    let given = if parameters.is_null() {
+        None
     } else {
         // SAFETY: not null, and so a text with a NUL.
         let given = unsafe { CStr::from_ptr(parameters) };
-        given.to_str().map_err(|_| "the parameters are not UTF-8")?.to_owned()
+        Some(given.to_str().map_err(|_| "the parameters are not UTF-8")?.to_owned())
     };
-    STOP.store(false, Ordering::Relaxed);
     let processor =
         Processor::meet(&address, ProcessorOptions::default()).map_err(|error| error.to_string())?;
     let welcome = processor.welcome();
+    let parameters = match given {
+        Some(parameters) => parameters,
+        None => parameters_of(&welcome.configuration)?,
+    };
     let setup = Setup { run: welcome.run, tags: welcome.tags.clone(), parameters };
     // SAFETY: null or a table, as the caller promises; the filter is dropped before this function ends.
     let mut filter = unsafe { LibraryFilter::of_table(table, &setup) }.map_err(|error| error.to_string())?;
     processor.run(&mut filter, &STOP).map(|times| times.judged).map_err(|error| error.to_string())
 }
 
-/// Makes sheaf_processor_join return when the events that it has are judged. It may be called by a signal handler.
+/// What a run's configuration has for its filter.
+fn parameters_of(configuration: &str) -> Result<String, String> {
+    let config = Config::parse(configuration, "the configuration of the run");
+    config.map(|config| config.filter.parameters).map_err(|errors| errors.to_string())
+}
+
+/// Makes sheaf_processor_join return when the events that it has are judged, now and from now on. It may be called by a signal handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn sheaf_processor_stop() {
     STOP.store(true, Ordering::Relaxed);

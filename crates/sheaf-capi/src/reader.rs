@@ -3,10 +3,8 @@
 #![allow(unsafe_code)]
 
 use crate::argument;
-use bytes::Bytes;
-use sheaf_filter::view::Scratch;
-use sheaf_filter::{abi, text};
-use sheaf_store::event_file::StoredEvent as Stored;
+use crate::stored::{Shown, StoredEvent};
+use sheaf_filter::text;
 use sheaf_store::run::RunReader;
 use std::ffi::{CString, c_char};
 use std::ptr;
@@ -15,24 +13,8 @@ use std::ptr;
 pub struct Reader {
     events: RunReader,
     tags: Vec<CString>,
-    /// The event that was given last; the caller reads it.
-    current: Option<Stored<Bytes>>,
-    scratch: Scratch,
+    shown: Shown,
     message: CString,
-}
-
-/// An event of a file, with what the filter said of it. What it points to is valid until the reader is used again.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct StoredEvent {
-    /// The event.
-    pub event: abi::Event,
-    /// Bit i: the i-th tag of the run; SHEAF_TAG_QUARANTINED: the filter gave no verdict.
-    pub tags: u64,
-    /// What the filter said of the event.
-    pub payload: *const u8,
-    /// How long that is; may be 0.
-    pub payload_bytes: usize,
 }
 
 /// Opens the event file or run directory at `path`. Null: that is not possible, and `message` (with room for
@@ -52,8 +34,8 @@ pub unsafe extern "C" fn sheaf_reader_open(
     match opened {
         Ok(events) => {
             let tags = events.tag_names().iter().map(|name| argument::c_text(name)).collect();
-            let (scratch, message) = (Scratch::default(), CString::default());
-            Box::into_raw(Box::new(Reader { events, tags, current: None, scratch, message }))
+            let (shown, message) = (Shown::default(), CString::default());
+            Box::into_raw(Box::new(Reader { events, tags, shown, message }))
         }
         Err(error) => {
             // SAFETY: as the caller promises.
@@ -83,13 +65,7 @@ pub unsafe extern "C" fn sheaf_reader_next(reader: *mut Reader, event: *mut Stor
             -1
         }
         Some(Ok(stored)) => {
-            let stored = reader.current.insert(stored);
-            let given = StoredEvent {
-                event: reader.scratch.event(&stored.event).to_abi(),
-                tags: stored.verdict.tags.0,
-                payload: stored.verdict.payload.as_ptr(),
-                payload_bytes: stored.verdict.payload.len(),
-            };
+            let given = reader.shown.show(stored);
             // SAFETY: not null, and so a place for an event.
             unsafe { event.write(given) };
             1

@@ -29,3 +29,8 @@ pub use library::{LibraryFilter, OpenError, Setup};
 pub use plugin::{InProcess, Plugin, PluginSetup};
 pub use sheaf_wire::{Event, EventId, MissingReason, SourceId, Tags, Timestamp, TriggerType, Verdict};
 pub use view::{EventView, FragmentView};
+
+/// The first example of the page about filters in Rust is compiled as the page has it.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/howto/filter-in-rust.md")]
+pub struct Page;

@@ -176,7 +176,14 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-capi",
-        may_know: &["sheaf-filter", "sheaf-node", "sheaf-store", "sheaf-wire"],
+        may_know: &[
+            "sheaf-config",
+            "sheaf-filter",
+            "sheaf-node",
+            "sheaf-store",
+            "sheaf-tap",
+            "sheaf-wire",
+        ],
         may_use: &["bytes"],
         reason: "what C programs need, and nothing of the command",
     },

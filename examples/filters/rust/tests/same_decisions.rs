@@ -9,9 +9,13 @@
 use bytes::Bytes;
 use energy_sum::EnergySum;
 use sheaf_filter::{Filter, InProcess, LibraryFilter, PluginSetup, Setup};
-use sheaf_wire::{Event, EventId, Fragment, RunNumber, SourceId, Tags, Timestamp, TriggerType, Verdict};
+use sheaf_store::event_file::{EventFileWriter, WriterOptions};
+use sheaf_wire::{
+    Event, EventId, Fragment, NodeId, Role, RunNumber, SessionId, SourceId, Tags, Timestamp, TriggerType,
+    Verdict,
+};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 const PARAMETERS: &str = "sum=4000000 source=1500000";
 const TAGS: [&str; 2] = ["sum", "pair"];
@@ -132,5 +136,58 @@ fn wrong_parameters_and_missing_tags_are_refused_in_the_same_words() {
         let setup = Setup { tags: vec!["sum".into()], parameters: PARAMETERS.into(), ..Setup::default() };
         let error = LibraryFilter::open(path, "sheaf_filter", &setup).unwrap_err().to_string();
         assert!(error.contains("`filter.tags` should have"), "{error}");
+    }
+}
+
+/// The interpreter that has the package `sheaf`, if there is one: `SHEAF_PYTHON`, or `python3`.
+fn python() -> Option<String> {
+    let interpreter = std::env::var("SHEAF_PYTHON").unwrap_or_else(|_| "python3".into());
+    let check = Command::new(&interpreter).args(["-c", "import numpy, sheaf"]).output();
+    check.is_ok_and(|output| output.status.success()).then_some(interpreter)
+}
+
+/// What the Python twin says of the events of a file: one JSON object a line.
+fn judged_in_python(interpreter: &str, file: &Path) -> Output {
+    Command::new(interpreter)
+        .args(["-m", "sheaf.processor", "--json", "--parameters", PARAMETERS, "--file"])
+        .arg(file)
+        .arg(folder().join("python/energy_sum.py"))
+        .output()
+        .unwrap()
+}
+
+/// Writes events into a file of this directory.
+fn write(directory: &Path, events: &[Event<Bytes>]) {
+    let node = NodeId { role: Role::Builder, index: 0 };
+    let options = WriterOptions::new(RunNumber(1), node, SessionId(1), Timestamp(1));
+    let mut writer = EventFileWriter::create(directory, options).unwrap();
+    for event in events {
+        writer.write(event, &Verdict::accept()).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn the_filter_in_python_gives_the_same_verdicts() {
+    let Some(interpreter) = python() else {
+        println!("skipped: python3 (or SHEAF_PYTHON) has no packages sheaf and numpy");
+        return;
+    };
+    let events = events();
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), &events);
+    let output = judged_in_python(&interpreter, directory.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let expected = judged(&mut in_process(), &events);
+    assert_eq!(said.lines().count(), expected.len());
+    for ((line, verdict), event) in said.lines().zip(&expected).zip(&events) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let hex: String = verdict.payload.iter().map(|byte| format!("{byte:02x}")).collect();
+        let tags: Vec<String> = verdict.tags.names(&TAGS).map(|tag| tag.to_string()).collect();
+        let right = serde_json::json!({
+            "event": event.id.0, "accepted": verdict.accepted, "tags": tags, "payload": hex,
+        });
+        assert_eq!(line, right);
     }
 }

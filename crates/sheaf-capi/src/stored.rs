@@ -1,0 +1,40 @@
+//! Events with their verdicts, as files and consumers have them.
+
+use bytes::Bytes;
+use sheaf_filter::abi;
+use sheaf_filter::view::Scratch;
+use sheaf_wire::event_file;
+
+/// An event with what the filter said of it. What it points to is valid until that which gave it is used again.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct StoredEvent {
+    /// The event.
+    pub event: abi::Event,
+    /// Bit i: the i-th tag of the run; SHEAF_TAG_QUARANTINED: the filter gave no verdict.
+    pub tags: u64,
+    /// What the filter said of the event.
+    pub payload: *const u8,
+    /// How long that is; may be 0.
+    pub payload_bytes: usize,
+}
+
+/// The event that was given last, which the caller reads.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    current: Option<event_file::StoredEvent<Bytes>>,
+    scratch: Scratch,
+}
+
+impl Shown {
+    /// Keeps an event, and gives it as C has it.
+    pub(crate) fn show(&mut self, stored: event_file::StoredEvent<Bytes>) -> StoredEvent {
+        let stored = self.current.insert(stored);
+        StoredEvent {
+            event: self.scratch.event(&stored.event).to_abi(),
+            tags: stored.verdict.tags.0,
+            payload: stored.verdict.payload.as_ptr(),
+            payload_bytes: stored.verdict.payload.len(),
+        }
+    }
+}
