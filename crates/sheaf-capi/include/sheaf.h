@@ -312,6 +312,14 @@ int32_t sheaf_reader_next(struct SheafReader *reader,
                           struct SheafStoredEvent *event);
 
 /**
+ * The name of the tag with this bit, from 0; null where it has none. It is the reader's.
+ *
+ * # Safety
+ * `reader` is null or of sheaf_reader_open and not closed.
+ */
+const char *sheaf_reader_tag(const struct SheafReader *reader, uint32_t bit);
+
+/**
  * What the last sheaf_reader_next that gave -1 found wrong. It is the reader's, until the next call.
  *
  * # Safety
