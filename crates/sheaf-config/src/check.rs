@@ -35,6 +35,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.replay();
         checker.timed();
         checker.filter();
+        checker.farm();
         checker.timeouts();
         checker.tls();
         checker.memory();
@@ -185,6 +186,32 @@ impl Checker<'_> {
                 "`filter.kind` is \"library\", and `filter.path` is not set".into(),
                 "write where the library is, like `path = \"./libmy_filter.so\"`",
             );
+        }
+    }
+
+    /// The end of a run waits for its last verdicts, but not for ever.
+    fn farm(&mut self) {
+        let Config { filter, manager, .. } = self.config;
+        if filter.processes && filter.workers == 0 {
+            self.fail(
+                ErrorKind::Conflict,
+                &["filter.processes", "filter.workers"],
+                "`filter.processes` is true, and `filter.workers` is 0".into(),
+                "write how many there shall be, like `workers = 4`; for processors that join by themselves write `door = true`",
+            );
+        }
+        if !filter.has_farm() {
+            return;
+        }
+        let stop = ("manager.stop_timeout_ms", manager.stop_timeout);
+        if let Some(patience) = filter.patience {
+            let why = "events that wait for a worker must be stored before the run is ended without them";
+            self.in_order(("filter.patience_ms", patience), stop, why);
+        }
+        if let Some(limit) = filter.time_limit {
+            let why = "events that hang must be stored before the run is ended without them, also where that is tried again";
+            let longest = Nanos(limit.0.saturating_mul(u64::from(filter.retries) + 1));
+            self.in_order(("filter.time_limit_ms", longest), stop, why);
         }
     }
 

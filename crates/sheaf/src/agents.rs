@@ -8,6 +8,7 @@ use crate::network::Connection;
 use crate::summary::Extras;
 use anyhow::Context;
 use sheaf_node::builder::{BuilderNode, BuilderReport};
+use sheaf_node::farm::Farm;
 use sheaf_node::manager::ManagerNode;
 use sheaf_node::readout::{ReadoutNode, ReadoutReport};
 use sheaf_node::reborn::Reborn;
@@ -117,7 +118,14 @@ impl AgentMaker {
                     judgement.sink = door.beside(judgement.sink);
                 }
                 let timeout = plan.manager_timeout();
-                Ok(Box::new(BuilderNode::new(role, endpoint, judgement, timeout, now, done)))
+                let farm = plan.farm(&me, self.directory.as_deref());
+                let waker = endpoint.waker();
+                let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
+                let agent = BuilderNode::new(role, endpoint, judgement, timeout, now, done);
+                Ok(Box::new(match farm {
+                    Some(farm) => agent.with_farm(farm),
+                    None => agent,
+                }))
             }
         }
     }

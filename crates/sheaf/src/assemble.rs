@@ -68,7 +68,7 @@ impl Plan {
         self.nodes.iter().find(|node| node.id == id)
     }
 
-    fn of_role(&self, role: Role) -> impl Iterator<Item = &NodeConfig> {
+    pub(crate) fn of_role(&self, role: Role) -> impl Iterator<Item = &NodeConfig> {
         self.nodes.iter().filter(move |node| node.id.role == role)
     }
 

@@ -33,6 +33,7 @@ Examples:
   sheaf bench builder --transport tcp --processes       how fast it is here
   sheaf import sdhcal RAW.slcio streams                 detector data to one file a source
   sheaf run --replay streams                            events from them
+  sheaf processor --join runs/run000001/bu0.farm        judge events of a run that is under way
   sheaf verify runs/run000001                           every checksum of a run
   sheaf dump runs/run000001 --csv                       one line a fragment
   sheaf tap runs/run000001                              events of a run that goes on
@@ -64,6 +65,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Run one node of a system that is spread over processes or hosts.
     Node(NodeArguments),
+    /// Join a builder unit of a run that is under way, and judge events for it.
+    Processor(ProcessorArguments),
     /// Measure transports, memory and the whole event builder on this machine.
     Bench(BenchArguments),
     /// Turn a detector's data into fragment streams, one file a source.
@@ -243,6 +246,28 @@ pub(crate) struct NodeArguments {
     pub(crate) json: bool,
     /// Started by `sheaf run --processes` or `sheaf lab`: ends with its parent, takes its listening socket from standard
     /// input if there is one.
+    #[arg(long, hide = true)]
+    pub(crate) supervised: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProcessorArguments {
+    /// The door of a builder unit (`runs/run000001/bu0.farm`), or the directory of a run with one builder unit.
+    #[arg(long, value_name = "DOOR")]
+    pub(crate) join: PathBuf,
+    /// Take the filter from this configuration instead of the run's own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Have so many events at a time, at most as many as the run allows.
+    #[arg(long, value_name = "EVENTS")]
+    pub(crate) ahead: Option<u32>,
+    /// Wait so long for the door to be there.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) wait: Option<Nanos>,
+    /// Print one JSON object on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Started by a builder unit: ends with it.
     #[arg(long, hide = true)]
     pub(crate) supervised: bool,
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cli` | the command line |
 //! | `assemble` | from the configuration to roles, sources, outputs |
+//! | `farms` | the farm that it asks for |
 //! | `filters` | the filter that a configuration asks for |
 //! | `output` | from the configuration to the files of accepted events |
 //! | `names` | nodes as the configuration calls them |
@@ -13,6 +14,7 @@
 //! | `run` | `sheaf run`, all roles in this process |
 //! | `processes` | `sheaf run --processes`, each role in its own |
 //! | `node` | `sheaf node`, one role |
+//! | `processor` | `sheaf processor`, a worker of a farm |
 //! | `leaving` | nodes that end before the event manager tells them to |
 //! | `summary`, `table` | what is printed at the end, as JSON and as a table |
 //! | `run_directory` | where a run is written, its manifest, and its last tidying |
@@ -34,6 +36,7 @@ mod cli;
 mod console;
 mod consumers;
 mod doctor;
+mod farms;
 mod files;
 mod filters;
 mod lab;
@@ -45,6 +48,7 @@ mod node;
 mod output;
 mod placement;
 mod processes;
+mod processor;
 mod run;
 mod run_directory;
 mod scenarios;
@@ -79,6 +83,7 @@ fn main() -> ExitCode {
     let result = match cli.command() {
         Command::Run(arguments) => run::command(&arguments, &console),
         Command::Node(arguments) => node::command(&arguments, &console),
+        Command::Processor(arguments) => processor::command(&arguments),
         Command::Bench(arguments) => bench::command(&arguments, &console),
         Command::Import(arguments) => files::import(&arguments),
         Command::Inspect(arguments) => files::inspect(&arguments),

@@ -132,9 +132,10 @@ fn memory_threads(maker: &AgentMaker) -> anyhow::Result<Vec<Thread>> {
     for (place, group) in deal_out(&maker.plan.nodes, processors()) {
         let doorbell = Doorbell::new();
         let agent = |node: &NodeConfig| {
-            let (network, doorbell) = (network.clone(), doorbell.clone());
+            let (network, doorbell, plan) = (network.clone(), doorbell.clone(), maker.plan.clone());
             let connect = move |me: &Identity| -> anyhow::Result<Connection> {
-                Ok(Connection::new(network.attach(me.node, &doorbell)?))
+                let connection = Connection::new(network.attach(me.node, &doorbell)?);
+                Ok(Connection { arena: plan.farm_arena(me.node)?, ..connection })
             };
             maker.make_beside_manager(node.id, Box::new(connect))
         };

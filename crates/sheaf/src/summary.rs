@@ -1,10 +1,14 @@
 //! What a run amounts to, as a table and as JSON.
 
 use crate::assemble::Plan;
+use crate::processor::WorkerSummary;
 use serde::{Deserialize, Serialize};
 use sheaf_node::builder::BuilderReport;
+use sheaf_node::farm::FarmReport;
+use sheaf_node::judging::WorkerTimes;
 use sheaf_node::readout::ReadoutReport;
 use sheaf_node::report::RunReport;
+use sheaf_protocol::farm::Seat;
 use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_tap::door::DoorCounts;
 use sheaf_wire::{NodeId, Role};
@@ -48,6 +52,9 @@ pub(crate) struct Summary {
     pub(crate) counters: BTreeMap<String, u64>,
     /// Nodes that did not appear, sessions that died.
     pub(crate) trouble: Trouble,
+    /// What the workers of the farms did; empty where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) workers: Vec<WorkerSummary>,
     /// How the run went on.
     pub(crate) evolution: EvolutionSummary,
 }
@@ -108,6 +115,8 @@ pub(crate) struct Trouble {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Extras {
     pub(crate) counters: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) workers: Vec<WorkerSummary>,
     pub(crate) content_mismatches: u64,
     pub(crate) peak_rss_bytes: u64,
     pub(crate) cpu_seconds: f64,
@@ -140,6 +149,9 @@ impl Extras {
             for (name, value) in &report.output {
                 extras.add(&format!("output_{name}"), *value);
             }
+            if let Some(farm) = &report.farm {
+                extras.add_farm(report.node, farm);
+            }
             extras.add("step_failures", report.step_failures);
             for (name, value) in &report.steps {
                 extras.add(&format!("step_{name}"), *value);
@@ -149,6 +161,18 @@ impl Extras {
             extras.add(&format!("consumers_{name}"), value);
         }
         extras
+    }
+
+    fn add_farm(&mut self, node: NodeId, farm: &FarmReport) {
+        // Quarantined events are counted with those of filters that run in the builder unit.
+        for (name, value) in farm.counts.named().into_iter().filter(|(name, _)| *name != "quarantined") {
+            self.add(name, value);
+        }
+        self.add("workers_restarted", farm.restarts);
+        let worker = |(seat, times): &(Seat, WorkerTimes)| {
+            WorkerSummary::new(node.to_string(), seat.to_string(), times)
+        };
+        self.workers.extend(farm.workers.iter().map(worker));
     }
 
     fn add_outbox(&mut self, stats: sheaf_node::outbox::OutboxStats) {
@@ -172,6 +196,7 @@ impl Extras {
         for (name, value) in &other.counters {
             self.add(name, *value);
         }
+        self.workers.extend_from_slice(&other.workers);
         self.content_mismatches += other.content_mismatches;
         self.peak_rss_bytes += other.peak_rss_bytes;
         self.cpu_seconds += other.cpu_seconds;
@@ -215,6 +240,7 @@ impl Summary {
                 restarted_readouts: report.restarted_readouts,
                 content_mismatches: 0,
             },
+            workers: Vec::new(),
             evolution: EvolutionSummary {
                 interval_s: report.evolution.interval().as_secs_f64(),
                 events: (0_u16..)
@@ -232,6 +258,7 @@ impl Summary {
         for (name, value) in &extras.counters {
             *self.counters.entry(name.clone()).or_default() += value;
         }
+        self.workers.extend_from_slice(&extras.workers);
         self.trouble.content_mismatches += extras.content_mismatches;
         self.peak_rss_bytes += extras.peak_rss_bytes;
         self.cpu_seconds += extras.cpu_seconds;

@@ -108,5 +108,38 @@ section! {
         parameters: String = String::new(), "parameters", parameters();
         /// Names of the tags that the filter may give to events. The first is bit 0 of an event's tags in the files.
         tags: Vec<String> = Vec::new(), "tags", tag_list();
+        /// How many workers judge the events of each builder unit. 0: the builder unit's own thread does.
+        workers: u16 = 0, "workers", whole(0, 1_024);
+        /// Whether the workers are processes, which are started again when they die. Otherwise they are threads: events go to
+        /// them a little faster, but a filter that crashes takes the builder unit with it, and one that hangs cannot be ended.
+        processes: bool = false, "processes", switch();
+        /// Whether each builder unit opens a door at which further processors may join while the run goes on: `bu0.farm` in the
+        /// run's directory (`sheaf processor --join`). With `processes` there always is one.
+        door: bool = false, "door", switch();
+        /// A worker that has events and gives no verdict for this time is given up: its events are judged elsewhere, and where
+        /// it is a process of this run it is killed and started again. 0: it may take any time.
+        time_limit: Option<Nanos> = Some(Nanos::from_secs(3)), "time_limit_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
+        /// How often an event is tried again after a worker failed, died or hung with it. After that it is stored as it is, with
+        /// the tag `quarantined`.
+        retries: u16 = 1, "retries", whole(0, 100);
+        /// How many events a worker has at a time, the one that it judges included.
+        ahead: u32 = 32, "ahead", whole(1, 65_536);
+        /// For how long events wait where there is no worker at all. After that they are stored as they are, with the tag
+        /// `quarantined`. 0: without limit; then a run without workers stands still.
+        patience: Option<Nanos> = Some(Nanos::from_secs(5)), "patience_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
+    }
+}
+
+impl Filter {
+    /// Whether events are judged by a farm, and not by the builder unit's own thread.
+    #[must_use]
+    pub fn has_farm(&self) -> bool {
+        self.workers > 0 || self.door
+    }
+
+    /// Whether processes may join the farm.
+    #[must_use]
+    pub fn has_door(&self) -> bool {
+        self.door || (self.processes && self.workers > 0)
     }
 }
