@@ -1,8 +1,9 @@
 //! Events and fragments as Python objects.
 
 use crate::buffer::{Payload, array_of, fill, memory_view};
+use crate::lease::Lease;
 use bytes::Bytes;
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyBufferError, PyKeyError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -25,11 +26,23 @@ pub(crate) struct Event {
     names: TagNames,
     /// Which builder built it; only of live events.
     builder: Option<String>,
+    /// Of an event whose memory is somebody else's: until when it may be looked at.
+    lease: Option<Arc<Lease>>,
 }
 
 impl Event {
     pub(crate) fn new(stored: StoredEvent<Bytes>, names: TagNames, builder: Option<String>) -> Self {
-        Self { stored, names, builder }
+        Self { stored, names, builder, lease: None }
+    }
+
+    /// An event that is being judged: its payload may be looked at until the lease ends.
+    pub(crate) fn lent(event: sheaf_wire::Event<Bytes>, names: TagNames, lease: Arc<Lease>) -> Self {
+        let stored = StoredEvent { event, verdict: sheaf_wire::Verdict::accept(), sequence: 0 };
+        Self { stored, names, builder: None, lease: Some(lease) }
+    }
+
+    fn fragment(&self, fragment: &sheaf_wire::Fragment<Bytes>) -> Fragment {
+        Fragment { fragment: fragment.clone(), lease: self.lease.clone() }
     }
 }
 
@@ -99,7 +112,7 @@ impl Event {
     /// The fragments, in ascending order of sources.
     #[getter]
     fn fragments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.stored.event.fragments.iter().map(|fragment| Fragment(fragment.clone())))
+        PyTuple::new(py, self.stored.event.fragments.iter().map(|fragment| self.fragment(fragment)))
     }
 
     /// Why sources are missing: source to reason.
@@ -126,7 +139,7 @@ impl Event {
         let event = &self.stored.event;
         let found = event.fragments.binary_search_by_key(&SourceId(source), |fragment| fragment.source);
         match found {
-            Ok(at) => Ok(Fragment(event.fragments[at].clone())),
+            Ok(at) => Ok(self.fragment(&event.fragments[at])),
             Err(_) => {
                 let reason = event.missing.iter().find(|missing| missing.source.0 == source);
                 let why =
@@ -169,26 +182,36 @@ pub(crate) fn tag_names(tags: Tags, names: &[String]) -> Vec<String> {
 /// copy nothing, and keep the memory for as long as they live.
 #[pyclass(frozen, module = "sheaf")]
 #[derive(Debug)]
-pub(crate) struct Fragment(pub(crate) sheaf_wire::Fragment<Bytes>);
+pub(crate) struct Fragment {
+    fragment: sheaf_wire::Fragment<Bytes>,
+    lease: Option<Arc<Lease>>,
+}
+
+impl Fragment {
+    /// A fragment that has its memory.
+    pub(crate) fn new(fragment: sheaf_wire::Fragment<Bytes>) -> Self {
+        Self { fragment, lease: None }
+    }
+}
 
 #[pymethods]
 impl Fragment {
     /// The number of the event.
     #[getter]
     fn event(&self) -> u64 {
-        self.0.event.0
+        self.fragment.event.0
     }
 
     /// Who saw it.
     #[getter]
     fn source(&self) -> u32 {
-        self.0.source.0
+        self.fragment.source.0
     }
 
     /// The source's own time, in nanoseconds; 0 where it has none.
     #[getter]
     fn time(&self) -> u64 {
-        self.0.time.0
+        self.fragment.time.0
     }
 
     /// A read-only `memoryview` of the payload.
@@ -200,15 +223,15 @@ impl Fragment {
     /// A read-only NumPy array of the payload's bytes, or of what `dtype` says: `fragment.array("<u2")`.
     #[pyo3(signature = (dtype = None))]
     fn array<'py>(slf: &Bound<'py, Self>, dtype: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        array_of(slf.as_any(), slf.get().0.payload.len(), dtype)
+        array_of(slf.as_any(), slf.get().fragment.payload.len(), dtype)
     }
 
     fn __len__(&self) -> usize {
-        self.0.payload.len()
+        self.fragment.payload.len()
     }
 
     fn __repr__(&self) -> String {
-        let sheaf_wire::Fragment { event, source, payload, .. } = &self.0;
+        let sheaf_wire::Fragment { event, source, payload, .. } = &self.fragment;
         format!("<sheaf.Fragment of event {event}, source {source}: {} bytes>", payload.len())
     }
 
@@ -216,7 +239,24 @@ impl Fragment {
     /// The interpreter calls it, with a structure that it owns.
     #[allow(unsafe_code, reason = "the buffer protocol of Python is a C structure that is filled in")]
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let fragment = slf.get();
+        if let Some(lease) = &fragment.lease {
+            lease.lend().map_err(|over| PyBufferError::new_err(over.to_string()))?;
+        }
         // SAFETY: the interpreter gives a view to be filled in; the payload is a field of a frozen object.
-        unsafe { fill(slf.as_any(), &slf.get().0.payload, view, flags) }
+        let filled = unsafe { fill(slf.as_any(), &fragment.fragment.payload, view, flags) };
+        if let (Err(_), Some(lease)) = (&filled, &fragment.lease) {
+            lease.give_back();
+        }
+        filled
+    }
+
+    /// # Safety
+    /// The interpreter calls it, once for each view.
+    #[allow(unsafe_code, reason = "the interpreter's signature")]
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        if let Some(lease) = &self.lease {
+            lease.give_back();
+        }
     }
 }

@@ -9,13 +9,19 @@
 //! | `columns` | whole files at once, as columns |
 //! | `live` | events of a run that goes on |
 //! | `verdict` | what a filter says |
+//! | `filter` | a filter in Python, as the libraries see it |
+//! | `processor` | judging events for a builder unit |
+//! | `lease` | until when an event of a builder unit may be looked at |
 //!
 //! The interpreter's lock is given up wherever this waits for a disk or a socket.
 
 mod buffer;
 mod columns;
 mod event;
+mod filter;
+mod lease;
 mod live;
+mod processor;
 mod read;
 mod verdict;
 
@@ -48,6 +54,7 @@ mod _sheaf {
         columns::{Columns, read_columns},
         event::{Event, Fragment},
         live::Tap,
+        processor::Processor,
         read::{EventReader, FragmentReader, open},
         verdict::Verdict,
     };

@@ -189,7 +189,7 @@ impl FragmentReader {
         loop {
             match py.detach(|| self.reader.next()) {
                 None => return Ok(None),
-                Some(Ok(fragment)) => return Ok(Some(Fragment(fragment))),
+                Some(Ok(fragment)) => return Ok(Some(Fragment::new(fragment))),
                 Some(Err(error @ StreamReadError::Io { .. })) => return Err(sheaf_error(error)),
                 Some(Err(_)) if self.skip_damaged => {}
                 Some(Err(error)) => return Err(DamagedError::new_err(error.to_string())),

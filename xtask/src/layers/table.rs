@@ -195,7 +195,7 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-python",
-        may_know: &["sheaf-store", "sheaf-tap", "sheaf-wire"],
+        may_know: &["sheaf-node", "sheaf-store", "sheaf-tap", "sheaf-wire"],
         may_use: &["bytes", "pyo3", "serde_json"],
         reason: "the Python package reads files, looks on and judges; it runs nothing else",
     },

@@ -1,0 +1,65 @@
+"""Read events, look on while a run goes on, write filters.
+
+Events of a file or a run directory:
+
+>>> import sheaf
+>>> for event in sheaf.open(example):
+...     print(event.id, event.sources, event.nbytes)
+...     break
+0 (0, 1) 32
+
+A fragment is memory that NumPy looks at without a copy; the array keeps the memory:
+
+>>> event[0].array("<u2")[:4]
+array([257, 257, 257, 257], dtype=uint16)
+
+Whole files as columns, for vectorised work: `sheaf.columns` and `sheaf.to_awkward`. Events of a run that goes on: `sheaf.tap`. A
+filter is a function or a class with `sheaf.filter`; `python -m sheaf.processor` runs it.
+"""
+
+from __future__ import annotations
+
+from ._columns import EventColumns, columns, to_awkward
+from ._filters import FilterLike, accept, filter, judge, load_filter, reject
+from ._sheaf import (
+    DamagedError,
+    Event,
+    EventReader,
+    Fragment,
+    FragmentReader,
+    Payload,
+    Processor,
+    SheafError,
+    Tap,
+    Verdict,
+    __version__,
+    open,
+)
+
+#: Joins a run that goes on: an iterator over a sample of its accepted events. See `Tap`.
+tap = Tap
+
+__all__ = [
+    "DamagedError",
+    "Event",
+    "EventColumns",
+    "EventReader",
+    "FilterLike",
+    "Fragment",
+    "FragmentReader",
+    "Payload",
+    "Processor",
+    "SheafError",
+    "Tap",
+    "Verdict",
+    "__version__",
+    "accept",
+    "columns",
+    "filter",
+    "judge",
+    "load_filter",
+    "open",
+    "reject",
+    "tap",
+    "to_awkward",
+]

@@ -1,0 +1,136 @@
+"""Whole files at once, as NumPy columns and Awkward arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._sheaf import read_columns
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """Events as columns. Event `i` has the fragments `first[i]` to `first[i + 1]`, fragment `j` the payload `offsets[j]` to
+    `offsets[j + 1]`."""
+
+    #: The number of the run.
+    run: int
+    #: The names of the tags, from bit 0 of `tag_bits`.
+    tags: list[str]
+    #: The events' numbers.
+    ids: npt.NDArray[np.uint64]
+    #: When they were triggered, in nanoseconds.
+    times: npt.NDArray[np.uint64]
+    #: What kind of trigger it was.
+    trigger_types: npt.NDArray[np.uint16]
+    #: The filter's tags as bits.
+    tag_bits: npt.NDArray[np.uint64]
+    #: Whether a required source is missing.
+    incomplete: npt.NDArray[np.bool_]
+    #: Where an event's fragments begin; one more than there are events.
+    first: npt.NDArray[np.int64]
+    #: The fragments' sources.
+    sources: npt.NDArray[np.uint32]
+    #: The sources' own times, in nanoseconds.
+    fragment_times: npt.NDArray[np.uint64]
+    #: Where a fragment's payload begins, in bytes; one more than there are fragments.
+    offsets: npt.NDArray[np.int64]
+    #: The payload of all fragments, one after another.
+    payload: npt.NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def has_tag(self, name: str) -> npt.NDArray[np.bool_]:
+        """Which events have the tag."""
+        bit = 63 if name == "quarantined" else self.tags.index(name)
+        chosen: npt.NDArray[np.bool_] = (self.tag_bits >> bit) & 1 == 1
+        return chosen
+
+
+def columns(
+    path: str | os.PathLike[str],
+    *,
+    events: int | None = None,
+    sources: Iterable[int] | None = None,
+    tags: Iterable[str] | None = None,
+    skip_damaged: bool = False,
+) -> EventColumns:
+    """Reads an event file or a run directory as columns: at most `events` events, of fragments those of `sources`, of events those
+    with one of `tags`. The arrays are read-only.
+
+    >>> import sheaf
+    >>> c = sheaf.columns(example)
+    >>> len(c), c.sources[:4], int(c.offsets[-1])
+    (3, array([0, 1, 0, 1], dtype=uint32), 96)
+    """
+    import numpy as np
+
+    wanted = None if sources is None else list(sources)
+    named = None if tags is None else list(tags)
+    raw = read_columns(path, events=events, sources=wanted, tags=named, skip_damaged=skip_damaged)
+    return EventColumns(
+        run=raw.run,
+        tags=raw.tags,
+        ids=np.frombuffer(raw.ids, "<u8"),
+        times=np.frombuffer(raw.times, "<u8"),
+        trigger_types=np.frombuffer(raw.trigger_types, "<u2"),
+        tag_bits=np.frombuffer(raw.tag_bits, "<u8"),
+        incomplete=np.frombuffer(raw.incomplete, "?"),
+        first=np.frombuffer(raw.first, "<i8"),
+        sources=np.frombuffer(raw.sources, "<u4"),
+        fragment_times=np.frombuffer(raw.fragment_times, "<u8"),
+        offsets=np.frombuffer(raw.offsets, "<i8"),
+        payload=np.frombuffer(raw.payload, "u1"),
+    )
+
+
+def to_awkward(
+    path: str | os.PathLike[str],
+    *,
+    dtype: Any = "u1",
+    events: int | None = None,
+    sources: Iterable[int] | None = None,
+    tags: Iterable[str] | None = None,
+    skip_damaged: bool = False,
+) -> Any:
+    """Reads an event file or a run directory as an Awkward array of records: `id`, `time`, `trigger_type`, `tag_bits`, `incomplete`,
+    and `fragments`, a list of records `source`, `time`, `data`. `data` are the payload's words of `dtype`; a payload that is
+    no whole number of them is an error.
+
+    >>> import sheaf
+    >>> a = sheaf.to_awkward(example, dtype="<u2")
+    >>> a.fragments.data[0, 1, :3].tolist()
+    [514, 514, 514]
+    """
+    import awkward as ak
+    import numpy as np
+
+    c = columns(path, events=events, sources=sources, tags=tags, skip_damaged=skip_damaged)
+    word = np.dtype(dtype)
+    odd = np.flatnonzero(c.offsets % word.itemsize)
+    if len(odd) > 0:
+        fragment = int(odd[0]) - 1
+        length = int(c.offsets[fragment + 1] - c.offsets[fragment])
+        raise ValueError(
+            f"a fragment of source {c.sources[fragment]} has {length} bytes, no whole number of {word}; "
+            "choose another dtype, or sources whose words these are"
+        )
+    data = ak.contents.ListOffsetArray(
+        ak.index.Index64(c.offsets // word.itemsize), ak.contents.NumpyArray(c.payload.view(word))
+    )
+    fragment_columns = [ak.contents.NumpyArray(c.sources), ak.contents.NumpyArray(c.fragment_times), data]
+    fragments = ak.contents.ListOffsetArray(
+        ak.index.Index64(c.first), ak.contents.RecordArray(fragment_columns, ["source", "time", "data"])
+    )
+    event_columns = [
+        ak.contents.NumpyArray(column) for column in (c.ids, c.times, c.trigger_types, c.tag_bits, c.incomplete)
+    ]
+    names = ["id", "time", "trigger_type", "tag_bits", "incomplete", "fragments"]
+    return ak.Array(ak.contents.RecordArray([*event_columns, fragments], names))

@@ -1,0 +1,140 @@
+"""Filters: functions and classes that judge events."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ._sheaf import Event, SheafError, Verdict
+
+#: What judges an event: it returns `True`, `False`, or what `accept` and `reject` make.
+FilterLike = Callable[[Event], "bool | Verdict"]
+
+_MARK = "__sheaf_filter__"
+_Target = TypeVar("_Target", bound="Callable[..., Any]")
+
+
+def accept(*, tags: Iterable[str] = (), payload: bytes = b"") -> Verdict:
+    """The event is to be stored, with these tags and this payload (1 MiB at most).
+
+    >>> accept(tags=["muon"], payload=b"42")
+    <sheaf.Verdict: accept, tags ["muon"], 2 bytes>
+    """
+    return Verdict(True, _names(tags), payload)
+
+
+def reject() -> Verdict:
+    """The event is not wanted.
+
+    >>> reject().accepted
+    False
+    """
+    return Verdict(False)
+
+
+def _names(tags: Iterable[str]) -> list[str]:
+    if isinstance(tags, str):
+        raise TypeError(f"tags is a list of names, not one text: tags=[{tags!r}]")
+    return list(tags)
+
+
+def filter(target: _Target) -> _Target:
+    """Says that a function or a class is a filter.
+
+    A function takes an event and returns `True`, `False`, `accept(...)` or `reject()`. A class has a method `judge` that does; it is
+    made once for a worker, with the text `filter.parameters` of the configuration if it takes an argument.
+
+    >>> @filter
+    ... def large(event):
+    ...     return event.nbytes > 1000
+
+    >>> @filter
+    ... class Prescale:
+    ...     def __init__(self, parameters):
+    ...         self.factor = int(parameters)
+    ...
+    ...     def judge(self, event):
+    ...         return event.id % self.factor == 0
+    """
+    if inspect.isclass(target):
+        if not callable(getattr(target, "judge", None)):
+            raise TypeError(f"the filter class {target.__name__} has no method judge(self, event)")
+    elif not callable(target):
+        raise TypeError(f"a filter is a function or a class, not a {type(target).__name__}")
+    setattr(target, _MARK, True)
+    return target
+
+
+def load_filter(name: str, parameters: str = "") -> FilterLike:
+    """The filter `module:name` or `path/to/file.py:name`, ready to judge.
+
+    Without `:name` it is the only one in the module that is marked with `sheaf.filter`.
+    """
+    module_name, _, attribute = name.partition(":")
+    module = _load_module(module_name)
+    if attribute:
+        if not hasattr(module, attribute):
+            raise SheafError(f"{module_name} has no filter {attribute}; it has: {_marked_text(module)}")
+        target = getattr(module, attribute)
+    else:
+        marked = _marked(module)
+        if len(marked) != 1:
+            raise SheafError(f"say which filter of {module_name}: {module_name}:NAME; it has: {_marked_text(module)}")
+        (target,) = marked.values()
+    return _ready(target, parameters)
+
+
+def _ready(target: Any, parameters: str) -> FilterLike:
+    if inspect.isclass(target):
+        filter(target)
+        takes_text = bool(inspect.signature(target).parameters)
+        judge: FilterLike = (target(parameters) if takes_text else target()).judge
+        return judge
+    if not callable(target):
+        raise SheafError(f"a filter is a function or a class, not a {type(target).__name__}")
+    ready: FilterLike = target
+    return ready
+
+
+def _load_module(name: str) -> Any:
+    if not name.endswith(".py"):
+        return importlib.import_module(name)
+    path = Path(name).resolve()
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.exists():
+        raise SheafError(f"there is no file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _marked(module: Any) -> dict[str, Any]:
+    return {name: value for name, value in vars(module).items() if getattr(value, _MARK, False)}
+
+
+def _marked_text(module: Any) -> str:
+    return ", ".join(_marked(module)) or "none that is marked with @sheaf.filter"
+
+
+def judge(filter: FilterLike, event: Event) -> Verdict:
+    """What a filter says of an event, always as a verdict: to try filters on files.
+
+    >>> judge(lambda event: True, None).accepted
+    True
+    """
+    answer = filter(event)
+    if isinstance(answer, Verdict):
+        return answer
+    # Also the truth values of NumPy.
+    if isinstance(answer, bool) or type(answer).__name__ in ("bool", "bool_"):
+        return Verdict(bool(answer))
+    raise TypeError(
+        f"the filter returned a {type(answer).__name__}; "
+        "it must return True, False, sheaf.accept(...) or sheaf.reject()"
+    )

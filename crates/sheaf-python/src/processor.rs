@@ -1,0 +1,91 @@
+//! Judging events for a builder unit while a run goes on.
+
+use crate::filter::PythonFilter;
+use crate::sheaf_error;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sheaf_node::processor::{Processor as Joined, ProcessorOptions, Welcome};
+use sheaf_wire::Nanos;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A processor that has joined a builder unit. `work` judges events until the run is over, or `stop` is called by another
+/// thread.
+#[pyclass(frozen, module = "sheaf")]
+pub(crate) struct Processor {
+    /// `None` once it works.
+    joined: Mutex<Option<Joined>>,
+    welcome: Welcome,
+    stop: AtomicBool,
+}
+
+#[pymethods]
+impl Processor {
+    /// Joins by the door at `address`, a socket or a run's directory with one door; waits for it for `patience` seconds.
+    #[new]
+    #[pyo3(signature = (address, *, ahead = None, patience = 0.0))]
+    fn new(py: Python<'_>, address: PathBuf, ahead: Option<u32>, patience: f64) -> PyResult<Self> {
+        let patience = Duration::try_from_secs_f64(patience)
+            .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+        let default = ProcessorOptions::default();
+        let options = ProcessorOptions {
+            ahead: ahead.unwrap_or(default.ahead).max(1),
+            patience: Nanos::from(patience),
+        };
+        let joined = py.detach(|| Joined::meet(&address, options)).map_err(sheaf_error)?;
+        let welcome = joined.welcome().clone();
+        Ok(Self { joined: Mutex::new(Some(joined)), welcome, stop: AtomicBool::new(false) })
+    }
+
+    /// The number of the run.
+    #[getter]
+    fn run(&self) -> u32 {
+        self.welcome.run.0
+    }
+
+    /// The builder unit whose events it judges.
+    #[getter]
+    fn builder(&self) -> String {
+        self.welcome.node.to_string()
+    }
+
+    /// The names of the tags that the filter may give, from bit 0.
+    #[getter]
+    fn tags(&self) -> Vec<String> {
+        self.welcome.tags.clone()
+    }
+
+    /// The run's configuration, as the text of a TOML file.
+    #[getter]
+    fn configuration(&self) -> &str {
+        &self.welcome.configuration
+    }
+
+    /// Judges events with `judge(event)` until the run is over or `stop` is called. The interpreter's lock is free while there
+    /// is nothing to judge. Returns what was done: `judged` (events), `filter_ns`, `worker_ns` and `idle_ns` (processor
+    /// time).
+    fn work<'py>(&self, py: Python<'py>, judge: Py<PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let joined = joined.ok_or_else(|| PyRuntimeError::new_err("a processor works once; join again"))?;
+        let mut filter = PythonFilter::new(judge, Arc::new(self.welcome.tags.clone()));
+        let times = py.detach(|| joined.run(&mut filter, &self.stop)).map_err(sheaf_error)?;
+        let done = PyDict::new(py);
+        done.set_item("judged", times.judged)?;
+        done.set_item("filter_ns", times.filter.0)?;
+        done.set_item("worker_ns", times.worker.0)?;
+        done.set_item("idle_ns", times.idle.0)?;
+        Ok(done)
+    }
+
+    /// Has `work` end: events that it has are still judged.
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<sheaf.Processor of {}, run {}>", self.welcome.node, self.welcome.run)
+    }
+}
