@@ -9,6 +9,7 @@
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
 //! | `bench` | `bench` |
 //! | `instructions` | `instructions`: what a fragment costs, counted |
+//! | `python` | `python`: builds and tests the Python package |
 //! | `compare` | `compare`: other software with the same traffic |
 //! | `performance` | `performance`: the tables and pictures of `docs/performance.md` |
 //!
@@ -24,6 +25,7 @@ mod instructions;
 mod layers;
 mod performance;
 mod problem;
+mod python;
 mod rust_source;
 mod shell;
 mod smoke;
@@ -55,6 +57,8 @@ enum Verb {
     Test,
     /// Simulated clusters under random faults, each decided by its seed.
     Sim(verify::SimArguments),
+    /// Builds the Python package with pip and runs its tests; says why where that cannot be.
+    Python,
     /// A short run of the released command, its events verified: in one process, and in one process a role.
     Smoke,
     /// Fuzzes one target, or all in turn, with cargo-fuzz; what it finds goes to `fuzz/corpus` or `fuzz/artifacts`.
@@ -98,6 +102,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Tidy => tidy::command(),
         Verb::Test => verify::test(),
         Verb::Sim(arguments) => verify::sim(&arguments),
+        Verb::Python => python::package_tests(),
         Verb::Smoke => smoke::command(),
         Verb::Fuzz(arguments) => fuzz::command(&arguments),
         Verb::FuzzReplay => fuzz::replay(),

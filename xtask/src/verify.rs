@@ -2,7 +2,7 @@
 
 use crate::instructions::{self, InstructionsArguments};
 use crate::shell::{self, Steps, cargo};
-use crate::{fuzz, layers, smoke, tidy, workspace};
+use crate::{fuzz, layers, python, smoke, tidy, workspace};
 use anyhow::Result;
 use std::process::{Command, Stdio};
 
@@ -15,9 +15,6 @@ const PROPERTY_SEED: &str = "20000";
 
 /// Inputs that every property is tried with at night.
 const NIGHTLY_CASES: &str = "4096";
-
-/// The environment variable that names the Python interpreter for importers and their tests.
-const PYTHON_VARIABLE: &str = "SHEAF_PYTHON";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SimArguments {
@@ -115,6 +112,7 @@ pub(crate) fn ci() -> Result<()> {
     })?;
     steps.step("transport over libfabric", fabric_tests)?;
     steps.step("tests of the Python importers", python_tests)?;
+    steps.step("Python package", python::package_tests)?;
     steps.step("fuzz inputs", fuzz::replay)?;
     steps.step("simulation", || simulate(SIMULATED_RUNS, 0))?;
     steps.step("instructions", || instructions::command(&InstructionsArguments::default()))?;
@@ -143,11 +141,10 @@ fn fabric_tests() -> Result<()> {
 }
 
 fn python_tests() -> Result<()> {
-    let python = std::env::var_os(PYTHON_VARIABLE).unwrap_or_else(|| "python3".into());
-    let mut probe = Command::new(&python);
-    probe.args(["-c", "import pytest"]).stdout(Stdio::null()).stderr(Stdio::null());
-    if !probe.status().is_ok_and(|status| status.success()) {
-        println!("skipped: {} has no pytest; name another with {PYTHON_VARIABLE}", python.display());
+    let python = python::interpreter();
+    if !python::has("pytest") {
+        let variable = python::PYTHON_VARIABLE;
+        println!("skipped: {} has no pytest; name another with {variable}", python.display());
         return Ok(());
     }
     let mut pytest = Command::new(&python);

@@ -70,24 +70,22 @@ def columns(
     >>> len(c), c.sources[:4], int(c.offsets[-1])
     (3, array([0, 1, 0, 1], dtype=uint32), 96)
     """
-    import numpy as np
-
     wanted = None if sources is None else list(sources)
     named = None if tags is None else list(tags)
     raw = read_columns(path, events=events, sources=wanted, tags=named, skip_damaged=skip_damaged)
     return EventColumns(
         run=raw.run,
         tags=raw.tags,
-        ids=np.frombuffer(raw.ids, "<u8"),
-        times=np.frombuffer(raw.times, "<u8"),
-        trigger_types=np.frombuffer(raw.trigger_types, "<u2"),
-        tag_bits=np.frombuffer(raw.tag_bits, "<u8"),
-        incomplete=np.frombuffer(raw.incomplete, "?"),
-        first=np.frombuffer(raw.first, "<i8"),
-        sources=np.frombuffer(raw.sources, "<u4"),
-        fragment_times=np.frombuffer(raw.fragment_times, "<u8"),
-        offsets=np.frombuffer(raw.offsets, "<i8"),
-        payload=np.frombuffer(raw.payload, "u1"),
+        ids=raw.ids.array("<u8"),
+        times=raw.times.array("<u8"),
+        trigger_types=raw.trigger_types.array("<u2"),
+        tag_bits=raw.tag_bits.array("<u8"),
+        incomplete=raw.incomplete.array("?"),
+        first=raw.first.array("<i8"),
+        sources=raw.sources.array("<u4"),
+        fragment_times=raw.fragment_times.array("<u8"),
+        offsets=raw.offsets.array("<i8"),
+        payload=raw.payload.array("u1"),
     )
 
 

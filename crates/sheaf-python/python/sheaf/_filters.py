@@ -91,9 +91,9 @@ def load_filter(name: str, parameters: str = "") -> FilterLike:
 
 def _ready(target: Any, parameters: str) -> FilterLike:
     if inspect.isclass(target):
-        filter(target)
-        takes_text = bool(inspect.signature(target).parameters)
-        judge: FilterLike = (target(parameters) if takes_text else target()).judge
+        made: Any = filter(target)
+        takes_text = bool(inspect.signature(made).parameters)
+        judge: FilterLike = (made(parameters) if takes_text else made()).judge
         return judge
     if not callable(target):
         raise SheafError(f"a filter is a function or a class, not a {type(target).__name__}")

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, final
 
 from typing_extensions import Buffer
 
@@ -15,6 +15,7 @@ class SheafError(Exception):
 class DamagedError(SheafError):
     """A file is damaged at one place. Reading can go on behind it."""
 
+@final
 class Payload:
     """Bytes that nobody changes."""
 
@@ -24,6 +25,7 @@ class Payload:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+@final
 class Fragment:
     """What one source saw of one event."""
 
@@ -39,6 +41,7 @@ class Fragment:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+@final
 class Event:
     """A built event: one fragment of every source that answered, and why others are missing."""
 
@@ -73,6 +76,7 @@ class Event:
     def __contains__(self, source: int, /) -> bool: ...
     def __iter__(self) -> Iterator[Fragment]: ...
 
+@final
 class EventReader:
     """The events of an event file or a run directory."""
 
@@ -87,6 +91,7 @@ class EventReader:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Event: ...
 
+@final
 class FragmentReader:
     """The fragments of a fragment stream."""
 
@@ -101,6 +106,7 @@ class FragmentReader:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Fragment: ...
 
+@final
 class Tap:
     """Events of a run that goes on."""
 
@@ -132,6 +138,7 @@ class Tap:
     def __iter__(self) -> Self: ...
     def __next__(self) -> Event: ...
 
+@final
 class Verdict:
     """What a filter says of an event."""
 
@@ -144,6 +151,7 @@ class Verdict:
     def payload(self) -> Payload: ...
     def __eq__(self, other: object, /) -> bool: ...
 
+@final
 class Processor:
     """A processor that has joined a builder unit."""
 
@@ -161,6 +169,7 @@ class Processor:
     def work(self, judge: Callable[[Event], bool | Verdict]) -> dict[str, int]: ...
     def stop(self) -> None: ...
 
+@final
 class Columns:
     """The columns of events, each the bytes of little-endian numbers."""
 

@@ -1,0 +1,135 @@
+"""Event files and fragment streams, read in Python."""
+
+from __future__ import annotations
+
+import gc
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sheaf
+from event_files import WrittenEvent, crc32c, write_event_file
+
+
+def test_an_event_has_what_was_written(example: Path) -> None:
+    reader = sheaf.open(example)
+    assert isinstance(reader, sheaf.EventReader)
+    assert (reader.run, reader.tags, reader.metadata["software"]) == (7, ["muon", "electron"], "a test")
+    events = list(reader)
+    assert [event.id for event in events] == [0, 1, 2]
+    first = events[0]
+    assert (first.time, first.trigger_type, first.attempt, first.incomplete) == (1_000, 3, 1, False)
+    assert (first.tags, first.tag_bits, bytes(first.payload)) == (("electron",), 2, b"said")
+    assert (first.sources, len(first), first.nbytes, first.builder) == ((0, 1), 2, 32, None)
+    assert [fragment.source for fragment in first] == [0, 1]
+    assert (first[1].event, first[1].time, bytes(first[1])) == (0, 1_001, b"\x02" * 16)
+
+
+def test_a_missing_source_says_why(tmp_path: Path) -> None:
+    event = WrittenEvent(5, {2: b"here"}, missing={4: 1})
+    path = write_event_file(tmp_path / "a.sheaf", [event], [])
+    (read,) = sheaf.open(path)
+    assert read.incomplete and read.missing == {4: "source_silent"}
+    assert 2 in read and 4 not in read
+    with pytest.raises(KeyError, match="source_silent"):
+        read[4]
+    with pytest.raises(KeyError, match="not among the event's sources"):
+        read[9]
+
+
+def test_an_array_looks_at_the_payload_and_outlives_everything_else(example: Path) -> None:
+    reader = sheaf.open(example)
+    event = next(reader)
+    fragment = event[0]
+    array, view = fragment.array("<u4"), memoryview(fragment)
+    assert np.shares_memory(array, np.frombuffer(view, "u1"))
+    assert np.shares_memory(array, event[0].array()), "two arrays of one fragment are one memory"
+    assert view.readonly and not array.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+    del reader, event, fragment
+    gc.collect()
+    assert array.tolist() == [0x01010101] * 4 and bytes(view) == b"\x01" * 16
+
+
+def test_an_empty_fragment_is_an_empty_array(tmp_path: Path) -> None:
+    path = write_event_file(tmp_path / "a.sheaf", [WrittenEvent(1, {0: b""})], [])
+    (event,) = sheaf.open(path)
+    assert len(event[0]) == 0 and event[0].array("<u2").shape == (0,) and bytes(event[0].data) == b""
+
+
+def test_damage_costs_one_event_and_is_told(example: Path) -> None:
+    content = bytearray(example.read_bytes())
+    content[content.rindex(b"\x01" * 16)] ^= 0xFF
+    example.write_bytes(content)
+    reader = sheaf.open(example)
+    assert [next(reader).id, next(reader).id] == [0, 1]
+    with pytest.raises(sheaf.DamagedError, match="event 2, source 0"):
+        next(reader)
+    assert list(reader) == [] and reader.damaged == 1
+    assert [event.id for event in sheaf.open(example, skip_damaged=True)] == [0, 1]
+    assert [event.id for event in sheaf.open(example, check=False)] == [0, 1, 2]
+    with pytest.raises(sheaf.DamagedError):
+        sheaf.columns(example)
+    assert sheaf.columns(example, skip_damaged=True).ids.tolist() == [0, 1]
+
+
+def test_a_run_directory_is_all_of_its_files(tmp_path: Path) -> None:
+    for part, ids in enumerate([[1, 2], [3]]):
+        name = f"run000007_bu0_s0000000000000009_{part:04}.sheaf"
+        write_event_file(tmp_path / name, [WrittenEvent(id, {0: b"x"}) for id in ids], [])
+    assert sorted(event.id for event in sheaf.open(tmp_path)) == [1, 2, 3]
+
+
+def test_what_is_no_file_of_sheaf_says_so(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing of the kind")
+    with pytest.raises(sheaf.SheafError, match="neither an event file nor a fragment stream"):
+        sheaf.open(tmp_path / "notes.txt")
+    with pytest.raises(sheaf.SheafError, match="cannot read"):
+        sheaf.open(tmp_path / "nowhere")
+
+
+def test_a_fragment_stream_gives_fragments(tmp_path: Path) -> None:
+    path = tmp_path / "source-7.sfrag"
+    path.write_bytes(fragment_stream(source=7, run=3, fragments=[(258, 1_000, b"hello"), (259, 2_000, b"")]))
+    reader = sheaf.open(path)
+    assert isinstance(reader, sheaf.FragmentReader)
+    assert (reader.run, reader.source) == (3, 7)
+    assert [(f.event, f.source, f.time, bytes(f)) for f in reader] == [(258, 7, 1_000, b"hello"), (259, 7, 2_000, b"")]
+
+
+def fragment_stream(source: int, run: int, fragments: list[tuple[int, int, bytes]]) -> bytes:
+    """As docs/reference/fragment-stream.md says, with event ids and times, without a trailer."""
+    metadata = b"{}"
+    head = struct.pack("<8sHHIII12x", b"SHEAFFS\0", 1, 3, source, run, len(metadata))
+    content = head + struct.pack("<I", crc32c(head + bytes(4) + metadata)) + metadata
+    for event, time, data in fragments:
+        record = struct.pack("<4sIQQI", b"FRAG", len(data), event, time, crc32c(data))
+        content += record + struct.pack("<I", crc32c(record)) + data
+    return content
+
+
+def test_columns_are_the_events(example: Path) -> None:
+    c = sheaf.columns(example)
+    assert (c.run, len(c), c.ids.tolist(), c.times.tolist()) == (7, 3, [0, 1, 2], [1_000, 1_001, 1_002])
+    assert c.first.tolist() == [0, 2, 4, 6] and c.offsets.tolist() == list(range(0, 97, 16))
+    assert c.sources.tolist() == [0, 1] * 3 and c.fragment_times.tolist()[:2] == [1_000, 1_001]
+    assert c.payload[16:32].tolist() == [2] * 16
+    assert c.has_tag("electron").tolist() == [True, False, False]
+    assert not c.has_tag("quarantined").any()
+    only = sheaf.columns(example, sources=[1], tags=["electron"])
+    assert (len(only), only.sources.tolist(), bytes(only.payload)) == (1, [1], b"\x02" * 16)
+    assert len(sheaf.columns(example, events=2)) == 2
+
+
+def test_awkward_arrays_have_fragments_of_any_length(tmp_path: Path) -> None:
+    pytest.importorskip("awkward", reason="awkward is not installed")
+    events = [WrittenEvent(1, {0: b"\x01\x00" * 3, 5: b""}), WrittenEvent(2, {}), WrittenEvent(3, {0: b"\x02\x00"})]
+    path = write_event_file(tmp_path / "a.sheaf", events, [])
+    array = sheaf.to_awkward(path, dtype="<u2")
+    assert array.id.tolist() == [1, 2, 3]
+    assert array.fragments.source.tolist() == [[0, 5], [], [0]]
+    assert array.fragments.data.tolist() == [[[1, 1, 1], []], [], [[2]]]
+    with pytest.raises(ValueError, match="no whole number"):
+        sheaf.to_awkward(path, dtype="<u4")

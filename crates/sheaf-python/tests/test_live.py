@@ -1,0 +1,239 @@
+"""Runs that go on: consumers and processors in Python. They need the command, whose path is in SHEAF_COMMAND."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sheaf
+
+COMMAND = os.environ.get("SHEAF_COMMAND")
+PATIENCE = 60.0
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+pytestmark = pytest.mark.skipif(COMMAND is None, reason="SHEAF_COMMAND does not name the command")
+
+
+class Run:
+    """A run in the background."""
+
+    def __init__(self, directory: Path, configuration: str = "", *arguments: str) -> None:
+        config = directory / "run.toml"
+        config.write_text(f'[run]\nnumber = 1\nduration_s = 0\noutput = "{directory}"\n{configuration}')
+        self.directory = directory / "run000001"
+        self.process = subprocess.Popen(
+            [COMMAND, "run", str(config), "--json", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_for(self, name: str) -> Path:
+        path = self.directory / name
+        wait_until(lambda: path.exists() or self.process.poll() is not None, f"{path} is there")
+        return path
+
+    def end(self) -> dict[str, Any]:
+        """Ends the run, whose books must balance, and gives its summary."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == 0, err
+        self.log = err
+        summary: dict[str, Any] = json.loads(out)
+        assert summary["ledger"]["balanced"], summary["ledger"]["problems"]
+        return summary
+
+
+def wait_until(happened: Callable[[], bool], what: str) -> None:
+    """Waits under a watchdog."""
+    end = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < end, f"it did not happen that {what}"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    runs = []
+
+    def begin(configuration: str = "", *arguments: str) -> Run:
+        runs.append(Run(tmp_path, configuration, *arguments))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.process.kill()
+        run.process.communicate()
+
+
+def test_a_consumer_sees_events_as_they_are_stored_and_ends_with_the_run(start: Callable[..., Run]) -> None:
+    run = start("[consumers]\nrate_hz = 200.0\n[readout]\ncount = 2\n[builder]\ncount = 2\n")
+    run.wait_for("bu1.tap")
+    seen: dict[int, bytes] = {}
+    with sheaf.tap(run.directory, name="a test") as tap:
+        assert (tap.run, tap.sources) == (1, [0, 1])
+        for event in tap:
+            seen[event.id] = b"".join(bytes(fragment) for fragment in event)
+            assert event.builder in ("bu0", "bu1") and event.sources == (0, 1)
+            if len(seen) == 50:
+                run.process.send_signal(signal.SIGINT)
+        assert tap.next(timeout=0.1) is None, "the run has ended"
+        counts = tap.counts
+    assert counts["taken"] == len(seen) >= 50 and counts["seen"] == sum(counts.values()) - counts["seen"]
+    summary = run.end()
+    assert summary["counters"]["consumers_joined"] == 2
+    assert summary["counters"]["consumers_events_sent"] == len(seen)
+    stored = {event.id: b"".join(bytes(f) for f in event) for event in sheaf.open(run.directory) if event.id in seen}
+    assert stored == seen, "what was seen is what is stored"
+
+
+def test_a_tap_that_is_closed_and_one_without_a_run_say_so(start: Callable[..., Run], tmp_path: Path) -> None:
+    run = start()
+    run.wait_for("bu0.tap")
+    tap = sheaf.tap(run.directory)
+    with pytest.raises(sheaf.SheafError, match="no tag has the name"):
+        sheaf.tap(run.directory, tags=["nobody"])
+    tap.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        tap.next()
+    run.end()
+    with pytest.raises(sheaf.SheafError, match="no doors for consumers"):
+        sheaf.tap(run.directory)
+
+
+FILTERS = '''
+import numpy as np
+import sheaf
+
+kept = []
+
+@sheaf.filter
+def third(event):
+    return sheaf.accept(tags=["third"], payload=bytes(event[0])[:4]) if event.id % 3 == 0 else False
+
+@sheaf.filter
+def wrong(event):
+    if event.id % 4 == 0:
+        raise ValueError(f"no {event.id}")
+    if event.id % 4 == 1:
+        return None
+    if event.id % 4 == 2:
+        return sheaf.accept(tags=["unknown"])
+    return True
+
+@sheaf.filter
+def keeps_views(event):
+    kept.append(event[0].array())
+    return True
+'''
+
+
+def processor(run: Run, directory: Path, name: str) -> subprocess.Popen[str]:
+    path = directory / "filters.py"
+    path.write_text(FILTERS)
+    door = run.wait_for("bu0.farm")
+    command = [sys.executable, "-m", "sheaf.processor", "--join", str(door), "--json", f"{path}:{name}"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+FARM = """
+[readout]
+count = 2
+[builder]
+count = 1
+[filter]
+door = true
+tags = ["third"]
+"""
+
+
+def test_processors_judge_a_run_and_leave_it_in_good_order(start: Callable[..., Run], tmp_path: Path) -> None:
+    run = start(FARM, "--events", "3000")
+    first, second = (processor(run, tmp_path, "third") for _ in range(2))
+    said = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in (first, second)]
+    summary = run.end()
+    assert sum(work["judged"] for work in said) == 3000
+    assert (summary["ledger"]["stored"], summary["ledger"]["rejected"]) == (1000, 2000)
+    events = list(sheaf.open(run.directory))
+    assert sorted(event.id for event in events) == list(range(0, 3000, 3))
+    assert all(event.tags == ("third",) and bytes(event.payload) == bytes(event[0])[:4] for event in events)
+
+
+def test_what_a_filter_does_wrong_costs_no_event(start: Callable[..., Run], tmp_path: Path) -> None:
+    run = start(FARM + "retries = 0\n", "--events", "40")
+    process = processor(run, tmp_path, "wrong")
+    assert json.loads(process.communicate(timeout=PATIENCE)[0])["judged"] == 40
+    summary = run.end()
+    assert summary["ledger"]["stored"] == 40
+    quarantined = {event.id for event in sheaf.open(run.directory) if event.tags == ("quarantined",)}
+    assert quarantined == {id for id in range(40) if id % 4 != 3}
+    assert re.search(r"ValueError: no \d+ \(.*filters.py, line \d+\)", run.log), run.log
+    assert "must return True, False" in run.log and "'third'" not in run.log and 'the tag "unknown"' in run.log
+
+
+def test_a_filter_that_keeps_a_view_has_failed(start: Callable[..., Run], tmp_path: Path) -> None:
+    run = start(FARM + "retries = 0\n", "--events", "10")
+    process = processor(run, tmp_path, "keeps_views")
+    process.communicate(timeout=PATIENCE)
+    run.end()
+    assert all(event.tags == ("quarantined",) for event in sheaf.open(run.directory))
+    assert "kept a view" in run.log
+
+
+def test_a_processor_that_is_told_to_end_leaves_the_run_to_others(start: Callable[..., Run], tmp_path: Path) -> None:
+    run = start(FARM)
+    first = processor(run, tmp_path, "third")
+    with sheaf.tap(run.directory) as tap:
+        assert tap.next(timeout=PATIENCE) is not None
+    second = processor(run, tmp_path, "third")
+    first.send_signal(signal.SIGTERM)
+    judged = json.loads(first.communicate(timeout=PATIENCE)[0])["judged"]
+    assert judged > 0 and first.returncode == 0
+    with sheaf.tap(run.directory) as tap:
+        assert tap.next(timeout=PATIENCE) is not None
+    run.process.send_signal(signal.SIGINT)
+    judged += json.loads(second.communicate(timeout=PATIENCE)[0])["judged"]
+    ledger = run.end()["ledger"]
+    assert ledger["stored"] + ledger["rejected"] == judged
+    assert not any("quarantined" in event.tags for event in sheaf.open(run.directory))
+
+
+def test_the_example_filter_decides_in_python_as_in_c(start: Callable[..., Run], tmp_path: Path) -> None:
+    parameters = "sum=200000000 source=70000000"
+    library = tmp_path / "libenergy_sum.so"
+    include = EXAMPLES.parent / "crates/sheaf-capi/include"
+    source = EXAMPLES / "filters/c/energy_sum.c"
+    compiled = ["cc", "-O2", "-shared", "-fPIC", "-I", str(include), "-o", str(library), str(source)]
+    subprocess.run(compiled, check=True)
+    # All events are kept by the first run; the second has the same, and its filter is in C.
+    everything = tmp_path / "everything"
+    everything.mkdir()
+    plain = Run(everything, "", "--events", "2000")
+    plain.process.wait(timeout=PATIENCE)
+    plain.end()
+    judge = sheaf.load_filter(str(EXAMPLES / "filters/python/energy_sum.py"), parameters)
+    expected = {}
+    for event in sheaf.open(plain.directory):
+        verdict = sheaf.judge(judge, event)
+        if verdict.accepted:
+            expected[event.id] = (tuple(verdict.tags), bytes(verdict.payload))
+    filtered = start(
+        f'[filter]\nkind = "library"\npath = "{library}"\nparameters = "{parameters}"\ntags = ["sum", "pair"]\n',
+        "--events",
+        "2000",
+    )
+    filtered.process.wait(timeout=PATIENCE)
+    filtered.end()
+    assert {e.id: (e.tags, bytes(e.payload)) for e in sheaf.open(filtered.directory)} == expected
+    kinds = {tags for tags, _ in expected.values()}
+    assert kinds == {("sum",), ("pair",), ("sum", "pair")}, "the comparison means something"

@@ -1,0 +1,84 @@
+//! The Python package: built as its users build it, and tested.
+
+use crate::shell::{self, cargo};
+use crate::workspace;
+use anyhow::{Context as _, Result};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The environment variable that names the Python interpreter.
+pub(crate) const PYTHON_VARIABLE: &str = "SHEAF_PYTHON";
+
+/// The environment variable that tells the package's tests where the command is.
+const COMMAND_VARIABLE: &str = "SHEAF_COMMAND";
+
+/// The folder of the package.
+const FOLDER: &str = "crates/sheaf-python";
+
+/// The interpreter.
+pub(crate) fn interpreter() -> OsString {
+    std::env::var_os(PYTHON_VARIABLE).unwrap_or_else(|| "python3".into())
+}
+
+/// Whether the interpreter can import these.
+pub(crate) fn has(modules: &str) -> bool {
+    let mut probe = Command::new(interpreter());
+    probe.args(["-c", &format!("import {modules}")]).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}
+
+/// Builds and installs the package with pip, as its page says, and runs its tests.
+pub(crate) fn package_tests() -> Result<()> {
+    for (modules, why) in [
+        ("sys; assert sys.version_info >= (3, 11)", "is older than 3.11"),
+        ("pip, maturin", "has no pip or no maturin"),
+        ("pytest, numpy", "has no pytest or no numpy"),
+    ] {
+        if !has(modules) {
+            println!("left out: {} {why}; name another with {PYTHON_VARIABLE}", interpreter().display());
+            return Ok(());
+        }
+    }
+    let folder = workspace::root().join(FOLDER);
+    let target = workspace::target_directory()?;
+    let installed = target.join("python-package");
+    if installed.exists() {
+        std::fs::remove_dir_all(&installed).with_context(|| installed.display().to_string())?;
+    }
+    let mut pip = Command::new(interpreter());
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    // What it needs is there; the development profile shares what the other steps have built.
+    pip.args(["--no-build-isolation", "--no-deps", "--target"]).arg(&installed).arg(&folder);
+    pip.env("MATURIN_PEP517_ARGS", "--profile dev").env("CARGO_TARGET_DIR", &target);
+    shell::run(&mut pip)?;
+    put_beside_sources(&installed, &folder)?;
+
+    shell::run(&mut cargo(&["build", "--quiet", "--package", "sheaf"]))?;
+    let mut pytest = Command::new(interpreter());
+    pytest.args(["-m", "pytest"]).current_dir(&folder);
+    pytest.env("PYTHONPATH", folder.join("python"));
+    pytest.env(COMMAND_VARIABLE, target.join("debug/sheaf"));
+    shell::run(&mut pytest)?;
+    if !has("mypy") {
+        println!("left out: types, because {} has no mypy", interpreter().display());
+        return Ok(());
+    }
+    let mut mypy = Command::new(interpreter());
+    shell::run(mypy.args(["-m", "mypy", "-p", "sheaf"]).current_dir(&folder).env("MYPYPATH", folder.join("python")))
+}
+
+/// Tests and their examples are found beside the sources, so the extension module must be there too.
+fn put_beside_sources(installed: &Path, folder: &Path) -> Result<()> {
+    let package = installed.join("sheaf");
+    for entry in std::fs::read_dir(&package).with_context(|| package.display().to_string())? {
+        let path = entry?.path();
+        if let Some(name) = path.file_name()
+            && path.extension().is_some_and(|extension| extension == "so")
+        {
+            let copy = folder.join("python/sheaf").join(name);
+            std::fs::copy(&path, &copy).with_context(|| copy.display().to_string())?;
+        }
+    }
+    Ok(())
+}
