@@ -46,6 +46,10 @@ class Run:
         """Ends the run, whose books must balance, and gives its summary."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
+        return self.finish()
+
+    def finish(self) -> dict[str, Any]:
+        """Waits for the run's own end."""
         out, err = self.process.communicate(timeout=PATIENCE)
         assert self.process.returncode == 0, err
         self.log = err
@@ -161,7 +165,7 @@ def test_processors_judge_a_run_and_leave_it_in_good_order(start: Callable[..., 
     run = start(FARM, "--events", "3000")
     first, second = (processor(run, tmp_path, "third") for _ in range(2))
     said = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in (first, second)]
-    summary = run.end()
+    summary = run.finish()
     assert sum(work["judged"] for work in said) == 3000
     assert (summary["ledger"]["stored"], summary["ledger"]["rejected"]) == (1000, 2000)
     events = list(sheaf.open(run.directory))
@@ -173,7 +177,7 @@ def test_what_a_filter_does_wrong_costs_no_event(start: Callable[..., Run], tmp_
     run = start(FARM + "retries = 0\n", "--events", "40")
     process = processor(run, tmp_path, "wrong")
     assert json.loads(process.communicate(timeout=PATIENCE)[0])["judged"] == 40
-    summary = run.end()
+    summary = run.finish()
     assert summary["ledger"]["stored"] == 40
     quarantined = {event.id for event in sheaf.open(run.directory) if event.tags == ("quarantined",)}
     assert quarantined == {id for id in range(40) if id % 4 != 3}
@@ -185,7 +189,7 @@ def test_a_filter_that_keeps_a_view_has_failed(start: Callable[..., Run], tmp_pa
     run = start(FARM + "retries = 0\n", "--events", "10")
     process = processor(run, tmp_path, "keeps_views")
     process.communicate(timeout=PATIENCE)
-    run.end()
+    run.finish()
     assert all(event.tags == ("quarantined",) for event in sheaf.open(run.directory))
     assert "kept a view" in run.log
 
@@ -219,8 +223,7 @@ def test_the_example_filter_decides_in_python_as_in_c(start: Callable[..., Run],
     everything = tmp_path / "everything"
     everything.mkdir()
     plain = Run(everything, "", "--events", "2000")
-    plain.process.wait(timeout=PATIENCE)
-    plain.end()
+    plain.finish()
     judge = sheaf.load_filter(str(EXAMPLES / "filters/python/energy_sum.py"), parameters)
     expected = {}
     for event in sheaf.open(plain.directory):
@@ -232,8 +235,7 @@ def test_the_example_filter_decides_in_python_as_in_c(start: Callable[..., Run],
         "--events",
         "2000",
     )
-    filtered.process.wait(timeout=PATIENCE)
-    filtered.end()
+    filtered.finish()
     assert {e.id: (e.tags, bytes(e.payload)) for e in sheaf.open(filtered.directory)} == expected
     kinds = {tags for tags, _ in expected.values()}
     assert kinds == {("sum",), ("pair",), ("sum", "pair")}, "the comparison means something"

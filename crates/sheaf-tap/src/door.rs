@@ -179,7 +179,7 @@ pub struct Feed {
     seats: Vec<Seat>,
     news: rtrb::Consumer<News>,
     shared: Arc<Shared>,
-    waker: mio::Waker,
+    waker: Arc<mio::Waker>,
     keeper: Option<JoinHandle<DoorCounts>>,
     accepted: u64,
 }

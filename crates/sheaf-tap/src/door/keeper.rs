@@ -37,6 +37,8 @@ pub(super) struct Keeper {
     socket: Option<UnixListener>,
     listen: Option<TcpListener>,
     poll: Poll,
+    /// The builder's end may be gone before the wake-up is noticed; without a waker it would be lost.
+    _waker: Arc<Waker>,
     visitors: Vec<Visitor>,
     /// The number of the next visitor; numbers are never used again.
     next: u32,
@@ -54,9 +56,9 @@ impl Keeper {
         shared: Arc<Shared>,
         mut socket: Option<UnixListener>,
         mut listen: Option<TcpListener>,
-    ) -> io::Result<(Self, Waker)> {
+    ) -> io::Result<(Self, Arc<Waker>)> {
         let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKER)?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         if let Some(socket) = &mut socket {
             poll.registry().register(socket, SOCKET, Interest::READABLE)?;
         }
@@ -73,6 +75,7 @@ impl Keeper {
             socket,
             listen,
             poll,
+            _waker: waker.clone(),
             visitors,
             next: 0,
             introduced: 0,

@@ -205,6 +205,14 @@ fn a_door_has_also_a_tcp_address() {
 }
 
 #[test]
+fn a_door_that_closes_while_its_thread_falls_asleep_closes() {
+    let directory = tempfile::tempdir().unwrap();
+    for _ in 0..100 {
+        assert_eq!(open(options(directory.path())).close().wait(), DoorCounts::default());
+    }
+}
+
+#[test]
 fn a_path_that_is_too_long_for_a_socket_is_no_obstacle() {
     let directory = tempfile::tempdir().unwrap();
     let deep = directory.path().join("d".repeat(120));
