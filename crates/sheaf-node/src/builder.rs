@@ -306,6 +306,11 @@ impl BuilderNode {
         }
     }
 
+    /// Whether the output fails, or half of the slots wait for it.
+    fn is_output_behind(&self) -> bool {
+        self.trouble.is_some() || 2 * self.decided.len() >= self.role.slots() as usize
+    }
+
     fn is_over(&mut self, now: Timestamp) -> bool {
         if self.role.is_finished() || self.failed.is_some() {
             if self.role.is_fenced() && self.failed.is_none() {
@@ -339,6 +344,7 @@ impl Agent for BuilderNode {
         }
         self.role.handle_timeout(now);
         busy |= self.take_events(now);
+        self.role.handle_output(now, self.is_output_behind());
         while let Some(transmit) = self.role.poll_transmit(now) {
             busy = true;
             self.outbox.send(transmit);
@@ -355,7 +361,8 @@ impl Agent for BuilderNode {
         }
         let farm = self.farm.as_ref().map_or(Timestamp::MAX, Farm::poll_timeout);
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at).min(farm);
-        let retry = self.trouble.as_ref().map_or(Timestamp::MAX, |trouble| trouble.try_again_at);
+        let due = self.judgement.sink.due();
+        let retry = self.trouble.as_ref().map_or(due, |trouble| trouble.try_again_at);
         Progress::Idle(self.time.everybodys(deadline.min(retry)))
     }
 

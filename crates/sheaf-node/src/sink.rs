@@ -24,6 +24,11 @@ pub trait EventSink: Send {
     /// How many of the accepted events, counted from the first, are as durable as configured.
     fn stored(&self) -> u64;
 
+    /// When [`EventSink::end_batch`] has something to do without a further event; [`Timestamp::MAX`] where it has not.
+    fn due(&self) -> Timestamp {
+        Timestamp::MAX
+    }
+
     /// Closes the output.
     ///
     /// # Errors
@@ -110,6 +115,10 @@ impl EventSink for FileSink {
 
     fn stored(&self) -> u64 {
         self.writer.stored()
+    }
+
+    fn due(&self) -> Timestamp {
+        self.writer.due()
     }
 
     fn finish(&mut self) -> Result<(), String> {

@@ -307,6 +307,21 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
+    /// How many events it takes at a time.
+    #[must_use]
+    pub fn slots(&self) -> u32 {
+        self.config.slots
+    }
+
+    /// Takes note of whether the output holds the builder up, so that the event manager can name the cause of dead time.
+    /// The node knows: it sees the output fail, and how many events wait for it.
+    pub fn handle_output(&mut self, now: Timestamp, behind: bool) {
+        if self.request.output_behind != behind {
+            self.request.output_behind = behind;
+            self.request_at.get_or_insert(now + self.config.batch_time);
+        }
+    }
+
     /// Takes the decision about a built event that has none. Events are decided in any order, but [`Decision::Stored`] is
     /// said in the order in which events stand in this session's output: their number tells which part of it counts.
     ///
@@ -465,7 +480,10 @@ impl<P: Payload> BuilderUnit<P> {
         if due && self.channel.is_open() {
             self.request_at = None;
             self.heartbeat_at = now + self.config.heartbeat;
-            self.channel.push(Body::Request(std::mem::take(&mut self.request)));
+            let output_behind = self.request.output_behind;
+            let request =
+                std::mem::replace(&mut self.request, Request { output_behind, ..Request::default() });
+            self.channel.push(Body::Request(request));
         }
     }
 

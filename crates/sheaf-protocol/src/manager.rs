@@ -75,6 +75,8 @@ struct BuilderState {
     /// Events of this session booked as stored.
     committed: u64,
     outstanding: usize,
+    /// Its output holds it up.
+    output_behind: bool,
     reported: bool,
 }
 
@@ -580,7 +582,9 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn handle_request(&mut self, now: Timestamp, builder: u16, request: Request) {
-        self.builders[usize::from(builder)].credit.grant(request.slots, request.bytes);
+        let state = &mut self.builders[usize::from(builder)];
+        state.credit.grant(request.slots, request.bytes);
+        state.output_behind = request.output_behind;
         for absent in &request.absent {
             let entry = self.table.get(absent.event);
             if entry.is_some_and(|entry| entry.assigned && entry.builder == Some(builder)) {
@@ -798,6 +802,8 @@ impl<P: Clone> EventManager<P> {
             DeadTimeCause::NoBuilder
         } else if self.readouts.iter().any(|readout| readout.status.is_none()) {
             DeadTimeCause::NoReadout
+        } else if self.builders.iter().any(|builder| builder.session.is_some() && builder.output_behind) {
+            DeadTimeCause::Output
         } else {
             DeadTimeCause::BuilderCredit
         }

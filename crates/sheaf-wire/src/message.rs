@@ -101,6 +101,9 @@ pub struct Request {
     /// For finished events built without an answer of a readout unit: which, so that the readout unit can book the
     /// fragments that it still holds as not built.
     pub absent: Vec<AbsentReadout>,
+    /// Whether its output holds it up: it fails, or events that wait for it have half of the builder's slots or more. Where
+    /// triggers are refused for lack of credit, this tells whose fault it is.
+    pub output_behind: bool,
 }
 
 /// Stands for the number of parts in [`AbsentReadout::parts`] and [`Release::parts`]: the builder that ended the event has not

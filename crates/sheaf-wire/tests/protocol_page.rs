@@ -101,7 +101,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
             ),
         ),
         ("Announcement", rows!(AnnouncementBytes: event, time)),
-        ("Request", rows!(RequestBytes: slots, finished, bytes, absent, reserved)),
+        ("Request", rows!(RequestBytes: slots, finished, bytes, absent, flags)),
         (
             "Finished event",
             rows!(FinishedBytes: event, bytes, fragments, missing, attempt, outcome, reason, flags),
@@ -218,7 +218,8 @@ fn request_example() -> Message<Bytes> {
         missing: 1,
         incomplete: true,
     };
-    let request = Request { slots: 1, bytes: ByteCount(8192), finished: vec![finished], absent: Vec::new() };
+    let request =
+        Request { slots: 1, bytes: ByteCount(8192), finished: vec![finished], ..Request::default() };
     let header = Header {
         sequence: 2,
         acknowledged: 1,

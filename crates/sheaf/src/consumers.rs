@@ -99,6 +99,10 @@ impl EventSink for WatchedSink {
         self.sink.stored()
     }
 
+    fn due(&self) -> Timestamp {
+        self.sink.due()
+    }
+
     fn finish(&mut self) -> Result<(), String> {
         self.sink.finish()
     }

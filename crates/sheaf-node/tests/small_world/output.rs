@@ -2,6 +2,8 @@
 
 use crate::world::{EVENTS, World};
 use sheaf_node::NodeError;
+use sheaf_node::trigger::TriggerRate;
+use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_wire::{DropReason, NodeId};
 use std::collections::BTreeMap;
 
@@ -77,4 +79,37 @@ fn a_broken_output_holds_the_triggers_back() {
     }
     let in_flight = world.gauges.snapshot().in_flight;
     assert_eq!(in_flight, u64::from(World::SLOTS), "as many events as the builder has slots");
+}
+
+/// Triggers at a rate: an output that fails for a while, or is only slow, refuses triggers by its own name, and loses nothing.
+#[test]
+fn the_dead_time_of_an_output_that_is_behind_has_its_name() {
+    for fails in [true, false] {
+        let mut world = World::new(|setup| {
+            setup.events = None;
+            setup.rate = Some(TriggerRate::Fixed { rate_hz: 2_000.0 });
+            // Where it does not fail, it makes durable what the builder's slots hold once in 40 ms: 400 events a second.
+            setup.durable_every = if fails { 1 } else { 40 };
+        });
+        world.run_until(|world| world.disk().events().len() > 30);
+        world.disk().broken = fails;
+        for _ in 0..2_000 {
+            world.step();
+        }
+        world.disk().broken = false;
+        world.disk().durable_every = 1;
+        for _ in 0..500 {
+            world.step();
+        }
+        world.interrupt();
+        world.run_to_end();
+        assert_eq!(world.errors, []);
+        let report = world.report();
+        let vetoed = report.dead_time.vetoed.get(&DeadTimeCause::Output).copied().unwrap_or_default();
+        let all: u64 = report.dead_time.vetoed.values().sum();
+        assert!(vetoed > 500 && 10 * vetoed > 9 * all, "fails {fails}: {vetoed} of {all} vetoes");
+        assert_eq!(report.ledger.stored, report.ledger.received);
+        let events = world.disk().events();
+        assert_eq!(events, (0..report.ledger.received).collect::<Vec<_>>());
+    }
 }

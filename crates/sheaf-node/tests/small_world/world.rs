@@ -9,6 +9,7 @@ use sheaf_node::readout::ReadoutNode;
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::sink::{EventSink, Taken};
+use sheaf_node::trigger::TriggerRate;
 use sheaf_node::{Agent, NodeError, Progress};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
@@ -40,6 +41,8 @@ const MOST_STEPS: u32 = 100_000;
 pub(crate) struct Setup {
     /// How many events there are; `None`: until stopped.
     pub(crate) events: Option<u64>,
+    /// Triggers at a rate; `None`: as fast as credit allows.
+    pub(crate) rate: Option<TriggerRate>,
     pub(crate) duration: Option<Nanos>,
     pub(crate) check: ContentCheck,
     pub(crate) filter: Box<dyn Filter>,
@@ -71,6 +74,7 @@ impl World {
     pub(crate) fn new(adjust: impl FnOnce(&mut Setup)) -> Self {
         let mut setup = Setup {
             events: Some(EVENTS),
+            rate: None,
             duration: None,
             check: ContentCheck::Off,
             filter: Box::new(AcceptAll),
@@ -108,7 +112,7 @@ impl World {
         let config = ManagerConfig {
             readouts: 1,
             builders: 1,
-            triggers: Triggers::Free,
+            triggers: if setup.rate.is_some() { Triggers::Driven } else { Triggers::Free },
             first_event: EventId(0),
             max_events: setup.events,
             trigger_type: TriggerType(0),
@@ -125,7 +129,7 @@ impl World {
             channel: CHANNEL,
         };
         let course = Course {
-            triggers: None,
+            triggers: setup.rate.map(|rate| (rate, TriggerType(0))),
             duration: setup.duration,
             warm_up: Nanos::ZERO,
             stop: self.stop.clone(),

@@ -11,8 +11,10 @@ pub enum DeadTimeCause {
     NoBuilder,
     /// A readout unit has never been heard of, so that no event can be built whole.
     NoReadout,
-    /// Builders have no credit left: building, filtering or storing is slower than the trigger.
+    /// Builders have no credit left: building or filtering is slower than the trigger.
     BuilderCredit,
+    /// Builders have no credit left, and the output of one at least is behind: it fails, or is slower than the trigger.
+    Output,
 }
 
 impl DeadTimeCause {
@@ -23,6 +25,7 @@ impl DeadTimeCause {
             Self::NoBuilder => "no_builder",
             Self::NoReadout => "no_readout",
             Self::BuilderCredit => "builder_credit",
+            Self::Output => "output",
         }
     }
 }
@@ -33,6 +36,7 @@ impl fmt::Display for DeadTimeCause {
             Self::NoBuilder => "no builder is there",
             Self::NoReadout => "a readout unit is missing",
             Self::BuilderCredit => "builders have no credit left",
+            Self::Output => "the output of builders is behind",
         })
     }
 }

@@ -147,6 +147,25 @@ fn driven_triggers_are_vetoed_when_the_queue_is_full_and_dead_time_runs() {
 }
 
 #[test]
+fn dead_time_is_the_outputs_while_a_living_builder_says_that_its_output_is_behind() {
+    let mut world = World::new(Triggers::Driven, |config| config.queue_events = 1);
+    let trigger = |world: &mut World| world.manager.handle_trigger(world.now, world.now, TriggerType(0));
+    assert!(trigger(&mut world).is_ok());
+    for (behind, cause) in
+        [(true, DeadTimeCause::Output), (true, DeadTimeCause::Output), (false, DeadTimeCause::BuilderCredit)]
+    {
+        let request = Request { output_behind: behind, ..Request::default() };
+        world.say(NodeId::builder(0), Body::Request(request));
+        assert_eq!(trigger(&mut world), Err(Veto::Busy(cause)));
+        world.now += Nanos(100);
+    }
+    let dead = world.manager.dead_time(world.now);
+    let time = [(DeadTimeCause::Output, Nanos(200)), (DeadTimeCause::BuilderCredit, Nanos(100))];
+    assert_eq!(dead.time, BTreeMap::from(time));
+    assert_eq!(dead.vetoed, BTreeMap::from([(DeadTimeCause::Output, 2), (DeadTimeCause::BuilderCredit, 1)]));
+}
+
+#[test]
 fn announced_events_are_triggered_once() {
     let mut world = World::new(Triggers::Announced, |_| {});
     world.grant(0, 10);

@@ -291,6 +291,8 @@ fn stored_events_follow_the_flush_policy() {
         let at_once = writer.stored_events();
         writer.end_batch(Timestamp(now)).unwrap();
         assert_eq!(writer.first_unstored(), (writer.stored_events() == 0).then_some(7));
+        let waits_for_disk = writer.counts().written_events > writer.stored_events();
+        assert_eq!(writer.due(), if waits_for_disk { Timestamp(77 + 500) } else { Timestamp::MAX });
         (at_once, writer.stored_events(), writer.counts().written_events, disk.syncs())
     };
     assert_eq!(stored(FlushPolicy::WhenFull, 1000), (1, 1, 0, 0));
@@ -313,6 +315,7 @@ fn a_file_with_events_is_closed_when_its_time_is_up() {
     writer.end_batch(Timestamp(6000)).unwrap();
     writer.end_batch(Timestamp(6099)).unwrap();
     assert_eq!((writer.take_closed().len(), disk.files().len()), (0, 1));
+    assert_eq!(writer.due(), Timestamp(6100));
     writer.end_batch(Timestamp(6100)).unwrap();
     assert_eq!(
         (writer.take_closed().len(), disk.files().len()),

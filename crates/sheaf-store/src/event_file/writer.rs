@@ -332,6 +332,18 @@ impl<S: Storage> EventFileWriter<S> {
         }
     }
 
+    /// When [`end_batch`](Self::end_batch) has something to do without a further event: to wait for the disk, or to close
+    /// the file. [`Timestamp::MAX`] where it has not.
+    pub fn due(&self) -> Timestamp {
+        let sync = match self.options.flush {
+            FlushPolicy::SyncEvery(interval) if self.unsynced.is_some() => self.last_sync + interval,
+            _ => Timestamp::MAX,
+        };
+        let begun = self.part.as_ref().and_then(|part| part.begun);
+        let rotate = begun.zip(self.options.rotate_time).map(|(begun, limit)| begun + limit);
+        sync.min(rotate.unwrap_or(Timestamp::MAX))
+    }
+
     /// The files that were closed since this was last asked.
     pub fn take_closed(&mut self) -> Vec<ClosedFile> {
         std::mem::take(&mut self.closed)

@@ -136,6 +136,12 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         waiting.chain(owed).min().unwrap_or(self.accepted)
     }
 
+    /// When [`end_batch`](Self::end_batch) has something to do without a further event; [`Timestamp::MAX`] where it has
+    /// not.
+    pub fn due(&self) -> Timestamp {
+        self.writers.iter().map(EventFileWriter::due).min().unwrap_or(Timestamp::MAX)
+    }
+
     /// How many events were accepted.
     pub fn accepted(&self) -> u64 {
         self.accepted

@@ -139,7 +139,7 @@ impl<P: Payload> Message<P> {
                     finished: count(request.finished.len()),
                     bytes: U64::new(request.bytes.0),
                     absent: count(request.absent.len()),
-                    reserved: U32::ZERO,
+                    flags: U32::new(u32::from(request.output_behind)),
                 };
                 head.extend_from_slice(fixed.as_bytes());
                 emit_all(head, &request.finished);
@@ -372,8 +372,13 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
     let (fixed, rest) = split::<RequestBytes>(bytes)?;
     let (finished, rest) = parse_list(rest, fixed.finished.get())?;
     let (absent, rest) = parse_list(rest, fixed.absent.get())?;
+    let flags = fixed.flags.get();
+    if flags > 1 {
+        return Err(DecodeError::BadValue { field: "request flags", value: u64::from(flags) });
+    }
+    let (slots, bytes) = (fixed.slots.get(), ByteCount(fixed.bytes.get()));
     match rest.len() {
-        0 => Ok(Request { slots: fixed.slots.get(), bytes: ByteCount(fixed.bytes.get()), finished, absent }),
+        0 => Ok(Request { slots, bytes, finished, absent, output_behind: flags == 1 }),
         extra => Err(DecodeError::TrailingBytes(extra)),
     }
 }

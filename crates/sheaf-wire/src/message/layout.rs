@@ -133,8 +133,8 @@ layout! {
         bytes: U64,
         /// Offset 16: how many [`AbsentReadoutBytes`].
         absent: U32,
-        /// Offset 20: zero.
-        reserved: U32,
+        /// Offset 20: bit 0, the output is behind; other bits are zero.
+        flags: U32,
     }
 }
 

@@ -84,11 +84,12 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         Body::Announce(list.into_iter().map(entry).collect())
     });
     let absent = prop::collection::vec(any::<(u64, u16, u16)>(), 0..3);
-    let request = (any::<u32>(), any::<u64>(), prop::collection::vec(finished(), 0..5), absent).prop_map(
-        |(slots, bytes, finished, absent)| {
+    let sizes = (any::<u32>(), any::<u64>(), any::<bool>());
+    let request = (sizes, prop::collection::vec(finished(), 0..5), absent).prop_map(
+        |((slots, bytes, output_behind), finished, absent)| {
             let entry = |(event, readout, parts)| AbsentReadout { event: EventId(event), readout, parts };
             let absent = absent.into_iter().map(entry).collect();
-            Body::Request(Request { slots, bytes: ByteCount(bytes), finished, absent })
+            Body::Request(Request { slots, bytes: ByteCount(bytes), finished, absent, output_behind })
         },
     );
     let assign =

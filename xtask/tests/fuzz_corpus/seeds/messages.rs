@@ -97,6 +97,7 @@ fn request() -> Request {
         bytes: ByteCount(1 << 28),
         finished: (0..4).map(finished).collect(),
         absent: vec![AbsentReadout { event: EventId(3), readout: 2 }],
+        output_behind: true,
     }
 }
 
