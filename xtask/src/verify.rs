@@ -111,6 +111,7 @@ pub(crate) fn ci() -> Result<()> {
         shell::run(cargo(&["test", "--workspace"]).env("PROPTEST_RNG_SEED", PROPERTY_SEED))
     })?;
     steps.step("transport over libfabric", fabric_tests)?;
+    steps.step("HDF5", hdf5_tests)?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("Python package", python::package_tests)?;
     steps.step("fuzz inputs", fuzz::replay)?;
@@ -138,6 +139,21 @@ fn fabric_tests() -> Result<()> {
     shell::run(cargo(&["test"]).args(measurements).args(["--lib", "local::"]))?;
     let whole_runs = ["--package", "sheaf", "--features", "fabric", "--test", "command", "fabric::"];
     shell::run(cargo(&["test"]).args(whole_runs))
+}
+
+/// What writes HDF5, which is left out of the build where nobody asks for it.
+fn hdf5_tests() -> Result<()> {
+    let mut probe = Command::new("pkg-config");
+    probe.args(["--exists", "hdf5 >= 1.10"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        println!("left out: pkg-config finds no hdf5 1.10 or later");
+        return Ok(());
+    }
+    let feature = ["--package", "sheaf-store", "--features", "hdf5"];
+    shell::run(cargo(&["clippy"]).args(feature).args(["--all-targets", "--", "-D", "warnings"]))?;
+    shell::run(cargo(&["test"]).args(feature).args(["--lib", "hdf5::"]))?;
+    let command = ["--package", "sheaf", "--features", "hdf5"];
+    shell::run(cargo(&["clippy"]).args(command).args(["--bins", "--", "-D", "warnings"]))
 }
 
 fn python_tests() -> Result<()> {

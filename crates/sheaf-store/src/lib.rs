@@ -10,6 +10,7 @@
 //! | [`inspect`] | says what is in any of these |
 //! | [`dump`] | prints one line per fragment of any of these |
 //! | [`kind`] | finds out which of these is at a path |
+//! | `hdf5` | runs as HDF5 files, for analysis (feature `hdf5`) |
 //! | [`id_set`] | a compact set of event ids |
 //!
 //! Byte layouts are in `sheaf-wire`; here is the I/O. The crate has no clock and no thread of its own: a writer is
@@ -24,6 +25,8 @@ pub mod event_file;
 pub mod fragment_stream;
 #[doc(hidden)]
 pub mod fuzz;
+#[cfg(feature = "hdf5")]
+pub mod hdf5;
 pub mod id_set;
 pub mod inspect;
 pub mod kind;

@@ -6,6 +6,7 @@ use crate::model::ModelArguments;
 use crate::sim::arguments::SimArguments;
 use clap::{Args, Parser, Subcommand};
 use sheaf_config::{Config, Pacing, SizeModel, TransportKind};
+use sheaf_store::event_file::StreamName;
 use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -77,6 +78,8 @@ pub(crate) enum Command {
     Verify(PathArguments),
     /// Print every fragment as a line of comma-separated values.
     Dump(DumpArguments),
+    /// Write a run as columns for analysis, into an HDF5 file.
+    Export(ExportArguments),
     /// Join a run that goes on, and print or save events of it; the run does not wait for it.
     Tap(TapArguments),
     /// Read this host and say what of it costs a run something, how much, and the command that would change it.
@@ -304,6 +307,23 @@ pub(crate) struct ImportArguments {
 pub(crate) struct PathArguments {
     /// An event file, a run directory, a fragment stream, or a directory of fragment streams.
     pub(crate) path: PathBuf,
+    /// Print one JSON object on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// An event file or a run directory.
+    pub(crate) path: PathBuf,
+    /// The HDF5 file, which must not exist.
+    pub(crate) target: PathBuf,
+    /// The events of this stream alone.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stream: Option<StreamName>,
+    /// How columns are compressed: `none`, `deflate` or `deflate:1` to `deflate:9`, `zstd` or `zstd:1` to `zstd:22`.
+    #[arg(long, value_name = "HOW", default_value = "none")]
+    pub(crate) compression: String,
     /// Print one JSON object on standard output, and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,

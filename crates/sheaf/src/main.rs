@@ -27,6 +27,7 @@
 //! | `lab` | `sheaf lab`: real nodes behind virtual switches |
 //! | `model` | `sheaf model`: the paper model of a described detector |
 //! | `tap` | `sheaf tap`: events of a run that goes on |
+//! | `export` | `sheaf export`, in builds with HDF5 |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
 mod agents;
@@ -36,6 +37,7 @@ mod cli;
 mod console;
 mod consumers;
 mod doctor;
+mod export;
 mod farms;
 mod files;
 mod filters;
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => files::inspect(&arguments),
         Command::Verify(arguments) => files::verify(&arguments),
         Command::Dump(arguments) => files::dump(&arguments),
+        Command::Export(arguments) => export::command(&arguments),
         Command::Tap(arguments) => tap::command(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments),
         Command::Sim(arguments) => sim::command(&arguments, &console),

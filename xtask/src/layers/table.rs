@@ -49,7 +49,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-store",
         may_know: &["sheaf-wire"],
-        may_use: &["bytes", "crc32fast", "serde", "serde_json", "thiserror", "zerocopy"],
+        may_use: &["bytes", "crc32fast", "hdf5-metno", "serde", "serde_json", "thiserror", "zerocopy"],
         reason: "files are read without anything that runs",
     },
     Layer {
@@ -176,14 +176,7 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-capi",
-        may_know: &[
-            "sheaf-config",
-            "sheaf-filter",
-            "sheaf-node",
-            "sheaf-store",
-            "sheaf-tap",
-            "sheaf-wire",
-        ],
+        may_know: &["sheaf-config", "sheaf-filter", "sheaf-node", "sheaf-store", "sheaf-tap", "sheaf-wire"],
         may_use: &["bytes"],
         reason: "what C programs need, and nothing of the command",
     },

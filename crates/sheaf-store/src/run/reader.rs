@@ -70,6 +70,9 @@ pub(crate) struct RunFile {
     pub(crate) session: Option<(NodeId, SessionId)>,
     pub(crate) stream: StreamName,
     pub(crate) part: u32,
+    pub(crate) header: Option<FileHeader>,
+    /// The metadata, a JSON object as text.
+    pub(crate) metadata: String,
     /// The names of the filter's tags.
     pub(crate) tags: Vec<String>,
 }
@@ -131,7 +134,8 @@ fn run_file(path: &Path) -> Result<RunFile, RunReadError> {
     };
     let stream = stream_of(name.as_ref(), reader.metadata());
     let tags = Metadata::parse(reader.metadata()).tags;
-    Ok(RunFile { path: path.to_owned(), session, stream, part, tags })
+    let (header, metadata) = (reader.header().copied(), reader.metadata().to_owned());
+    Ok(RunFile { path: path.to_owned(), session, stream, part, header, metadata, tags })
 }
 
 /// Reads all events of a run directory or of a single event file that count: an iterator, file by file in the order
@@ -207,6 +211,19 @@ impl RunReader {
     pub fn tag_names(&self) -> &[String] {
         let names = self.plan.files.iter().map(|file| &file.tags[..]);
         names.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
+    }
+
+    /// The header of the first file that has a good one.
+    #[must_use]
+    pub fn first_header(&self) -> Option<&FileHeader> {
+        self.plan.files.iter().find_map(|file| file.header.as_ref())
+    }
+
+    /// The metadata of that file, a JSON object as text.
+    #[must_use]
+    pub fn first_metadata(&self) -> &str {
+        let mut files = self.plan.files.iter();
+        files.find(|file| file.header.is_some()).map_or("{}", |file| &file.metadata)
     }
 
     /// The header of the file that is read now.

@@ -1,0 +1,56 @@
+//! `sheaf export`: a run as columns, in builds that have HDF5.
+
+use crate::Verdict;
+use crate::cli::ExportArguments;
+
+#[cfg(not(feature = "hdf5"))]
+pub(crate) fn command(_arguments: &ExportArguments) -> anyhow::Result<Verdict> {
+    anyhow::bail!(
+        "this build writes no HDF5; build it with: cargo build --release --features hdf5 (needs libhdf5 and its headers)"
+    )
+}
+
+#[cfg(feature = "hdf5")]
+pub(crate) fn command(arguments: &ExportArguments) -> anyhow::Result<Verdict> {
+    use crate::console::count;
+    use crate::files::{print, print_json};
+    use sheaf_store::hdf5::export;
+
+    let compression = compression(&arguments.compression)?;
+    let summary = export(&arguments.path, arguments.stream.as_ref(), &arguments.target, compression)?;
+    if arguments.json {
+        print_json(&summary)?;
+    } else {
+        let (events, fragments) = (count(summary.events), count(summary.fragments));
+        let (bytes, target) = (count(summary.payload_bytes), arguments.target.display());
+        print(&format!("{events} events, {fragments} fragments, {bytes} payload bytes are in {target}\n"))?;
+    }
+    if let Some(damage) = &summary.first_damage {
+        log::warn!("{} places are damaged, the first: {damage}; see `sheaf verify`", summary.damaged);
+    }
+    Ok(if summary.damaged == 0 { Verdict::Good } else { Verdict::NotGood })
+}
+
+#[cfg(feature = "hdf5")]
+fn compression(text: &str) -> anyhow::Result<sheaf_store::hdf5::Compression> {
+    use anyhow::Context;
+    use sheaf_store::hdf5::Compression;
+
+    let (name, level) = match text.split_once(':') {
+        Some((name, level)) => (name, Some(level.parse::<u8>().ok())),
+        None => (text, None),
+    };
+    let level = |default: u8, most: u8| match level {
+        None => Some(default),
+        Some(level) => level.filter(|level| (1..=most).contains(level)),
+    };
+    match name {
+        "none" if text == "none" => Some(Compression::None),
+        "deflate" => level(1, 9).map(Compression::Deflate),
+        "zstd" => level(3, 22).map(Compression::Zstd),
+        _ => None,
+    }
+    .with_context(|| {
+        format!("`{text}` is no compression; right are none, deflate, deflate:1 to deflate:9, zstd, zstd:1 to zstd:22")
+    })
+}
