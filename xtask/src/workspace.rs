@@ -30,7 +30,9 @@ impl Packages {
     pub(crate) fn read() -> Result<Self> {
         // For this platform only: else cargo downloads the packages that only other platforms link.
         let platform = host()?;
-        let arguments = ["metadata", "--format-version", "1", "--filter-platform", &platform];
+        // With all features: what an optional part depends on is allowed or not like everything else.
+        let arguments =
+            ["metadata", "--all-features", "--format-version", "1", "--filter-platform", &platform];
         let json = shell::output(&mut shell::cargo(&arguments))?;
         Self::parse(&json).context("`cargo metadata` printed something unexpected")
     }

@@ -4,7 +4,7 @@ use super::Dice;
 use bytes::Bytes;
 use sheaf_wire::message::{
     AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
-    Message, ReadoutStatus, Release, Request, Shape, SuperFragments,
+    Message, PARTS_NOT_ASKED, ReadoutStatus, Release, Request, Shape, SuperFragments,
 };
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, RunNumber,
@@ -43,14 +43,15 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
     let destination = |n: u64| Destination { events: range(n), builder: n as u16 };
     let count = |n: u64| Count { code: n as u16, reason: (n % 4) as u16, value: n * n };
     let releases = vec![
-        Release { first: EventId(0), count: 32, outcome: Outcome::Stored, reason: None },
+        Release { first: EventId(0), count: 32, outcome: Outcome::Stored, reason: None, parts: 0 },
         Release {
             first: EventId(32),
             count: 1,
             outcome: Outcome::Dropped,
             reason: DropReason::ALL.first().copied(),
+            parts: PARTS_NOT_ASKED,
         },
-        Release { first: EventId(33), count: 1, outcome: Outcome::Rejected, reason: None },
+        Release { first: EventId(33), count: 1, outcome: Outcome::Rejected, reason: None, parts: 1 },
     ];
     let status = ReadoutStatus {
         sources: 4,
@@ -96,7 +97,7 @@ fn request() -> Request {
         slots: 512,
         bytes: ByteCount(1 << 28),
         finished: (0..4).map(finished).collect(),
-        absent: vec![AbsentReadout { event: EventId(3), readout: 2 }],
+        absent: vec![AbsentReadout { event: EventId(3), readout: 2, parts: 0 }],
         output_behind: true,
     }
 }
@@ -122,7 +123,13 @@ fn super_fragments(dice: &mut Dice, entries: u64, bytes_max: usize) -> SuperFrag
             (0..missing)
                 .map(|_| MissingSource { source: SourceId(9), reason: dice.pick(MissingReason::ALL) }),
         );
-        parts.entries.push(SuperFragment { event, fragments: fragments as u16, missing: missing as u16 });
+        parts.entries.push(SuperFragment {
+            event,
+            attempt: event.0 as u16 % 2,
+            part: event.0 as u16 % 2,
+            fragments: fragments as u16,
+            missing: missing as u16,
+        });
     }
     parts
 }
