@@ -6,6 +6,7 @@
 //! | `links` | `roundtrip`, `stream`, `mstream`, `pingpong`: transports |
 //! | `processes` | the nodes of these, each in a process of its own |
 //! | `builder` | `builder`: the whole event builder, as `sheaf run` runs it |
+//! | `farm` | `farm`: workers with filters that take their time |
 //! | `memory` | `memory`: what the processors do without any network |
 //! | `limits` | what the machine itself can, measured in turn with the rest |
 //! | `scan` | points, repetitions, progress |
@@ -14,6 +15,7 @@
 pub(crate) mod arguments;
 mod bounds;
 mod builder;
+mod farm;
 mod limits;
 mod links;
 mod memory;
@@ -46,6 +48,7 @@ pub(crate) fn command(arguments: &BenchArguments, console: &Console) -> anyhow::
         BenchCommand::Pingpong(arguments) => links::pingpong(arguments, &scan)?,
         BenchCommand::Builder(arguments) => builder::measure(arguments, &scan)?,
         BenchCommand::Memory(arguments) => memory::measure(arguments, &scan)?,
+        BenchCommand::Farm(arguments) => farm::measure(arguments, &scan)?,
         BenchCommand::Node { .. } => bail!("a node measures nothing by itself"),
     };
     give(&report, output)

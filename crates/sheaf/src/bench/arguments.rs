@@ -24,6 +24,7 @@ Examples:
   sheaf bench mstream --senders 16 --receivers 1                             a merger
   sheaf bench pingpong --json                                                near and far processors
   sheaf bench memory                                                         the machine's limits
+  sheaf bench farm --plot farm.svg                                           what workers get done
 
 Ctrl-C ends a scan; what was measured until then is printed.";
 
@@ -41,6 +42,8 @@ pub(crate) enum BenchCommand {
     Pingpong(PingpongArguments),
     /// What the processors do with memory: copy, read, fill, gather; no network.
     Memory(MemoryArguments),
+    /// The trigger farm: workers with a filter that takes so much processor time for an event.
+    Farm(FarmArguments),
     /// A node of a measurement in processes.
     #[command(hide = true)]
     Node {
@@ -58,6 +61,7 @@ impl BenchCommand {
             Self::Roundtrip(arguments) => &arguments.scan.output,
             Self::Pingpong(arguments) => &arguments.link.scan.output,
             Self::Memory(arguments) => &arguments.scan.output,
+            Self::Farm(arguments) => &arguments.output,
             Self::Node { .. } => &Output { json: true, plot: None },
         }
     }
@@ -199,6 +203,33 @@ pub(crate) struct BuilderArguments {
     pub(super) baseline: bool,
     #[command(flatten)]
     pub(super) scan: ScanArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FarmArguments {
+    /// Processor time that the filter takes for an event, in microseconds; several with commas between them.
+    #[arg(long, value_name = "US,...", value_delimiter = ',', default_value = "0,100,200,300,400", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pub(super) filter_us: Vec<u64>,
+    /// Workers; 0: the builder unit's own thread. Several with commas between them.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "0,1,2,3,4", value_parser = clap::value_parser!(u16).range(..=256))]
+    pub(super) workers: Vec<u16>,
+    /// Workers are processes and not threads.
+    #[arg(long)]
+    pub(super) processes: bool,
+    /// Fragments of an event.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) fragments: u32,
+    /// Payload of a fragment.
+    #[arg(long, value_name = "BYTES", default_value = "1Ki", value_parser = parse_size)]
+    pub(super) size: u64,
+    /// How long each repetition is measured.
+    #[arg(long, value_name = "S", default_value = "2", value_parser = parse_seconds)]
+    pub(super) seconds: f64,
+    /// How often each point is measured; figures are medians.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) repeat: u32,
+    #[command(flatten)]
+    pub(super) output: Output,
 }
 
 impl Output {

@@ -3,7 +3,7 @@
 use super::arguments::BuilderArguments;
 use super::bounds;
 use super::limits::Limit;
-use super::report::{Column, Curve, Picture, Report, Sample};
+use super::report::{Column, Curve, Picture, Report, Sample, Scanned};
 use super::scan::Scan;
 use crate::assemble::Plan;
 use crate::processes;
@@ -63,7 +63,7 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
     let quiet = Quiet::new();
     let mut curves = Vec::new();
     for system in systems.iter().copied() {
-        let points = scan.curve(&system.name(), &sizes, arguments.scan.repeat, &progress, |size| {
+        let points = scan.curve(&system.name(), Scanned::Size, &sizes, arguments.scan.repeat, &progress, |size| {
             let config = configuration(arguments, kind, system, size, seconds)?;
             let Some(mut sample) = run(config, arguments.processes, scan)? else { return Ok(None) };
             if let Some(limit) = limit_of(system) {
@@ -90,10 +90,10 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
 }
 
 /// Turns the log down while it lives.
-struct Quiet(LevelFilter);
+pub(super) struct Quiet(LevelFilter);
 
 impl Quiet {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let before = log::max_level();
         if before == LevelFilter::Info {
             log::set_max_level(LevelFilter::Error);
@@ -184,7 +184,20 @@ fn configuration(
 }
 
 /// One run. `None` where a signal ended it.
-fn run(mut config: Config, in_processes: bool, scan: &Scan<'_>) -> anyhow::Result<Option<Sample>> {
+fn run(config: Config, in_processes: bool, scan: &Scan<'_>) -> anyhow::Result<Option<Sample>> {
+    let ended = outcome(config, in_processes, scan)?;
+    ended.map(|(summary, cpu)| sample(&summary, cpu)).transpose()
+}
+
+/// What a run amounts to, and its processor time in seconds. `None` where a signal ended it.
+///
+/// # Errors
+/// That it failed, or that its books do not balance.
+pub(super) fn outcome(
+    mut config: Config,
+    in_processes: bool,
+    scan: &Scan<'_>,
+) -> anyhow::Result<Option<(Summary, f64)>> {
     let clock = Clock::new();
     let directory = RunDirectory::create(&mut config, clock.now())?;
     let plan = Arc::new(Plan::new(config)?);
@@ -207,7 +220,7 @@ fn run(mut config: Config, in_processes: bool, scan: &Scan<'_>) -> anyhow::Resul
     }
     // Of one process the summary has the time since its start, with all runs before.
     let cpu = if in_processes { summary.cpu_seconds } else { cpu_seconds() - before };
-    sample(&summary, cpu).map(Some)
+    Ok(Some((summary, cpu)))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown to a few digits")]
@@ -259,6 +272,7 @@ fn report(
         title: format!("event builder over {kind}"),
         subtitle: format!("{place}, {payload}, no output; medians of {repeat} x {seconds} s"),
         settings,
+        scanned: Scanned::Size,
         curves,
         left_out: Vec::new(),
         interrupted: scan.is_stopped(),

@@ -3,7 +3,7 @@
 use super::arguments::{LinkArguments, MstreamArguments, PingpongArguments, StreamArguments};
 use super::limits::Limit;
 use super::processes;
-use super::report::{Column, Curve, Picture, Report, Sample};
+use super::report::{Column, Curve, Picture, Report, Sample, Scanned};
 use super::scan::Scan;
 use serde_json::{Map, Value, json};
 use sheaf_bench::cpu::Placement;
@@ -57,7 +57,7 @@ fn streams(
     let progress = scan.progress(sizes.len() * arguments.scan.repeat as usize);
     let base = job(arguments, Task::Stream, transport, arguments.spins.unwrap_or(SPINS));
     let name = format!("{senders} to {receivers}, {transport}");
-    let points = scan.curve(&name, &sizes, arguments.scan.repeat, &progress, |bytes| {
+    let points = scan.curve(&name, Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
         let job = Job { senders, receivers, bytes, ..base };
         let measured = run(&job, arguments.processes, &[], scan)?;
         let mut sample = throughput(&measured);
@@ -157,7 +157,7 @@ pub(super) fn pingpong(arguments: &PingpongArguments, scan: &Scan<'_>) -> anyhow
             let spins = arguments.spins.unwrap_or(if waits { 0 } else { SPINS_FOR_TIMES });
             let base = job(arguments, task, transport, spins);
             let name = format!("{}, {direction}", place.name());
-            let points = scan.curve(&name, &sizes, arguments.scan.repeat, &progress, |bytes| {
+            let points = scan.curve(&name, Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
                 let measured = run(&Job { bytes, ..base }, arguments.processes, &[one, other], scan)?;
                 // Two messages pass in a trip there and back, and in an exchange.
                 let each = |(name, time): (&'static str, f64)| (name, time / 2.0);
@@ -252,6 +252,7 @@ fn report(
         title: bench.to_owned(),
         subtitle: format!("{place}, {payload}; medians of {repeat} x {seconds} s"),
         settings,
+        scanned: Scanned::Size,
         curves,
         left_out: Vec::new(),
         interrupted: scan.is_stopped(),

@@ -1,7 +1,7 @@
 //! `memory`: what the processors do with memory.
 
 use super::arguments::MemoryArguments;
-use super::report::{Column, Curve, Picture, Report};
+use super::report::{Column, Curve, Picture, Report, Scanned};
 use super::scan::Scan;
 use serde_json::{Map, json};
 use sheaf_bench::cpu;
@@ -27,7 +27,7 @@ pub(super) fn measure(arguments: &MemoryArguments, scan: &Scan<'_>) -> anyhow::R
         for operation in Operation::ALL {
             let plural = if threads == 1 { "" } else { "s" };
             let name = format!("{}, {threads} thread{plural}", operation.name());
-            let points = scan.curve(&name, &sizes, repeat, &progress, |size| {
+            let points = scan.curve(&name, Scanned::Size, &sizes, repeat, &progress, |size| {
                 let block = usize::try_from(size).unwrap_or(usize::MAX);
                 let rate = measure_memory(operation, block, threads, WORKING_SET_BYTES.max(block), span);
                 #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
@@ -49,6 +49,7 @@ pub(super) fn measure(arguments: &MemoryArguments, scan: &Scan<'_>) -> anyhow::R
         title: "memory".to_owned(),
         subtitle: format!("{set} MiB for each thread and direction; medians of {repeat} x {seconds} s"),
         settings,
+        scanned: Scanned::Size,
         curves,
         left_out: Vec::new(),
         interrupted: scan.is_stopped(),

@@ -1,6 +1,6 @@
 //! What a test program found, as a picture.
 
-use super::report::{Curve, Point, Report};
+use super::report::{Curve, Point, Report, Scanned};
 use super::table::{describe, time};
 use sheaf_bench::fit::Fit;
 use sheaf_plot::{Axis, Chart, Draw, Mark, Reference, Series};
@@ -15,8 +15,11 @@ const FITS_SHOWN: usize = 4;
 /// The chart of a report.
 pub(super) fn of(report: &Report) -> Chart {
     let picture = report.picture;
-    let mut chart =
-        Chart::new(report.title.clone(), Axis::bytes(picture.size), Axis::log(picture.label, picture.unit));
+    let (x, y) = match report.scanned {
+        Scanned::Size => (Axis::bytes(picture.size), Axis::log(picture.label, picture.unit)),
+        Scanned::FilterTime => (Axis::linear(picture.size, "us"), Axis::linear(picture.label, picture.unit)),
+    };
+    let mut chart = Chart::new(report.title.clone(), x, y);
     chart.subtitle.clone_from(&report.subtitle);
     let curves: Vec<&Curve> = report.curves.iter().filter(|curve| !curve.points.is_empty()).collect();
     for (number, curve) in curves.iter().enumerate() {
@@ -55,8 +58,8 @@ pub(super) fn of(report: &Report) -> Chart {
 fn points(curve: &Curve, figure: &str, factor: f64) -> Vec<sheaf_plot::Point> {
     // Neither a size of 0 nor a rate of 0 has a place on these axes.
     let point = |point: &Point| {
-        let spread = point.figure(figure).filter(|spread| spread.median > 0.0 && point.size_bytes > 0)?;
-        let middle = sheaf_plot::Point::new(point.size_bytes as f64, spread.median * factor);
+        let spread = point.figure(figure).filter(|spread| spread.median > 0.0 && point.at > 0)?;
+        let middle = sheaf_plot::Point::new(point.at as f64, spread.median * factor);
         Some(middle.within(spread.min * factor, spread.max * factor))
     };
     curve.points.iter().filter_map(point).collect()
@@ -64,7 +67,7 @@ fn points(curve: &Curve, figure: &str, factor: f64) -> Vec<sheaf_plot::Point> {
 
 #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
 fn smooth(curve: &Curve, fit: &Fit, is_time: bool) -> Vec<sheaf_plot::Point> {
-    let sizes = || curve.points.iter().map(|point| point.size_bytes.max(1) as f64);
+    let sizes = || curve.points.iter().map(|point| point.at.max(1) as f64);
     let (first, last) = (sizes().fold(f64::MAX, f64::min), sizes().fold(1.0, f64::max));
     let at = |step: u32| {
         let size = first * (last / first).powf(f64::from(step) / f64::from(FINE));

@@ -8,6 +8,25 @@ use std::collections::BTreeMap;
 /// A named figure of one repetition. A dot in a name makes an object of it in JSON: `latency_ns.p50`.
 pub(super) type Sample = Vec<(&'static str, f64)>;
 
+/// What the points of a curve differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scanned {
+    /// The size of a fragment, message or block, in bytes.
+    Size,
+    /// Processor time of the filter for an event, in microseconds.
+    FilterTime,
+}
+
+impl Scanned {
+    /// Its name in JSON.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Size => "size_bytes",
+            Self::FilterTime => "filter_us",
+        }
+    }
+}
+
 /// What a test program found.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
@@ -18,6 +37,7 @@ pub(super) struct Report {
     pub(super) subtitle: String,
     /// The conditions, for JSON.
     pub(super) settings: Map<String, Value>,
+    pub(super) scanned: Scanned,
     pub(super) curves: Vec<Curve>,
     /// What could not be measured here, and why.
     pub(super) left_out: Vec<String>,
@@ -64,17 +84,17 @@ pub(super) struct Curve {
     pub(super) fit: Option<Fit>,
 }
 
-/// Medians at one size.
+/// Medians at one size or time.
 #[derive(Clone, Debug)]
 pub(super) struct Point {
-    pub(super) size_bytes: u64,
+    pub(super) at: u64,
     /// In the order of the samples.
     pub(super) figures: Vec<(&'static str, Spread)>,
 }
 
 impl Point {
-    /// Of the repetitions at one size.
-    pub(super) fn of(size_bytes: u64, samples: &[Sample]) -> Self {
+    /// Of the repetitions there.
+    pub(super) fn of(at: u64, samples: &[Sample]) -> Self {
         let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut names: Vec<&'static str> = Vec::new();
         for (name, value) in samples.iter().flatten() {
@@ -84,16 +104,16 @@ impl Point {
             values.entry(name).or_default().push(*value);
         }
         let figure = |name| Some((name, Spread::of(values.remove(name)?)?));
-        Self { size_bytes, figures: names.into_iter().filter_map(figure).collect() }
+        Self { at, figures: names.into_iter().filter_map(figure).collect() }
     }
 
     pub(super) fn figure(&self, name: &str) -> Option<Spread> {
         self.figures.iter().find(|(figure, _)| *figure == name).map(|(_, spread)| *spread)
     }
 
-    fn to_json(&self) -> Map<String, Value> {
+    fn to_json(&self, scanned: Scanned) -> Map<String, Value> {
         let mut object = Map::new();
-        object.insert("size_bytes".into(), json!(self.size_bytes));
+        object.insert(scanned.key().into(), json!(self.at));
         let mut spreads = Map::new();
         for (name, spread) in &self.figures {
             put(&mut object, name, number(spread.median));
@@ -132,7 +152,7 @@ impl Curve {
     /// Fits time per message, made of a figure by `time_ns`.
     #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
     pub(super) fn fitted(mut self, figure: &str, time_ns: impl Fn(f64) -> f64) -> Self {
-        let point = |point: &Point| Some((point.size_bytes as f64, time_ns(point.figure(figure)?.median)));
+        let point = |point: &Point| Some((point.at as f64, time_ns(point.figure(figure)?.median)));
         self.fit = Fit::of(&self.points.iter().filter_map(point).collect::<Vec<_>>());
         self
     }
@@ -153,13 +173,13 @@ impl Report {
             && let [point] = curve.points.as_slice()
         {
             object.extend(curve.settings.clone());
-            object.extend(point.to_json());
+            object.extend(point.to_json(self.scanned));
         }
         let curve = |curve: &Curve| {
             let mut object = Map::new();
             object.insert("name".into(), json!(curve.name));
             object.extend(curve.settings.clone());
-            let points = curve.points.iter().map(|point| Value::Object(point.to_json()));
+            let points = curve.points.iter().map(|point| Value::Object(point.to_json(self.scanned)));
             object.insert("points".into(), points.collect());
             object.insert("fit".into(), json!(curve.fit));
             Value::Object(object)
@@ -179,7 +199,7 @@ mod tests {
     fn a_dotted_name_becomes_an_object_and_figures_are_medians() {
         let samples: Vec<Sample> =
             [3.0, 1.0, 8.0].map(|value| vec![("rate", value), ("latency_ns.p50", value * 2.0)]).into();
-        let point = Value::Object(Point::of(64, &samples).to_json());
+        let point = Value::Object(Point::of(64, &samples).to_json(Scanned::Size));
         assert_eq!(point["rate"], 3);
         assert_eq!(point["latency_ns"]["p50"], 6);
         assert_eq!(point["spread"]["latency_ns"]["p50"], json!({ "min": 2, "max": 16 }));

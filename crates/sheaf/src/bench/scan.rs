@@ -1,6 +1,6 @@
 //! Points, repetitions, progress.
 
-use super::report::{Point, Sample};
+use super::report::{Point, Sample, Scanned};
 use crate::console::{Console, Progress};
 use sheaf_bench::job::BenchError;
 use std::cell::Cell;
@@ -33,20 +33,21 @@ impl<'a> Scan<'a> {
     pub(super) fn curve(
         &self,
         name: &str,
-        sizes: &[u64],
+        scanned: Scanned,
+        places: &[u64],
         repeat: u32,
         progress: &Progress,
         mut measure: impl FnMut(u64) -> anyhow::Result<Option<Sample>>,
     ) -> anyhow::Result<Vec<Point>> {
         let mut points = Vec::new();
-        for &size in sizes {
+        for &at in places {
             let mut samples = Vec::new();
             for _ in 0..repeat {
                 if self.is_stopped() {
                     return Ok(points);
                 }
-                progress.tell(&format!("{name}, {}", super::table::size(size)));
-                match measure(size) {
+                progress.tell(&format!("{name}, {}", super::table::place(scanned, at)));
+                match measure(at) {
                     Ok(Some(sample)) => samples.push(sample),
                     Ok(None) => {
                         self.interrupted.set(true);
@@ -60,7 +61,7 @@ impl<'a> Scan<'a> {
                 }
                 progress.step();
             }
-            points.push(Point::of(size, &samples));
+            points.push(Point::of(at, &samples));
         }
         Ok(points)
     }

@@ -1,6 +1,6 @@
 //! What a test program found, as a table.
 
-use super::report::{Column, Curve, Report};
+use super::report::{Column, Curve, Report, Scanned};
 use std::fmt::Write;
 
 /// The widest size is `256 MiB`.
@@ -14,13 +14,17 @@ pub(super) fn of(report: &Report) -> String {
             let _ = write!(text, "\n{}\n", curve.name);
         }
         let columns: Vec<&Column> = shown(report, curve);
-        let _ = write!(text, "{:>SIZE_WIDTH$}", "size");
+        let head = match report.scanned {
+            Scanned::Size => "size",
+            Scanned::FilterTime => "filter",
+        };
+        let _ = write!(text, "{head:>SIZE_WIDTH$}");
         for column in &columns {
             let _ = write!(text, "  {:>width$}", column.header, width = width(column));
         }
         let _ = writeln!(text, "  {:>6}", "+-");
         for point in &curve.points {
-            let _ = write!(text, "{:>SIZE_WIDTH$}", size(point.size_bytes));
+            let _ = write!(text, "{:>SIZE_WIDTH$}", place(report.scanned, point.at));
             for column in &columns {
                 let value = point.figure(column.figure).map(|spread| spread.median / column.unit);
                 let value = value.map_or_else(String::new, |value| number(value, column.decimals));
@@ -70,6 +74,14 @@ pub(super) fn time(nanoseconds: f64) -> String {
         ns if ns < 1e3 => format!("{ns:.0} ns"),
         ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
         ns => format!("{:.2} ms", ns / 1e6),
+    }
+}
+
+/// Where a point is, in words.
+pub(super) fn place(scanned: Scanned, at: u64) -> String {
+    match scanned {
+        Scanned::Size => size(at),
+        Scanned::FilterTime => format!("{at} us"),
     }
 }
 

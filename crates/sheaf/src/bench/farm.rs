@@ -1,0 +1,154 @@
+//! `farm`: what workers get done with a filter that takes so much processor time for an event.
+//!
+//! The document's case is table 3 of R. Bock et al., "The Use of Low-cost SMPs in the Atlas Level-2 Trigger": four worker
+//! threads on four processors, events of four fragments of 1 kB, 100 to 400 microseconds for each. *Useful* is the filter's
+//! processor time over that of the processors that workers can use, *overhead* what a worker needs for an event beside it.
+
+use super::arguments::FarmArguments;
+use super::bounds;
+use super::builder::{Quiet, outcome};
+use super::report::{Column, Curve, Picture, Report, Sample, Scanned};
+use super::scan::Scan;
+use crate::assemble::Plan;
+use crate::summary::Summary;
+use serde_json::{Map, json};
+use sheaf_bench::cpu;
+use sheaf_config::{Config, Content, FilterKind, OutputKind, SizeModel};
+use sheaf_wire::{ByteCount, Nanos};
+
+/// Microseconds of the filter, useful time in percent, microseconds beside it: the document's table 3, for four workers.
+const DOCUMENT: [(u64, f64, f64); 4] =
+    [(100, 0.35, 189.0), (200, 0.61, 127.0), (300, 0.69, 135.0), (400, 0.75, 132.0)];
+
+/// The document's workers.
+const DOCUMENT_WORKERS: u16 = 4;
+
+pub(super) fn measure(arguments: &FarmArguments, scan: &Scan<'_>) -> anyhow::Result<Report> {
+    // Everything that cannot be is said before anything is measured.
+    for workers in &arguments.workers {
+        for filter_us in &arguments.filter_us {
+            Plan::new(configuration(arguments, *workers, *filter_us)?)?;
+        }
+    }
+    let repeat = arguments.repeat;
+    let points = arguments.workers.len() * arguments.filter_us.len();
+    let progress = scan.progress(points * repeat as usize);
+    let quiet = Quiet::new();
+    let mut curves = Vec::new();
+    for workers in arguments.workers.iter().copied() {
+        let name = name(workers);
+        let points =
+            scan.curve(&name, Scanned::FilterTime, &arguments.filter_us, repeat, &progress, |filter_us| {
+                let config = configuration(arguments, workers, filter_us)?;
+                let outcome = outcome(config, false, scan)?;
+                Ok(outcome.map(|(summary, _)| sample(&summary, workers, filter_us)))
+            })?;
+        curves.push(Curve::new(name, json!({ "workers": workers }), points));
+    }
+    drop(quiet);
+    Ok(report(arguments, curves, scan))
+}
+
+fn name(workers: u16) -> String {
+    match workers {
+        0 => "the builder unit's own thread".into(),
+        1 => "1 worker".into(),
+        _ => format!("{workers} workers"),
+    }
+}
+
+/// One readout unit with all sources and one builder unit, so that as few threads as possible are beside the workers.
+fn configuration(arguments: &FarmArguments, workers: u16, filter_us: u64) -> anyhow::Result<Config> {
+    let mut config = Config::default();
+    let emulated = &mut config.source.emulated;
+    (emulated.mean, emulated.rms) = (ByteCount(arguments.size), ByteCount::ZERO);
+    emulated.size = SizeModel::Fixed;
+    emulated.checksum = false;
+    emulated.content = Content::Fill;
+    config.source.count = Some(arguments.fragments);
+    (config.readout.count, config.builder.count) = (1, 1);
+    config.builder.check_content = false;
+    config.output.kind = OutputKind::None;
+    config.run.duration = Some(Nanos::from(std::time::Duration::from_secs_f64(arguments.seconds)));
+    let filter = &mut config.filter;
+    if filter_us > 0 {
+        filter.kind = FilterKind::Busy;
+        filter.busy = Nanos::from_micros(filter_us);
+    }
+    filter.workers = workers;
+    filter.processes = arguments.processes && workers > 0;
+    bounds::set(&mut config);
+    config.validate()?;
+    Ok(config)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown to a few digits")]
+fn sample(summary: &Summary, workers: u16, filter_us: u64) -> Sample {
+    let mut sample = vec![
+        ("events_per_second", summary.events_per_second),
+        ("bytes_per_second", summary.bytes_per_second),
+        ("events", summary.events_built as f64),
+    ];
+    let sum = |of: fn(&crate::processor::WorkerSummary) -> f64| summary.workers.iter().map(of).sum::<f64>();
+    let judged = sum(|worker| worker.judged as f64);
+    // The builder unit's own thread keeps no account: its filter took what it was told to.
+    let filter_s = match workers {
+        0 => summary.events_built as f64 * filter_us as f64 * 1e-6,
+        _ => sum(|worker| worker.filter_s),
+    };
+    let processors = usize::from(workers.max(1)).min(cpu::usable().len().max(1));
+    sample.push(("useful_fraction", filter_s / (summary.seconds * processors as f64)));
+    if workers > 0 && judged > 0.0 {
+        let worker_s = sum(|worker| worker.worker_s);
+        let beside = (worker_s - filter_s - sum(|worker| worker.idle_s)).max(0.0);
+        sample.push(("useful_fraction_of_worker_time", filter_s / worker_s));
+        sample.push(("overhead_ns", beside / judged * 1e9));
+    }
+    if workers == DOCUMENT_WORKERS
+        && let Some((_, useful, beside_us)) = DOCUMENT.iter().find(|(at, ..)| *at == filter_us)
+    {
+        sample.push(("document_useful_fraction", *useful));
+        sample.push(("document_overhead_ns", beside_us * 1e3));
+    }
+    sample
+}
+
+fn report(arguments: &FarmArguments, curves: Vec<Curve>, scan: &Scan<'_>) -> Report {
+    let mut settings = Map::new();
+    settings.insert("processes".into(), json!(arguments.processes));
+    settings.insert("fragments".into(), json!(arguments.fragments));
+    settings.insert("size_bytes".into(), json!(arguments.size));
+    settings.insert("seconds".into(), json!(arguments.seconds));
+    settings.insert("repetitions".into(), json!(arguments.repeat));
+    let workers = if arguments.processes { "processes" } else { "threads" };
+    let (fragments, size, repeat, seconds) =
+        (arguments.fragments, arguments.size, arguments.repeat, arguments.seconds);
+    let column = |figure, header, unit, decimals| Column { figure, header, unit, decimals };
+    Report {
+        bench: "farm",
+        title: format!("trigger farm, workers are {workers}"),
+        subtitle: format!("{fragments} fragments of {size} bytes an event; medians of {repeat} x {seconds} s"),
+        settings,
+        scanned: Scanned::FilterTime,
+        curves,
+        left_out: Vec::new(),
+        interrupted: scan.is_stopped(),
+        columns: vec![
+            column("events_per_second", "events/s", 1.0, 0),
+            column("bytes_per_second", "MB/s", 1e6, 1),
+            column("useful_fraction", "useful %", 0.01, 1),
+            column("document_useful_fraction", "document %", 0.01, 1),
+            column("useful_fraction_of_worker_time", "of worker %", 0.01, 1),
+            column("overhead_ns", "overhead us", 1e3, 2),
+            column("document_overhead_ns", "document us", 1e3, 1),
+        ],
+        picture: Picture {
+            figure: "useful_fraction",
+            label: "useful time of the workers' processors",
+            factor: 100.0,
+            unit: "%",
+            size: "processor time of the filter for an event",
+            is_time: false,
+        },
+    }
+}
