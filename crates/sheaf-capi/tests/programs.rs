@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it cannot go on")]
 
+mod common;
+
 use bytes::Bytes;
+use common::{compile, folder, library_directory, text};
 use sheaf_filter::{Filter, LibraryFilter, Setup};
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter};
@@ -13,39 +16,8 @@ use sheaf_wire::{
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Where cargo puts this package's shared library: beside its tests.
-fn library_directory() -> PathBuf {
-    std::env::current_exe().unwrap().parent().unwrap().to_owned()
-}
-
-/// Compiles a program of `tests/programs` into `directory`.
-fn compile(name: &str, directory: &Path) -> PathBuf {
-    let program = directory.join(name);
-    let output = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-I"])
-        .arg(folder().join("include"))
-        .arg("-o")
-        .arg(&program)
-        .arg(folder().join("tests/programs").join(name).with_extension("c"))
-        .arg("-L")
-        .arg(library_directory())
-        .arg("-lsheaf")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    program
-}
-
 fn run(program: &Path, argument: &Path) -> Output {
     Command::new(program).arg(argument).env("LD_LIBRARY_PATH", library_directory()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 fn fragment(event: u64, source: u32, payload: &[u8]) -> Fragment<Bytes> {

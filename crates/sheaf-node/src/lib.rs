@@ -14,6 +14,7 @@
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
 //! | [`reborn`] | a builder that was given up begins a new life |
 //! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
+//! | [`busy`] | a filter that takes its time, for measurements |
 //! | [`farm`] | a builder unit's farm: events to workers, verdicts back |
 //! | [`processor`] | a process that joins a farm |
 //! | [`judging`] | what every worker does, and its account of its time |
@@ -27,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod builder;
+pub mod busy;
 pub mod clock;
 pub mod coincidence;
 pub mod content;
