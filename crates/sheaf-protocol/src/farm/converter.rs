@@ -147,6 +147,13 @@ struct Member {
     since: Timestamp,
 }
 
+impl Member {
+    /// Whether it may be given an event, of at most `ahead`.
+    fn wants_more(&self, ahead: u32) -> bool {
+        self.credit > 0 && self.has < ahead && !self.alone
+    }
+}
+
 /// See the [module of the farm](super) and the contract in the [crate documentation](crate). `E` is the driver's handle of
 /// an event, `V` a verdict; the converter looks into neither.
 #[derive(Clone, Debug)]
@@ -359,7 +366,7 @@ impl<E, V> Converter<E, V> {
                 continue;
             }
             member.queued = false;
-            if member.credit == 0 || member.alone || self.reserved == Some(place) {
+            if !member.wants_more(self.config.ahead) || self.reserved == Some(place) {
                 continue;
             }
             let slot = self.waiting.pop_front()?;
@@ -379,17 +386,18 @@ impl<E, V> Converter<E, V> {
         self.members.get(usize::from(seat.place))?.as_ref().filter(|member| member.seat == seat)
     }
 
+    /// What it asks for beyond `ahead` is not forgotten: it gets it as its verdicts come, and does not ask again.
     fn handle_ask(&mut self, seat: Seat, events: u32) {
-        let ahead = self.config.ahead;
         if let Some(member) = &mut self.members[usize::from(seat.place)] {
-            member.credit = member.credit.saturating_add(events).min(ahead.saturating_sub(member.has));
+            member.credit = member.credit.saturating_add(events);
         }
         self.make_ready(seat.place);
     }
 
     fn make_ready(&mut self, place: u16) {
+        let ahead = self.config.ahead;
         let Some(member) = &mut self.members[usize::from(place)] else { return };
-        if member.credit > 0 && !member.queued && !member.alone && self.reserved != Some(place) {
+        if member.wants_more(ahead) && !member.queued && self.reserved != Some(place) {
             member.queued = true;
             self.ready.push_back(place);
         }
@@ -450,9 +458,8 @@ impl<E, V> Converter<E, V> {
         let member = self.members[usize::from(seat.place)].as_mut()?;
         member.has -= 1;
         member.since = now;
-        if std::mem::take(&mut member.alone) {
-            self.make_ready(seat.place);
-        }
+        member.alone = false;
+        self.make_ready(seat.place);
         held
     }
 

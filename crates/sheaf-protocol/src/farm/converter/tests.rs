@@ -73,6 +73,19 @@ fn processors_get_what_they_ask_for_in_turn_and_answer_in_any_order() {
 }
 
 #[test]
+fn a_processor_that_asks_for_more_than_it_may_have_gets_it_bit_by_bit() {
+    let mut farm = farm();
+    let mut processor: Processor<&str, bool> = Processor::new(32);
+    let Some(Word::Ask(asks)) = processor.poll_transmit() else { panic!("it asks first") };
+    let seat = join(&mut farm, asks);
+    offer(&mut farm, 0..8);
+    let given = gives(&mut farm, START);
+    assert_eq!(given.len(), 4, "as many as it may have at a time");
+    farm.handle_input(START, seat, Word::Verdict(given[0].ticket, true));
+    assert_eq!(gives(&mut farm, START).len(), 1, "and one more for each verdict");
+}
+
+#[test]
 fn a_full_converter_gives_the_event_back() {
     let mut farm = farm();
     offer(&mut farm, 0..8);
@@ -393,7 +406,7 @@ impl Model {
         let members: Vec<_> = self.farm.members.iter().flatten().collect();
         assert_eq!(members.iter().map(|member| member.has as usize).sum::<usize>(), out);
         for member in &members {
-            assert!(member.has + member.credit <= 4 && (!member.alone || member.has == 1));
+            assert!(member.has <= 4 && (!member.alone || member.has == 1));
         }
         let deadline = self.farm.poll_timeout();
         assert!(deadline.is_some() || out == 0 || members.is_empty());
