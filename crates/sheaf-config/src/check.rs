@@ -179,12 +179,22 @@ impl Checker<'_> {
 
     fn filter(&mut self) {
         let filter = &self.config.filter;
-        if filter.kind == FilterKind::Library && filter.path.is_none() {
+        let right = match filter.kind {
+            FilterKind::Library => "write where the library is, like `path = \"./libmy_filter.so\"`",
+            FilterKind::Python => "write which file it is in, like `path = \"./my_filter.py\"`",
+            _ => return,
+        };
+        if filter.path.is_none() {
+            let found = format!("`filter.kind` is \"{}\", and `filter.path` is not set", filter.kind);
+            self.fail(ErrorKind::Missing, &["filter.kind", "filter.path"], found, right);
+        }
+        if filter.kind == FilterKind::Python && !filter.has_door() {
             self.fail(
-                ErrorKind::Missing,
-                &["filter.kind", "filter.path"],
-                "`filter.kind` is \"library\", and `filter.path` is not set".into(),
-                "write where the library is, like `path = \"./libmy_filter.so\"`",
+                ErrorKind::Conflict,
+                &["filter.kind", "filter.processes", "filter.workers", "filter.door"],
+                "`filter.kind` is \"python\", and there are no worker processes".into(),
+                "write `processes = true` and how many there shall be, like `workers = 2`; for processors that join by themselves \
+                 write `door = true`",
             );
         }
     }

@@ -248,7 +248,7 @@ impl Plan {
             (true, false) => ContentCheck::Checksum,
             (true, true) => ContentCheck::Pattern,
         };
-        let filter = filters::open(&self.config, me.run)?;
+        let filter = filters::of_builder(&self.config, me.run)?;
         let sink: Box<dyn EventSink> = match directory {
             Some(directory) => Box::new(crate::output::files(self, me, directory)?),
             None => Box::new(NullSink::default()),

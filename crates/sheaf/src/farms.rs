@@ -58,7 +58,7 @@ impl Plan {
             },
             launcher: filter.processes.then(|| LauncherOptions {
                 count: filter.workers,
-                launch: Box::new(crate::processor::launch),
+                launch: crate::processor::launcher(filter),
             }),
         });
         Some(FarmSetup { converter, threads, door })

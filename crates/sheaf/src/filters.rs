@@ -1,9 +1,10 @@
 //! The filter that a configuration asks for.
 
 use crate::timed;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use sheaf_config::{Config, FilterKind};
 use sheaf_filter::{AcceptAll, Filter, LibraryFilter, Prescale, Setup};
+use sheaf_node::busy::Busy;
 use sheaf_node::coincidence::CoincidenceFilter;
 use sheaf_wire::RunNumber;
 
@@ -23,5 +24,29 @@ pub(crate) fn open(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Fi
             let setup = Setup { run, tags: filter.tags.clone(), parameters: filter.parameters.clone() };
             Box::new(LibraryFilter::open(path, &filter.symbol, &setup)?)
         }
+        FilterKind::Busy => Box::new(Busy { time: filter.busy }),
+        FilterKind::Python => bail!(
+            "the filter is in Python, and this worker is not; `{} -m sheaf.processor --join DOOR {}` is one",
+            filter.python.display(),
+            python_name(filter)
+        ),
     })
+}
+
+/// The filter of a builder unit. Also where workers judge in its place it is made, so that what is wrong with it is found before
+/// the run starts; but not in Python, which this process does not speak.
+pub(crate) fn of_builder(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Filter>> {
+    match config.filter.kind {
+        FilterKind::Python => Ok(Box::new(AcceptAll)),
+        _ => open(config, run),
+    }
+}
+
+/// What `sheaf.processor` calls a filter: `file.py:name`, or `file.py`.
+pub(crate) fn python_name(filter: &sheaf_config::Filter) -> String {
+    let path = filter.path.as_deref().unwrap_or(std::path::Path::new("")).display();
+    match &filter.function {
+        Some(function) => format!("{path}:{function}"),
+        None => path.to_string(),
+    }
 }

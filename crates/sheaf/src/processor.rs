@@ -5,7 +5,8 @@ use crate::{Verdict, files, filters, signals};
 use anyhow::Context;
 use rustix::process::Signal;
 use serde::Serialize;
-use sheaf_config::Config;
+use sheaf_config::{Config, FilterKind};
+use sheaf_node::farm::Launch;
 use sheaf_node::judging::WorkerTimes;
 use sheaf_node::processor::{Processor, ProcessorOptions};
 use sheaf_wire::Nanos;
@@ -79,8 +80,20 @@ pub(crate) fn command(arguments: &ProcessorArguments) -> anyhow::Result<Verdict>
     Ok(Verdict::Good)
 }
 
-/// Starts a worker for the door of a builder unit of this process.
-pub(crate) fn launch(door: &Path, _number: u16) -> std::io::Result<Child> {
+/// What starts the workers of a farm: processes of this program, or of Python where the filter is in Python.
+pub(crate) fn launcher(filter: &sheaf_config::Filter) -> Launch {
+    if filter.kind != FilterKind::Python {
+        return Box::new(|door, _number| launch(door));
+    }
+    let (python, name) = (filter.python.clone(), filters::python_name(filter));
+    Box::new(move |door, _number| {
+        let mut command = Command::new(&python);
+        start(command.args(["-m", "sheaf.processor", "--join"]).arg(door).arg(&name))
+    })
+}
+
+/// Starts a worker of this program.
+fn launch(door: &Path) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("processor").arg("--join").arg(door).arg("--supervised");
     match log::max_level() {
@@ -89,6 +102,10 @@ pub(crate) fn launch(door: &Path, _number: u16) -> std::io::Result<Child> {
         log::LevelFilter::Trace => command.arg("-vv"),
         _ => &mut command,
     };
-    // In a group of its own: Ctrl-C ends the run, and that ends the workers.
+    start(&mut command)
+}
+
+/// Starts a worker in a group of its own: Ctrl-C ends the run, and that ends the workers.
+fn start(command: &mut Command) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0).spawn()
 }

@@ -2,7 +2,8 @@
 
 use super::{HOUR, MAX_INTEGER};
 use crate::codec::{
-    maybe, milliseconds, parameters, path, pick, real, seconds, switch, symbol, tag_list, whole, zero_is_none,
+    maybe, microseconds, milliseconds, parameters, path, pick, real, seconds, switch, symbol, tag_list,
+    whole, zero_is_none,
 };
 use crate::knob::{choice, section};
 use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, TriggerType};
@@ -83,6 +84,10 @@ choice! {
         Coincidence = "coincidence",
         /// a filter from the shared library `path` decides, written in C, C++, Rust or whatever else makes one
         Library = "library",
+        /// a function or class of the Python file `path` decides, in worker processes
+        Python = "python",
+        /// every event is accepted after `busy_us` of processor time, for measurements
+        Busy = "busy",
     }
 }
 
@@ -100,10 +105,17 @@ section! {
         window_ps: Option<u64> = None, "window_ps", zero_is_none(whole(1, 1_000_000_000_000));
         /// With the kind `coincidence`: how many sources must have part in a cluster.
         min_sources: u32 = 2, "min_sources", whole(1, 65_536);
-        /// With the kind `library`: the shared library. It is loaded when the run starts and runs in the builder's process.
+        /// With the kind `library`: the shared library, which is loaded when the run starts. With the kind `python`: the Python file,
+        /// or the name of an installed module.
         path: Option<PathBuf> = None, "path", maybe(path());
         /// With the kind `library`: the function of the library that gives the filter.
         symbol: String = "sheaf_filter".into(), "symbol", symbol();
+        /// With the kind `python`: the function or class of the file. Without it, the only one that is marked with `sheaf.filter`.
+        function: Option<String> = None, "function", maybe(symbol());
+        /// With the kind `python`: the interpreter, which has the package `sheaf`.
+        python: PathBuf = PathBuf::from("python3"), "python", path();
+        /// With the kind `busy`: processor time for an event.
+        busy: Nanos = Nanos::from_micros(100), "busy_us", microseconds(Nanos::ZERO, HOUR);
         /// A text for the filter alone, such as a threshold; what is in it is the filter's choice.
         parameters: String = String::new(), "parameters", parameters();
         /// Names of the tags that the filter may give to events. The first is bit 0 of an event's tags in the files.

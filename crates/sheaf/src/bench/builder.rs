@@ -63,18 +63,21 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
     let quiet = Quiet::new();
     let mut curves = Vec::new();
     for system in systems.iter().copied() {
-        let points = scan.curve(&system.name(), Scanned::Size, &sizes, arguments.scan.repeat, &progress, |size| {
-            let config = configuration(arguments, kind, system, size, seconds)?;
-            let Some(mut sample) = run(config, arguments.processes, scan)? else { return Ok(None) };
-            if let Some(limit) = limit_of(system) {
-                let most = limit.measure(size, seconds)?;
-                let rate =
-                    sample.iter().find(|(name, _)| *name == "bytes_per_second").map_or(0.0, |rate| rate.1);
-                sample.push(("limit_bytes_per_second", most));
-                sample.push(("fraction_of_limit", rate / most));
-            }
-            Ok(Some(sample))
-        })?;
+        let points =
+            scan.curve(&system.name(), Scanned::Size, &sizes, arguments.scan.repeat, &progress, |size| {
+                let config = configuration(arguments, kind, system, size, seconds)?;
+                let Some(mut sample) = run(config, arguments.processes, scan)? else { return Ok(None) };
+                if let Some(limit) = limit_of(system) {
+                    let most = limit.measure(size, seconds)?;
+                    let rate = sample
+                        .iter()
+                        .find(|(name, _)| *name == "bytes_per_second")
+                        .map_or(0.0, |rate| rate.1);
+                    sample.push(("limit_bytes_per_second", most));
+                    sample.push(("fraction_of_limit", rate / most));
+                }
+                Ok(Some(sample))
+            })?;
         let about =
             json!({ "readouts": system.readouts, "builders": system.builders, "rms_fraction": system.rms });
         let curve = Curve::new(system.name(), about, points);

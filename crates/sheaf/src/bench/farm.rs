@@ -127,7 +127,9 @@ fn report(arguments: &FarmArguments, curves: Vec<Curve>, scan: &Scan<'_>) -> Rep
     Report {
         bench: "farm",
         title: format!("trigger farm, workers are {workers}"),
-        subtitle: format!("{fragments} fragments of {size} bytes an event; medians of {repeat} x {seconds} s"),
+        subtitle: format!(
+            "{fragments} fragments of {size} bytes an event; medians of {repeat} x {seconds} s"
+        ),
         settings,
         scanned: Scanned::FilterTime,
         curves,

@@ -107,12 +107,13 @@ pub(super) fn roundtrip(arguments: &LinkArguments, scan: &Scan<'_>) -> anyhow::R
     let spins = arguments.spins.unwrap_or(if place.is_some() { SPINS_FOR_TIMES } else { 0 });
     let processors: Vec<usize> = place.map_or_else(Vec::new, |(one, other)| vec![one, other]);
     let base = job(arguments, Task::RoundTrip, transport, spins);
-    let points = scan.curve(transport.name(), &sizes, arguments.scan.repeat, &progress, |bytes| {
-        let measured = run(&Job { bytes, ..base }, arguments.processes, &processors, scan)?;
-        let mut sample = times(&measured, "roundtrip_ns.p50", "roundtrip_ns.p99", "roundtrip_ns.max");
-        sample.extend(throughput(&measured));
-        Ok(Some(sample))
-    })?;
+    let points =
+        scan.curve(transport.name(), Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
+            let measured = run(&Job { bytes, ..base }, arguments.processes, &processors, scan)?;
+            let mut sample = times(&measured, "roundtrip_ns.p50", "roundtrip_ns.p99", "roundtrip_ns.max");
+            sample.extend(throughput(&measured));
+            Ok(Some(sample))
+        })?;
     let curve = Curve::new(transport.name(), json!({}), points);
     let picture = Picture {
         figure: "roundtrip_ns.p50",
@@ -157,15 +158,16 @@ pub(super) fn pingpong(arguments: &PingpongArguments, scan: &Scan<'_>) -> anyhow
             let spins = arguments.spins.unwrap_or(if waits { 0 } else { SPINS_FOR_TIMES });
             let base = job(arguments, task, transport, spins);
             let name = format!("{}, {direction}", place.name());
-            let points = scan.curve(&name, Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
-                let measured = run(&Job { bytes, ..base }, arguments.processes, &[one, other], scan)?;
-                // Two messages pass in a trip there and back, and in an exchange.
-                let each = |(name, time): (&'static str, f64)| (name, time / 2.0);
-                let times = times(&measured, "latency_ns.p50", "latency_ns.p99", "latency_ns.max");
-                let mut sample: Sample = times.into_iter().map(each).collect();
-                sample.extend(throughput(&measured));
-                Ok(Some(sample))
-            })?;
+            let points =
+                scan.curve(&name, Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
+                    let measured = run(&Job { bytes, ..base }, arguments.processes, &[one, other], scan)?;
+                    // Two messages pass in a trip there and back, and in an exchange.
+                    let each = |(name, time): (&'static str, f64)| (name, time / 2.0);
+                    let times = times(&measured, "latency_ns.p50", "latency_ns.p99", "latency_ns.max");
+                    let mut sample: Sample = times.into_iter().map(each).collect();
+                    sample.extend(throughput(&measured));
+                    Ok(Some(sample))
+                })?;
             let about = json!({ "placement": place, "direction": direction, "processors": [one, other] });
             curves.push(Curve::new(name, about, points).fitted("latency_ns.p50", |time| time));
         }

@@ -20,6 +20,7 @@ mod doctor;
 mod ethernet;
 #[cfg(feature = "fabric")]
 mod fabric;
+mod filters;
 mod full_disk;
 mod incomplete;
 mod json;

@@ -1,0 +1,74 @@
+//! Filters from shared libraries, as a configuration names them.
+
+use crate::child::{Ended, Place};
+use crate::output::number;
+use std::path::Path;
+use std::process::Command;
+
+/// Compiles the example filter in C.
+fn compile(to: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = Command::new("cc")
+        .args(["-std=c11", "-O1", "-shared", "-fPIC", "-I"])
+        .arg(root.join("crates/sheaf-capi/include"))
+        .arg("-o")
+        .arg(to)
+        .arg(root.join("examples/filters/c/energy_sum.c"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A run of 2,000 events with a `[filter]` table of the example's library and `more`.
+fn run(place: &Place, more: &str) -> Ended {
+    let library = place.join("libenergy_sum.so");
+    if !library.exists() {
+        compile(&library);
+    }
+    let text = format!(
+        "[run]\nevents = 2000\n[readout]\ncount = 2\n[builder]\ncount = 2\n[source]\ncount = 4\n\
+         [source.emulated]\nmean_bytes = 256\nrms_bytes = 128\n\
+         [filter]\nkind = \"library\"\npath = \"libenergy_sum.so\"\n{more}"
+    );
+    std::fs::write(place.join("run.toml"), text).unwrap();
+    place.sheaf("run run.toml --json")
+}
+
+const GOOD: &str = "parameters = \"sum=17000000 source=6000000\"\ntags = [\"sum\", \"pair\"]\n";
+
+#[test]
+fn a_library_decides_alike_on_the_builders_thread_on_threads_and_in_processes() {
+    let mut stored = Vec::new();
+    for workers in ["", "workers = 2\n", "workers = 2\nprocesses = true\n"] {
+        let place = Place::new();
+        let summary = run(&place, &format!("{GOOD}{workers}")).exits(0).json();
+        let (kept, rejected) = (number(&summary, "ledger.stored"), number(&summary, "ledger.rejected"));
+        assert_eq!(kept + rejected, 2000, "{workers}");
+        stored.push(kept);
+        let report = place.sheaf("verify runs/run000001 --json").exits(0).json();
+        assert_eq!(number(&report, "events"), stored[0], "{workers}");
+    }
+    assert!(stored[0] > 100 && stored[0] < 1900, "the filter takes some and leaves some: {stored:?}");
+    assert!(stored.iter().all(|count| *count == stored[0]), "{stored:?}");
+}
+
+#[test]
+fn a_filter_that_refuses_its_parameters_keeps_the_run_from_starting() {
+    for (more, right) in [
+        ("tags = [\"sum\", \"pair\"]\n", "`filter.parameters` should be like"),
+        ("parameters = \"sum=1 source=1\"\n", "`filter.tags` should have"),
+        ("symbol = \"other\"\n", "has no function `other`"),
+    ] {
+        let place = Place::new();
+        let ended = run(&place, more).exits(1);
+        assert!(ended.stderr.contains(right), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_filter_in_python_without_worker_processes_is_refused_with_what_would_be_right() {
+    let place = Place::new();
+    std::fs::write(place.join("run.toml"), "[filter]\nkind = \"python\"\npath = \"mine.py\"\n").unwrap();
+    let ended = place.sheaf("run run.toml").exits(1);
+    assert!(ended.stderr.contains("`processes = true`"), "{}", ended.stderr);
+}
