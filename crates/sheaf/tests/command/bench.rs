@@ -163,7 +163,8 @@ fn a_signal_ends_a_scan_and_its_processes() {
 fn workers_of_a_farm_have_their_figures_and_a_filter_takes_the_time_that_it_was_told_to() {
     let place = Place::new();
     for kind in ["", "--processes"] {
-        let arguments = format!("bench farm --workers 2 --filter-us 0,200 --seconds 0.15 --repeat 1 --json {kind}");
+        let arguments =
+            format!("bench farm --workers 2 --filter-us 0,200 --seconds 0.15 --repeat 1 --json {kind}");
         let report = place.sheaf(&arguments).exits(0).json();
         let points = points(&report);
         assert_eq!(points.iter().map(|point| number(point, "filter_us")).collect::<Vec<_>>(), [0, 200]);
