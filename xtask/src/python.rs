@@ -65,7 +65,9 @@ pub(crate) fn package_tests() -> Result<()> {
         return Ok(());
     }
     let mut mypy = Command::new(interpreter());
-    shell::run(mypy.args(["-m", "mypy", "-p", "sheaf"]).current_dir(&folder).env("MYPYPATH", folder.join("python")))
+    shell::run(
+        mypy.args(["-m", "mypy", "-p", "sheaf"]).current_dir(&folder).env("MYPYPATH", folder.join("python")),
+    )
 }
 
 /// Tests and their examples are found beside the sources, so the extension module must be there too.

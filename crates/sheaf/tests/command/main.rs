@@ -14,6 +14,7 @@ mod bad_files;
 mod bad_input;
 mod bench;
 mod child;
+mod consumers;
 mod content;
 mod death;
 mod doctor;

@@ -1,0 +1,43 @@
+//! `sheaf tap`: looking on while a run goes on.
+
+use crate::child::{Place, wait_until};
+use crate::output::{dump, field, number, verify};
+use std::collections::BTreeMap;
+
+#[test]
+fn what_is_tapped_is_what_is_stored_and_the_run_counts_who_looked_on() {
+    let place = Place::new();
+    place.file("run.toml", "[run]\nduration_s = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 2000.0\n");
+    let run = place.start("run run.toml --readouts 2 --builders 2 --json");
+    let directory = place.join("runs/run000001");
+    wait_until("both builders have doors", || {
+        ["bu0.tap", "bu1.tap"].iter().all(|door| directory.join(door).exists())
+    });
+    place.sheaf("tap runs/run000001 --events 60 --save look.sheaf").exits(0);
+    let lines = place.sheaf("tap runs/run000001 --events 5 --json").exits(0);
+    place
+        .sheaf("tap runs/run000001 --tags nobody")
+        .exits(1)
+        .says(&["no tag has the name \"nobody\"", "quarantined"]);
+    place.sheaf("tap runs/run000001 --save look.sheaf").exits(1).says(&["exists already"]);
+    run.signal("INT");
+    let summary = run.end().exits(0).json();
+    assert_eq!(number(&summary, "counters.consumers_joined"), 6, "three taps asked two builders each");
+    assert!(number(&summary, "counters.consumers_events_sent") >= 65);
+    assert_eq!(field(&summary, "ledger.balanced"), true);
+
+    let seen = verify(&place.join("look.sheaf"), 0);
+    assert_eq!(number(&seen, "events"), 60);
+    let all = dump(&directory).into_iter();
+    let stored: BTreeMap<_, _> =
+        all.map(|line| ((line.event, line.source), (line.bytes, line.crc32))).collect();
+    for line in dump(&place.join("look.sheaf")) {
+        assert_eq!(stored.get(&(line.event, line.source)), Some(&(line.bytes, line.crc32)));
+    }
+    let events: Vec<serde_json::Value> =
+        lines.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events.len(), 5);
+    assert!(events.iter().all(|event| event["fragments"].as_array().is_some_and(|list| list.len() == 2)));
+    assert!(!directory.join("bu0.tap").exists(), "a run that has ended has no doors");
+    place.sheaf("tap runs/run000001").exits(1).says(&["no doors for consumers"]);
+}
