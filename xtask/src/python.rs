@@ -51,6 +51,8 @@ pub(crate) fn package_tests() -> Result<()> {
     // What it needs is there; the development profile shares what the other steps have built.
     pip.args(["--no-build-isolation", "--no-deps", "--target"]).arg(&installed).arg(&folder);
     pip.env("MATURIN_PEP517_ARGS", "--profile dev").env("CARGO_TARGET_DIR", &target);
+    // Without isolation the build looks for the program maturin, which is beside the interpreter.
+    pip.env("PATH", path_with(Path::new(&interpreter()).parent())?);
     shell::run(&mut pip)?;
     put_beside_sources(&installed, &folder)?;
 
@@ -68,6 +70,14 @@ pub(crate) fn package_tests() -> Result<()> {
     shell::run(
         mypy.args(["-m", "mypy", "-p", "sheaf"]).current_dir(&folder).env("MYPYPATH", folder.join("python")),
     )
+}
+
+/// The search path for programs, with a folder before all others.
+fn path_with(folder: Option<&Path>) -> Result<OsString> {
+    let known = std::env::var_os("PATH").unwrap_or_default();
+    let first = folder.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
+    std::env::join_paths(first.into_iter().chain(std::env::split_paths(&known)))
+        .context("a folder has a colon")
 }
 
 /// Tests and their examples are found beside the sources, so the extension module must be there too.
