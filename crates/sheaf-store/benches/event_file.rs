@@ -1,7 +1,8 @@
-//! How fast events of 4 fragments of 2 kB go to a file and come back, against plain writes of as many bytes.
+//! How fast events of 4 fragments of 2 kB go to a file and come back, against plain writes of as many bytes, and against
+//! `dd` with the same flush policy.
 //!
 //! `cargo bench -p sheaf-store --bench event_file [-- DIRECTORY...]`; without directories, shared memory and the
-//! directory for temporary files. Each figure is the median of 5 passes of 256 MB; no pass waits for the disk. Beside
+//! directory for temporary files. Each figure is the median of 5 passes of 256 MB; no pass but those that say so waits for the disk. Beside
 //! the rate by the clock stands the rate by the processor time of this thread, which other programs disturb less.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -10,12 +11,13 @@ use bytes::Bytes;
 use sheaf_store::event_file::{EventFileReader, EventFileWriter, FlushPolicy, WriterOptions};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{
-    Event, EventId, Fragment, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType, Verdict,
+    Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType, Verdict,
 };
 use std::error::Error;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const FRAGMENTS: usize = 4;
@@ -52,7 +54,91 @@ fn measure(scratch: &Path) -> Result<(), Box<dyn Error>> {
     report("event file, checksums computed", || write(scratch, &without_checksums))?;
     let path = written(scratch, &with_checksums)?;
     report("read, checksums compared", || read(&path, true))?;
-    report("read, checksums not compared", || read(&path, false))
+    report("read, checksums not compared", || read(&path, false))?;
+    std::fs::remove_file(path)?;
+    beside_dd(scratch, &with_checksums)
+}
+
+/// So many events are written beside `dd`, which waits for the disk, too.
+const EVENTS_BESIDE_DD: usize = 8_000;
+
+/// When each of the two waits for the disk.
+#[derive(Clone, Copy)]
+enum Wait {
+    Never,
+    AtTheEnd,
+    /// After each batch of events, and each block of as many bytes.
+    EachBatch,
+}
+
+/// Our writer and `dd` in turn, with the same flush policy, on the same disk.
+fn beside_dd(scratch: &Path, events: &[Event<Bytes>]) -> Result<(), Box<dyn Error>> {
+    if Command::new("dd").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("  left out: there is no dd on this machine");
+        return Ok(());
+    }
+    for (name, wait) in [
+        ("no wait for the disk", Wait::Never),
+        ("fsync at the end", Wait::AtTheEnd),
+        ("sync after each 512 kB", Wait::EachBatch),
+    ] {
+        let (mut ours, mut dds) = (Vec::new(), Vec::new());
+        for _ in 0..PASSES {
+            ours.push(store(scratch, events, wait)?);
+            dds.push(dd(scratch, wait)?);
+        }
+        let (ours, dds) = (median(ours), median(dds));
+        println!("  {name:32} {ours:6.0} MB/s, dd {dds:6.0} MB/s: {:3.0} %", 100.0 * ours / dds);
+    }
+    Ok(())
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+/// Megabytes of payload a second of our writer, until the last call has returned.
+fn store(scratch: &Path, events: &[Event<Bytes>], wait: Wait) -> Result<f64, Box<dyn Error>> {
+    let mut options = WriterOptions::new(RunNumber(1), NodeId::builder(0), SessionId(1), Timestamp(0));
+    options.flush = match wait {
+        Wait::Never => FlushPolicy::EachBatch,
+        Wait::AtTheEnd => FlushPolicy::SyncEvery(Nanos::MAX),
+        Wait::EachBatch => FlushPolicy::SyncEvery(Nanos::ZERO),
+    };
+    let start = Instant::now();
+    let mut writer = EventFileWriter::create(scratch, options)?;
+    for _ in 0..EVENTS_BESIDE_DD / BATCH {
+        for event in events {
+            writer.write(event, &Verdict::accept())?;
+        }
+        writer.end_batch(Timestamp(1))?;
+    }
+    writer.finish()?;
+    let seconds = start.elapsed().as_secs_f64();
+    std::fs::remove_file(writer.path())?;
+    Ok((EVENTS_BESIDE_DD * FRAGMENTS * FRAGMENT_BYTES) as f64 / 1e6 / seconds)
+}
+
+/// Megabytes a second of `dd` with as many bytes in blocks of a batch, as it says itself.
+fn dd(scratch: &Path, wait: Wait) -> Result<f64, Box<dyn Error>> {
+    let path = scratch.join("dd");
+    let block = BATCH * FRAGMENTS * FRAGMENT_BYTES;
+    let mut command = Command::new("dd");
+    command.arg("if=/dev/zero").arg(format!("of={}", path.display()));
+    command.arg(format!("bs={block}")).arg(format!("count={}", EVENTS_BESIDE_DD / BATCH)).env("LC_ALL", "C");
+    match wait {
+        Wait::Never => {}
+        Wait::AtTheEnd => drop(command.arg("conv=fdatasync")),
+        Wait::EachBatch => drop(command.arg("oflag=dsync")),
+    }
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    std::fs::remove_file(path)?;
+    // "256000000 bytes (256 MB, 244 MiB) copied, 0.1 s, 2.5 GB/s"
+    let seconds = said.split("copied, ").nth(1).and_then(|rest| rest.split(' ').next());
+    let seconds: f64 = seconds.ok_or_else(|| format!("dd said: {said}"))?.parse()?;
+    Ok((EVENTS_BESIDE_DD * FRAGMENTS * FRAGMENT_BYTES) as f64 / 1e6 / seconds)
 }
 
 fn report(name: &str, mut pass: impl FnMut() -> Result<Spent, Box<dyn Error>>) -> Result<(), Box<dyn Error>> {

@@ -101,6 +101,7 @@ struct State {
     truncate_fails: bool,
     sync_fails: bool,
     syncs: u64,
+    name_syncs: u64,
     files: BTreeMap<String, Vec<u8>>,
     /// Where the slices that were written started in memory.
     addresses: BTreeSet<usize>,
@@ -113,6 +114,7 @@ impl Disk {
             truncate_fails: false,
             sync_fails: false,
             syncs: 0,
+            name_syncs: 0,
             files: BTreeMap::new(),
             addresses: BTreeSet::new(),
         })))
@@ -140,6 +142,10 @@ impl Disk {
 
     pub(crate) fn syncs(&self) -> u64 {
         self.state().syncs
+    }
+
+    pub(crate) fn name_syncs(&self) -> u64 {
+        self.state().name_syncs
     }
 
     pub(crate) fn written_from(&self, address: usize) -> bool {
@@ -180,6 +186,7 @@ impl Storage for Disk {
     }
 
     fn sync_names(&mut self) -> io::Result<()> {
+        self.state().name_syncs += 1;
         Ok(())
     }
 

@@ -302,6 +302,19 @@ fn stored_events_follow_the_flush_policy() {
 }
 
 #[test]
+fn a_name_is_made_durable_once_and_with_the_first_events_of_its_file() {
+    let disk = Disk::new(u64::MAX);
+    let options = WriterOptions { flush: FlushPolicy::SyncEvery(Nanos(0)), rotate_events: 4, ..options() };
+    let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
+    for id in 0..10 {
+        writer.write(&event(id, &[10]), &Verdict::accept()).unwrap();
+        writer.end_batch(Timestamp(100 + id)).unwrap();
+        assert_eq!(disk.name_syncs(), u64::from(writer.counts().parts));
+    }
+    assert!(disk.syncs() >= 10);
+}
+
+#[test]
 fn a_file_with_events_is_closed_when_its_time_is_up() {
     let disk = Disk::new(u64::MAX);
     let options = WriterOptions { rotate_time: Some(Nanos(100)), ..options() };

@@ -122,6 +122,8 @@ pub struct EventFileWriter<S: Storage = Directory> {
     last_sync: Timestamp,
     /// The first event that is with the operating system and may not be on the disk.
     unsynced: Option<u64>,
+    /// Whether a file was begun whose name may not be on the disk.
+    new_name: bool,
     /// Files that were closed since they were last asked for.
     closed: Vec<ClosedFile>,
     finished: bool,
@@ -163,6 +165,7 @@ impl<S: Storage> EventFileWriter<S> {
             path: PathBuf::new(),
             counts: WriterCounts::default(),
             unsynced: None,
+            new_name: false,
             closed: Vec::new(),
             finished: false,
         };
@@ -279,9 +282,11 @@ impl<S: Storage> EventFileWriter<S> {
     pub fn sync(&mut self) -> Result<(), EventWriteError> {
         self.flush()?;
         if let Some(part) = &mut self.part {
-            let synced = part.file.sync().and_then(|()| self.storage.sync_names());
+            let names = if self.new_name { self.storage.sync_names() } else { Ok(()) };
+            let synced = names.and_then(|()| part.file.sync());
             synced.map_err(|error| EventWriteError::Sync { path: self.path.clone(), error })?;
         }
+        self.new_name = false;
         self.unsynced = None;
         self.counts.synced_events = self.counts.written_events;
         Ok(())
@@ -387,6 +392,7 @@ impl<S: Storage> EventFileWriter<S> {
             .create(&name)
             .map_err(|error| EventWriteError::Create { path: self.path.clone(), error })?;
         self.counts.parts += 1;
+        self.new_name = true;
         self.part = Some(Part::new(file, header, self.options.rotate_events));
         Ok(())
     }
