@@ -62,6 +62,9 @@ pub(crate) fn package_tests() -> Result<()> {
     pytest.env("PYTHONPATH", folder.join("python"));
     pytest.env(COMMAND_VARIABLE, target.join("debug/sheaf"));
     shell::run(&mut pytest)?;
+    // The example filter decides alike in all its languages: here also in Python.
+    let mut twins = cargo(&["test", "--quiet", "--package", "energy-sum"]);
+    shell::run(twins.env("PYTHONPATH", folder.join("python")))?;
     if !has("mypy") {
         println!("left out: types, because {} has no mypy", interpreter().display());
         return Ok(());

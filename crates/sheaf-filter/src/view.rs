@@ -1,6 +1,6 @@
 //! An event as filters see it: fragments where they are, nothing copied.
 //!
-//! [`Scratch`] turns an event into the structs of [`abi`](crate::abi), in memory that is used again for the next event;
+//! [`Scratch`] turns an event into the structs of [`abi`], in memory that is used again for the next event;
 //! [`EventView`] reads them.
 
 #![allow(unsafe_code)]
