@@ -41,6 +41,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.memory();
         checker.shaping();
         checker.streams();
+        checker.building();
         checker.nodes(purpose);
     }
     checker.errors
@@ -81,6 +82,9 @@ impl Checker<'_> {
         }
         for (name, stream) in &self.config.streams {
             self.section_ranges(stream, &format!("streams.{name}"));
+        }
+        for (name, class) in &self.config.triggers {
+            self.section_ranges(class, &format!("triggers.{name}"));
         }
         for (index, node) in self.config.node.iter().enumerate() {
             self.section_ranges(node, &format!("node[{index}]"));

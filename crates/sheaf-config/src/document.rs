@@ -7,9 +7,9 @@ use crate::error::{ConfigError, ErrorKind};
 use crate::knob::{Knob, Section};
 use crate::lab::{LabTables, Sweep};
 use crate::origins::Origins;
-use crate::settings::{MAX_NODES, Node, Stream};
+use crate::settings::{MAX_NODES, Node};
 use crate::suggest::nearest;
-use crate::tables::{NODE, PATHS, STREAMS};
+use crate::tables::{NAMED, NODE, Named, PATHS, STREAMS};
 use crate::text::{Text, shorten};
 use crate::{Config, codec::Refusal};
 use std::ops::Range;
@@ -145,8 +145,8 @@ impl Reader<'_> {
                 self.sub_table(&full, (key, value));
             } else if full == NODE {
                 self.nodes((key, value));
-            } else if full == STREAMS {
-                self.streams((key, value));
+            } else if let Some(named) = Named::find(&full) {
+                self.named(named, (key, value));
             } else {
                 self.unknown(path, (key, value));
             }
@@ -240,13 +240,14 @@ impl Reader<'_> {
         self.push(kind, key, &value.span(), found, right);
     }
 
-    /// Reads the tables `[streams.NAME]`.
-    fn streams(&mut self, (key, value): Entry<'_, '_>) {
-        let right = || "write a line `[streams.NAME]` for each stream and its keys below it".to_owned();
+    /// Reads tables such as `[streams.NAME]`.
+    fn named(&mut self, named: Named, (key, value): Entry<'_, '_>) {
+        let Named { path: kind, one, header } = named;
+        let right = || format!("write a line `[{header}]` for each {one} and its keys below it");
         let Some(tables) = value.get_ref().as_table() else {
-            self.origins.set_broken(STREAMS.to_owned());
-            let found = format!("`{STREAMS}` is {}, not a table of tables", article(value.get_ref()));
-            self.push(ErrorKind::WrongType, STREAMS, &key.span(), found, right());
+            self.origins.set_broken(kind.to_owned());
+            let found = format!("`{kind}` is {}, not a table of tables", article(value.get_ref()));
+            self.push(ErrorKind::WrongType, kind, &key.span(), found, right());
             return;
         };
         for (key, value) in tables.iter() {
@@ -254,38 +255,46 @@ impl Reader<'_> {
                 continue;
             }
             let name = key.get_ref().as_ref();
-            let path = format!("{STREAMS}.{name}");
-            match value.get_ref().as_table() {
-                Some(table) => self.stream(name, &path, key.span(), table),
-                None => {
-                    self.origins.set_broken(STREAMS.to_owned());
-                    let found = format!("`{}` is {}, not a table", shorten(&path), article(value.get_ref()));
-                    self.push(ErrorKind::WrongType, &path, &key.span(), found, right());
+            let path = format!("{kind}.{name}");
+            let Some(table) = value.get_ref().as_table() else {
+                self.origins.set_broken(kind.to_owned());
+                let found = format!("`{}` is {}, not a table", shorten(&path), article(value.get_ref()));
+                self.push(ErrorKind::WrongType, &path, &key.span(), found, right());
+                continue;
+            };
+            self.origins.set_in_file(path.clone(), key.span());
+            match kind {
+                STREAMS => {
+                    let stream = self.named_table(&path, table);
+                    self.config.streams.insert(name.to_owned(), stream);
+                }
+                _ => {
+                    let class = self.named_table(&path, table);
+                    self.config.triggers.insert(name.to_owned(), class);
                 }
             }
         }
     }
 
-    /// Reads one table `[streams.NAME]`.
-    fn stream(&mut self, name: &str, path: &str, span: Range<usize>, table: &DeTable<'_>) {
-        let mut stream = Stream::default();
-        self.origins.set_in_file(path.to_owned(), span);
+    /// Reads one table such as `[streams.physics]`.
+    fn named_table<S: Section + Default>(&mut self, path: &str, table: &DeTable<'_>) -> S {
+        let mut section = S::default();
         for (key, value) in table.iter() {
             if !self.is_trusted((key, value)) {
                 continue;
             }
             let knob = key.get_ref().as_ref();
-            if !stream.knobs().iter().any(|known| known.key == knob) {
+            if !section.knobs().iter().any(|known| known.key == knob) {
                 self.unknown(path, (key, value));
                 continue;
             }
             let full = format!("{path}.{knob}");
-            match stream.read(knob, value.get_ref()) {
+            match section.read(knob, value.get_ref()) {
                 Ok(()) => self.origins.set_in_file(full, value.span()),
-                Err(refusal) => self.refused(refusal, &full, stream.knobs(), value),
+                Err(refusal) => self.refused(refusal, &full, section.knobs(), value),
             }
         }
-        self.config.streams.insert(name.to_owned(), stream);
+        section
     }
 
     fn nodes(&mut self, (key, value): Entry<'_, '_>) {
@@ -381,11 +390,13 @@ impl Reader<'_> {
 
     /// What an unknown key or table of the table `path` should probably be, and the knob's full key if it is one.
     fn meaning(&self, path: &str, name: &str) -> (String, Option<String>) {
-        let (node, stream) = (Node::default(), Stream::default());
-        let section = match path.split_once('.') {
+        let node = Node::default();
+        let named: Vec<_> = NAMED.iter().map(|named| (named.path, named.table())).collect();
+        let of_name = path.split_once('.').and_then(|(kind, _)| named.iter().find(|(path, _)| *path == kind));
+        let section = match of_name {
             _ if path == NODE => Some(&node as &dyn Section),
-            Some((STREAMS, _)) => Some(&stream as &dyn Section),
-            _ => self.section(path),
+            Some((_, table)) => Some(&**table),
+            None => self.section(path),
         };
         let keys = section.map(Section::knobs).unwrap_or_default().iter().map(|knob| knob.key);
         let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
@@ -393,7 +404,8 @@ impl Reader<'_> {
         let tables = of_lab
             .iter()
             .chain(PATHS)
-            .chain([&NODE, &STREAMS])
+            .chain([&NODE])
+            .chain(NAMED.iter().map(|named| &named.path))
             .filter_map(|table| table.strip_prefix(&prefix));
         if let Some(key) = nearest(name, keys.clone()) {
             return (format!("did you mean `{key}`?"), Some(format!("{prefix}{key}")));
@@ -401,13 +413,16 @@ impl Reader<'_> {
         if let Some(table) = nearest(name, tables) {
             let (open, close) = match table {
                 NODE => ("[[", "]]"),
-                STREAMS => ("[", ".NAME]"),
+                _ if Named::find(table).is_some() => ("[", ".NAME]"),
                 _ => ("[", "]"),
             };
             return (format!("did you mean {open}{prefix}{table}{close}?"), None);
         }
         let of_lab = LabTables::PATHS.iter().filter_map(|path| self.lab.as_ref()?.section(path));
-        let elsewhere = of_lab.chain(self.config.sections()).chain([&stream as &dyn Section, &node]);
+        let elsewhere = of_lab
+            .chain(self.config.sections())
+            .chain(named.iter().map(|(_, table)| &**table))
+            .chain([&node as &dyn Section]);
         let elsewhere = elsewhere.filter(|section| section.knobs().iter().any(|knob| knob.key == name));
         let elsewhere: Vec<String> = elsewhere.map(|section| format!("[{}]", section.path())).collect();
         if !elsewhere.is_empty() {
@@ -417,7 +432,8 @@ impl Reader<'_> {
             Some(_) if !path.is_empty() => keys.map(|key| format!("`{key}`")).collect(),
             _ => {
                 let of_lab = if self.lab.is_some() { LabTables::PATHS } else { &[] };
-                let tables = of_lab.iter().chain(PATHS).chain([&NODE, &"streams.NAME"]);
+                let tables =
+                    of_lab.iter().chain(PATHS).chain([&NODE]).chain(NAMED.iter().map(|named| &named.header));
                 tables.map(|table| format!("[{table}]")).collect()
             }
         };

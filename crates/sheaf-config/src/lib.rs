@@ -11,6 +11,7 @@
 //! | `tables` | which tables there are |
 //! | `text`, `document` | from text to values, with lines and columns |
 //! | `origins` | where each value comes from: file, flag, default |
+//! | `building` | which steps and types of triggers can be |
 //! | `check` | what two knobs must have in common |
 //! | `lab` | scenarios of the virtual switch lab: a network and what is measured, beside a configuration |
 //! | `streams` | which tags and streams go together |
@@ -37,6 +38,7 @@
 
 #![forbid(unsafe_code)]
 
+mod building;
 mod check;
 mod codec;
 mod document;
@@ -64,10 +66,11 @@ pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
-    Affinity, Builder, Congestion, Consumers, Content, Emulated, EthernetBackend, FabricProvider, Filter,
-    FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, Manager, Measure,
+    Affinity, Builder, Building, Congestion, Consumers, Content, Emulated, EthernetBackend, FabricProvider,
+    Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, Manager, Measure,
     MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, Shaping, ShapingPolicy,
-    SizeModel, Source, SourceKind, Stream, Sync, Timed, Tls, Transport, TransportKind, Trigger, TriggerMode,
+    SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Timed, Tls, Transport, TransportKind,
+    Trigger, TriggerClass, TriggerMode,
 };
 
 use document::Document;
@@ -98,6 +101,8 @@ pub struct Config {
     pub incomplete: Incomplete,
     /// The event manager.
     pub manager: Manager,
+    /// Event building in steps.
+    pub building: Building,
     /// What decides whether a built event is stored.
     pub filter: Filter,
     /// Where accepted events go.
@@ -114,6 +119,8 @@ pub struct Config {
     pub affinity: Affinity,
     /// The streams of accepted events, by name.
     pub streams: BTreeMap<String, Stream>,
+    /// The types of triggers, by name.
+    pub triggers: BTreeMap<String, TriggerClass>,
     /// The nodes, where they are listed one by one; empty: as many as `readout.count` and `builder.count` say.
     pub node: Vec<Node>,
 }
@@ -220,7 +227,10 @@ impl Config {
             (stream as &dyn Section, format!("[{}.{}]", tables::STREAMS, quoted_key(name)))
         });
         let tables = self.sections().map(|section| (section, format!("[{}]", section.path())));
-        for (section, header) in tables.chain(streams).chain(nodes) {
+        let triggers = self.triggers.iter().map(|(name, class)| {
+            (class as &dyn Section, format!("[{}.{}]", tables::TRIGGERS, quoted_key(name)))
+        });
+        for (section, header) in tables.chain(streams).chain(triggers).chain(nodes) {
             if !text.is_empty() {
                 text.push('\n');
             }

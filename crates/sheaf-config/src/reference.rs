@@ -3,7 +3,8 @@
 use crate::Config;
 use crate::knob::{Section, paragraph};
 use crate::lab::LabTables;
-use crate::settings::{Node, Stream};
+use crate::settings::Node;
+use crate::tables::NAMED;
 use std::fmt::Write;
 
 const HEAD: &str = "\
@@ -29,7 +30,9 @@ pub fn reference_page() -> String {
     for section in config.sections() {
         table(&mut page, section, &format!("[{}]", section.path()), &[]);
     }
-    table(&mut page, &Stream::default(), "[streams.NAME]", &[]);
+    for named in NAMED {
+        table(&mut page, &*named.table(), &format!("[{}]", named.header), &[]);
+    }
     table(&mut page, &Node::default(), "[[node]]", &["name", "role"]);
     page
 }

@@ -2,11 +2,12 @@
 
 use crate::Config;
 use crate::knob::{Knob, Section};
+use crate::settings::{Stream, TriggerClass};
 
 /// Lists the tables once: the name in the file, and the field.
 macro_rules! tables {
     ($($path:literal => $($field:ident).+;)*) => {
-        /// The names of all tables but `[[node]]` and `[streams.NAME]`, in the order of the reference page.
+        /// The names of all tables but `[[node]]` and those of [`NAMED`], in the order of the reference page.
         pub(crate) const PATHS: &[&str] = &[$($path),*];
 
         impl Config {
@@ -40,6 +41,7 @@ tables! {
     "builder" => builder;
     "incomplete" => incomplete;
     "manager" => manager;
+    "building" => building;
     "filter" => filter;
     "output" => output;
     "consumers" => consumers;
@@ -56,8 +58,40 @@ pub(crate) const NODE: &str = "node";
 /// The name of the table of tables that has the streams of accepted events by name.
 pub(crate) const STREAMS: &str = "streams";
 
+/// The name of the table of tables that has the types of triggers by name.
+pub(crate) const TRIGGERS: &str = "triggers";
+
+/// All tables of tables: their name, what one of their tables is called in messages, and how it looks in the file.
+pub(crate) const NAMED: &[Named] = &[
+    Named { path: STREAMS, one: "stream", header: "streams.NAME" },
+    Named { path: TRIGGERS, one: "type of trigger", header: "triggers.NAME" },
+];
+
+/// See [`NAMED`].
+#[derive(Clone, Copy)]
+pub(crate) struct Named {
+    pub(crate) path: &'static str,
+    pub(crate) one: &'static str,
+    pub(crate) header: &'static str,
+}
+
+impl Named {
+    /// The table of tables with this name.
+    pub(crate) fn find(path: &str) -> Option<Self> {
+        NAMED.iter().copied().find(|named| named.path == path)
+    }
+
+    /// One of its tables, with defaults.
+    pub(crate) fn table(self) -> Box<dyn Section> {
+        match self.path {
+            STREAMS => Box::new(Stream::default()),
+            _ => Box::new(TriggerClass::default()),
+        }
+    }
+}
+
 impl Config {
-    /// All tables but `[[node]]` and `[streams.NAME]`, in the order of the reference page.
+    /// All tables but `[[node]]` and those of [`NAMED`], in the order of the reference page.
     pub(crate) fn sections(&self) -> impl Iterator<Item = &dyn Section> {
         PATHS.iter().filter_map(|path| self.section(path))
     }

@@ -790,3 +790,42 @@ error: `streams` is an integer, not a table of tables
    = help: write a line `[streams.NAME]` for each stream and its keys below it",
     );
 }
+
+#[test]
+fn steps_and_types_of_triggers_that_cannot_be() {
+    let text = "[readout]
+count = 2
+[trigger]
+mode = \"seen\"
+[shaping]
+policy = \"push\"
+[building]
+first_step = [1]
+[triggers.a]
+type = 3
+weight = 0
+readouts = [0, 2]
+[triggers.b]
+type = 3
+weight = 0
+";
+    let errors = parse(text).unwrap_err();
+    let mut found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
+    found.sort_unstable();
+    let mut expected = [
+        "`building.first_step` is set, and `shaping.policy` is \"push\"",
+        "there are types of triggers, and `trigger.mode` is \"seen\"",
+        "there are types of triggers, and `shaping.policy` is \"push\"",
+        "every type of trigger has the weight 0",
+        "`triggers.b.type` is 3, as that of [triggers.a]",
+        "`triggers.a.readouts` names readout unit 2, and there are 2",
+    ];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    let errors = parse("[building]\nfilter = \"activity\"\n").unwrap_err();
+    assert_eq!(errors.errors()[0].line(), Some(2));
+    assert_eq!(
+        errors.errors()[0].found,
+        "`building.filter` is \"activity\", and `building.first_step` has no sources"
+    );
+}

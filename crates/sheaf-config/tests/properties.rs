@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use sheaf_config::{
     Config, Content, FilterKind, IncompletePolicy, MemoryPolicy, Node, NodeConfig, OutputKind, Pacing,
-    ShapingPolicy, SizeModel, Stream, Sync, TransportKind, TriggerMode, fuzz_config,
+    ShapingPolicy, SizeModel, StepFilterKind, Stream, Sync, TransportKind, TriggerClass, TriggerMode,
+    fuzz_config,
 };
 use sheaf_wire::{ByteCount, EventId, Nanos, Role, RunNumber, SourceId, TriggerType};
 use std::collections::BTreeSet;
@@ -39,6 +40,14 @@ prescale = 2
 sync = "fsync"
 [streams.default]
 rotate_s = 60
+[building]
+first_step = [0, "4-7"]
+filter = "prescale"
+prescale = 10
+[triggers.calib]
+type = 2
+weight = 3
+readouts = [1]
 [[node]]
 name = "evm"
 role = "manager"
@@ -230,10 +239,10 @@ fn bytes(from: u64, to: u64) -> impl Strategy<Value = ByteCount> {
 
 /// Valid configurations that differ from the default in many knobs of every type.
 fn config() -> impl Strategy<Value = Config> {
-    (sources(), times(), sizes(), words(), places(), nodes(), streams()).prop_map(|changes| {
-        let (sources, times, sizes, words, places, nodes, streams) = changes;
+    (sources(), times(), sizes(), words(), places(), nodes(), streams(), building()).prop_map(|changes| {
+        let (sources, times, sizes, words, places, nodes, streams, building) = changes;
         let mut config = Config::default();
-        for Change(change) in [sources, times, sizes, words, places, nodes, streams] {
+        for Change(change) in [sources, times, sizes, words, places, nodes, streams, building] {
             change(&mut config);
         }
         config
@@ -398,6 +407,33 @@ fn streams() -> impl Strategy<Value = Change> {
                     ..Stream::default()
                 };
                 config.streams.insert(name.clone(), stream);
+            }
+        })
+    })
+}
+
+/// Steps, and types of triggers, where both may be.
+fn building() -> impl Strategy<Value = Change> {
+    let first_step = prop::collection::btree_set(0..=u32::MAX, 0..9);
+    let types = prop::collection::btree_map("[a-z][a-z0-9-]{0,31}", (1..=9_u32, any::<bool>()), 0..5);
+    (first_step, types, 1..=u32::MAX, 0..1_000_000_u64).prop_map(|(first_step, types, prescale, minimum)| {
+        change(move |config| {
+            if config.shaping.policy == ShapingPolicy::Push {
+                return;
+            }
+            config.building.first_step = first_step.iter().copied().map(SourceId).collect();
+            config.building.prescale = prescale;
+            config.building.minimum = ByteCount(minimum);
+            if !first_step.is_empty() {
+                config.building.filter = StepFilterKind::Activity;
+            }
+            if matches!(config.trigger.mode, TriggerMode::Source | TriggerMode::Seen) {
+                return;
+            }
+            for ((name, (weight, is_partial)), kind) in types.iter().zip(1..) {
+                let readouts = if *is_partial { vec![0] } else { Vec::new() };
+                let class = TriggerClass { trigger_type: TriggerType(kind), weight: *weight, readouts };
+                config.triggers.insert(name.clone(), class);
             }
         })
     })

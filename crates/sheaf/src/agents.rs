@@ -121,7 +121,10 @@ impl AgentMaker {
                 let farm = plan.farm(&me, self.directory.as_deref());
                 let waker = endpoint.waker();
                 let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
-                let agent = BuilderNode::new(role, endpoint, judgement, timeout, now, done);
+                let mut agent = BuilderNode::new(role, endpoint, judgement, timeout, now, done);
+                if let Some(filter) = plan.step_filter() {
+                    agent = agent.in_steps(filter);
+                }
                 Ok(Box::new(match farm {
                     Some(farm) => agent.with_farm(farm),
                     None => agent,

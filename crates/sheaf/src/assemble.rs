@@ -14,7 +14,7 @@ use sheaf_node::manager::Course;
 use sheaf_node::sink::{EventSink, NullSink};
 use sheaf_node::trigger::TriggerRate;
 use sheaf_protocol::Identity;
-use sheaf_protocol::builder::{BuilderConfig, ReadoutSources, Scope};
+use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
@@ -27,7 +27,7 @@ use sheaf_source::script::Defects;
 use sheaf_source::size_model::{SizeConfig, SizeShape};
 use sheaf_source::{EmulatedSource, EmulatorConfig, Source, StreamSet, open_directory};
 use sheaf_transport::shm::Arena;
-use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp, TriggerMix};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Plan {
                 None => config.nodes()?,
             },
         };
-        Ok(Self { config, nodes, streams, timed })
+        Self { config, nodes, streams, timed }.check_steps()
     }
 
     /// The node with this id.
@@ -145,7 +145,7 @@ impl Plan {
     }
 
     /// Whether event ids come from the data and not from the event manager.
-    fn follows_data(&self) -> bool {
+    pub(crate) fn follows_data(&self) -> bool {
         matches!(self.config.trigger.mode, TriggerMode::Source | TriggerMode::Seen)
     }
 
@@ -162,7 +162,7 @@ impl Plan {
             first_event: trigger.first_event,
             max_events: run.events,
             trigger_type: trigger.trigger_type,
-            trigger_mix: TriggerMix::default(),
+            trigger_mix: self.trigger_mix(),
             queue_events: trigger.queue_events as usize,
             batch_events: manager.batch_events as usize,
             max_attempts: manager.max_attempts,
@@ -230,7 +230,7 @@ impl Plan {
             event_timeout: builder.event_timeout,
             request_retry: builder.request_retry,
             asking: self.gathering().asking(),
-            scope: Scope::default(),
+            scope: self.scope(),
             batch_events: builder.report_events as usize,
             batch_time: builder.report_delay,
             heartbeat: protocol.heartbeat,

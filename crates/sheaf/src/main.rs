@@ -56,6 +56,7 @@ mod run_directory;
 mod scenarios;
 mod signals;
 mod sim;
+mod steps;
 mod summary;
 mod table;
 mod tap;

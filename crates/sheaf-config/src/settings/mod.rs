@@ -1,6 +1,7 @@
 //! The tables of the file. Each knob is defined here and nowhere else.
 
 mod affinity;
+mod building;
 mod consumers;
 mod flow;
 mod lab;
@@ -12,6 +13,7 @@ mod shaping;
 mod source;
 
 pub use affinity::{Affinity, MemoryPolicy};
+pub use building::{Building, StepFilterKind, TriggerClass};
 pub use consumers::Consumers;
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use lab::{Lab, LabHead, LabPlacement, Measure};

@@ -34,5 +34,6 @@ mod real_data;
 mod repeatable;
 mod shaping;
 mod signals;
+mod steps;
 mod streams;
 mod tls;

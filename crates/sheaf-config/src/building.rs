@@ -1,0 +1,80 @@
+//! What steps and types of triggers must have in common with the rest.
+
+use crate::ErrorKind;
+use crate::check::Checker;
+use crate::settings::{ShapingPolicy, StepFilterKind, TriggerMode};
+use crate::tables::TRIGGERS;
+use std::collections::BTreeMap;
+
+impl Checker<'_> {
+    pub(crate) fn building(&mut self) {
+        let (building, shaping) = (&self.config.building, &self.config.shaping);
+        let in_steps = !building.first_step.is_empty();
+        if in_steps && shaping.policy == ShapingPolicy::Push {
+            self.fail(
+                ErrorKind::Conflict,
+                &["building.first_step", "shaping.policy"],
+                "`building.first_step` is set, and `shaping.policy` is \"push\"".into(),
+                "readout units that send unasked send everything at once; take another policy",
+            );
+        }
+        if !in_steps && building.filter != StepFilterKind::All {
+            self.fail(
+                ErrorKind::Conflict,
+                &["building.filter", "building.first_step"],
+                format!("`building.filter` is \"{}\", and `building.first_step` has no sources", building.filter),
+                "write the sources that it judges, like `first_step = [0]`; whole events are judged by [filter]",
+            );
+        }
+        self.trigger_classes();
+    }
+
+    fn trigger_classes(&mut self) {
+        let classes = &self.config.triggers;
+        if classes.is_empty() || self.origins.is_broken(TRIGGERS) {
+            return;
+        }
+        let mode = self.config.trigger.mode;
+        if matches!(mode, TriggerMode::Source | TriggerMode::Seen) {
+            self.fail(
+                ErrorKind::Conflict,
+                &[TRIGGERS, "trigger.mode"],
+                format!("there are types of triggers, and `trigger.mode` is \"{mode}\""),
+                "events that the data announces have one type, `trigger.type`; leave the tables out",
+            );
+        }
+        if self.config.shaping.policy == ShapingPolicy::Push {
+            self.fail(
+                ErrorKind::Conflict,
+                &[TRIGGERS, "shaping.policy"],
+                "there are types of triggers, and `shaping.policy` is \"push\"".into(),
+                "readout units that send unasked send for every trigger; take another policy",
+            );
+        }
+        if classes.values().all(|class| class.weight == 0) {
+            let right = "one type at least has a weight, like `weight = 1`";
+            self.fail(
+                ErrorKind::Conflict,
+                &[TRIGGERS],
+                "every type of trigger has the weight 0".into(),
+                right,
+            );
+        }
+        let mut seen = BTreeMap::new();
+        for (name, class) in classes {
+            let key = format!("{TRIGGERS}.{name}.type");
+            let kind = class.trigger_type;
+            if let Some(other) = seen.insert(kind, name) {
+                let found = format!("`{key}` is {kind}, as that of [{TRIGGERS}.{other}]");
+                self.fail(ErrorKind::Conflict, &[&key], found, "each type once");
+            }
+            let count = self.config.readout.count;
+            if let Some(stranger) = class.readouts.iter().find(|readout| **readout >= count) {
+                let key = format!("{TRIGGERS}.{name}.readouts");
+                let found = format!("`{key}` names readout unit {stranger}, and there are {count}");
+                let right = format!("they are counted from 0: up to {}", count - 1);
+                self.fail(ErrorKind::Conflict, &[&key, "readout.count"], found, right);
+            }
+        }
+    }
+}

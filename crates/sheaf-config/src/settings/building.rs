@@ -1,0 +1,48 @@
+//! What an event is made of, and in which order it is asked for: steps, and types of triggers.
+
+use super::{GIB, MAX_NODES};
+use crate::codec::{bytes, id_list, pick, whole};
+use crate::knob::{choice, section};
+use sheaf_wire::{ByteCount, SourceId, TriggerType};
+
+choice! {
+    /// How the first step of an event is judged.
+    StepFilterKind {
+        /// the rest of every event is asked for
+        All = "all",
+        /// of every `prescale`-th event the rest is asked for, the others are rejected
+        Prescale = "prescale",
+        /// an event whose first step has less than `minimum_bytes` of payload is rejected, of others the rest is asked for
+        Activity = "activity",
+    }
+}
+
+section! {
+    /// Event building in steps: some sources first, others when those have been judged.
+    Building "building" {
+        /// The sources of the first step. If there are any, builder units ask for these first, and for the others only of
+        /// events that go on. Numbers, or ranges such as `"10-19"`. Not with `shaping.policy` "push".
+        first_step: Vec<SourceId> = Vec::new(), "first_step", id_list(u64::from(u32::MAX));
+        /// How the first step of an event is judged. The whole event is then judged as `[filter]` says.
+        filter: StepFilterKind = StepFilterKind::All, "filter", pick();
+        /// With the filter `prescale`: one event of so many goes on.
+        prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
+        /// With the filter `activity`: the least payload of a first step that goes on.
+        minimum: ByteCount = ByteCount::ZERO, "minimum_bytes", bytes(0, GIB);
+    }
+}
+
+section! {
+    /// A type of trigger, and which readout units answer it: events are complete without the others. Where there are such
+    /// tables, emulated triggers are of these types, as often as their weights say; which type an event has follows from
+    /// `trigger.seed` and its id. The name is for the reader.
+    TriggerClass "triggers.NAME" {
+        /// The trigger type that its events carry, in the experiment's own numbering.
+        trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
+        /// How often it comes: with the weights 3 and 1, three of four triggers are of the first type.
+        weight: u32 = 1, "weight", whole(0, 1 << 30);
+        /// The readout units that answer, by their place among the readout units, from 0. Numbers, or ranges such as `"4-7"`.
+        /// None stands for all.
+        readouts: Vec<u16> = Vec::new(), "readouts", id_list(MAX_NODES - 1);
+    }
+}

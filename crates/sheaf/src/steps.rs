@@ -1,0 +1,59 @@
+//! Events in steps and types of triggers: from the configuration to what builder units are told.
+
+use crate::assemble::Plan;
+use sheaf_config::{Config, StepFilterKind};
+use sheaf_node::filter::Prescale;
+use sheaf_node::step::{Accepted, Activity, AskForAll, StepFilter};
+use sheaf_protocol::builder::Scope;
+use sheaf_wire::TriggerMix;
+
+impl Plan {
+    /// What events are made of, and in which order it is asked for.
+    pub(crate) fn scope(&self) -> Scope {
+        let Config { building, triggers, readout, .. } = &self.config;
+        let some = triggers.values().filter(|class| !class.readouts.is_empty());
+        Scope {
+            first_step: building.first_step.iter().copied().collect(),
+            answering: some
+                .map(|class| (class.trigger_type, class.readouts.iter().copied().collect()))
+                .collect(),
+            tells_all: self.follows_data() && readout.orphan_timeout.is_some(),
+        }
+    }
+
+    /// The types of emulated triggers.
+    pub(crate) fn trigger_mix(&self) -> TriggerMix {
+        let Config { trigger, triggers, .. } = &self.config;
+        TriggerMix::new(trigger.seed, triggers.values().map(|class| (class.trigger_type, class.weight)))
+    }
+
+    /// What judges the first step of events, where there is one.
+    pub(crate) fn step_filter(&self) -> Option<Box<dyn StepFilter>> {
+        let building = &self.config.building;
+        let filter: Box<dyn StepFilter> = match building.filter {
+            StepFilterKind::All => Box::new(AskForAll),
+            StepFilterKind::Prescale => Box::new(Accepted(Prescale { factor: building.prescale })),
+            StepFilterKind::Activity => {
+                Box::new(Activity { minimum: building.minimum.0, ..Activity::default() })
+            }
+        };
+        (!building.first_step.is_empty()).then_some(filter)
+    }
+
+    /// Refuses a first step of sources that nobody reads: no event would ever be judged by them.
+    pub(crate) fn check_steps(self) -> anyhow::Result<Self> {
+        let strangers = self
+            .config
+            .building
+            .first_step
+            .iter()
+            .filter(|source| !self.nodes.iter().any(|node| node.sources.contains(source)));
+        let strangers: Vec<String> = strangers.map(ToString::to_string).collect();
+        anyhow::ensure!(
+            strangers.is_empty(),
+            "`building.first_step` names sources that no readout unit reads: {}",
+            strangers.join(", ")
+        );
+        Ok(self)
+    }
+}
