@@ -6,6 +6,7 @@
 
 mod builders;
 mod explain;
+mod farm;
 mod links;
 mod manager;
 mod post;
@@ -163,6 +164,12 @@ impl Cluster {
         self.builders[usize::from(index)].unit.as_ref().map(sheaf_protocol::builder::BuilderUnit::books)
     }
 
+    /// What the farms of the builders that are up have counted.
+    #[must_use]
+    pub fn farm_counts(&self) -> Vec<sheaf_protocol::farm::FarmCounts> {
+        self.builders.iter().filter_map(|node| Some(node.farm.as_ref()?.counts())).collect()
+    }
+
     /// The disks of the builders.
     #[must_use]
     pub fn disks(&self) -> &Disks {
@@ -283,6 +290,7 @@ impl Cluster {
             Happening::Written(builder, session) => self.happen_written(builder, session),
             Happening::Decided(builder, session) => self.happen_decided(builder, session),
             Happening::Judged(builder, session, event) => self.happen_judged(builder, session, event),
+            Happening::Farm(builder, session, turn) => self.happen_in_farm(builder, session, turn),
             Happening::Fault(index) => self.happen_fault(self.options.faults[index].kind),
             Happening::Back(node) => match node.role {
                 Role::Readout => self.begin_readout(usize::from(node.index), true),
@@ -326,6 +334,7 @@ impl Cluster {
     fn happen_fault(&mut self, kind: FaultKind) {
         let now = self.post.now;
         match kind {
+            FaultKind::KillProcessor { builder, place } => self.kill_processor(builder, place),
             FaultKind::Crash { node, back_after } => self.crash(node, back_after.map(|after| now + after)),
             FaultKind::Stall { node, lasts } => {
                 if self.is_up(node) {
@@ -408,9 +417,10 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         | Happening::Link(node, ..)
         | Happening::Wake(node, _) => Some(*node),
         Happening::Source(source) => Some(NodeId::readout(index_u16(sources[*source].readout))),
-        Happening::Written(index, _) | Happening::Decided(index, _) | Happening::Judged(index, ..) => {
-            Some(builder(*index))
-        }
+        Happening::Written(index, _)
+        | Happening::Farm(index, ..)
+        | Happening::Decided(index, _)
+        | Happening::Judged(index, ..) => Some(builder(*index)),
         Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),
         Happening::Fault(_) | Happening::Back(_) | Happening::Healed => None,
     }

@@ -40,6 +40,8 @@ pub struct Options {
     pub network: NetworkOptions,
     /// Whether the network carries datagrams, and recovery is between it and the roles. Then its faults hit datagrams.
     pub recovery: Option<RecoveryOptions>,
+    /// Who judges the events of builders; without, they do so themselves.
+    pub farm: Option<FarmOptions>,
     /// What happens to nodes and links, and when.
     pub faults: Vec<Fault>,
     /// When the operator stops the run, if it has not ended before. The second stop ends it at once.
@@ -250,6 +252,48 @@ pub struct NetworkOptions {
     pub clog_mean: Nanos,
 }
 
+/// Farms that judge the events of builders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FarmOptions {
+    /// Processors of each builder.
+    pub processors: u16,
+    /// Events at a processor, at most.
+    pub ahead: u32,
+    /// Time for a verdict.
+    pub judge: Nanos,
+    /// Time from converter to processor, and back.
+    pub way: Nanos,
+    /// A processor that gives no verdict for so long is ended.
+    pub time_limit: Nanos,
+    /// For so long events wait for a processor where there is none.
+    pub patience: Nanos,
+    /// After so long another processor takes the place of one that died.
+    pub restart: Nanos,
+    /// Events that the filter fails with, in good order.
+    pub fails: Ratio,
+    /// Events that the filter dies of.
+    pub dies: Ratio,
+    /// Events that the filter never comes back from.
+    pub hangs: Ratio,
+}
+
+impl Default for FarmOptions {
+    fn default() -> Self {
+        Self {
+            processors: 3,
+            ahead: 4,
+            judge: Nanos::from_micros(40),
+            way: Nanos::from_micros(5),
+            time_limit: Nanos::from_millis(2),
+            patience: Nanos::from_millis(20),
+            restart: Nanos::from_micros(300),
+            fails: Ratio::NEVER,
+            dies: Ratio::NEVER,
+            hangs: Ratio::NEVER,
+        }
+    }
+}
+
 /// Links that recover from loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryOptions {
@@ -285,6 +329,13 @@ pub enum FaultKind {
         node: NodeId,
         /// How long.
         lasts: Nanos,
+    },
+    /// A processor of a builder's farm dies; it is started again.
+    KillProcessor {
+        /// The builder.
+        builder: u16,
+        /// Which of its processors.
+        place: u16,
     },
     /// A link loses (`cut`) or holds back everything that is sent on it for a while.
     Link {
@@ -323,6 +374,7 @@ impl Default for Options {
             },
             network: NetworkOptions::default(),
             recovery: None,
+            farm: None,
             faults: Vec::new(),
             stops: Vec::new(),
             faults_until: Timestamp(0),
@@ -416,6 +468,7 @@ impl Fault {
         match self.kind {
             FaultKind::Crash { back_after, .. } => self.at + back_after.unwrap_or(Nanos::ZERO),
             FaultKind::Stall { lasts, .. } | FaultKind::Link { lasts, .. } => self.at + lasts,
+            FaultKind::KillProcessor { .. } => self.at,
         }
     }
 }

@@ -9,8 +9,8 @@ use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::Ledger;
 use sheaf_protocol::manager::ManagerEvent;
 use sheaf_protocol::readout::ReadoutUnit;
-use sheaf_wire::{Event, EventId, MissingReason, Nanos, NodeId, Outcome, Timestamp};
-use std::collections::BTreeMap;
+use sheaf_wire::{Event, EventId, MissingReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What went wrong at nodes and links, as far as it really happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct FaultCounts {
     pub readout_crashes: u64,
     /// Builders that crashed.
     pub builder_crashes: u64,
+    /// Processors that were killed by plan.
+    pub processor_kills: u64,
     /// Nodes that stalled.
     pub stalls: u64,
     /// Links that were cut or clogged by plan.
@@ -75,6 +77,10 @@ pub struct Watch {
     pub silent_in_parts: bool,
     /// The longest time from a trigger to its end.
     pub latency_max: Nanos,
+    /// The verdicts of farms: each event has one in a builder's session.
+    pub verdicts: BTreeSet<(NodeId, SessionId, EventId)>,
+    /// Events that a farm gave no verdict on: they are stored whatever the filter would have said.
+    pub quarantined: BTreeSet<EventId>,
 }
 
 impl Watch {

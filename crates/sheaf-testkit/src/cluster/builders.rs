@@ -3,6 +3,7 @@
 //! A built event is written after some time, one at a time, and reported some time after that, in order. A crash in
 //! between leaves an event on disk that the event manager has not heard of.
 
+use super::farm::Farm;
 use super::post::{Happening, Host};
 use super::{Cluster, RUN, Sabotage};
 use crate::dice::{Ratio, mix};
@@ -24,10 +25,12 @@ pub(super) struct BuilderNode {
     /// Parts of events that are judged.
     judging: BTreeMap<EventId, Event<SimPayload>>,
     /// Built, on their way through the filter to the disk.
-    writing: VecDeque<Event<SimPayload>>,
+    writing: VecDeque<(Event<SimPayload>, Decision)>,
     /// Decided, on their way back.
     reporting: VecDeque<(Event<SimPayload>, Decision)>,
     disk_free_at: Timestamp,
+    /// Who judges, where the filter is not the builder's own.
+    pub(super) farm: Option<Farm>,
     has_begun: bool,
 }
 
@@ -40,6 +43,7 @@ impl BuilderNode {
             writing: VecDeque::new(),
             reporting: VecDeque::new(),
             disk_free_at: Timestamp::ZERO,
+            farm: None,
             has_begun: false,
         }
     }
@@ -55,6 +59,7 @@ impl BuilderNode {
     }
 
     fn forget_events(&mut self) {
+        self.farm = None;
         self.judging.clear();
         self.writing.clear();
         self.reporting.clear();
@@ -107,6 +112,7 @@ impl Cluster {
         self.watch.sessions += 1;
         self.post.note(Line::Node { node: id, session, what: Turn::Began });
         self.post.open_links(&self.builders[index].host);
+        self.begin_farm(index);
         self.settle_builder(index);
     }
 
@@ -149,17 +155,16 @@ impl Cluster {
             post.carry(transmit);
         }
         let mut is_fenced = false;
+        let mut built = Vec::new();
         while let Some(event) = unit.poll_event() {
             let what = match event {
                 BuilderEvent::Built(event) => {
                     watch.see_built(options, id, &event);
                     post.note(built_line(id, session, &event, Step::Built));
-                    let slowness = options.storage.slow_builder.filter(|(slow, _)| *slow == id.index);
-                    let factor = slowness.map_or(1, |(_, factor)| factor);
-                    node.disk_free_at =
-                        node.disk_free_at.max(post.now) + Nanos(options.storage.write.0 * factor);
-                    post.plan(node.disk_free_at, Happening::Written(index, session));
-                    node.writing.push_back(event);
+                    match &mut node.farm {
+                        Some(farm) => farm.offer(event),
+                        None => built.push(event),
+                    }
                     continue;
                 }
                 BuilderEvent::Part(part) => {
@@ -193,7 +198,24 @@ impl Cluster {
             node.host.go_down();
             node.forget_events();
             post.plan(post.now + options.times.rejoin, Happening::Back(id));
+            return;
         }
+        for event in built {
+            let decision = decide(&self.options, event.id);
+            self.write_soon(index, event, decision);
+        }
+        self.settle_farm(index);
+    }
+
+    /// An event is judged: it goes through the disk's queue, wanted or not.
+    pub(super) fn write_soon(&mut self, index: usize, event: Event<SimPayload>, decision: Decision) {
+        let Self { post, builders, options, .. } = self;
+        let node = &mut builders[index];
+        let slowness = options.storage.slow_builder.filter(|(slow, _)| *slow == node.host.node.index);
+        let factor = slowness.map_or(1, |(_, factor)| factor);
+        node.disk_free_at = node.disk_free_at.max(post.now) + Nanos(options.storage.write.0 * factor);
+        post.plan(node.disk_free_at, Happening::Written(index, node.host.session));
+        node.writing.push_back((event, decision));
     }
 
     pub(super) fn happen_judged(&mut self, index: usize, session: SessionId, event: EventId) {
@@ -216,10 +238,9 @@ impl Cluster {
         if node.host.session != session {
             return;
         }
-        let Some(event) = node.writing.pop_front() else {
+        let Some((event, decision)) = node.writing.pop_front() else {
             return;
         };
-        let decision = decide(&self.options, event.id);
         if decision == Decision::Stored {
             let id = node.host.node;
             self.post.note(built_line(id, session, &event, Step::Written));

@@ -1,6 +1,7 @@
 //! What all drivers of the cluster share: the clock, the agenda, the network and the log.
 
 use super::Sabotage;
+use super::farm::FarmTurn;
 use super::links::{Datagram, Links};
 use crate::dice::Dice;
 use crate::log::{Line, Note, RunLog};
@@ -32,6 +33,8 @@ pub(super) enum Happening {
     Decided(usize, SessionId),
     /// A part of an event is judged.
     Judged(usize, SessionId, EventId),
+    /// Something in the farm of a builder's session.
+    Farm(usize, SessionId, FarmTurn),
     Fault(usize),
     /// A node comes back.
     Back(NodeId),

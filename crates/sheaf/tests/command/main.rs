@@ -21,6 +21,7 @@ mod doctor;
 mod ethernet;
 #[cfg(feature = "fabric")]
 mod fabric;
+mod farm;
 mod filters;
 mod full_disk;
 mod incomplete;

@@ -1,0 +1,292 @@
+//! Drives the farms of builders: the real converter, the real processors, and between them a way that keeps the order and
+//! takes its time. A processor that dies is started again after a while, with another seat.
+
+use super::post::{Happening, Post};
+use super::{Cluster, decide};
+use crate::check::Watch;
+use crate::dice::mix;
+use crate::options::{FarmOptions, Options};
+use crate::payload::SimPayload;
+use sheaf_protocol::builder::Decision;
+use sheaf_protocol::farm::{
+    Converter, ConverterConfig, ConverterEvent, Departure, FarmCounts, Processor, ProcessorEvent, Seat,
+    Ticket, Word,
+};
+use sheaf_wire::{Event, EventId, NodeId, SessionId, Timestamp};
+
+/// What happens in the farm of a builder's session.
+#[derive(Clone, Debug)]
+pub(super) enum FarmTurn {
+    /// The process at a place begins a life.
+    Begin(usize),
+    /// An event arrives at the process of a place, in this life of it.
+    Down(usize, u32, Ticket, EventId),
+    /// A word arrives at the converter.
+    Up(Seat, Word<Decision>),
+    /// The process of a place is done with its first event.
+    Done(usize, u32),
+    /// The converter learns that the process of a seat is gone.
+    Gone(Seat),
+    /// The converter's deadline.
+    Wake(Timestamp),
+}
+
+/// A farm.
+#[derive(Debug)]
+pub(super) struct Farm {
+    converter: Converter<Event<SimPayload>, Decision>,
+    processes: Vec<Process>,
+    wake_at: Option<Timestamp>,
+}
+
+/// A place for a process, and who is there.
+#[derive(Debug, Default)]
+struct Process {
+    life: u32,
+    alive: Option<Alive>,
+}
+
+#[derive(Debug)]
+struct Alive {
+    seat: Seat,
+    role: Processor<EventId, Decision>,
+    judging: Option<(Ticket, EventId)>,
+}
+
+/// What a filter does with an event: the same wherever it is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Conduct {
+    Judges,
+    Fails,
+    Dies,
+    Hangs,
+}
+
+fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> Conduct {
+    let draw = mix(mix(options.seed ^ 0x00fa_2a00) ^ event.0) % 1_000_000;
+    let mut below = 0;
+    for (ratio, conduct) in
+        [(farm.fails, Conduct::Fails), (farm.dies, Conduct::Dies), (farm.hangs, Conduct::Hangs)]
+    {
+        below += u64::from(ratio.per_million);
+        if draw < below {
+            return conduct;
+        }
+    }
+    Conduct::Judges
+}
+
+impl Farm {
+    pub(super) fn new(options: &FarmOptions, slots: u32, now: Timestamp) -> Self {
+        let config = ConverterConfig {
+            events: slots,
+            seats: options.processors,
+            ahead: options.ahead,
+            time_limit: Some(options.time_limit),
+            retries: 1,
+            patience: Some(options.patience),
+        };
+        let processes = (0..options.processors).map(|_| Process::default()).collect();
+        Self { converter: Converter::new(config, now), processes, wake_at: None }
+    }
+
+    pub(super) fn counts(&self) -> FarmCounts {
+        self.converter.counts()
+    }
+
+    pub(super) fn offer(&mut self, event: Event<SimPayload>) {
+        let offered = self.converter.offer(event.id, event);
+        assert!(offered.is_ok(), "a converter has room for all that its builder may have");
+    }
+
+    /// Ends the process at a place; the converter learns of it after a while, the place is filled again after another.
+    fn kill(&mut self, place: usize, at: &mut Ways<'_>) -> bool {
+        let Some(alive) = self.processes[place].alive.take() else { return false };
+        at.plan(at.farm.way.0, FarmTurn::Gone(alive.seat));
+        at.plan(at.farm.restart.0, FarmTurn::Begin(place));
+        true
+    }
+
+    /// Lets a process begin what it may, and carries what it says.
+    fn drive(&mut self, place: usize, at: &mut Ways<'_>) {
+        let process = &mut self.processes[place];
+        let Some(alive) = &mut process.alive else { return };
+        if alive.judging.is_none()
+            && let Some(ProcessorEvent::Judge(ticket, event)) = alive.role.poll_event()
+        {
+            alive.judging = Some((ticket, event));
+            if conduct(at.options, at.farm, event) != Conduct::Hangs {
+                at.plan(at.farm.judge.0, FarmTurn::Done(place, process.life));
+            }
+        }
+        while let Some(word) = alive.role.poll_transmit() {
+            at.plan(at.farm.way.0, FarmTurn::Up(alive.seat, word));
+        }
+    }
+}
+
+/// What a farm needs of its surroundings.
+struct Ways<'a> {
+    post: &'a mut Post,
+    options: &'a Options,
+    farm: &'a FarmOptions,
+    builder: usize,
+    session: SessionId,
+}
+
+impl Ways<'_> {
+    fn plan(&mut self, after: u64, turn: FarmTurn) {
+        let at = Timestamp(self.post.now.0 + after);
+        self.post.plan(at, Happening::Farm(self.builder, self.session, turn));
+    }
+}
+
+impl Cluster {
+    /// Starts the processes of a builder's new session.
+    pub(super) fn begin_farm(&mut self, builder: usize) {
+        let Some(options) = &self.options.farm else { return };
+        let (node, now) = (&mut self.builders[builder], self.post.now);
+        node.farm = Some(Farm::new(options, self.options.bounds.slots, now));
+        let session = node.host.session;
+        for place in 0..usize::from(options.processors) {
+            self.post.plan(now, Happening::Farm(builder, session, FarmTurn::Begin(place)));
+        }
+    }
+
+    /// A processor is killed by plan.
+    pub(super) fn kill_processor(&mut self, builder: u16, place: u16) {
+        let builder = usize::from(builder);
+        let Self { post, builders, watch, options, .. } = self;
+        let session = builders[builder].host.session;
+        let (Some(farm), Some(setup)) = (&mut builders[builder].farm, &options.farm) else { return };
+        let mut ways = Ways { post, options, farm: setup, builder, session };
+        watch.faults.processor_kills += u64::from(farm.kill(usize::from(place), &mut ways));
+    }
+
+    pub(super) fn happen_in_farm(&mut self, builder: usize, session: SessionId, turn: FarmTurn) {
+        let Self { post, builders, options, .. } = self;
+        let (node, now) = (&mut builders[builder], post.now);
+        let (Some(farm), Some(setup)) = (&mut node.farm, &options.farm) else { return };
+        if node.host.session != session {
+            return;
+        }
+        let mut ways = Ways { post, options, farm: setup, builder, session };
+        match turn {
+            FarmTurn::Begin(place) => match farm.converter.join(now) {
+                Some(seat) => {
+                    let process = &mut farm.processes[place];
+                    process.life += 1;
+                    let role = Processor::new(setup.ahead);
+                    process.alive = Some(Alive { seat, role, judging: None });
+                    farm.drive(place, &mut ways);
+                }
+                // The seat of the one before is not over yet.
+                None => ways.plan(setup.restart.0, FarmTurn::Begin(place)),
+            },
+            FarmTurn::Down(place, life, ticket, event) => {
+                let process = &mut farm.processes[place];
+                if let Some(alive) = process.alive.as_mut().filter(|_| process.life == life) {
+                    let asked = alive.role.handle_input(ticket, event);
+                    assert!(asked, "a converter gives what was asked for");
+                    farm.drive(place, &mut ways);
+                }
+            }
+            FarmTurn::Up(seat, word) => farm.converter.handle_input(now, seat, word),
+            FarmTurn::Gone(seat) => farm.converter.handle_end(now, seat, Departure::Died),
+            FarmTurn::Wake(at) => {
+                if farm.wake_at == Some(at) {
+                    farm.wake_at = None;
+                    farm.converter.handle_timeout(now);
+                }
+            }
+            FarmTurn::Done(place, life) => {
+                let process = &mut farm.processes[place];
+                let alive = process.alive.as_mut().filter(|_| process.life == life);
+                if let Some((alive, (ticket, event))) =
+                    alive.and_then(|alive| alive.judging.take().map(|judged| (alive, judged)))
+                {
+                    match conduct(options, setup, event) {
+                        Conduct::Dies => {
+                            farm.kill(place, &mut ways);
+                        }
+                        Conduct::Fails => alive.role.handle_answer(ticket, Err("as planned".into())),
+                        Conduct::Judges | Conduct::Hangs => {
+                            alive.role.handle_answer(ticket, Ok(decide(options, event)));
+                        }
+                    }
+                    farm.drive(place, &mut ways);
+                }
+            }
+        }
+        self.settle_farm(builder);
+    }
+
+    /// Drains the converter, as its contract demands.
+    pub(super) fn settle_farm(&mut self, builder: usize) {
+        let Self { post, builders, watch, options, .. } = self;
+        let node = &mut builders[builder];
+        let (id, session, now) = (node.host.node, node.host.session, post.now);
+        let (Some(farm), Some(setup)) = (&mut node.farm, &options.farm) else { return };
+        let mut judged = Vec::new();
+        while let Some(event) = farm.converter.poll_event() {
+            match event {
+                ConverterEvent::Judged { event, verdict, .. } => {
+                    see_verdict(watch, options, id, session, &event, verdict);
+                    judged.push((event, verdict));
+                }
+                ConverterEvent::Quarantined { event, .. } => {
+                    watch.quarantined.insert(event.id);
+                    see_verdict(watch, options, id, session, &event, Decision::Stored);
+                    judged.push((event, Decision::Stored));
+                }
+                ConverterEvent::Ended { seat, .. } => {
+                    let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == seat);
+                    if let Some(place) = farm.processes.iter().position(is_it) {
+                        let mut ways = Ways { post, options, farm: setup, builder, session };
+                        farm.kill(place, &mut ways);
+                    }
+                }
+            }
+        }
+        while let Some(give) = farm.converter.poll_transmit(now) {
+            let event = farm.converter.event(give.ticket).map(|event| event.id);
+            let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == give.seat);
+            let place = farm.processes.iter().position(is_it);
+            // To one that is gone it goes as well: the converter does not know yet.
+            if let (Some(event), Some(place)) = (event, place) {
+                let life = farm.processes[place].life;
+                let turn = FarmTurn::Down(place, life, give.ticket, event);
+                post.plan(now + setup.way, Happening::Farm(builder, session, turn));
+            }
+        }
+        let deadline = farm.converter.poll_timeout().map(|deadline| deadline.at.max(now));
+        if deadline != farm.wake_at {
+            farm.wake_at = deadline;
+            if let Some(at) = deadline {
+                post.plan(at, Happening::Farm(builder, session, FarmTurn::Wake(at)));
+            }
+        }
+        for (event, decision) in judged {
+            self.write_soon(builder, event, decision);
+        }
+    }
+}
+
+/// Each event has one verdict in a builder's session, and it is the filter's, or none can be had.
+fn see_verdict(
+    watch: &mut Watch,
+    options: &Options,
+    builder: NodeId,
+    session: SessionId,
+    event: &Event<SimPayload>,
+    verdict: Decision,
+) {
+    let id = event.id;
+    if !watch.verdicts.insert((builder, session, id)) {
+        watch.fail(format!("{builder} has two verdicts of event {id} in session {session}"));
+    }
+    if !watch.quarantined.contains(&id) && verdict != decide(options, id) {
+        watch
+            .fail(format!("the verdict of event {id} at {builder} is {verdict:?}, which no filter has said"));
+    }
+}
