@@ -20,6 +20,7 @@ use crate::payload::SimPayload;
 use crate::source::{DefectCounts, SimSource, plan_sources};
 use builders::BuilderNode;
 pub(crate) use builders::decide;
+pub use farm::is_judged;
 use manager::ManagerNode;
 use post::{Happening, Host, Post};
 use readouts::ReadoutNode;

@@ -76,6 +76,12 @@ fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> Conduct {
     Conduct::Judges
 }
 
+/// Whether the filter of a farm can judge an event: it neither fails with it, nor dies of it, nor hangs.
+#[must_use]
+pub fn is_judged(options: &Options, event: EventId) -> bool {
+    options.farm.is_none_or(|farm| conduct(options, &farm, event) == Conduct::Judges)
+}
+
 impl Farm {
     pub(super) fn new(options: &FarmOptions, slots: u32, now: Timestamp) -> Self {
         let config = ConverterConfig {
