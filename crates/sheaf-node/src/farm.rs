@@ -311,6 +311,9 @@ impl Farm {
                 DoorNews::Entered(mut guest) => match self.converter.join(now) {
                     Some(seat) => {
                         log::debug!("{}: process {} judges events as processor {seat}", self.node, guest.pid);
+                        if let Some(launcher) = &mut self.launcher {
+                            launcher.note_joined(guest.pid);
+                        }
                         self.members.push(Member { seat, line: Line::guest(guest) });
                     }
                     None => guest.end(),

@@ -25,9 +25,15 @@ const PAUSE: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(5));
 /// A worker that has lived so long may be started again at once.
 const HEALTHY: Nanos = Nanos::from_secs(10);
 
+/// How long a worker may take from its start to the door. Until then it has no events, and the converter does not know it: one
+/// that hangs here is noticed by nobody else. Loading what a filter needs may take a while.
+const TIME_TO_JOIN: Nanos = Nanos::from_secs(60);
+
 /// One place for a worker.
 struct Post {
     child: Option<Child>,
+    /// Whether it came to the door.
+    joined: bool,
     started_at: Timestamp,
     /// When to start the next.
     next_at: Timestamp,
@@ -45,8 +51,13 @@ pub(super) struct Launcher {
 
 impl Launcher {
     pub(super) fn new(node: NodeId, door: &Path, options: LauncherOptions) -> Self {
-        let post =
-            |_| Post { child: None, started_at: Timestamp::ZERO, next_at: Timestamp::ZERO, pause: PAUSE.0 };
+        let post = |_| Post {
+            child: None,
+            joined: false,
+            started_at: Timestamp::ZERO,
+            next_at: Timestamp::ZERO,
+            pause: PAUSE.0,
+        };
         Self {
             node,
             door: door.into(),
@@ -84,7 +95,14 @@ impl Launcher {
         let post = &mut self.posts[index];
         let Some(child) = &mut post.child else { return };
         let status = match child.try_wait() {
-            Ok(None) => return,
+            Ok(None) => {
+                if !post.joined && now.since(post.started_at) >= TIME_TO_JOIN {
+                    log::warn!("{}: worker {index} did not come to the door; it is killed", self.node);
+                    // Fails where it has ended.
+                    let _ = child.kill();
+                }
+                return;
+            }
             Ok(Some(status)) => Some(status),
             Err(_) => None,
         };
@@ -107,7 +125,7 @@ impl Launcher {
             Ok(child) => {
                 self.restarts += u64::from(!is_first);
                 post.child = Some(child);
-                post.started_at = now;
+                (post.joined, post.started_at) = (false, now);
             }
             Err(error) => {
                 log::error!("{}: worker {index} cannot be started: {error}; it is tried again", self.node);
@@ -117,11 +135,21 @@ impl Launcher {
         }
     }
 
+    /// Takes note of a process that came to the door; it may be nobody's child.
+    pub(super) fn note_joined(&mut self, process: u32) {
+        if let Some(post) = self.post_of(process) {
+            post.joined = true;
+        }
+    }
+
+    fn post_of(&mut self, process: u32) -> Option<&mut Post> {
+        let is_it = |post: &&mut Post| post.child.as_ref().is_some_and(|child| child.id() == process);
+        self.posts.iter_mut().find(is_it)
+    }
+
     /// Kills a child that hangs; others are not ours to kill.
     pub(super) fn kill(&mut self, process: u32) {
-        let child =
-            self.posts.iter_mut().filter_map(|post| post.child.as_mut()).find(|it| it.id() == process);
-        if let Some(child) = child {
+        if let Some(child) = self.post_of(process).and_then(|post| post.child.as_mut()) {
             // Fails where it has ended.
             let _ = child.kill();
             self.look_at = Timestamp::ZERO;
@@ -146,5 +174,56 @@ impl Launcher {
 impl Drop for Launcher {
     fn drop(&mut self) {
         self.finish(Duration::ZERO);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn launcher() -> Launcher {
+        let launch = |_: &Path, _| Command::new("sleep").arg("1000").spawn();
+        let options = LauncherOptions { count: 1, launch: Box::new(launch) };
+        Launcher::new(NodeId::builder(0), Path::new("no door"), options)
+    }
+
+    fn process(launcher: &Launcher) -> Option<u32> {
+        launcher.posts[0].child.as_ref().map(Child::id)
+    }
+
+    /// Looks at this moment, until the child is another one or it was looked often enough.
+    fn look_until_replaced(launcher: &mut Launcher, at: Timestamp, old: Option<u32>) -> bool {
+        for look in 0..1_000 {
+            launcher.look(at + Nanos(look * PERIOD.0));
+            if process(launcher).is_some_and(|it| Some(it) != old) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+
+    #[test]
+    fn a_worker_that_never_comes_to_the_door_is_replaced() {
+        let mut launcher = launcher();
+        let start = Timestamp(1);
+        launcher.look(start);
+        let first = process(&launcher);
+        assert!(first.is_some());
+        assert!(look_until_replaced(&mut launcher, start + TIME_TO_JOIN, first));
+        assert_eq!(launcher.restarts(), 1);
+    }
+
+    #[test]
+    fn a_worker_that_came_to_the_door_may_stay() {
+        let mut launcher = launcher();
+        launcher.look(Timestamp(1));
+        let first = process(&launcher);
+        launcher.note_joined(first.expect("it was started"));
+        launcher.look(Timestamp(1) + TIME_TO_JOIN);
+        launcher.look(Timestamp(1) + TIME_TO_JOIN + TIME_TO_JOIN);
+        assert_eq!(process(&launcher), first);
+        assert!(launcher.post_of(first.expect("it is there")).is_some());
     }
 }
