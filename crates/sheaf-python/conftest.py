@@ -26,4 +26,6 @@ def example(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _names_of_doctests(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
     if isinstance(request.node, pytest.DoctestItem):
+        if request.node.name.endswith("to_awkward"):
+            pytest.importorskip("awkward", minversion="2")
         doctest_namespace["example"] = request.getfixturevalue("example")

@@ -3,12 +3,16 @@
 use crate::shell::{self, cargo};
 use crate::workspace;
 use anyhow::{Context as _, Result};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The environment variable that names the Python interpreter.
 pub(crate) const PYTHON_VARIABLE: &str = "SHEAF_PYTHON";
+
+/// The environment variable that names the interpreter of the package, where it is another: importers need old versions of
+/// what the package needs new.
+const PACKAGE_PYTHON_VARIABLE: &str = "SHEAF_PACKAGE_PYTHON";
 
 /// The environment variable that tells the package's tests where the command is.
 const COMMAND_VARIABLE: &str = "SHEAF_COMMAND";
@@ -16,27 +20,28 @@ const COMMAND_VARIABLE: &str = "SHEAF_COMMAND";
 /// The folder of the package.
 const FOLDER: &str = "crates/sheaf-python";
 
-/// The interpreter.
+/// The interpreter of the importers.
 pub(crate) fn interpreter() -> OsString {
     std::env::var_os(PYTHON_VARIABLE).unwrap_or_else(|| "python3".into())
 }
 
-/// Whether the interpreter can import these.
-pub(crate) fn has(modules: &str) -> bool {
-    let mut probe = Command::new(interpreter());
+/// Whether an interpreter can import these.
+pub(crate) fn has(interpreter: &OsStr, modules: &str) -> bool {
+    let mut probe = Command::new(interpreter);
     probe.args(["-c", &format!("import {modules}")]).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
 }
 
 /// Builds and installs the package with pip, as its page says, and runs its tests.
 pub(crate) fn package_tests() -> Result<()> {
+    let python = std::env::var_os(PACKAGE_PYTHON_VARIABLE).unwrap_or_else(interpreter);
     for (modules, why) in [
         ("sys; assert sys.version_info >= (3, 11)", "is older than 3.11"),
         ("pip, maturin", "has no pip or no maturin"),
         ("pytest, numpy", "has no pytest or no numpy"),
     ] {
-        if !has(modules) {
-            println!("left out: {} {why}; name another with {PYTHON_VARIABLE}", interpreter().display());
+        if !has(&python, modules) {
+            println!("left out: {} {why}; name another with {PACKAGE_PYTHON_VARIABLE}", python.display());
             return Ok(());
         }
     }
@@ -46,30 +51,30 @@ pub(crate) fn package_tests() -> Result<()> {
     if installed.exists() {
         std::fs::remove_dir_all(&installed).with_context(|| installed.display().to_string())?;
     }
-    let mut pip = Command::new(interpreter());
+    let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     // What it needs is there; the development profile shares what the other steps have built.
     pip.args(["--no-build-isolation", "--no-deps", "--target"]).arg(&installed).arg(&folder);
     pip.env("MATURIN_PEP517_ARGS", "--profile dev").env("CARGO_TARGET_DIR", &target);
     // Without isolation the build looks for the program maturin, which is beside the interpreter.
-    pip.env("PATH", path_with(Path::new(&interpreter()).parent())?);
+    pip.env("PATH", path_with(Path::new(&python).parent())?);
     shell::run(&mut pip)?;
     put_beside_sources(&installed, &folder)?;
 
     shell::run(&mut cargo(&["build", "--quiet", "--package", "sheaf"]))?;
-    let mut pytest = Command::new(interpreter());
+    let mut pytest = Command::new(&python);
     pytest.args(["-m", "pytest"]).current_dir(&folder);
     pytest.env("PYTHONPATH", folder.join("python"));
     pytest.env(COMMAND_VARIABLE, target.join("debug/sheaf"));
     shell::run(&mut pytest)?;
     // The example filter decides alike in all its languages: here also in Python.
     let mut twins = cargo(&["test", "--quiet", "--package", "energy-sum"]);
-    shell::run(twins.env("PYTHONPATH", folder.join("python")))?;
-    if !has("mypy") {
-        println!("left out: types, because {} has no mypy", interpreter().display());
+    shell::run(twins.env("PYTHONPATH", folder.join("python")).env(PYTHON_VARIABLE, &python))?;
+    if !has(&python, "mypy") {
+        println!("left out: types, because {} has no mypy", python.display());
         return Ok(());
     }
-    let mut mypy = Command::new(interpreter());
+    let mut mypy = Command::new(&python);
     shell::run(
         mypy.args(["-m", "mypy", "-p", "sheaf"]).current_dir(&folder).env("MYPYPATH", folder.join("python")),
     )

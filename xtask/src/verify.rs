@@ -158,7 +158,7 @@ fn hdf5_tests() -> Result<()> {
 
 fn python_tests() -> Result<()> {
     let python = python::interpreter();
-    if !python::has("pytest") {
+    if !python::has(&python, "pytest") {
         let variable = python::PYTHON_VARIABLE;
         println!("skipped: {} has no pytest; name another with {variable}", python.display());
         return Ok(());

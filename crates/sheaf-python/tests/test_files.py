@@ -124,7 +124,7 @@ def test_columns_are_the_events(example: Path) -> None:
 
 
 def test_awkward_arrays_have_fragments_of_any_length(tmp_path: Path) -> None:
-    pytest.importorskip("awkward", reason="awkward is not installed")
+    pytest.importorskip("awkward", minversion="2")
     events = [WrittenEvent(1, {0: b"\x01\x00" * 3, 5: b""}), WrittenEvent(2, {}), WrittenEvent(3, {0: b"\x02\x00"})]
     path = write_event_file(tmp_path / "a.sheaf", events, [])
     array = sheaf.to_awkward(path, dtype="<u2")

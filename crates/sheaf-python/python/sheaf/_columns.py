@@ -110,6 +110,8 @@ def to_awkward(
     import awkward as ak
     import numpy as np
 
+    if not hasattr(ak, "contents"):
+        raise ImportError(f"awkward {ak.__version__} is too old; sheaf needs 2 or later: pip install 'awkward>=2'")
     c = columns(path, events=events, sources=sources, tags=tags, skip_damaged=skip_damaged)
     word = np.dtype(dtype)
     odd = np.flatnonzero(c.offsets % word.itemsize)
