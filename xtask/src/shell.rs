@@ -3,7 +3,7 @@
 use crate::workspace;
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// The cargo that runs this.
@@ -35,6 +35,13 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         bail!("`{}` ended with {status}", typed(command));
     }
     Ok(())
+}
+
+/// Whether the system has a library, with its headers, as `pkg-config` is asked for it: `name >= version`.
+pub(crate) fn pkg_config_finds(library: &str) -> bool {
+    let mut probe = Command::new("pkg-config");
+    probe.args(["--exists", library]).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
 }
 
 /// Runs the command and returns what it prints on standard output.

@@ -4,7 +4,8 @@ use crate::instructions::{self, InstructionsArguments};
 use crate::shell::{self, Steps, cargo};
 use crate::{fuzz, layers, python, smoke, tidy, workspace};
 use anyhow::Result;
-use std::process::{Command, Stdio};
+use std::collections::BTreeSet;
+use std::process::Command;
 
 /// Simulated runs for every change: as many as pass in a minute or two on two cores.
 const SIMULATED_RUNS: u64 = 10_000;
@@ -110,8 +111,7 @@ pub(crate) fn ci() -> Result<()> {
     steps.step("tests", || {
         shell::run(cargo(&["test", "--workspace"]).env("PROPTEST_RNG_SEED", PROPERTY_SEED))
     })?;
-    steps.step("transport over libfabric", fabric_tests)?;
-    steps.step("HDF5", hdf5_tests)?;
+    steps.step("parts that need a library", optional_parts)?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("Python package", python::package_tests)?;
     steps.step("fuzz inputs", fuzz::replay)?;
@@ -122,38 +122,56 @@ pub(crate) fn ci() -> Result<()> {
     Ok(())
 }
 
-/// The conformance suite of the transport that is left out of the build where nobody asks for it.
-fn fabric_tests() -> Result<()> {
-    let mut probe = Command::new("pkg-config");
-    probe.args(["--exists", "libfabric >= 1.14"]).stdout(Stdio::null()).stderr(Stdio::null());
-    if !probe.status().is_ok_and(|status| status.success()) {
-        println!("left out: pkg-config finds no libfabric 1.14 or later");
-        return Ok(());
-    }
-    let feature = ["--package", "sheaf-transport", "--features", "fabric"];
-    shell::run(cargo(&["clippy"]).args(feature).args(["--all-targets", "--", "-D", "warnings"]))?;
-    shell::run(cargo(&["test"]).args(feature).args(["--lib", "fabric::"]))?;
-    shell::run(cargo(&["test"]).args(feature).args(["--test", "fabric"]))?;
-    let measurements = ["--package", "sheaf-bench", "--features", "fabric"];
-    shell::run(cargo(&["clippy"]).args(measurements).args(["--all-targets", "--", "-D", "warnings"]))?;
-    shell::run(cargo(&["test"]).args(measurements).args(["--lib", "local::"]))?;
-    let whole_runs = ["--package", "sheaf", "--features", "fabric", "--test", "command", "fabric::"];
-    shell::run(cargo(&["test"]).args(whole_runs))
+/// A cargo feature that needs a library of the system: what nobody asks for is left out of the build.
+struct OptionalPart {
+    feature: &'static str,
+    /// What `pkg-config` must find.
+    library: &'static str,
+    /// Packages that have the feature.
+    packages: &'static [&'static str],
 }
 
-/// What writes HDF5, which is left out of the build where nobody asks for it.
-fn hdf5_tests() -> Result<()> {
-    let mut probe = Command::new("pkg-config");
-    probe.args(["--exists", "hdf5 >= 1.10"]).stdout(Stdio::null()).stderr(Stdio::null());
-    if !probe.status().is_ok_and(|status| status.success()) {
-        println!("left out: pkg-config finds no hdf5 1.10 or later");
+const OPTIONAL_PARTS: [OptionalPart; 2] = [
+    OptionalPart {
+        feature: "fabric",
+        library: "libfabric >= 1.14",
+        packages: &["sheaf-transport", "sheaf-bench", "sheaf"],
+    },
+    OptionalPart { feature: "hdf5", library: "hdf5 >= 1.10", packages: &["sheaf-store", "sheaf"] },
+];
+
+/// Tests of optional parts, by what their paths contain; all others have run without the features.
+const OPTIONAL_TESTS: [&str; 3] = ["fabric::", "hdf5::", "local::"];
+
+/// Lints and tests what needs a library of the system. All parts that can be built are built together: each set of
+/// features is another build of everything above it.
+fn optional_parts() -> Result<()> {
+    let mut features = Vec::new();
+    let mut packages = BTreeSet::new();
+    for part in &OPTIONAL_PARTS {
+        if shell::pkg_config_finds(part.library) {
+            features.extend(part.packages.iter().map(|package| format!("{package}/{}", part.feature)));
+            packages.extend(part.packages.iter().copied());
+        } else {
+            println!("left out: {}, because pkg-config finds no {}", part.feature, part.library);
+        }
+    }
+    if features.is_empty() {
         return Ok(());
     }
-    let feature = ["--package", "sheaf-store", "--features", "hdf5"];
-    shell::run(cargo(&["clippy"]).args(feature).args(["--all-targets", "--", "-D", "warnings"]))?;
-    shell::run(cargo(&["test"]).args(feature).args(["--lib", "hdf5::"]))?;
-    let command = ["--package", "sheaf", "--features", "hdf5"];
-    shell::run(cargo(&["clippy"]).args(command).args(["--bins", "--", "-D", "warnings"]))
+    let with_parts = |verb: &str| {
+        let mut command = cargo(&[verb, "--features", &features.join(",")]);
+        packages.iter().for_each(|package| {
+            command.args(["--package", package]);
+        });
+        command
+    };
+    shell::run(with_parts("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
+    shell::run(with_parts("test").args(["--lib", "--test", "command", "--"]).args(OPTIONAL_TESTS))?;
+    if packages.contains("sheaf-transport") {
+        shell::run(with_parts("test").args(["--test", "fabric"]))?;
+    }
+    Ok(())
 }
 
 fn python_tests() -> Result<()> {
