@@ -8,7 +8,9 @@
 //! block that is partly empty is as long as a full one where the line's rate is known, so that sources stay in step.
 //!
 //! - **Free-running**: the next slot begins when the block has gone and its time is over; where the line has no rate, when the
-//!   block has gone or nothing waits. Slots begin where the source's clock has them, after a pause too. A builder's link
+//!   block has gone or nothing waits. Pieces do not divide a block: one of which at least half fits is sent, and what it
+//!   goes beyond is taken from the next block; what is left for less than half a piece is added to that. So a line
+//!   carries all that the blocks amount to. Slots begin where the source's clock has them, after a pause too. A builder's link
 //!   that takes nothing holds its slot, and so delays the source: that is how sources that have come into the same slot
 //!   are sorted again by the network. It holds no longer than `patience`.
 //! - **Synchronised**: slot *t* begins *t* times (a block's time plus the guard) after the epoch. What would not be gone when
@@ -68,8 +70,10 @@ pub struct Barrel {
     slot: u64,
     /// When it began, or begins.
     begins: Timestamp,
-    /// What is left of its block.
-    left: u64,
+    /// What is left of its block; below zero where a piece went beyond.
+    left: i64,
+    /// Something went to its builder.
+    was_used: bool,
     /// Its builder's link took nothing for some of its time.
     was_pressed: bool,
     passed: u64,
@@ -96,7 +100,8 @@ impl Barrel {
             epoch: Timestamp::ZERO,
             slot: 0,
             begins: Timestamp::ZERO,
-            left: block,
+            left: signed(block),
+            was_used: false,
             was_pressed: false,
             passed: 0,
             passed_empty: 0,
@@ -113,7 +118,7 @@ impl Barrel {
     /// Begins anew with the present slot.
     pub fn begin(&mut self, now: Timestamp) {
         self.begins = self.begins.max(now);
-        self.left = self.block;
+        self.left = signed(self.block);
     }
 
     /// Slots are counted from `epoch`. Without effect where they are free-running.
@@ -151,7 +156,7 @@ impl Barrel {
             let slots = now.since(self.begins).0 / slot_time.0.max(1);
             if slots > 0 {
                 let at = Timestamp(self.begins.0 + slots * slot_time.0);
-                self.go_to(self.slot + slots, at);
+                self.go_to(self.slot + slots, at, 0);
             }
         }
     }
@@ -174,7 +179,8 @@ impl Barrel {
     /// Takes note that `bytes` went to a peer.
     pub fn spent(&mut self, now: Timestamp, peer: usize, bytes: u64) {
         if self.builder_in(self.slot) == Some(peer) && self.begins <= now {
-            self.left = self.left.saturating_sub(bytes);
+            self.left = self.left.saturating_sub_unsigned(bytes);
+            self.was_used = true;
         }
     }
 
@@ -191,14 +197,15 @@ impl Barrel {
             }
             let builder = self.builder_in(self.slot);
             let waits = builder.map_or(Waiting { bytes: 0, is_pressed: false }, &waiting);
-            let is_full = self.left < self.unit.min(waits.bytes.max(1)) || self.left == 0;
-            if is_full {
+            let piece = self.unit.min(waits.bytes.max(1));
+            let fits = u64::try_from(self.left).unwrap_or(0);
+            if fits < piece.div_ceil(2) {
                 self.pass_full(now);
                 continue;
             }
             if let (Some(builder), true) = (builder, waits.bytes > 0) {
                 if !waits.is_pressed {
-                    return Ok((builder, self.left));
+                    return Ok((builder, fits));
                 }
                 self.was_pressed = true;
                 let until = self.begins + self.config.patience;
@@ -213,12 +220,12 @@ impl Barrel {
                         return Err(Some(ends));
                     }
                     let begins = if self.was_pressed { now } else { ends };
-                    self.go_to(self.slot + 1, begins + self.config.guard);
+                    self.go_to(self.slot + 1, begins + self.config.guard, 0);
                 }
                 None if looks == 0 => return Err(None),
                 None => {
                     looks -= 1;
-                    self.go_to(self.slot + 1, now);
+                    self.go_to(self.slot + 1, now, 0);
                 }
             }
         }
@@ -239,7 +246,7 @@ impl Barrel {
         let slot = now.since(self.epoch).0 / slot_time.0.max(1);
         let begins = self.epoch + Nanos(slot * slot_time.0);
         if slot != self.slot || begins != self.begins {
-            self.go_to(slot, begins);
+            self.go_to(slot, begins, 0);
         }
         let next = begins + slot_time;
         let Some(builder) = self.builder_in(slot) else {
@@ -247,7 +254,7 @@ impl Barrel {
         };
         let waits = waiting(builder);
         let open_for = rate.bytes_in((begins + open).since(now)).0;
-        let left = self.left.min(open_for);
+        let left = u64::try_from(self.left).unwrap_or(0).min(open_for);
         if waits.bytes == 0 || waits.is_pressed || left < waits.bytes.min(self.unit) {
             return Err(Some(next));
         }
@@ -264,16 +271,23 @@ impl Barrel {
             }
             _ => now + self.config.guard,
         };
-        self.go_to(self.slot + 1, begins);
+        self.go_to(self.slot + 1, begins, self.left);
     }
 
-    fn go_to(&mut self, slot: u64, begins: Timestamp) {
+    /// Goes on to a later slot, whose block has `more` bytes than others, or fewer.
+    fn go_to(&mut self, slot: u64, begins: Timestamp, more: i64) {
         self.passed += slot.saturating_sub(self.slot);
         let skipped = slot.saturating_sub(self.slot + 1);
-        self.passed_empty += skipped + u64::from(self.left == self.block && slot > self.slot);
+        self.passed_empty += skipped + u64::from(!self.was_used && slot > self.slot);
         self.slot = slot;
         self.begins = begins;
-        self.left = self.block;
+        self.left = signed(self.block).saturating_add(more);
+        self.was_used = false;
         self.was_pressed = false;
     }
+}
+
+/// Bytes of a block, of which there are far fewer than this can be.
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

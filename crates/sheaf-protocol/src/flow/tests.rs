@@ -208,6 +208,26 @@ proptest! {
     }
 
     #[test]
+    fn a_free_running_barrel_loses_nothing_by_pieces_that_do_not_divide_a_block(
+        piece in UNIT / 3..=UNIT,
+        block in UNIT..10 * UNIT,
+        builders in 1..6_usize,
+    ) {
+        let block = ByteCount(block);
+        let config = BarrelConfig { guard: Nanos::ZERO, block, ..barrel(Slots::FreeRunning, builders, builders) };
+        let mut sender = Sender::new(shifting(config), builders, 0);
+        (0..builders).for_each(|peer| sender.add(peer, 1 << 40));
+        let turns = 50;
+        let ideal = turns * builders as u64 * block.0;
+        sender.run(Timestamp(ideal * BYTE), || piece);
+        for peer in 0..builders {
+            prop_assert!(sender.sent_to(peer) >= turns * (block.0 - UNIT / 2) - UNIT, "builder {}", peer);
+        }
+        let sent: u64 = sender.sent.iter().map(|sent| sent.2).sum();
+        prop_assert!(sent + 2 * UNIT >= ideal && sent <= ideal + 3 * UNIT, "{} of {}", sent, ideal);
+    }
+
+    #[test]
     fn a_barrel_without_a_line_rate_serves_whoever_waits(offers in prop::collection::vec((0..5_usize, 1..30_000_u64), 1..50), seed: u64) {
         let config = ShaperConfig { line_rate: None, ..shifting(barrel(Slots::FreeRunning, 5, 2)) };
         let config = match config.policy {
