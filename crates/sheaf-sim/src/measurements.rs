@@ -1,9 +1,11 @@
 //! Measurements of a small system, as `sheaf bench` writes them or as a person does.
 //!
 //! What `sheaf bench --json` prints, an object with `curves`, each of which has `points` and may have `readouts` and
-//! `builders`; or one such curve; or a list of points. Each point is an object with `size_bytes` (mean fragment size) and
-//! `bytes_per_second` (payload of all builders together), and may have `readouts` and `builders` of its own (1 where
-//! nobody says). What else is in it is not looked at.
+//! `builders`; or one such curve, which is what `sheaf lab run --json` prints; or a list of points. Each point is an object
+//! with `size_bytes` (mean fragment size) and `bytes_per_second` (payload of all builders together), and may have `readouts`
+//! and `builders` of its own (1 where nobody says). Of a lab's point `steady_bytes_per_second` counts, which is without the
+//! beginning and the end of the run; and one whose `limited_by` is `cpu` says nothing about a network and is left out. What
+//! else is in a point is not looked at.
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -94,8 +96,17 @@ impl Curve {
 struct Entry {
     size_bytes: Option<f64>,
     bytes_per_second: Option<f64>,
+    steady_bytes_per_second: Option<f64>,
     readouts: Option<u32>,
     builders: Option<u32>,
+    limited_by: Option<String>,
+}
+
+impl Entry {
+    /// Whether a lab says of it that the machine was the limit, and not its network.
+    fn is_of_the_machine(&self) -> bool {
+        self.limited_by.as_deref() == Some("cpu")
+    }
 }
 
 /// Reads a file of measurements.
@@ -123,13 +134,15 @@ pub fn parse(text: &str, path: &Path) -> Result<Vec<Measurement>, MeasurementsEr
     let point = |(index, entry): (usize, Entry)| {
         measurement(&entry).map_err(|what| MeasurementsError::Point { path: path.to_owned(), index, what })
     };
-    entries.into_iter().enumerate().map(point).collect()
+    // The places are those in the file, also where one before was left out.
+    entries.into_iter().enumerate().filter(|(_, entry)| !entry.is_of_the_machine()).map(point).collect()
 }
 
 fn measurement(entry: &Entry) -> Result<Measurement, &'static str> {
     let is_positive = |value: f64| value.is_finite() && value > 0.0;
     let size_bytes = entry.size_bytes.ok_or("there is no `size_bytes`")?;
-    let bytes_per_second = entry.bytes_per_second.ok_or("there is no `bytes_per_second`")?;
+    let bytes_per_second =
+        entry.steady_bytes_per_second.or(entry.bytes_per_second).ok_or("there is no `bytes_per_second`")?;
     let (readouts, builders) = (entry.readouts.unwrap_or(1), entry.builders.unwrap_or(1));
     match (is_positive(size_bytes), is_positive(bytes_per_second), readouts > 0 && builders > 0) {
         (true, true, true) => Ok(Measurement { size_bytes, bytes_per_second, readouts, builders }),
@@ -159,6 +172,18 @@ mod tests {
                 {{ "name": "1 to 1", "points": [{point}] }} ] }}"#
         );
         assert_eq!(points(&curves), [(2, 4, 64.0), (2, 4, 64.0), (1, 1, 64.0)]);
+    }
+
+    #[test]
+    fn of_a_lab_the_steady_part_counts_and_what_its_machine_limited_does_not() {
+        let text = r#"{ "name": "scaling", "points": [
+            { "readouts": 4, "builders": 4, "size_bytes": 2048.0, "bytes_per_second": 1e6,
+              "steady_bytes_per_second": 2e6, "limited_by": "network" },
+            { "readouts": 8, "builders": 8, "size_bytes": 2048.0, "bytes_per_second": 1e6,
+              "steady_bytes_per_second": 2e6, "limited_by": "cpu" } ] }"#;
+        let measured = parse(text, Path::new("lab.json")).expect("these are measurements");
+        let expected = Measurement { size_bytes: 2048.0, bytes_per_second: 2e6, readouts: 4, builders: 4 };
+        assert_eq!(measured, [expected]);
     }
 
     #[test]
