@@ -41,7 +41,8 @@ use sheaf_wire::{ByteCount, Nanos, RunNumber, SessionId};
 /// What a message counts for in a window beyond its bytes, so that small ones are bounded, too.
 pub const MESSAGE_COST: u64 = 64;
 
-/// No message is begun so far ahead of one that was not received: both ends remember so many.
+/// No message is begun so far ahead of one that was not received: both ends remember so many. What one of them has for its
+/// first is at most so far from the other's, so that 16 bits of a message's number tell which it is.
 const SPAN: usize = 16_384;
 
 /// A rail has no more datagrams on the way.
@@ -259,6 +260,17 @@ pub struct Control {
 fn expand(low: u32, near: u64) -> u64 {
     let difference = i64::from(low.wrapping_sub(low_half(near)).cast_signed());
     near.checked_add_signed(difference).unwrap_or(u64::from(low))
+}
+
+/// The message near `near` whose number's lowest 16 bits are `low`.
+fn expand_message(low: u16, near: u64) -> u64 {
+    let difference = i64::from(low.wrapping_sub(low_bits(near)).cast_signed());
+    near.checked_add_signed(difference).unwrap_or(u64::from(low))
+}
+
+/// The lowest 16 bits of a number.
+fn low_bits(number: u64) -> u16 {
+    (number & u64::from(u16::MAX)) as u16
 }
 
 /// The lower half of a number.

@@ -23,6 +23,9 @@ pub const HEAD_BYTES: usize = size_of::<layout::HeadBytes>();
 /// Bytes of the head of each part of a message in a datagram.
 pub const PART_BYTES: usize = size_of::<layout::PartBytes>();
 
+/// A datagram has no more bytes of heads between its own and its body.
+pub const MAX_HEADS_BYTES: usize = u8::MAX as usize * layout::HEADS_UNIT;
+
 /// Bytes of a whole question or answer without padding.
 pub const GREETING_BYTES: usize = HEAD_BYTES + size_of::<layout::GreetingBytes>();
 

@@ -21,17 +21,14 @@ pub const ETHERTYPE: u16 = 0x88b5;
 /// The smallest value that is a type; below it the field is a length (IEEE 802.3).
 pub const LEAST_ETHERTYPE: u16 = 0x0600;
 
-/// The first two bytes of the port's head.
-pub const MAGIC: [u8; 2] = *b"SE";
+/// The first byte of the port's head.
+pub const MAGIC: u8 = b'S';
 
 /// The version of the port's head. A receiver drops and counts every other.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
-/// Flag: the sender does not know the address of the receiver's rail. It answers at once.
-pub const FLAG_ANSWER: u8 = 1;
-
-/// What stands for a node in [`FrameHeadBytes::to`] when all are meant. No node has this code.
-pub const TO_ALL: u32 = 0;
+/// Flag in [`FrameHeadBytes::rail`]: the sender does not know the address of the receiver's rail. It answers at once.
+pub const FLAG_ANSWER: u8 = 0x80;
 
 /// The kinds of frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,33 +53,32 @@ impl FrameKind {
 }
 
 layout! {
-    /// What is in front of a datagram, 38 bytes: the Ethernet header, and the port's head.
-    FrameHeadBytes[38] {
+    /// What is in front of a datagram, 30 bytes: the Ethernet header, and the port's head.
+    FrameHeadBytes[30] {
         /// Offset 0: the receiver's address; all ones while it is not known.
         destination: [u8; 6],
         /// Offset 6: the sender's address.
         source: [u8; 6],
         /// Offset 12: the type, with the high byte first as everywhere in Ethernet.
         ethertype: [u8; 2],
-        /// Offset 14: `"SE"`.
-        magic: [u8; 2],
-        /// Offset 16: [`VERSION`].
-        version: u8,
-        /// Offset 17: a [`FrameKind`].
+        /// Offset 14: [`MAGIC`].
+        magic: u8,
+        /// Offset 15: [`VERSION`] in the upper four bits, a [`FrameKind`] in the lower four.
         kind: u8,
-        /// Offset 18: [`FLAG_ANSWER`], or 0.
-        flags: u8,
-        /// Offset 19: the rail that the frame was sent by, from 0.
+        /// Offset 16: the rail that the frame was sent by, from 0; and [`FLAG_ANSWER`], or not.
         rail: u8,
-        /// Offset 20: the run.
-        run: U32,
-        /// Offset 24: the code of the sending node.
-        from: U32,
-        /// Offset 28: the code of the receiving node, or [`TO_ALL`].
-        to: U32,
-        /// Offset 32: how many bytes the datagram has.
+        /// Offset 17: the role of the sending node in the upper four bits, that of the receiving one in the lower four; 0 there
+        /// means all nodes.
+        roles: u8,
+        /// Offset 18: the index of the sending node within its role.
+        from: U16,
+        /// Offset 20: the index of the receiving node within its role; 0 where all are meant.
+        to: U16,
+        /// Offset 22: the lowest 16 bits of the run.
+        run: U16,
+        /// Offset 24: how many bytes the datagram has.
         length: U16,
-        /// Offset 34: the CRC-32C from offset 14 to the end of the datagram, with zeros here.
+        /// Offset 26: the CRC-32C of the run (4 bytes), then from offset 14 to the end of the datagram, with zeros here.
         checksum: U32,
     }
 }
@@ -127,12 +123,14 @@ pub struct FrameHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Of another type, or without the magic.
-    #[error("the frame is not of this port: type {ethertype:#06x}, then {magic:02x?} instead of \"SE\"")]
+    #[error(
+        "the frame is not of this port: type {ethertype:#06x}, then {magic:#04x} instead of {MAGIC:#04x}"
+    )]
     Stranger {
         /// The type that it has.
         ethertype: u16,
         /// What stands where the magic should.
-        magic: [u8; 2],
+        magic: u8,
     },
     /// Shorter than its head, or than its head says.
     #[error("the frame has {bytes} bytes, and {needed} are needed")]
@@ -145,7 +143,15 @@ pub enum FrameError {
     /// Of another version.
     #[error("the frame has version {0}; this program knows {VERSION}")]
     Version(u8),
-    /// Damaged on the way.
+    /// Of another run.
+    #[error("the frame is of a run that ends in {theirs:#06x} (hexadecimal), this one in {own:#06x}")]
+    Stale {
+        /// The lowest 16 bits of the run that it has.
+        theirs: u16,
+        /// Those of the run that was expected.
+        own: u16,
+    },
+    /// Damaged on the way; or of another run whose number has the same lowest 16 bits.
     #[error("the frame has checksum {stated:#010x}, its bytes have {found:#010x}")]
     Damaged {
         /// What stands in the frame.
@@ -169,29 +175,30 @@ impl FrameHead {
     /// # Panics
     /// If `frame` has no room for the head, or the datagram has more than 65,535 bytes: both are the caller's to know.
     pub fn write(&self, ethertype: u16, length: usize, frame: &mut [u8]) {
+        let to = self.to.map_or(0, |to| to.role as u8);
         let head = FrameHeadBytes {
             destination: self.destination.0,
             source: self.source.0,
             ethertype: ethertype.to_be_bytes(),
             magic: MAGIC,
-            version: VERSION,
-            kind: self.kind as u8,
-            flags: if self.wants_answer { FLAG_ANSWER } else { 0 },
-            rail: self.rail,
-            run: U32::new(self.run.0),
-            from: U32::new(self.from.to_code()),
-            to: U32::new(self.to.map_or(TO_ALL, NodeId::to_code)),
+            kind: VERSION << 4 | self.kind as u8,
+            rail: self.rail | if self.wants_answer { FLAG_ANSWER } else { 0 },
+            roles: (self.from.role as u8) << 4 | to,
+            from: U16::new(self.from.index),
+            to: U16::new(self.to.map_or(0, |to| to.index)),
+            run: U16::new(low_bits(self.run)),
             length: U16::new(u16::try_from(length).expect("an interface's MTU has 16 bits")),
             checksum: U32::ZERO,
         };
         frame[..FRAME_HEAD_BYTES].copy_from_slice(head.as_bytes());
     }
 
-    /// The head, and the datagram behind it, of a frame of type `ethertype`. Filling behind the datagram is left out.
+    /// The head, and the datagram behind it, of a frame of type `ethertype` in run `run`. Filling behind the datagram is left
+    /// out.
     ///
     /// # Errors
-    /// What is wrong with the frame. Its checksum is right in every case but the first four.
-    pub fn parse(ethertype: u16, frame: &[u8]) -> Result<(Self, &[u8]), FrameError> {
+    /// What is wrong with the frame. Its checksum is right where a field is bad.
+    pub fn parse(ethertype: u16, run: RunNumber, frame: &[u8]) -> Result<(Self, &[u8]), FrameError> {
         let Ok((head, rest)) = FrameHeadBytes::ref_from_prefix(frame) else {
             return Err(FrameError::Truncated { bytes: frame.len(), needed: FRAME_HEAD_BYTES });
         };
@@ -199,32 +206,39 @@ impl FrameHead {
             let ethertype = u16::from_be_bytes(head.ethertype);
             return Err(FrameError::Stranger { ethertype, magic: head.magic });
         }
-        if head.version != VERSION {
-            return Err(FrameError::Version(head.version));
+        if head.kind >> 4 != VERSION {
+            return Err(FrameError::Version(head.kind >> 4));
         }
         let length = usize::from(head.length.get());
         let Some(datagram) = rest.get(..length) else {
             return Err(FrameError::Truncated { bytes: frame.len(), needed: FRAME_HEAD_BYTES + length });
         };
-        let (stated, found) = (head.checksum.get(), checksum(&frame[..FRAME_HEAD_BYTES], datagram));
+        if head.run.get() != low_bits(run) {
+            return Err(FrameError::Stale { theirs: head.run.get(), own: low_bits(run) });
+        }
+        let (stated, found) = (head.checksum.get(), checksum(run, &frame[..FRAME_HEAD_BYTES], datagram));
         if stated != found {
             return Err(FrameError::Damaged { stated, found });
         }
         let bad = |field, value| FrameError::BadField { field, value };
-        let kind = FrameKind::from_code(head.kind).ok_or(bad("kind", head.kind.into()))?;
-        if head.flags & !FLAG_ANSWER != 0 {
-            return Err(bad("flags", head.flags.into()));
-        }
-        let node = |field, code: u32| NodeId::from_code(code).ok_or(bad(field, code));
-        let from = node("from", head.from.get())?;
-        let to = if head.to.get() == TO_ALL { None } else { Some(node("to", head.to.get())?) };
+        let kind = head.kind & 15;
+        let kind = FrameKind::from_code(kind).ok_or(bad("kind", kind.into()))?;
+        let node = |field, role: u8, index: u16| {
+            let code = u32::from(role) << 24 | u32::from(index);
+            NodeId::from_code(code).ok_or(bad(field, code))
+        };
+        let from = node("from", head.roles >> 4, head.from.get())?;
+        let to = match (head.roles & 15, head.to.get()) {
+            (0, 0) => None,
+            (role, index) => Some(node("to", role, index)?),
+        };
         let head = Self {
             destination: MacAddress(head.destination),
             source: MacAddress(head.source),
             kind,
-            wants_answer: head.flags & FLAG_ANSWER != 0,
-            rail: head.rail,
-            run: RunNumber(head.run.get()),
+            wants_answer: head.rail & FLAG_ANSWER != 0,
+            rail: head.rail & !FLAG_ANSWER,
+            run,
             from,
             to,
         };
@@ -232,18 +246,31 @@ impl FrameHead {
     }
 }
 
-/// Writes the checksum of a frame that is otherwise complete: a head by [`FrameHead::write`], and the datagram.
+/// What of a run's number travels.
+fn low_bits(run: RunNumber) -> u16 {
+    (run.0 & u32::from(u16::MAX)) as u16
+}
+
+/// Writes the checksum of a frame of run `run` that is otherwise complete: a head by [`FrameHead::write`], and the datagram.
 ///
 /// # Panics
 /// If `frame` is shorter than a head.
-pub fn seal_frame(frame: &mut [u8]) {
+pub fn seal_frame(run: RunNumber, frame: &mut [u8]) {
     let (head, datagram) = frame.split_at_mut(FRAME_HEAD_BYTES);
-    let checksum = checksum(head, datagram);
+    let checksum = checksum(run, head, datagram);
     head[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// The checksum of a frame: the Ethernet header is not in it (switches may change it), the field itself counts as zeros.
-fn checksum(head: &[u8], datagram: &[u8]) -> u32 {
-    let before = crc32c(&head[ETHERNET_HEADER_BYTES..CHECKSUM_AT]);
+/// The checksum of a frame: the Ethernet header is not in it (switches may change it), the field itself counts as zeros. The
+/// whole number of the run is, so that a run with the same lowest bits is told from this one.
+fn checksum(run: RunNumber, head: &[u8], datagram: &[u8]) -> u32 {
+    let before = crc32c_append(crc32c(&run.0.to_le_bytes()), &head[ETHERNET_HEADER_BYTES..CHECKSUM_AT]);
     crc32c_append(crc32c_append(before, &[0; size_of::<u32>()]), datagram)
+}
+
+/// How [`FrameHeadBytes::roles`] and [`FrameHeadBytes::to`] say that a frame is for a node: the lower four bits of the one, and
+/// the other. For a filter that looks at bytes.
+#[must_use]
+pub const fn told_receiver(to: NodeId) -> (u8, u16) {
+    (to.role as u8, to.index)
 }

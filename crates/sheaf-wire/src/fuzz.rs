@@ -44,6 +44,9 @@ pub fn fuzz_message(bytes: &[u8]) {
     assert_eq!(Message::decode(&encoded, &mut pieces), Ok(message), "payload in pieces is the same payload");
 }
 
+/// The run that frames of raw Ethernet are read in.
+const RUN: RunNumber = RunNumber(7);
+
 /// Parses `bytes` as a frame of raw Ethernet, whose checksum is made right first where the last byte is odd. A frame that is
 /// understood is written the same again, up to the filling behind the datagram.
 ///
@@ -52,17 +55,17 @@ pub fn fuzz_message(bytes: &[u8]) {
 pub fn fuzz_ethernet_frame(bytes: &[u8]) {
     let mut frame = bytes.to_vec();
     if frame.len() >= FRAME_HEAD_BYTES && frame.last().is_some_and(|last| last % 2 == 1) {
-        let stated = FRAME_HEAD_BYTES + usize::from(u16::from_le_bytes([frame[32], frame[33]]));
+        let stated = FRAME_HEAD_BYTES + usize::from(u16::from_le_bytes([frame[24], frame[25]]));
         let end = stated.min(frame.len());
-        seal_frame(&mut frame[..end]);
+        seal_frame(RUN, &mut frame[..end]);
     }
-    match FrameHead::parse(ETHERTYPE, &frame) {
+    match FrameHead::parse(ETHERTYPE, RUN, &frame) {
         Err(error) => assert!(!error.to_string().is_empty(), "an error says what is wrong"),
         Ok((head, datagram)) => {
             let mut written = vec![0; FRAME_HEAD_BYTES];
             written.extend_from_slice(datagram);
             head.write(ETHERTYPE, datagram.len(), &mut written);
-            seal_frame(&mut written);
+            seal_frame(RUN, &mut written);
             assert_eq!(written, frame[..written.len()]);
         }
     }
@@ -73,12 +76,12 @@ pub fn fuzz_ethernet_frame(bytes: &[u8]) {
 pub fn ethernet_frame_seeds() -> Vec<(String, Vec<u8>)> {
     let frame = |kind, wants_answer, to, datagram: &[u8]| {
         let (destination, source) = (MacAddress::BROADCAST, MacAddress([2, 0x5e, 0, 0, 0, 1]));
-        let (rail, run, from) = (1, RunNumber(7), NodeId::readout(3));
+        let (rail, run, from) = (1, RUN, NodeId::readout(3));
         let head = FrameHead { destination, source, kind, wants_answer, rail, run, from, to };
         let mut frame = vec![0; FRAME_HEAD_BYTES];
         frame.extend_from_slice(datagram);
         head.write(ETHERTYPE, datagram.len(), &mut frame);
-        seal_frame(&mut frame);
+        seal_frame(run, &mut frame);
         frame
     };
     let to = Some(NodeId::builder(2));

@@ -5,7 +5,7 @@
 //! After every call that changes it the driver drains the polls; datagrams of data only when it is the peer's turn.
 
 use super::meeting::{Heard, Meeting, Met};
-use super::receiving::Receiving;
+use super::receiving::{Numbered, Receiving};
 use super::sending::Sending;
 use super::{Control, Counts, Down, Happened, NotTaken, Place, Settings};
 use crate::{Deadline, Identity, Why};
@@ -263,7 +263,7 @@ impl<M, A> Link<M, A> {
         self.heard_by = rail.min(self.settings.rails - 1);
         self.meet(now);
         let is_possible = match view.head().kind {
-            Kind::Data => self.handle_data(now, view, store),
+            Kind::Data => self.handle_data(now, rail, view, store),
             Kind::Report => self.handle_report(now, view, done),
             Kind::Farewell => {
                 self.handle_farewell(now, rail, key);
@@ -296,13 +296,16 @@ impl<M, A> Link<M, A> {
     fn handle_data(
         &mut self,
         now: Timestamp,
+        rail: usize,
         view: &View<'_>,
         store: impl FnMut(&mut Option<A>, Place),
     ) -> bool {
         let Ok(parts) = view.parts() else { return false };
         let happened = &mut self.happened;
         let whole = |arrived| happened.push_back(Happened::Message(arrived));
-        self.receiving.handle_data(now, &view.head(), parts, &mut self.counts, store, whole)
+        let Head { number, behind, .. } = view.head();
+        let of = Numbered { rail, number, behind };
+        self.receiving.handle_data(now, of, parts, &mut self.counts, store, whole)
     }
 
     fn handle_report(&mut self, now: Timestamp, view: &View<'_>, done: impl FnMut(M)) -> bool {
@@ -443,7 +446,7 @@ impl<M, A> Link<M, A> {
         self.receiving.report_at().filter(|at| *at <= now)?;
         let report = self.receiving.report(now);
         let rail = self.heard_by;
-        let head = Head { kind: Kind::Report, rail: rail as u8, number: 0, behind: 0 };
+        let head = Head { kind: Kind::Report, number: 0, behind: 0 };
         datagram::begin(buffer, key, head);
         report.append(buffer);
         datagram::seal(buffer, key);
@@ -517,7 +520,7 @@ impl<M, A> Link<M, A> {
 }
 
 fn farewell(buffer: &mut Vec<u8>, kind: Kind, rail: usize, key: Key, number: bool) -> Control {
-    datagram::begin(buffer, key, Head { kind, rail: rail as u8, number: number.into(), behind: 0 });
+    datagram::begin(buffer, key, Head { kind, number: number.into(), behind: 0 });
     datagram::seal(buffer, key);
     Control { rail, padding: 0 }
 }

@@ -262,7 +262,7 @@ impl Meeting {
         buffer: &mut Vec<u8>,
     ) -> Option<(usize, usize)> {
         if let Some((rail, number, answer)) = self.answers.pop_front() {
-            answer.encode(buffer, rail as u8, number);
+            answer.encode(buffer, number);
             return Some((rail, 0));
         }
         let rail = self.asking.iter().position(|asking| asking.at.is_some_and(|at| at <= now))?;
@@ -271,7 +271,7 @@ impl Meeting {
         asking.at = Some(now + asking.pause);
         asking.pause = sheaf_wire::Nanos((2 * asking.pause.0).min(self.settings.ask_max.0));
         asking.number = asking.number.wrapping_add(1);
-        question.encode(buffer, rail as u8, asking.number);
+        question.encode(buffer, asking.number);
         let is_short = asking.number.is_multiple_of(SHORT_EVERY);
         Some((rail, if is_short { 0 } else { self.settings.datagram_bytes - GREETING_BYTES }))
     }

@@ -2,8 +2,8 @@
 
 use super::coverage::Coverage;
 use super::numbers::{Arrival, Numbers};
-use super::{Arrived, Counts, Place, SPAN, Settings, cost, expand};
-use sheaf_wire::datagram::{Head, Part, Report};
+use super::{Arrived, Counts, Place, SPAN, Settings, cost, expand_message};
+use sheaf_wire::datagram::{Part, Report};
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
 
@@ -12,6 +12,17 @@ const REPORT_DATAGRAMS: u32 = 16;
 
 /// A report about gaps has at least so many new datagrams to speak of, so that heavy loss does not make a report for each.
 const REPORT_GAPS_DATAGRAMS: u32 = 2;
+
+/// Which datagram of data it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbered {
+    /// The rail that it came by.
+    pub(super) rail: usize,
+    /// The lower half of its number there.
+    pub(super) number: u32,
+    /// Numbers that are more than this below are not waited for.
+    pub(super) behind: u16,
+}
 
 /// A message of which something has arrived.
 #[derive(Debug)]
@@ -76,15 +87,14 @@ impl<A> Receiving<A> {
     pub(super) fn handle_data(
         &mut self,
         now: Timestamp,
-        head: &Head,
+        of: Numbered,
         parts: impl Iterator<Item = Part>,
         counts: &mut Counts,
         mut store: impl FnMut(&mut Option<A>, Place),
         mut whole: impl FnMut(Arrived<A>),
     ) -> bool {
-        let rail = usize::from(head.rail);
-        let Some(numbers) = self.rails.get(rail) else { return false };
-        let number = numbers.expand(head.number);
+        let Some(numbers) = self.rails.get(of.rail) else { return false };
+        let number = numbers.expand(of.number);
         match numbers.look(number) {
             Arrival::New => {}
             Arrival::Duplicate => {
@@ -114,8 +124,8 @@ impl<A> Receiving<A> {
             return true;
         }
         counts.datagrams_received += 1;
-        let oldest = number.saturating_sub(head.behind.into());
-        self.has_gap |= self.rails[rail].add(number, oldest);
+        let oldest = number.saturating_sub(of.behind.into());
+        self.has_gap |= self.rails[of.rail].add(number, oldest);
         self.youngest_at = now;
         self.unreported += 1;
         self.unreported_bytes += at as u64;
@@ -135,7 +145,7 @@ impl<A> Receiving<A> {
         store: &mut impl FnMut(&mut Option<A>, Place),
         whole: &mut impl FnMut(Arrived<A>),
     ) -> Option<bool> {
-        let number = expand(part.message, self.first);
+        let number = expand_message(part.message, self.first);
         let Some(ahead) = number.checked_sub(self.first) else {
             counts.bytes_in_vain += u64::from(part.bytes);
             return Some(true);

@@ -1,9 +1,9 @@
 //! Messages that are not all received, cut into datagrams.
 
 use super::rail::{Ending, Piece, Rail};
-use super::{Counts, NotTaken, SPAN, Settings, cost, expand, low_half};
+use super::{Counts, NotTaken, SPAN, Settings, cost, expand, low_bits, low_half};
 use sheaf_wire::datagram::{
-    self, Greeting, HEAD_BYTES, Head, Key, Kind, PART_BYTES, Part, RailReport, Report,
+    self, Greeting, HEAD_BYTES, Head, Key, Kind, MAX_HEADS_BYTES, PART_BYTES, Part, RailReport, Report,
 };
 use sheaf_wire::{ByteCount, Timestamp};
 use std::collections::VecDeque;
@@ -165,7 +165,6 @@ impl<M> Sending<M> {
         };
         let head = Head {
             kind: Kind::Data,
-            rail: rail as u8,
             number: low_half(self.rails[rail].next()),
             behind: self.rails[rail].behind(),
         };
@@ -184,12 +183,13 @@ impl<M> Sending<M> {
 
     fn fill(&mut self, buffer: &mut Vec<u8>, counts: &mut Counts) {
         let mut room = self.settings.datagram_bytes - HEAD_BYTES;
-        while room >= PART_BYTES {
+        let end = HEAD_BYTES + MAX_HEADS_BYTES;
+        while room >= PART_BYTES && buffer.len() + PART_BYTES <= end {
             let fits = room - PART_BYTES;
             let Some(piece) = self.next_again(fits, counts).or_else(|| self.next_new(fits)) else { return };
             let entry = &self.messages[(piece.message - self.first) as usize];
             let part = Part {
-                message: low_half(piece.message),
+                message: low_bits(piece.message),
                 total: entry.total,
                 offset: piece.offset,
                 bytes: piece.bytes as u16,

@@ -1,7 +1,7 @@
 //! The port: datagrams in frames, peers by their addresses, sleep.
 
 use super::interface::Interface;
-use super::rail::Rail;
+use super::rail::{Rail, Way};
 use super::settings::{EthernetError, EthernetOptions};
 use crate::bell::Bell;
 use crate::datagram::{Datagram, DatagramPort, DatagramRefused};
@@ -149,13 +149,13 @@ impl EthernetPort {
         let ethertype = self.ethertype;
         self.rails[rail].wire.put(0, FRAME_HEAD_BYTES, &mut |frame| {
             head.write(ethertype, 0, frame);
-            seal_frame(frame);
+            seal_frame(head.run, frame);
         });
     }
 
     /// Checks the frame that a rail has just received. What is not a datagram for this node is counted, or answered.
     fn check(&mut self, rail: usize) -> Option<Found> {
-        let parsed = FrameHead::parse(self.ethertype, self.rails[rail].wire.frame());
+        let parsed = FrameHead::parse(self.ethertype, self.run, self.rails[rail].wire.frame());
         let (head, bytes) = match parsed {
             Ok((head, datagram)) => (head, datagram.len()),
             Err(error) => {
@@ -165,10 +165,6 @@ impl EthernetPort {
         };
         if head.to.is_some_and(|to| to != self.node) {
             self.stats.datagrams_misdirected += 1;
-            return None;
-        }
-        if head.run != self.run {
-            self.stats.datagrams_stale += 1;
             return None;
         }
         if usize::from(head.rail) != rail {
@@ -201,6 +197,7 @@ impl EthernetPort {
         let counter = match error {
             FrameError::Stranger { .. } => &mut self.stats.datagrams_of_strangers,
             FrameError::Truncated { .. } => &mut self.stats.datagrams_truncated,
+            FrameError::Stale { .. } => &mut self.stats.datagrams_stale,
             FrameError::Version(_) => &mut self.stats.datagrams_of_other_versions,
             FrameError::Damaged { .. } => &mut self.stats.datagrams_damaged,
             FrameError::BadField { .. } => &mut self.stats.datagrams_malformed,
@@ -328,14 +325,18 @@ impl DatagramPort for EthernetPort {
                 return Err(DatagramRefused::RailDown(rail));
             }
         }
-        let Some(addressed) = own.address(peer) else {
-            self.stats.datagrams_unaddressed += 1;
-            return Ok(());
+        let destination = match own.way(peer) {
+            Way::To(destination) => destination,
+            // A datagram to all would be one on every cable, from everybody to everybody where all start at once.
+            way @ (Way::Ask | Way::Wait) => {
+                if way == Way::Ask {
+                    self.tell(rail, MacAddress::BROADCAST, Some(to), true);
+                }
+                self.stats.datagrams_unaddressed += 1;
+                return Ok(());
+            }
         };
-        let frame_head = FrameHead {
-            wants_answer: addressed.asks,
-            ..self.head(rail, FrameKind::Datagram, addressed.destination, Some(to))
-        };
+        let frame_head = self.head(rail, FrameKind::Datagram, destination, Some(to));
         let ethertype = self.ethertype;
         let taken = self.rails[rail].wire.put(peer, FRAME_HEAD_BYTES + bytes, &mut |frame| {
             frame_head.write(ethertype, bytes, frame);
@@ -344,7 +345,7 @@ impl DatagramPort for EthernetPort {
                 frame[at..at + piece.len()].copy_from_slice(piece);
                 at += piece.len();
             }
-            seal_frame(frame);
+            seal_frame(frame_head.run, frame);
         });
         if !taken {
             self.stats.refused_full += 1;
@@ -402,6 +403,11 @@ impl DatagramPort for EthernetPort {
 
 #[cfg(test)]
 impl EthernetPort {
+    /// The frame that was received last by a rail.
+    pub(super) fn last_frame(&self, rail: usize) -> &[u8] {
+        self.rails[rail].wire.frame()
+    }
+
     /// Whether the addresses of all peers on a rail are known.
     pub(super) fn knows_all(&self, rail: usize) -> bool {
         use super::rail::Place;

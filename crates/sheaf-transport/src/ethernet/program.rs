@@ -5,7 +5,8 @@
 //! sockets: several nodes may share an interface, and what is for another of them is not even copied.
 
 use sheaf_wire::NodeId;
-use sheaf_wire::ethernet::{MAGIC, TO_ALL};
+use sheaf_wire::ethernet::{FrameHeadBytes, MAGIC, told_receiver};
+use std::mem::offset_of;
 
 /// An instruction of the kernel's virtual machine (`struct bpf_insn`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,32 +79,45 @@ pub(super) fn redirect(ethertype: u16, map: i32) -> [Instruction; 15] {
     ]
 }
 
-/// Codes of classic filters: load the frame's length, or a half word or word of it; jump if equal, or not below; answer.
+/// Codes of classic filters: load the frame's length, or a byte or half word of it; keep some bits; jump if equal, or not
+/// below; answer.
 mod classic {
     pub(super) const LOAD_LENGTH: u16 = 0x80;
     pub(super) const JUMP_UNLESS_BELOW: u16 = 0x35;
+    pub(super) const LOAD_U8: u16 = 0x30;
     pub(super) const LOAD_U16: u16 = 0x28;
-    pub(super) const LOAD_U32: u16 = 0x20;
+    pub(super) const KEEP_BITS: u16 = 0x54;
     pub(super) const JUMP_IF_EQUAL: u16 = 0x15;
     pub(super) const ANSWER: u16 = 0x06;
 }
 
 /// The filter for `node`: drops what says that it is for another node. Everything else comes through, also what does not
 /// look like ours: it is counted.
-pub(super) fn only_for(node: NodeId) -> [libc::sock_filter; 9] {
+pub(super) fn only_for(node: NodeId) -> [libc::sock_filter; 12] {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
     let unless = |k, skip| libc::sock_filter { code: classic::JUMP_IF_EQUAL, jt: 0, jf: skip, k };
     let when = |k, skip| libc::sock_filter { code: classic::JUMP_IF_EQUAL, jt: skip, jf: 0, k };
+    let (role, index) = told_receiver(node);
+    let at = |field: usize| field as u32;
     // Loads take the network's byte order; the head has little-endian fields.
     [
         // A frame without these fields is for the program to count.
         statement(classic::LOAD_LENGTH, 0),
-        libc::sock_filter { code: classic::JUMP_UNLESS_BELOW, jt: 0, jf: 6, k: 32 },
-        statement(classic::LOAD_U16, 14),
-        unless(u16::from_be_bytes(MAGIC).into(), 4),
-        statement(classic::LOAD_U32, 28),
-        when(node.to_code().swap_bytes(), 2),
-        when(TO_ALL.swap_bytes(), 1),
+        libc::sock_filter {
+            code: classic::JUMP_UNLESS_BELOW,
+            jt: 0,
+            jf: 9,
+            k: at(offset_of!(FrameHeadBytes, to)) + 2,
+        },
+        statement(classic::LOAD_U8, at(offset_of!(FrameHeadBytes, magic))),
+        unless(MAGIC.into(), 7),
+        statement(classic::LOAD_U8, at(offset_of!(FrameHeadBytes, roles))),
+        statement(classic::KEEP_BITS, 15),
+        // For all.
+        when(0, 4),
+        unless(role.into(), 2),
+        statement(classic::LOAD_U16, at(offset_of!(FrameHeadBytes, to))),
+        when(index.swap_bytes().into(), 1),
         statement(classic::ANSWER, 0),
         statement(classic::ANSWER, u32::MAX),
     ]

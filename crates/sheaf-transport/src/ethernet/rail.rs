@@ -12,27 +12,38 @@ use std::time::{Duration, Instant};
 /// How often an interface that does not work is asked whether it does again, and one that is congested whether it does still.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How often a peer that does not answer is sent what there is for it by broadcast. Rarely, since all nodes get that: what
-/// comes in between is lost.
-const ASK_EVERY: Duration = Duration::from_millis(1);
+/// The first pause between questions where a peer is, and the longest; it doubles. All nodes get these questions, and a
+/// peer that starts says by itself where it is: they are for the case that it was not heard.
+const ASK_FIRST: Duration = Duration::from_millis(1);
+const ASK_LAST: Duration = Duration::from_millis(256);
 
 /// Where a peer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Not known; asked for at this time, if at all.
-    Unknown(Option<Instant>),
+    /// Not known.
+    Unknown(Asked),
     /// Where its last frame came from.
     Learned(MacAddress),
     /// Where the configuration says.
     Given(MacAddress),
 }
 
-/// How a frame is addressed.
+/// When all were last asked where a peer is, if they were, and the pause until they are asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Addressed {
-    pub(super) destination: MacAddress,
-    /// Whether the address is asked for with it.
-    pub(super) asks: bool,
+pub(super) struct Asked {
+    at: Option<Instant>,
+    pause: Duration,
+}
+
+/// Where a frame for a peer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// There.
+    To(MacAddress),
+    /// Nowhere: that is not known, and it is time to ask.
+    Ask,
+    /// Nowhere: that is not known, and was asked a moment ago.
+    Wait,
 }
 
 /// A rail.
@@ -61,27 +72,29 @@ impl Rail {
     ) -> Result<Self, EthernetError> {
         let (wire, reason) = open_wire(options, &interface, mtu)?;
         let place = |addresses: &[MacAddress]| {
-            addresses.get(rail).map_or(Place::Unknown(None), |at| Place::Given(*at))
+            addresses
+                .get(rail)
+                .map_or(Place::Unknown(Asked { at: None, pause: ASK_FIRST }), |at| Place::Given(*at))
         };
         let peers = options.peers.iter().map(|peer| place(&peer.addresses)).collect();
         Ok(Self { interface, wire, peers, works: true, looked: None, congested: false, reason })
     }
 
-    /// How to address a frame for a peer now; `None`: its address is not known, and it was asked for just before.
-    pub(super) fn address(&mut self, peer: usize) -> Option<Addressed> {
-        let place = &mut self.peers[peer];
-        let asked = match place {
-            Place::Learned(destination) | Place::Given(destination) => {
-                return Some(Addressed { destination: *destination, asks: false });
-            }
+    /// Where a frame for a peer goes now.
+    pub(super) fn way(&mut self, peer: usize) -> Way {
+        let asked = match &mut self.peers[peer] {
+            Place::Learned(address) | Place::Given(address) => return Way::To(*address),
             Place::Unknown(asked) => asked,
         };
         let now = Instant::now();
-        if asked.is_some_and(|asked| now.duration_since(asked) < ASK_EVERY) {
-            return None;
+        if let Some(at) = asked.at {
+            if now.duration_since(at) < asked.pause {
+                return Way::Wait;
+            }
+            asked.pause = ASK_LAST.min(2 * asked.pause);
         }
-        *asked = Some(now);
-        Some(Addressed { destination: MacAddress::BROADCAST, asks: true })
+        asked.at = Some(now);
+        Way::Ask
     }
 
     /// Takes note of where a frame of a peer came from. `false`: it cannot have come from there.

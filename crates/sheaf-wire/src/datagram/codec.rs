@@ -1,9 +1,9 @@
 //! Bytes to datagrams and back.
 
 use super::layout::{
-    FLAG_FIRST, GapBytes, HeadBytes, Kind, PartBytes, RailReportBytes, ReportBytes, VERSION,
+    FLAG_FIRST, GapBytes, HEADS_UNIT, HeadBytes, Kind, PartBytes, RailReportBytes, ReportBytes, VERSION,
 };
-use super::{HEAD_BYTES, MAX_MESSAGE_BYTES, MAX_RAILS, PART_BYTES};
+use super::{HEAD_BYTES, MAX_HEADS_BYTES, MAX_MESSAGE_BYTES, MAX_RAILS, PART_BYTES};
 use crate::Nanos;
 use crate::checksum::{crc32c, crc32c_append};
 use std::mem::offset_of;
@@ -61,8 +61,6 @@ impl Key {
 pub struct Head {
     /// What it is.
     pub kind: Kind,
-    /// The rail by which it was sent.
-    pub rail: u8,
     /// See [`HeadBytes::number`].
     pub number: u32,
     /// See [`HeadBytes::behind`].
@@ -72,8 +70,8 @@ pub struct Head {
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The lower half of the message's number.
-    pub message: u32,
+    /// The lowest 16 bits of the message's number.
+    pub message: u16,
     /// Bytes of the whole message.
     pub total: u32,
     /// Where the part begins.
@@ -120,11 +118,10 @@ pub fn begin(buffer: &mut Vec<u8>, key: Key, head: Head) {
     debug_assert!(buffer.is_empty(), "a datagram starts its buffer");
     let bytes = HeadBytes {
         kind: VERSION << 4 | head.kind as u8,
-        rail: head.rail,
+        heads: 0,
         token: U16::new(key.token()),
         number: U32::new(head.number),
         behind: U16::new(head.behind),
-        heads: U16::ZERO,
         checksum: U32::ZERO,
     };
     buffer.extend_from_slice(bytes.as_bytes());
@@ -133,11 +130,10 @@ pub fn begin(buffer: &mut Vec<u8>, key: Key, head: Head) {
 /// Appends the head of a part to a datagram of data.
 pub fn append_part(buffer: &mut Vec<u8>, part: &Part) {
     let bytes = PartBytes {
-        message: U32::new(part.message),
-        total: U32::new(part.total),
-        place: U32::new(part.head_bytes.unwrap_or(part.offset)),
+        message: U16::new(part.message),
         bytes: U16::new(part.bytes),
-        flags: U16::new(if part.head_bytes.is_some() { FLAG_FIRST } else { 0 }),
+        total: U32::new(part.total | if part.head_bytes.is_some() { FLAG_FIRST } else { 0 }),
+        place: U32::new(part.head_bytes.unwrap_or(part.offset)),
     };
     buffer.extend_from_slice(bytes.as_bytes());
 }
@@ -170,15 +166,22 @@ impl Report {
     /// How many gaps fit into a report about so many rails, in a datagram of at most `datagram_bytes`.
     #[must_use]
     pub fn room_for_gaps(datagram_bytes: usize, rails: usize) -> usize {
-        let fixed = HEAD_BYTES + size_of::<ReportBytes>() + rails * size_of::<RailReportBytes>();
-        datagram_bytes.saturating_sub(fixed) / size_of::<GapBytes>()
+        let fixed = size_of::<ReportBytes>() + rails * size_of::<RailReportBytes>();
+        let heads = datagram_bytes.saturating_sub(HEAD_BYTES).min(MAX_HEADS_BYTES);
+        heads.saturating_sub(fixed) / size_of::<GapBytes>()
     }
 }
 
 /// Writes the length of the heads and the checksum into a datagram whose heads are complete; the body may follow.
+///
+/// # Panics
+/// If the heads have more than [`MAX_HEADS_BYTES`], which is the sender's to know: the receiver could not tell them from the
+/// body.
 pub fn seal(buffer: &mut [u8], key: Key) {
-    let heads = u16::try_from(buffer.len() - HEAD_BYTES).unwrap_or(u16::MAX);
-    put(buffer, offset_of!(HeadBytes, heads), U16::new(heads));
+    let bytes = buffer.len() - HEAD_BYTES;
+    debug_assert!(bytes.is_multiple_of(HEADS_UNIT), "every head is a multiple of the unit");
+    let heads = u8::try_from(bytes / HEADS_UNIT).expect("a datagram has no more heads than can be said");
+    put(buffer, offset_of!(HeadBytes, heads), heads);
     put(buffer, offset_of!(HeadBytes, checksum), U32::ZERO);
     let checksum = crc32c_append(crc32c(&key.0.to_le_bytes()), buffer);
     put(buffer, offset_of!(HeadBytes, checksum), U32::new(checksum));
@@ -210,10 +213,7 @@ impl<'a> View<'a> {
         }
         let kind = Kind::from_code(head.kind & 15)
             .ok_or(DatagramError::BadValue { field: "kind", value: (head.kind & 15).into() })?;
-        if usize::from(head.rail) >= MAX_RAILS {
-            return Err(DatagramError::BadValue { field: "rail", value: head.rail.into() });
-        }
-        let heads = usize::from(head.heads.get());
+        let heads = usize::from(head.heads) * HEADS_UNIT;
         let (heads, body) = rest
             .split_at_checked(heads)
             .ok_or(DatagramError::Truncated { need: HEAD_BYTES + heads, have: bytes.len() })?;
@@ -223,8 +223,8 @@ impl<'a> View<'a> {
     /// Its head.
     #[must_use]
     pub fn head(&self) -> Head {
-        let HeadBytes { rail, number, behind, .. } = *self.head;
-        Head { kind: self.kind, rail, number: number.get(), behind: behind.get() }
+        let HeadBytes { number, behind, .. } = *self.head;
+        Head { kind: self.kind, number: number.get(), behind: behind.get() }
     }
 
     /// Whether it says that it belongs to the life of a link with this key.
@@ -299,14 +299,11 @@ impl<'a> View<'a> {
 }
 
 fn check(bytes: &PartBytes) -> Result<Part, DatagramError> {
-    let (total, place, flags) = (bytes.total.get(), bytes.place.get(), bytes.flags.get());
+    let (total, place) = (bytes.total.get() & !FLAG_FIRST, bytes.place.get());
     if total > MAX_MESSAGE_BYTES {
         return Err(DatagramError::BadValue { field: "total", value: total.into() });
     }
-    if flags & !FLAG_FIRST != 0 {
-        return Err(DatagramError::BadValue { field: "flags", value: flags.into() });
-    }
-    let is_first = flags == FLAG_FIRST;
+    let is_first = bytes.total.get() & FLAG_FIRST != 0;
     // The first part says where the head ends, the others where they begin: neither is beyond the message.
     if place > total {
         return Err(DatagramError::BadValue { field: "place", value: place.into() });
@@ -338,4 +335,4 @@ fn slice<T: FromBytes + Immutable + KnownLayout + Unaligned>(bytes: &[u8]) -> Re
     })
 }
 
-const _: () = assert!(PART_BYTES == 16 && HEAD_BYTES == 16);
+const _: () = assert!(PART_BYTES.is_multiple_of(HEADS_UNIT) && MAX_MESSAGE_BYTES < FLAG_FIRST);

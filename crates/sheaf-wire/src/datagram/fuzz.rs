@@ -1,6 +1,6 @@
 //! The body of the fuzz target for datagrams, and how a fuzzer gets past their checksum.
 
-use super::layout::{HeadBytes, Kind};
+use super::layout::{HEADS_UNIT, HeadBytes, Kind};
 use super::{Greeting, HEAD_BYTES, Key, View, append_part, begin, seal};
 use zerocopy::FromBytes;
 
@@ -18,7 +18,7 @@ pub fn fuzz_datagram(bytes: &[u8]) {
 /// Makes token and checksum of a datagram right, if it is long enough for what it says of its heads.
 pub fn reseal(bytes: &mut [u8], key: Key) {
     let Ok((head, _)) = HeadBytes::read_from_prefix(bytes) else { return };
-    if let Some(heads) = bytes.get_mut(..HEAD_BYTES + usize::from(head.heads.get())) {
+    if let Some(heads) = bytes.get_mut(..HEAD_BYTES + usize::from(head.heads) * HEADS_UNIT) {
         let token = key.0.to_le_bytes();
         heads[2..4].copy_from_slice(&token[..2]);
         seal(heads, key);
@@ -47,7 +47,7 @@ fn read(bytes: &[u8], key: Key) {
         Kind::Report => view.report().map(|report| report.append(&mut again)),
         Kind::Question | Kind::Answer => Greeting::parse(&view).map(|greeting| {
             again.clear();
-            greeting.encode(&mut again, view.head().rail, view.head().number);
+            greeting.encode(&mut again, view.head().number);
             let same = View::new(&again).ok().and_then(|view| Greeting::parse(&view).ok());
             assert_eq!(same, Some(greeting), "a greeting says the same after encoding");
         }),

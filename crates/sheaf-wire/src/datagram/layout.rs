@@ -5,13 +5,16 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The version of the datagrams, the upper half of the first byte. A receiver drops and counts every other.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The first bytes of a greeting.
 pub const MAGIC: [u8; 4] = *b"SFDG";
 
-/// Flag of a part: it is the beginning of its message, and `place` has the bytes of the message's head.
-pub const FLAG_FIRST: u16 = 1;
+/// Flag in [`PartBytes::total`]: the part is the beginning of its message, and `place` has the bytes of the message's head.
+pub const FLAG_FIRST: u32 = 1 << 31;
+
+/// What [`HeadBytes::heads`] counts: every head is a multiple of so many bytes.
+pub const HEADS_UNIT: usize = 4;
 
 /// The kinds of datagram, the lower half of the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,41 +51,37 @@ impl Kind {
 }
 
 layout! {
-    /// The head of every datagram, 16 bytes.
-    HeadBytes[16] {
+    /// The head of every datagram, 14 bytes.
+    HeadBytes[14] {
         /// Offset 0: [`VERSION`] in the upper four bits, [`Kind`] in the lower four.
         kind: u8,
-        /// Offset 1: the rail by which it was sent, from 0.
-        rail: u8,
+        /// Offset 1: bytes of the heads that follow, in units of [`HEADS_UNIT`].
+        heads: u8,
         /// Offset 2: the lowest 16 bits of the link's key; 0 in questions and answers.
         token: U16,
-        /// Offset 4: data: the lower half of its number on this rail; a question, and its answer: the question's
+        /// Offset 4: data: the lower half of its number on the rail that it comes by; a question, and its answer: the question's
         /// number; a farewell that was heard: 1 if the sender's own is to come, else 0.
         number: U32,
         /// Offset 8: data: all numbers more than this below `number` are settled, received or repeated elsewhere; else 0.
         behind: U16,
-        /// Offset 10: bytes of the heads that follow.
-        heads: U16,
-        /// Offset 12: CRC-32C of the link's key (8 bytes), then of this head with zeros here, then of the heads that
+        /// Offset 10: CRC-32C of the link's key (8 bytes), then of this head with zeros here, then of the heads that
         /// follow.
         checksum: U32,
     }
 }
 
 layout! {
-    /// A part of a message, 16 bytes.
-    PartBytes[16] {
-        /// Offset 0: the lower half of the message's number on the link.
-        message: U32,
-        /// Offset 4: bytes of the whole message, head and payload; at most 2^30.
+    /// A part of a message, 12 bytes.
+    PartBytes[12] {
+        /// Offset 0: the lowest 16 bits of the message's number on the link.
+        message: U16,
+        /// Offset 2: bytes of the part.
+        bytes: U16,
+        /// Offset 4: bytes of the whole message, head and payload, at most 2^30; and [`FLAG_FIRST`], or not.
         total: U32,
         /// Offset 8: where in the message the part begins; with [`FLAG_FIRST`] it begins at 0, and this is how many bytes of
         /// the message are its head.
         place: U32,
-        /// Offset 12: bytes of the part.
-        bytes: U16,
-        /// Offset 14: [`FLAG_FIRST`], or 0.
-        flags: U16,
     }
 }
 

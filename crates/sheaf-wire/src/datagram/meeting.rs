@@ -87,9 +87,9 @@ impl GreetingRefusal {
 
 impl Greeting {
     /// The datagram, in `buffer`, which must be empty. It is an answer if it says to whom.
-    pub fn encode(&self, buffer: &mut Vec<u8>, rail: u8, number: u32) {
+    pub fn encode(&self, buffer: &mut Vec<u8>, number: u32) {
         let kind = if self.to.is_some() { Kind::Answer } else { Kind::Question };
-        begin(buffer, Key::OPEN, Head { kind, rail, number, behind: 0 });
+        begin(buffer, Key::OPEN, Head { kind, number, behind: 0 });
         let to = self.to.unwrap_or_default();
         let bytes = GreetingBytes {
             magic: MAGIC,

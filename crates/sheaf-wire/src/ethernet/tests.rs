@@ -15,7 +15,7 @@ prop_compose! {
         source in any::<[u8; 6]>(),
         carries in any::<bool>(),
         wants_answer in any::<bool>(),
-        rail in any::<u8>(),
+        rail in 0..128_u8,
         run in any::<u32>(),
         from in node(),
         to in proptest::option::of(node()),
@@ -30,7 +30,7 @@ fn frame(head: &FrameHead, ethertype: u16, datagram: &[u8]) -> Vec<u8> {
     let mut frame = vec![0xaa; FRAME_HEAD_BYTES];
     frame.extend_from_slice(datagram);
     head.write(ethertype, datagram.len(), &mut frame);
-    seal_frame(&mut frame);
+    seal_frame(head.run, &mut frame);
     frame
 }
 
@@ -44,7 +44,7 @@ proptest! {
     ) {
         let mut bytes = frame(&head, ethertype, &datagram);
         bytes.resize(bytes.len() + filling, 0x5a);
-        prop_assert_eq!(FrameHead::parse(ethertype, &bytes), Ok((head, &datagram[..])));
+        prop_assert_eq!(FrameHead::parse(ethertype, head.run, &bytes), Ok((head, &datagram[..])));
     }
 
     #[test]
@@ -57,7 +57,7 @@ proptest! {
         let mut bytes = frame(&head, ETHERTYPE, &datagram);
         let at = ETHERNET_HEADER_BYTES + at.index(bytes.len() - ETHERNET_HEADER_BYTES);
         bytes[at] ^= flip;
-        prop_assert!(FrameHead::parse(ETHERTYPE, &bytes).is_err(), "byte {}", at);
+        prop_assert!(FrameHead::parse(ETHERTYPE, head.run, &bytes).is_err(), "byte {}", at);
     }
 
     #[test]
@@ -68,7 +68,7 @@ proptest! {
     ) {
         let bytes = frame(&head, ETHERTYPE, &datagram);
         let part = &bytes[..keep.index(bytes.len())];
-        let truncated = matches!(FrameHead::parse(ETHERTYPE, part), Err(FrameError::Truncated { .. }));
+        let truncated = matches!(FrameHead::parse(ETHERTYPE, head.run, part), Err(FrameError::Truncated { .. }));
         prop_assert!(truncated);
     }
 
@@ -79,15 +79,34 @@ proptest! {
         // Random bytes rarely have a right checksum: they are given one.
         let mut bytes = bytes;
         if bytes.len() >= FRAME_HEAD_BYTES {
-            bytes[12..17].copy_from_slice(&[0x88, 0xb5, b'S', b'E', VERSION]);
-            bytes[17] &= 3;
-            bytes[18] &= 1;
+            bytes[12..15].copy_from_slice(&[0x88, 0xb5, MAGIC]);
+            bytes[15] = VERSION << 4 | bytes[15] & 3;
+            bytes[17] &= 0x33;
+            bytes[22..24].copy_from_slice(&7_u16.to_le_bytes());
             let length = (bytes.len() - FRAME_HEAD_BYTES) as u16;
-            bytes[32..34].copy_from_slice(&length.to_le_bytes());
-            seal_frame(&mut bytes);
+            bytes[24..26].copy_from_slice(&length.to_le_bytes());
+            seal_frame(RunNumber(7), &mut bytes);
         }
-        if let Ok((head, datagram)) = FrameHead::parse(ETHERTYPE, &bytes) {
+        if let Ok((head, datagram)) = FrameHead::parse(ETHERTYPE, RunNumber(7), &bytes) {
             prop_assert_eq!(frame(&head, ETHERTYPE, datagram), bytes);
+        }
+    }
+
+    #[test]
+    fn a_frame_of_another_run_is_none_of_this_one(
+        head in head(),
+        datagram in proptest::collection::vec(any::<u8>(), 0..100),
+        distance in 1_u32..,
+    ) {
+        let bytes = frame(&head, ETHERTYPE, &datagram);
+        let other = RunNumber(head.run.0.wrapping_add(distance));
+        let refused = FrameHead::parse(ETHERTYPE, other, &bytes);
+        if distance.trailing_zeros() < 16 {
+            let stale = matches!(refused, Err(FrameError::Stale { .. }));
+            prop_assert!(stale);
+        } else {
+            let damaged = matches!(refused, Err(FrameError::Damaged { .. }));
+            prop_assert!(damaged, "a run with the same lowest bits");
         }
     }
 
@@ -112,23 +131,25 @@ fn each_fault_of_a_frame_has_its_name() {
         to: None,
     };
     let good = frame(&head, ETHERTYPE, b"payload");
+    let parse = |bytes: &[u8]| FrameHead::parse(ETHERTYPE, head.run, bytes).map(|_| ()).unwrap_err();
     let sealed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good.clone();
         change(&mut bytes);
-        seal_frame(&mut bytes);
-        FrameHead::parse(ETHERTYPE, &bytes).map(|_| ()).unwrap_err()
+        seal_frame(head.run, &mut bytes);
+        parse(&bytes)
     };
     assert!(matches!(sealed(&|bytes| bytes[13] = 0), FrameError::Stranger { ethertype: 0x8800, .. }));
-    assert!(matches!(sealed(&|bytes| bytes[14] = b'X'), FrameError::Stranger { magic: [b'X', b'E'], .. }));
-    assert_eq!(sealed(&|bytes| bytes[16] = 9), FrameError::Version(9));
-    assert_eq!(sealed(&|bytes| bytes[32] = 8), FrameError::Truncated { bytes: 45, needed: 46 });
-    assert_eq!(sealed(&|bytes| bytes[17] = 9), FrameError::BadField { field: "kind", value: 9 });
-    assert_eq!(sealed(&|bytes| bytes[18] = 2), FrameError::BadField { field: "flags", value: 2 });
-    assert_eq!(sealed(&|bytes| bytes[27] = 9), FrameError::BadField { field: "from", value: 0x0900_0001 });
-    assert_eq!(sealed(&|bytes| bytes[31] = 9), FrameError::BadField { field: "to", value: 0x0900_0000 });
+    assert!(matches!(sealed(&|bytes| bytes[14] = b'X'), FrameError::Stranger { magic: b'X', .. }));
+    assert_eq!(sealed(&|bytes| bytes[15] = 0x91), FrameError::Version(9));
+    assert_eq!(sealed(&|bytes| bytes[24] = 8), FrameError::Truncated { bytes: 37, needed: 38 });
+    assert_eq!(sealed(&|bytes| bytes[22] = 8), FrameError::Stale { theirs: 8, own: 7 });
+    assert_eq!(sealed(&|bytes| bytes[15] = 0x29), FrameError::BadField { field: "kind", value: 9 });
+    assert_eq!(sealed(&|bytes| bytes[17] = 0xf0), FrameError::BadField { field: "from", value: 0x0f00_0001 });
+    assert_eq!(sealed(&|bytes| bytes[17] |= 0xf), FrameError::BadField { field: "to", value: 0x0f00_0000 });
+    assert_eq!(sealed(&|bytes| bytes[20] = 1), FrameError::BadField { field: "to", value: 1 });
     let mut damaged = good.clone();
-    damaged[40] ^= 1;
-    assert!(matches!(FrameHead::parse(ETHERTYPE, &damaged), Err(FrameError::Damaged { .. })));
+    damaged[32] ^= 1;
+    assert!(matches!(parse(&damaged), FrameError::Damaged { .. }));
 }
 
 #[test]

@@ -11,8 +11,8 @@ fn page() -> String {
 #[test]
 fn the_field_tables_have_the_fields_of_the_layouts() {
     let layouts = [
-        ("Head", shape!(layout::HeadBytes: kind, rail, token, number, behind, heads, checksum)),
-        ("Part", shape!(layout::PartBytes: message, total, place, bytes, flags)),
+        ("Head", shape!(layout::HeadBytes: kind, heads, token, number, behind, checksum)),
+        ("Part", shape!(layout::PartBytes: message, bytes, total, place)),
         ("Report", shape!(layout::ReportBytes: granted, rails, reserved, waited)),
         ("Reported rail", shape!(layout::RailReportBytes: rail, reserved, gaps, end)),
         ("Gap", shape!(layout::GapBytes: first, count)),

@@ -14,8 +14,7 @@ fn page() -> String {
 #[test]
 fn the_table_has_the_fields_of_the_layout() {
     let frame = shape!(
-        FrameHeadBytes: destination, source, ethertype, magic, version, kind, flags, rail, run, from, to, length,
-        checksum
+        FrameHeadBytes: destination, source, ethertype, magic, kind, rail, roles, from, to, run, length, checksum
     );
     assert_layouts(&page(), &[("Frame", frame)]);
 }
@@ -35,7 +34,7 @@ fn the_example_and_the_sizes_are_right() {
     let mut frame = [0; FRAME_HEAD_BYTES + 2];
     frame[FRAME_HEAD_BYTES..].copy_from_slice(b"hi");
     head.write(ETHERTYPE, 2, &mut frame);
-    seal_frame(&mut frame);
+    seal_frame(head.run, &mut frame);
     let page = page();
     let bytes: Vec<u8> =
         block(&page, "").split_whitespace().map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect();

@@ -4,6 +4,8 @@ use super::small;
 use super::world::{Dice, Faults, Message, World, messages};
 use crate::recovery::{MESSAGE_COST, NotTaken, Settings};
 use proptest::prelude::*;
+use sheaf_wire::datagram::HEAD_BYTES;
+use sheaf_wire::datagram::layout::HEADS_UNIT;
 use sheaf_wire::{ByteCount, Nanos};
 
 fn faults() -> impl Strategy<Value = Faults> {
@@ -257,7 +259,7 @@ fn any_datagram_decides_nothing_unless_it_is_the_peers() {
     for (to, rail, bytes) in recorded {
         // Damaged in one bit of its heads, cut short, and as it was: none of it does anything, nor stops the link.
         let mut damaged = bytes.clone();
-        let heads = 16 + usize::from(u16::from_le_bytes([bytes[10], bytes[11]]));
+        let heads = HEAD_BYTES + usize::from(bytes[1]) * HEADS_UNIT;
         let bit = dice.below(8 * heads as u64);
         damaged[(bit / 8) as usize] ^= 1 << (bit % 8);
         world.inject(to, rail, &damaged);

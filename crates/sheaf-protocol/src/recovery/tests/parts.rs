@@ -2,7 +2,7 @@
 
 use crate::recovery::coverage::Coverage;
 use crate::recovery::numbers::{Arrival, Numbers};
-use crate::recovery::{expand, low_half};
+use crate::recovery::{SPAN, expand, expand_message, low_bits, low_half};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -53,6 +53,13 @@ proptest! {
         let number = high << 32 | u64::from(number);
         if let Some(near) = number.checked_add_signed(off) {
             prop_assert_eq!(expand(low_half(number), near), number);
+        }
+    }
+
+    #[test]
+    fn sixteen_bits_tell_a_message_from_all_that_the_other_end_may_mean(number in 0..1_u64 << 40, off in -(SPAN as i64)..=SPAN as i64) {
+        if let Some(near) = number.checked_add_signed(off) {
+            prop_assert_eq!(expand_message(low_bits(number), near), number);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Identity;
 use crate::recovery::{Counts, Down, Happened, Link, NotTaken, Settings};
+use sheaf_wire::datagram::{HEAD_BYTES, PART_BYTES};
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +16,7 @@ pub(super) struct Faults {
     pub(super) dead_rails: u64,
     /// Datagrams of more bytes than this are lost, where it is not 0.
     pub(super) narrow: usize,
-    /// The first word of so many in a thousand is changed.
+    /// The heads of so many in a thousand are changed.
     pub(super) damage: u64,
 }
 
@@ -186,7 +187,9 @@ impl World {
             let detour = if self.dice.below(1000) < faults.reorder { self.dice.below(500_000) } else { 0 };
             let mut bytes = bytes.clone();
             if self.dice.below(1000) < faults.damage {
-                let place = self.dice.below(bytes.len().min(32) as u64) as usize;
+                // What is behind the heads is for others to protect.
+                let heads = HEAD_BYTES + if bytes[1] == 0 { 0 } else { PART_BYTES };
+                let place = self.dice.below(bytes.len().min(heads) as u64) as usize;
                 bytes[place] ^= 1 << self.dice.below(8);
             }
             self.sent += 1;

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use sheaf_wire::RunNumber;
-use sheaf_wire::ethernet::{ETHERTYPE, FrameHead, FrameKind, MacAddress, seal_frame};
+use sheaf_wire::ethernet::{ETHERTYPE, FRAME_HEAD_BYTES, FrameHead, FrameKind, MacAddress, seal_frame};
 
 const MAP: i32 = 77;
 
@@ -81,11 +81,12 @@ fn accepts(filter: &[libc::sock_filter], frame: &[u8]) -> bool {
         at += 1;
         match code {
             classic::LOAD_LENGTH => accumulator = frame.len() as u32,
-            classic::LOAD_U16 | classic::LOAD_U32 => {
+            classic::LOAD_U8 | classic::LOAD_U16 => {
                 // The kernel ends a filter that reads beyond the frame with "drop".
-                let Some(value) = load(if code == classic::LOAD_U16 { 2 } else { 4 }) else { return false };
+                let Some(value) = load(if code == classic::LOAD_U8 { 1 } else { 2 }) else { return false };
                 accumulator = value;
             }
+            classic::KEEP_BITS => accumulator &= k,
             classic::JUMP_IF_EQUAL => at += usize::from(if accumulator == k { jt } else { jf }),
             classic::JUMP_UNLESS_BELOW => at += usize::from(if accumulator >= k { jt } else { jf }),
             classic::ANSWER => return k != 0,
@@ -114,7 +115,7 @@ proptest! {
     #[test]
     fn the_filter_drops_only_what_says_that_it_is_for_another_node(
         me in 0_u16..3,
-        to in proptest::option::of(0_u16..3),
+        to in proptest::option::of((any::<bool>(), 0_u16..3)),
         datagram in proptest::collection::vec(any::<u8>(), 0..60),
         keep in any::<prop::sample::Index>(),
     ) {
@@ -126,15 +127,15 @@ proptest! {
             rail: 0,
             run: RunNumber(1),
             from: NodeId::MANAGER,
-            to: to.map(NodeId::readout),
+            to: to.map(|(readout, index)| if readout { NodeId::readout(index) } else { NodeId::builder(index) }),
         };
-        let mut frame = vec![0; 38];
+        let mut frame = vec![0; FRAME_HEAD_BYTES];
         frame.extend_from_slice(&datagram);
         head.write(ETHERTYPE, datagram.len(), &mut frame);
-        seal_frame(&mut frame);
+        seal_frame(head.run, &mut frame);
         let filter = only_for(NodeId::readout(me));
-        prop_assert_eq!(accepts(&filter, &frame), to.is_none_or(|to| to == me));
-        let part = &frame[..keep.index(32)];
+        prop_assert_eq!(accepts(&filter, &frame), to.is_none_or(|to| to == (true, me)));
+        let part = &frame[..keep.index(22)];
         prop_assert!(accepts(&filter, part), "what is too short to say it comes through");
         frame[14] = b'X';
         prop_assert!(accepts(&filter, &frame), "a stranger comes through");

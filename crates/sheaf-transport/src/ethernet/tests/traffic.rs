@@ -9,7 +9,7 @@ fn exchange(backends: [Backend; 2], mtu: usize) {
     let Some(world) = World::new(Cables { mtu, ..PLAIN }) else { return };
     let mut ports = pair(&world, 1, backends);
     let limit = ports[0].max_datagram_bytes();
-    assert_eq!(limit, mtu - 24, "the head of the port is 24 bytes");
+    assert_eq!(limit, mtu - 16, "the head of the port is 16 bytes");
     let mut sizes: Vec<usize> = (0..300).map(|number| number * 7919 % (limit + 1)).collect();
     sizes.extend([0, 1, 8, limit - 1, limit]);
     for (number, sizes) in sizes.chunks(40).enumerate() {
