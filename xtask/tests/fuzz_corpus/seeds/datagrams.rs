@@ -2,7 +2,8 @@
 
 use super::Dice;
 use sheaf_wire::datagram::{
-    Gap, Greeting, GreetingRefusal, Head, Key, Kind, Life, Part, RailReport, Report, append_part, begin, seal,
+    GREETING_BYTES, Gap, Greeting, GreetingRefusal, Head, Key, Kind, Life, Part, RailReport, Report,
+    append_part, begin, seal,
 };
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
 
@@ -10,7 +11,7 @@ use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
 const MOST_BYTES: usize = 256;
 
 /// A part of a message: the message's number, its bytes, where the part begins in it, and the part's bytes.
-type Numbers = (u32, u32, u32, u16);
+type Numbers = (u16, u32, u32, u16);
 
 /// Datagrams of data, by name: the parts of messages that each carries.
 const PARTS: [(&str, &[Numbers]); 6] = [
@@ -22,16 +23,16 @@ const PARTS: [(&str, &[Numbers]); 6] = [
     ("last-and-next", &[(0, 500, 400, 100), (1, 300, 0, 80)]),
 ];
 
-fn sealed(kind: Kind, rail: u8, number: u32, fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+fn sealed(kind: Kind, number: u32, fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = Vec::new();
-    begin(&mut bytes, Key::OPEN, Head { kind, rail, number, behind: 0 });
+    begin(&mut bytes, Key::OPEN, Head { kind, number, behind: 0 });
     fill(&mut bytes);
     seal(&mut bytes, Key::OPEN);
     bytes
 }
 
 fn data(dice: &mut Dice, number: u32, parts: &[Numbers]) -> Vec<u8> {
-    let mut bytes = sealed(Kind::Data, 0, number, |bytes| {
+    let mut bytes = sealed(Kind::Data, number, |bytes| {
         for (message, total, offset, length) in parts.iter().copied() {
             let head_bytes = (offset == 0).then_some(total.min(8));
             append_part(bytes, &Part { message, total, offset, bytes: length, head_bytes });
@@ -45,7 +46,7 @@ fn data(dice: &mut Dice, number: u32, parts: &[Numbers]) -> Vec<u8> {
 fn report(end: u32, gaps: Vec<Gap>) -> Vec<u8> {
     let rails = vec![RailReport { rail: 0, end, gaps }];
     let report = Report { granted: 100_000, waited: Nanos::from_micros(40), rails };
-    sealed(Kind::Report, 0, 0, |bytes| report.append(bytes))
+    sealed(Kind::Report, 0, |bytes| report.append(bytes))
 }
 
 fn greeting(to: Option<Life>, refusal: Option<GreetingRefusal>, padding: usize) -> Vec<u8> {
@@ -63,7 +64,7 @@ fn greeting(to: Option<Life>, refusal: Option<GreetingRefusal>, padding: usize) 
         refusal,
     };
     let mut bytes = Vec::new();
-    greeting.encode(&mut bytes, 0, 1);
+    greeting.encode(&mut bytes, 1);
     bytes.resize(bytes.len() + padding, 0);
     bytes
 }
@@ -80,12 +81,12 @@ pub(crate) fn single(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
     seeds.extend([
         named("report", report(1, Vec::new())),
         named("report-gaps", report(9, gaps)),
-        named("question", greeting(None, None, MOST_BYTES - 80)),
+        named("question", greeting(None, None, MOST_BYTES - GREETING_BYTES)),
         named("question-short", greeting(None, None, 0)),
         named("answer", greeting(to, None, 0)),
         named("refusal", greeting(to, Some(GreetingRefusal::WrongRun), 0)),
-        named("farewell", sealed(Kind::Farewell, 0, 0, |_| {})),
-        named("farewell-heard", sealed(Kind::FarewellHeard, 0, 1, |_| {})),
+        named("farewell", sealed(Kind::Farewell, 0, |_| {})),
+        named("farewell-heard", sealed(Kind::FarewellHeard, 1, |_| {})),
     ]);
     seeds
 }
