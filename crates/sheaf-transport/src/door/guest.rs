@@ -29,8 +29,6 @@ pub struct Guest {
     out: Out,
     into: In,
     bell: Bell,
-    /// Something was written and its bell was not rung.
-    wrote: bool,
     /// The segments whose files it has: a few.
     has: Vec<u32>,
 }
@@ -47,14 +45,12 @@ impl Guest {
         bell: Bell,
     ) -> Self {
         let (out, into) = (Out::new(rings, Way::Down), In::new(rings, Way::Up));
-        Self { id, hello, pid, socket, common, out, into, bell, wrote: false, has: Vec::new() }
+        Self { id, hello, pid, socket, common, out, into, bell, has: Vec::new() }
     }
 
     /// Writes a record of these parts, one behind the other. `false` if there is no room.
     pub fn push(&mut self, parts: &[&[u8]]) -> bool {
-        let pushed = self.out.push(&self.common, parts);
-        self.wrote |= pushed;
-        pushed
+        self.out.push(&self.common, parts)
     }
 
     /// The longest record.
@@ -65,8 +61,7 @@ impl Guest {
 
     /// Lets the guest see what was written, and wakes it.
     pub fn flush(&mut self) {
-        if std::mem::take(&mut self.wrote) {
-            self.out.publish(&self.common);
+        if self.out.publish(&self.common) {
             self.bell.ring();
         }
     }

@@ -68,12 +68,14 @@ pub(super) struct Out {
     bytes: usize,
     way: Way,
     writer: Writer,
+    /// Something was written that the other end was not shown.
+    wrote: bool,
 }
 
 impl Out {
     pub(super) fn new(rings: Rings, way: Way) -> Self {
         let (at, bytes) = rings.place(way);
-        Self { at, bytes, way, writer: Writer::new(bytes as u64) }
+        Self { at, bytes, way, writer: Writer::new(bytes as u64), wrote: false }
     }
 
     /// The longest content: two records always find room in an empty ring, wherever it stands.
@@ -107,6 +109,7 @@ impl Out {
             at += part.len();
         }
         self.writer.advance(record as u64);
+        self.wrote = true;
         true
     }
 
@@ -117,9 +120,13 @@ impl Out {
         common.write(self.at + self.writer.place() as usize, &prefix);
     }
 
-    /// Lets the other end see what was written.
-    pub(super) fn publish(&self, common: &Common) {
-        self.writer.publish(common.u64(WRITTEN[self.way as usize]));
+    /// Lets the other end see what was written, and says whether there was anything: then the other end's bell is to be rung.
+    pub(super) fn publish(&mut self, common: &Common) -> bool {
+        let wrote = std::mem::take(&mut self.wrote);
+        if wrote {
+            self.writer.publish(common.u64(WRITTEN[self.way as usize]));
+        }
+        wrote
     }
 }
 

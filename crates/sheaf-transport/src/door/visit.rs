@@ -77,7 +77,6 @@ pub struct Visit {
     into: In,
     own_bell: Bell,
     host_bell: Bell,
-    wrote: bool,
     text: Bytes,
     segments: Vec<(u32, Bytes)>,
     ended: bool,
@@ -143,7 +142,6 @@ impl Visit {
             into: In::new(rings, Way::Down),
             own_bell,
             host_bell,
-            wrote: false,
             text: Bytes::copy_from_slice(&text.as_slice()[..text_bytes]),
             segments: Vec::new(),
             ended: false,
@@ -216,9 +214,7 @@ impl Visit {
 
     /// Writes a record of these parts, one behind the other. `false` if there is no room now.
     pub fn push(&mut self, parts: &[&[u8]]) -> bool {
-        let pushed = self.out.push(&self.common, parts);
-        self.wrote |= pushed;
-        pushed
+        self.out.push(&self.common, parts)
     }
 
     /// Whether the host is gone. What it has written can still be taken.
@@ -235,8 +231,7 @@ impl Visit {
 
     /// Lets the host see what was written, and wakes it.
     pub fn flush(&mut self) {
-        if std::mem::take(&mut self.wrote) {
-            self.out.publish(&self.common);
+        if self.out.publish(&self.common) {
             self.host_bell.ring();
         }
     }
