@@ -18,6 +18,7 @@
 //! | a processor fails with it, and says so | tries it once more, elsewhere if there is another processor |
 //! | its processor dies, or talks nonsense | tries it once more, elsewhere, *alone* |
 //! | its processor gives no verdict in time | the same, and has the driver end that processor |
+//! | a processor has nothing, and asks for nothing | has the driver end it after the same time |
 //! | that was the last of its tries | hands it out as quarantined: it is to be stored raw, and counted |
 //! | there has been no processor for a while | the same |
 //! | its processor leaves in good order | gives it to another; nobody is to blame |

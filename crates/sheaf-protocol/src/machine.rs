@@ -100,6 +100,8 @@ pub enum Why {
     PeerSilent(NodeId),
     /// A processor has events and gives no verdict.
     Verdict(Seat),
+    /// A processor has no events and asks for none.
+    Question(Seat),
     /// Events wait, and there is no processor.
     NoProcessor,
 }
@@ -125,6 +127,7 @@ impl fmt::Display for Why {
             Self::KeepAlive(peer) => write!(f, "tell {peer} that this node lives"),
             Self::PeerSilent(peer) => write!(f, "{peer} is silent"),
             Self::Verdict(seat) => write!(f, "processor {seat} gives no verdict"),
+            Self::Question(seat) => write!(f, "processor {seat} asks for nothing"),
             Self::NoProcessor => f.write_str("there is no processor"),
         }
     }

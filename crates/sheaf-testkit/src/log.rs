@@ -181,6 +181,7 @@ impl Hash for Reason {
             Why::PeerSilent(node) => (17, u64::from(node.to_code())),
             Why::Verdict(seat) => (18, u64::from(seat.life) << 16 | u64::from(seat.place)),
             Why::NoProcessor => (19, 0),
+            Why::Question(seat) => (20, u64::from(seat.life) << 16 | u64::from(seat.place)),
         };
         state.write_u64(code);
         state.write_u64(about);

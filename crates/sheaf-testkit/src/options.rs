@@ -263,7 +263,7 @@ pub struct FarmOptions {
     pub judge: Nanos,
     /// Time from converter to processor, and back.
     pub way: Nanos,
-    /// A processor that gives no verdict for so long is ended.
+    /// A processor that is silent for so long although a word is due is ended.
     pub time_limit: Nanos,
     /// For so long events wait for a processor where there is none.
     pub patience: Nanos,
@@ -275,6 +275,8 @@ pub struct FarmOptions {
     pub dies: Ratio,
     /// Events that the filter never comes back from.
     pub hangs: Ratio,
+    /// Events after whose verdict the processor says nothing more.
+    pub falls_silent: Ratio,
 }
 
 impl Default for FarmOptions {
@@ -290,6 +292,7 @@ impl Default for FarmOptions {
             fails: Ratio::NEVER,
             dies: Ratio::NEVER,
             hangs: Ratio::NEVER,
+            falls_silent: Ratio::NEVER,
         }
     }
 }

@@ -92,6 +92,24 @@ fn only_what_the_filter_cannot_judge_is_quarantined() {
     }
 }
 
+/// Processors that hang between a verdict and their next question have no event that a time limit could count for. With one
+/// processor a builder nobody else would ever take what waits.
+#[test]
+fn processors_that_fall_silent_after_a_verdict_do_not_stop_the_run() {
+    let mut silent = 0;
+    for seed in 0..20 {
+        let mut options = options(2_000 + seed);
+        let ahead = 1 + (seed % 3) as u32;
+        let falls_silent = Ratio::per_million(20_000);
+        options.farm = Some(FarmOptions { processors: 1, ahead, falls_silent, ..FarmOptions::default() });
+        let (report, counts, _) = run(options);
+        assert!(report.ledger.dropped.is_empty(), "seed {seed}: {:?}", report.ledger);
+        assert!(report.ledger.stored + report.ledger.rejected == 300, "seed {seed}: {:?}", report.ledger);
+        silent += counts.silent;
+    }
+    assert!(silent > 50, "they fell silent: {silent}");
+}
+
 #[test]
 fn the_same_seed_makes_the_same_run() {
     let hash = || {

@@ -14,7 +14,8 @@ pub struct ConverterConfig {
     pub seats: u16,
     /// Events at one processor, at most, whatever it asks for.
     pub ahead: u32,
-    /// A processor that has events gives a verdict at least this often, or is given up. `None`: it may take any time.
+    /// A processor that has events gives a verdict at least this often, and one that has none asks for some within this
+    /// time; else it is given up. `None`: it may take any time.
     pub time_limit: Option<Nanos>,
     /// How often an event is tried again.
     pub retries: u16,
@@ -50,7 +51,8 @@ pub enum Departure {
     Left,
     /// Its connection ended.
     Died,
-    /// It had events and gave no verdict for the time limit.
+    /// It said nothing for the time limit although a word was due: it had events and gave no verdict, or had none and asked
+    /// for none.
     Silent,
     /// It said what cannot be.
     Nonsense,
@@ -61,7 +63,7 @@ impl std::fmt::Display for Departure {
         f.write_str(match self {
             Self::Left => "left",
             Self::Died => "died",
-            Self::Silent => "gave no verdict in time",
+            Self::Silent => "was silent for too long",
             Self::Nonsense => "talked nonsense",
         })
     }
@@ -143,11 +145,20 @@ struct Member {
     alone: bool,
     /// It is in `ready`.
     queued: bool,
-    /// Since when a verdict of it is awaited, where it has events.
+    /// Since when a word of it is due, where one is.
     since: Timestamp,
 }
 
 impl Member {
+    /// What it has to say next, if anything: with events a verdict; without events, and without having asked for any, a
+    /// question. One that has asked may be silent until it is given something.
+    fn owes(&self) -> Option<Why> {
+        if self.has > 0 {
+            return Some(Why::Verdict(self.seat));
+        }
+        (self.credit == 0).then_some(Why::Question(self.seat))
+    }
+
     /// Whether it may be given an event, of at most `ahead`.
     fn wants_more(&self, ahead: u32) -> bool {
         self.credit > 0 && self.has < ahead && !self.alone
@@ -321,7 +332,8 @@ impl<E, V> Converter<E, V> {
     pub fn handle_timeout(&mut self, now: Timestamp) {
         if let Some(limit) = self.config.time_limit {
             for place in 0..self.members.len() {
-                let late = self.members[place].as_ref().filter(|it| it.has > 0 && it.since + limit <= now);
+                let is_late = |it: &&Member| it.owes().is_some() && it.since + limit <= now;
+                let late = self.members[place].as_ref().filter(is_late);
                 if let Some(seat) = late.map(|member| member.seat) {
                     self.end(now, seat, Departure::Silent);
                 }
@@ -341,9 +353,8 @@ impl<E, V> Converter<E, V> {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
         let limit = self.config.time_limit.and_then(|limit| {
-            let busy = self.members.iter().flatten().filter(|member| member.has > 0);
-            let first = busy.min_by_key(|member| member.since)?;
-            Some(Deadline { at: first.since + limit, why: Why::Verdict(first.seat) })
+            let due = |member: &Member| member.owes().map(|why| Deadline { at: member.since + limit, why });
+            self.members.iter().flatten().filter_map(due).min_by_key(|deadline| deadline.at)
         });
         let idle = self.present == 0 && !(self.waiting.is_empty() && self.suspects.is_empty());
         let patience = self

@@ -32,7 +32,7 @@ pub struct FarmCounts {
     pub left: u64,
     /// Processors whose connection ended without a word.
     pub died: u64,
-    /// Processors that gave no verdict in time and were ended.
+    /// Processors that were silent for the time limit although a verdict or a question was due, and were ended.
     pub silent: u64,
     /// Processors that said what cannot be, and were ended.
     pub nonsense: u64,

@@ -51,6 +51,8 @@ struct Alive {
     seat: Seat,
     role: Processor<EventId, Decision>,
     judging: Option<(Ticket, EventId)>,
+    /// It says nothing more.
+    silent: bool,
 }
 
 /// What a filter does with an event: the same wherever it is judged.
@@ -60,14 +62,25 @@ enum Conduct {
     Fails,
     Dies,
     Hangs,
+    /// Gives its verdict, and hangs then.
+    FallsSilent,
+}
+
+impl Conduct {
+    fn has_verdict(self) -> bool {
+        matches!(self, Self::Judges | Self::FallsSilent)
+    }
 }
 
 fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> Conduct {
     let draw = mix(mix(options.seed ^ 0x00fa_2a00) ^ event.0) % 1_000_000;
     let mut below = 0;
-    for (ratio, conduct) in
-        [(farm.fails, Conduct::Fails), (farm.dies, Conduct::Dies), (farm.hangs, Conduct::Hangs)]
-    {
+    for (ratio, conduct) in [
+        (farm.fails, Conduct::Fails),
+        (farm.dies, Conduct::Dies),
+        (farm.hangs, Conduct::Hangs),
+        (farm.falls_silent, Conduct::FallsSilent),
+    ] {
         below += u64::from(ratio.per_million);
         if draw < below {
             return conduct;
@@ -79,7 +92,7 @@ fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> Conduct {
 /// Whether the filter of a farm can judge an event: it neither fails with it, nor dies of it, nor hangs.
 #[must_use]
 pub fn is_judged(options: &Options, event: EventId) -> bool {
-    options.farm.is_none_or(|farm| conduct(options, &farm, event) == Conduct::Judges)
+    options.farm.is_none_or(|farm| conduct(options, &farm, event).has_verdict())
 }
 
 impl Farm {
@@ -116,7 +129,7 @@ impl Farm {
     /// Lets a process begin what it may, and carries what it says.
     fn drive(&mut self, place: usize, at: &mut Ways<'_>) {
         let process = &mut self.processes[place];
-        let Some(alive) = &mut process.alive else { return };
+        let Some(alive) = process.alive.as_mut().filter(|alive| !alive.silent) else { return };
         if alive.judging.is_none()
             && let Some(ProcessorEvent::Judge(ticket, event)) = alive.role.poll_event()
         {
@@ -183,7 +196,7 @@ impl Cluster {
                     let process = &mut farm.processes[place];
                     process.life += 1;
                     let role = Processor::new(setup.ahead);
-                    process.alive = Some(Alive { seat, role, judging: None });
+                    process.alive = Some(Alive { seat, role, judging: None, silent: false });
                     farm.drive(place, &mut ways);
                 }
                 // The seat of the one before is not over yet.
@@ -218,6 +231,13 @@ impl Cluster {
                         Conduct::Fails => alive.role.handle_answer(ticket, Err("as planned".into())),
                         Conduct::Judges | Conduct::Hangs => {
                             alive.role.handle_answer(ticket, Ok(decide(options, event)));
+                        }
+                        Conduct::FallsSilent => {
+                            alive.role.handle_answer(ticket, Ok(decide(options, event)));
+                            if let Some(verdict) = alive.role.poll_transmit() {
+                                ways.plan(setup.way.0, FarmTurn::Up(alive.seat, verdict));
+                            }
+                            alive.silent = true;
                         }
                     }
                     farm.drive(place, &mut ways);

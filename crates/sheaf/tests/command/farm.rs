@@ -133,6 +133,26 @@ fn workers_that_are_processes_judge_over_every_transport() {
     }
 }
 
+/// It is stopped at any moment: with events in hand, or between an answer and its next question.
+#[test]
+fn a_worker_that_hangs_is_killed_and_started_again() {
+    let place = Place::new();
+    // One worker, so that it has joined when events are written.
+    let config =
+        format!("{IMPATIENT}workers = 1\nprocesses = true\n").replace("count = 2\ncheck", "count = 1\ncheck");
+    let config = place.file("farm.toml", &config);
+    let mut running = place.start(&format!("run {} --json", config.display()));
+    wait_for_work(&place);
+    let hangs = worker(running.id(), &BTreeSet::new());
+    signal(hangs, "STOP");
+    running.wait_until_said("was silent for too long");
+    wait_until("it is killed", || !workers(running.id()).contains(&hangs));
+    wait_for_work(&place);
+    let summary = end(&place, running);
+    assert_eq!(counter(&summary, "processors_silent"), 1, "{summary:#}");
+    assert!(counter(&summary, "workers_restarted") > 0, "{summary:#}");
+}
+
 #[test]
 fn processors_join_and_leave_a_run_by_hand() {
     let place = Place::new();

@@ -178,6 +178,37 @@ fn a_processor_that_gives_no_verdict_in_time_is_ended_and_its_words_count_no_mor
 }
 
 #[test]
+fn a_processor_that_has_nothing_and_asks_for_nothing_is_ended() {
+    let mut farm = farm();
+    // It has answered all that it was given, and hangs before its next question.
+    let hangs = join(&mut farm, 1);
+    offer(&mut farm, 0..2);
+    let given = gives(&mut farm, START);
+    let later = START + Nanos::from_millis(3);
+    farm.handle_input(later, hangs, Word::Verdict(given[0].ticket, true));
+    assert_eq!(news(&mut farm), [judged(0, true)]);
+    assert!(gives(&mut farm, later).is_empty(), "it has not asked");
+    let deadline = farm.poll_timeout().expect("it is waited for");
+    assert_eq!((deadline.at, deadline.why), (later + LIMIT, Why::Question(hangs)));
+    farm.handle_timeout(START + LIMIT);
+    assert_eq!(news(&mut farm), []);
+    farm.handle_timeout(later + LIMIT);
+    assert_eq!(news(&mut farm), [ConverterEvent::Ended { seat: hangs, why: Departure::Silent, event: None }]);
+    let fresh = join(&mut farm, 2);
+    assert_eq!(gives(&mut farm, later + LIMIT)[0].seat, fresh);
+    assert_eq!((farm.counts().silent, farm.counts().retried), (1, 0), "no event is to blame");
+}
+
+#[test]
+fn a_processor_that_has_asked_may_wait_for_any_time() {
+    let mut farm = farm();
+    join(&mut farm, 1);
+    assert_eq!(farm.poll_timeout(), None);
+    farm.handle_timeout(START + PATIENCE);
+    assert_eq!((news(&mut farm), farm.present()), (vec![], 1));
+}
+
+#[test]
 fn an_event_that_a_filter_fails_with_is_tried_elsewhere_then_quarantined_with_its_words() {
     let mut farm = farm();
     let seats = [join(&mut farm, 1), join(&mut farm, 1)];
