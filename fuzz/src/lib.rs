@@ -14,6 +14,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("ethernet_frame", ethernet_frame),
     ("event_file", event_file),
     ("event_file_sealed", event_file_sealed),
+    ("farm", farm),
     ("fragment_stream", fragment_stream),
     ("fragment_stream_sealed", fragment_stream_sealed),
     ("message", message),
@@ -50,6 +51,11 @@ pub fn event_file_sealed(bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
     sheaf_wire::fuzz::seal_event_file(&mut bytes);
     event_file(&bytes);
+}
+
+/// What a converter and its processors send each other; the first byte says which of them.
+pub fn farm(bytes: &[u8]) {
+    sheaf_wire::farm::fuzz::fuzz_farm(bytes);
 }
 
 /// A fragment stream.

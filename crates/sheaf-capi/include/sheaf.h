@@ -272,7 +272,8 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Joins the run whose door is at `address` (a socket, or the run's directory where it has one door), makes a filter of `table`
+ * Joins the run at `address` (the socket of a door, the run's directory where it has one door, or HOST:PORT where the run lets
+ * processors of other hosts in without certificates), makes a filter of `table`
  * with `parameters` (null: `filter.parameters` of the run), and judges events until the run is over or sheaf_processor_stop is called. Gives the number
  * of events that were judged; -1: it could not join, or the run went away, and `message` (with room for `message_bytes`, or
  * null) says why. The calling thread is the one that judges.

@@ -73,7 +73,7 @@ fn farm(directory: &Path) -> Farm {
     };
     let converter =
         ConverterConfig { events: 32, seats: 4, ahead: 8, time_limit: None, retries: 1, patience: None };
-    let setup = FarmSetup { converter, threads: None, door: Some(door) };
+    let setup = FarmSetup { converter, threads: None, door: Some(door), listen: None };
     Farm::new(setup, NodeId::builder(0), Waker::noop().clone(), NOW).unwrap()
 }
 

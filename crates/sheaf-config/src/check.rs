@@ -192,13 +192,13 @@ impl Checker<'_> {
             let found = format!("`filter.kind` is \"{}\", and `filter.path` is not set", filter.kind);
             self.fail(ErrorKind::Missing, &["filter.kind", "filter.path"], found, right);
         }
-        if filter.kind == FilterKind::Python && !filter.has_door() {
+        if filter.kind == FilterKind::Python && !filter.has_door() && filter.listen.is_none() {
             self.fail(
                 ErrorKind::Conflict,
                 &["filter.kind", "filter.processes", "filter.workers", "filter.door"],
                 "`filter.kind` is \"python\", and there are no worker processes".into(),
                 "write `processes = true` and how many there shall be, like `workers = 2`; for processors that join by themselves \
-                 write `door = true`",
+                 write `door = true`, or `listen = \"0.0.0.0:7100\"` for those of other hosts",
             );
         }
     }
@@ -301,9 +301,9 @@ impl Checker<'_> {
             self.fail(ErrorKind::Conflict, &[given, missing], found, right);
         }
         let kind = self.config.transport.kind;
-        if tls.files().is_some() && !kind.uses_tcp() {
+        if tls.files().is_some() && !kind.uses_tcp() && self.config.filter.listen.is_none() {
             let found = format!("`transport.tls.certificate` is set, and `transport.kind` is \"{kind}\"");
-            let right = "TLS is for the kinds `tcp` and `mixed`; leave `transport.tls` out for others";
+            let right = "TLS is for the kinds `tcp` and `mixed`, and for `filter.listen`; leave `transport.tls` out for others";
             self.fail(ErrorKind::Conflict, &["transport.tls.certificate", "transport.kind"], found, right);
         }
     }

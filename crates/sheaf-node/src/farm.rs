@@ -9,6 +9,7 @@
 //! | `line` | the way to one worker |
 //! | `thread` | workers that are threads |
 //! | `placing` | payload that lies where other processes can read it |
+//! | `remote` | workers that join over a network |
 //! | `launcher` | processes that are started, and started again when they die |
 //!
 //! The farm is part of its builder unit's duty cycle. A thread of its own, the door's, only lets processes in and wakes the
@@ -17,10 +18,12 @@
 mod launcher;
 mod line;
 mod placing;
+mod remote;
 mod thread;
 
 pub use launcher::{Launch, LauncherOptions};
 pub use placing::PlacingOptions;
+pub use remote::{ListenError, ListenSetup};
 pub use thread::FilterMaker;
 
 use crate::judging::WorkerTimes;
@@ -28,6 +31,7 @@ use bytes::Bytes;
 use launcher::Launcher;
 use line::Line;
 use placing::Placing;
+use remote::Remote;
 use sheaf_protocol::farm::{
     Converter, ConverterConfig, ConverterEvent, Departure, FarmCounts, Quarantine, Seat, Word,
 };
@@ -60,6 +64,8 @@ pub struct FarmSetup {
     pub threads: Option<(u16, FilterMaker)>,
     /// A door for workers that are processes.
     pub door: Option<DoorSetup>,
+    /// Where processors of other hosts join.
+    pub listen: Option<ListenSetup>,
 }
 
 /// A door for processes.
@@ -82,6 +88,9 @@ pub enum FarmError {
     /// Its door.
     #[error(transparent)]
     Door(#[from] DoorError),
+    /// Processors of other hosts.
+    #[error("processors cannot join over the network: {0}")]
+    Listen(#[from] ListenError),
     /// Its memory.
     #[error("there is no memory to share with the farm's processes")]
     Memory(#[source] std::io::Error),
@@ -102,6 +111,8 @@ pub struct FarmReport {
     pub workers: Vec<(Seat, WorkerTimes)>,
     /// Processes that were started again after their end.
     pub restarts: u64,
+    /// Callers over the network that were not let in.
+    pub callers_refused: u64,
 }
 
 /// A worker that is there.
@@ -119,7 +130,10 @@ pub struct Farm {
     door: Option<Door>,
     placing: Option<Placing>,
     launcher: Option<Launcher>,
+    remote: Option<Remote>,
     waker: Waker,
+    /// The time of the last round.
+    now: Timestamp,
     /// Built, and not offered for lack of memory that processes can read.
     stalled: Option<Event<Bytes>>,
     verdicts: VecDeque<(Event<Bytes>, Verdict)>,
@@ -142,7 +156,7 @@ impl Farm {
     /// # Errors
     /// What it lacks.
     pub fn new(setup: FarmSetup, node: NodeId, waker: Waker, now: Timestamp) -> Result<Self, FarmError> {
-        let FarmSetup { converter, threads, door } = setup;
+        let FarmSetup { converter, threads, door, listen } = setup;
         let mut farm = Self {
             node,
             converter: Converter::new(converter, now),
@@ -151,7 +165,9 @@ impl Farm {
             door: None,
             placing: None,
             launcher: None,
+            remote: None,
             waker,
+            now,
             stalled: None,
             verdicts: VecDeque::new(),
             spare: Vec::new(),
@@ -160,6 +176,9 @@ impl Farm {
         };
         if let Some(door) = door {
             farm.open(door, converter.ahead, usize::from(converter.seats))?;
+        }
+        if let Some(listen) = listen {
+            farm.remote = Some(Remote::open(listen, node, farm.waker.clone())?);
         }
         if let Some((count, make)) = threads {
             farm.threads = Some((count, make));
@@ -233,6 +252,7 @@ impl Farm {
 
     /// One round: takes what workers say, gives them what they ask for. `true` if there was something to do.
     pub fn work(&mut self, now: Timestamp) -> bool {
+        self.now = now;
         if let Some(door) = &self.door {
             door.get_up();
         }
@@ -240,6 +260,7 @@ impl Farm {
             self.offer(event);
         }
         let mut busy = self.take_news(now);
+        busy |= self.hear_remote(now);
         for place in (0..self.members.len()).rev() {
             busy |= self.hear(now, place);
         }
@@ -285,6 +306,7 @@ impl Farm {
 
     /// Ends all workers, and says what the farm did.
     pub fn finish(&mut self) -> FarmReport {
+        self.close_remote(self.now);
         for member in &mut self.members {
             member.line.close();
         }
@@ -371,6 +393,9 @@ impl Farm {
     /// Forgets a worker whose seat is over.
     fn dismiss(&mut self, place: usize) {
         let mut member = self.members.swap_remove(place);
+        if let (Line::Remote(line), Some(remote)) = (&member.line, &mut self.remote) {
+            remote.dismiss(line);
+        }
         member.line.close();
         self.report.workers.push((member.seat, member.line.times()));
     }
@@ -434,12 +459,19 @@ impl Farm {
             let Some(event) = self.converter.event(give.ticket) else { continue };
             let member = self.members.iter_mut().find(|member| member.seat == give.seat);
             let Some(member) = member else { continue };
-            if let Err(why) = member.line.give(give.ticket, event, self.placing.as_mut()) {
+            let given = match (&mut member.line, &mut self.remote) {
+                (Line::Remote(line), Some(remote)) => remote.give(line, give.ticket, event),
+                (line, _) => line.give(give.ticket, event, self.placing.as_mut()),
+            };
+            if let Err(why) = given {
                 self.converter.handle_input(now, give.seat, Word::Failed(give.ticket, why));
             }
         }
         for member in &mut self.members {
             member.line.flush();
+        }
+        if let Some(remote) = &mut self.remote {
+            remote.flush();
         }
         busy
     }

@@ -18,24 +18,28 @@
 //! ```
 
 use crate::filter::{Filter, FilterFailure};
-use crate::judging::{self, Desk, WorkerTimes, numbers};
+use crate::judging::{self, Desk, WorkerTimes};
 use bytes::Bytes;
 use sheaf_protocol::farm::{self, Ticket, Word};
-use sheaf_transport::door::{Hello, Visit, VisitError, Visited};
-use sheaf_wire::farm::{FromConverter, FromProcessor, RecordError, VERSION, decode_from_converter};
+use sheaf_transport::door::VisitError;
+use sheaf_transport::tcp::{GuestError, TlsError};
+use sheaf_wire::farm::{FromConverter, FromProcessor, Times};
 use sheaf_wire::message::DecodeError;
 use sheaf_wire::{Event, Fragment, Nanos, Verdict};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use way::{Heard, Way};
 
+pub use sheaf_transport::tcp::TlsFiles;
 pub use sheaf_wire::farm::Welcome;
+pub use way::Address;
+pub(crate) use way::frame_of;
+
+mod way;
 
 /// The pause between two knocks at a door that is not open yet.
 const KNOCK: Duration = Duration::from_millis(50);
-
-/// How long a processor waits at a time for room for its answers.
-const ROOM: Nanos = Nanos::from_millis(1);
 
 /// How many empty lists of fragments are kept to be used again.
 const SPARE_LISTS: usize = 256;
@@ -44,18 +48,20 @@ const SPARE_LISTS: usize = 256;
 pub const DOOR_EXTENSION: &str = "farm";
 
 /// How a processor takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessorOptions {
     /// Events that it has at a time, the one in judgement included: enough to never wait for the next, few enough that a
     /// slow processor does not sit on many. Default 32.
     pub ahead: u32,
     /// How long it waits for the door to be opened. Default: not at all.
     pub patience: Nanos,
+    /// Its certificate, where it joins over a network that is secured so (`transport.tls` of the run). Default: none.
+    pub tls: Option<TlsFiles>,
 }
 
 impl Default for ProcessorOptions {
     fn default() -> Self {
-        Self { ahead: 32, patience: Nanos::ZERO }
+        Self { ahead: 32, patience: Nanos::ZERO, tls: None }
     }
 }
 
@@ -65,6 +71,17 @@ pub enum ProcessorError {
     /// The door.
     #[error(transparent)]
     Door(#[from] VisitError),
+    /// The way over a network.
+    #[error(transparent)]
+    Network(#[from] GuestError),
+    /// Its own certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Somebody lets guests in who is no converter.
+    #[error(
+        "{0} lets processors in and does not say of which run; is it a `filter.listen` of a run of this release?"
+    )]
+    NoWelcome(String),
     /// A directory without a door.
     #[error("there is no door in {0}; is the run under way, and is its `filter.door` on?")]
     NoDoor(PathBuf),
@@ -77,6 +94,9 @@ pub enum ProcessorError {
     /// A record that is none.
     #[error("the converter sent a record that cannot be: {0}")]
     Record(DecodeError),
+    /// Payload that is not there.
+    #[error("the converter sent an event whose payload is elsewhere")]
+    Elsewhere,
     /// An event that was not asked for.
     #[error("the converter sent an event that was not asked for")]
     Unasked,
@@ -85,16 +105,15 @@ pub enum ProcessorError {
 /// A processor that has joined.
 #[derive(Debug)]
 pub struct Processor {
-    visit: Visit,
+    way: Way,
     role: farm::Processor<Event<Bytes>, Verdict>,
     welcome: Welcome,
-    record: Vec<u8>,
     spare: Vec<Vec<Fragment<Bytes>>>,
 }
 
 impl Processor {
-    /// Joins the converter behind the door at `address` (a socket, or a run's directory with one door), judges events until
-    /// the run is over or `stop` is set, and leaves in good order.
+    /// Joins the converter at `address` (the socket of a door, a run's directory with one door, or `HOST:PORT`; see
+    /// [`Address::of`]), judges events until the run is over or `stop` is set, and leaves in good order.
     ///
     /// # Errors
     /// Why it could not join, or that the converter went away in the middle.
@@ -112,23 +131,20 @@ impl Processor {
     /// # Errors
     /// Why that is not possible.
     pub fn meet(address: &Path, options: ProcessorOptions) -> Result<Self, ProcessorError> {
-        let hello = Hello { pid: std::process::id(), content: VERSION.to_le_bytes().to_vec() };
-        let start = Instant::now();
-        let visit = loop {
-            let door = door_of(address);
-            match door.and_then(|door| Ok(Visit::meet(&door, &hello)?)) {
-                Ok(visit) => break visit,
-                Err(ProcessorError::Door(VisitError::NobodyThere { .. }) | ProcessorError::NoDoor(_))
-                    if start.elapsed() < options.patience.to_std() =>
-                {
-                    std::thread::sleep(KNOCK);
-                }
+        let (start, address) = (Instant::now(), Address::of(address));
+        let (way, welcome) = loop {
+            match Way::meet(&address, &options) {
+                Ok(met) => break met,
+                Err(
+                    ProcessorError::Door(VisitError::NobodyThere { .. })
+                    | ProcessorError::Network(GuestError::NobodyThere { .. } | GuestError::Closed(_))
+                    | ProcessorError::NoDoor(_),
+                ) if start.elapsed() < options.patience.to_std() => std::thread::sleep(KNOCK),
                 Err(error) => return Err(error),
             }
         };
-        let welcome = Welcome::read(visit.text()).map_err(ProcessorError::Welcome)?;
         let role = farm::Processor::new(options.ahead);
-        let mut processor = Self { visit, role, welcome, record: Vec::new(), spare: Vec::new() };
+        let mut processor = Self { way, role, welcome, spare: Vec::new() };
         processor.flush()?;
         Ok(processor)
     }
@@ -168,30 +184,14 @@ impl Processor {
         if self.role.is_closed() {
             return Ok(false);
         }
-        match self.visit.take(&mut self.record) {
-            Ok(Visited::Record) => {}
-            Ok(Visited::Nothing) => return Ok(false),
-            // However the converter ended: there is nothing left to do.
-            Err(VisitError::Closed) => {
-                self.role.handle_end();
-                return Ok(false);
-            }
-            Err(error) => return Err(error.into()),
-        }
-        let Self { visit, record, spare, .. } = self;
-        let fetch = |place: sheaf_wire::farm::Place, bytes: u32| {
-            if bytes == 0 { Ok(Bytes::new()) } else { visit.bytes(place.segment, place.offset, bytes.into()) }
-        };
-        match decode_from_converter(record, spare.pop().unwrap_or_default(), fetch) {
-            Ok(FromConverter::Event(ticket, event)) => {
+        match self.way.hear(&mut self.spare)? {
+            Heard::Said(FromConverter::Event(ticket, event)) => {
                 if !self.role.handle_input(Ticket(ticket), event) {
                     return Err(ProcessorError::Unasked);
                 }
             }
-            Ok(FromConverter::Close) => self.role.handle_end(),
-            Err(RecordError::Record(error)) => return Err(ProcessorError::Record(error)),
-            Err(RecordError::Payload(VisitError::Closed)) => self.role.handle_end(),
-            Err(RecordError::Payload(error)) => return Err(error.into()),
+            Heard::Said(FromConverter::Close) | Heard::Closed => self.role.handle_end(),
+            Heard::Nothing => return Ok(false),
         }
         Ok(true)
     }
@@ -227,7 +227,7 @@ impl Processor {
     /// That the converter went away.
     pub fn flush(&mut self) -> Result<(), ProcessorError> {
         self.say()?;
-        self.visit.flush();
+        self.way.flush();
         Ok(())
     }
 
@@ -239,20 +239,14 @@ impl Processor {
                 Word::Failed(ticket, why) => FromProcessor::Failed(ticket.0, why),
                 Word::Leave => FromProcessor::Leave,
             };
-            let visit = &mut self.visit;
-            word.emit(|head, content| {
-                // The converter takes what it is sent, also while it has no use for it; its end ends the wait.
-                while !visit.push(&[head, content]) && !visit.has_ended() {
-                    visit.wait(ROOM);
-                }
-            });
+            self.way.say(&word);
         }
         Ok(())
     }
 
     /// Flushes, then sleeps until there may be an event, the converter is gone, or `timeout` has passed.
     pub fn wait(&mut self, timeout: Nanos) {
-        self.visit.wait(timeout);
+        self.way.wait(timeout);
     }
 
     /// Judges events until the run is over or `stop` is set, and leaves in good order.
@@ -260,14 +254,16 @@ impl Processor {
     /// # Errors
     /// That the converter broke the rules.
     pub fn run(self, filter: &mut dyn Filter, stop: &AtomicBool) -> Result<WorkerTimes, ProcessorError> {
-        judging::work(&mut Working { processor: self, stop }, filter)
+        let mut working = Working { processor: self, stop };
+        let times = judging::work(&mut working, filter);
+        working.processor.way.close();
+        times
     }
 
     /// Shows the converter what this processor says of its own work.
     pub fn show(&mut self, times: &WorkerTimes) {
-        for (index, value) in numbers(times).into_iter().enumerate() {
-            self.visit.show(index, value);
-        }
+        let WorkerTimes { judged, filter, worker, idle } = *times;
+        self.way.show(Times { judged, filter, worker, idle });
     }
 }
 

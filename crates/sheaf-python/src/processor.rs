@@ -5,7 +5,7 @@ use crate::sheaf_error;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sheaf_node::processor::{Processor as Joined, ProcessorOptions, Welcome};
+use sheaf_node::processor::{Processor as Joined, ProcessorOptions, TlsFiles, Welcome};
 use sheaf_wire::Nanos;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,16 +24,24 @@ pub(crate) struct Processor {
 
 #[pymethods]
 impl Processor {
-    /// Joins by the door at `address`, a socket or a run's directory with one door; waits for it for `patience` seconds.
+    /// Joins at `address`: the socket of a door, a run's directory with one door, or `HOST:PORT`; waits for it for `patience`
+    /// seconds. `tls` are certificate, key and authority (PEM files), where the run asks for them.
     #[new]
-    #[pyo3(signature = (address, *, ahead = None, patience = 0.0))]
-    fn new(py: Python<'_>, address: PathBuf, ahead: Option<u32>, patience: f64) -> PyResult<Self> {
+    #[pyo3(signature = (address, *, ahead = None, patience = 0.0, tls = None))]
+    fn new(
+        py: Python<'_>,
+        address: PathBuf,
+        ahead: Option<u32>,
+        patience: f64,
+        tls: Option<(PathBuf, PathBuf, PathBuf)>,
+    ) -> PyResult<Self> {
         let patience = Duration::try_from_secs_f64(patience)
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
         let default = ProcessorOptions::default();
         let options = ProcessorOptions {
             ahead: ahead.unwrap_or(default.ahead).max(1),
             patience: Nanos::from(patience),
+            tls: tls.map(|(certificate, key, authority)| TlsFiles { certificate, key, authority }),
         };
         let joined = py.detach(|| Joined::meet(&address, options)).map_err(sheaf_error)?;
         let welcome = joined.welcome().clone();

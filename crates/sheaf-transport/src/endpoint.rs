@@ -205,6 +205,9 @@ pub enum Refusal {
     /// The peer's links have another number of connections.
     #[error("peer has links of another number of rails; all nodes need the same `transport.rails`")]
     WrongRails,
+    /// There are as many guests as may be.
+    #[error("there is no room for another guest")]
+    NoRoom,
     /// The peer sends through another provider of libfabric.
     #[error("peer uses another provider of libfabric; all nodes need the same `transport.provider`")]
     WrongProvider,

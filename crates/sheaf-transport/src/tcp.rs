@@ -20,6 +20,7 @@
 //! | `socket` | the system calls, and how sockets are set up |
 //! | `endpoint` | the endpoint: rounds, sleep, and the port |
 //! | `traffic` | reading from and writing to links that are up, and their end |
+//! | `guests` | callers that no configuration names: they join and leave while the endpoint works |
 //! | `meeting` | accepting, calling, greeting |
 //! | `tls` | certificates, and bytes to records and back |
 //! | `dialer` | when to call which address of a peer |
@@ -36,6 +37,7 @@ mod endpoint;
 pub mod framing;
 mod fuzz;
 pub(crate) mod greeting;
+mod guests;
 mod link;
 mod meeting;
 mod outbox;
@@ -52,5 +54,6 @@ pub use deframer::{Deframer, FrameError, Item};
 pub use endpoint::TcpEndpoint;
 #[doc(hidden)]
 pub use fuzz::fuzz_tcp_stream;
+pub use guests::{GuestError, GuestId, GuestOptions, HostEvent, HostOptions, TcpGuest, TcpHost};
 pub use settings::{PeerAddress, TcpError, TcpOptions, TcpSettings};
 pub use tls::{Tls, TlsError, TlsFiles};

@@ -1,20 +1,25 @@
 //! What a converter and its processors say to each other, as records.
 //!
 //! A record of an event has no payload: it says of each fragment where its payload lies, in a segment of memory that the
-//! processor has mapped, or, over a stream, behind the record. Records never leave a host, or a stream whose two ends have
-//! greeted each other with the same version; so they carry no magic and no checksum. Everything in them is checked.
+//! processor has mapped, or, over a network, [behind the record](BEHIND_RECORD). Records go between programs of one host, or
+//! over a link whose two ends have greeted each other with the same version; so they carry no magic and no checksum.
+//! Everything in them is checked. `docs/reference/farm.md` has it all for those who write a processor without this library.
 //!
 //! | kind | from | record |
 //! |---|---|---|
 //! | 1 | converter | [`EventBytes`], n x [`PlacedFragmentBytes`], m x [`MissingBytes`] |
 //! | 2 | converter | one byte: no more verdicts are needed |
-//! | 3 to 7 | processor | [`WordBytes`], and what it says follows |
+//! | 3 to 8 | processor | [`WordBytes`], and what it says follows |
+//!
+//! Over a network a record of a converter is the head of a frame, whose payload is that of the event; a frame of a processor has
+//! any number of [its records](split_words), and no payload. The first frame each way is a [`Welcome`] and a [`Hello`].
 
 use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes, layout};
 use crate::message::{DecodeError, fragment_to_bytes, missing_to_bytes, parse_missing};
 use crate::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use crate::{
-    Event, EventId, Fragment, NodeId, Payload, RunNumber, SourceId, Tags, Timestamp, TriggerType, Verdict,
+    Event, EventId, Fragment, Nanos, NodeId, Payload, RunNumber, SourceId, Tags, Timestamp, TriggerType,
+    Verdict,
 };
 use bytes::Bytes;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -34,6 +39,8 @@ const FAILED: u8 = 5;
 const LEAVE: u8 = 6;
 /// A part of the payload of the verdict that follows.
 const PART: u8 = 7;
+/// What the processor says of its work so far.
+const TIMES: u8 = 8;
 
 /// The longest reason why a filter could not judge; longer ones are cut.
 pub const MAX_FAILURE_BYTES: usize = 1024;
@@ -75,11 +82,11 @@ layout! {
     PlacedFragmentBytes[40] {
         /// Offset 0: the fragment.
         fragment: FragmentBytes,
-        /// Offset 24: the segment, in the converter's numbering.
+        /// Offset 24: the segment, in the converter's numbering; 2^32 - 1: the payload of the frame.
         segment: U32,
         /// Offset 28: zero.
         reserved: U32,
-        /// Offset 32: where in the segment the payload begins.
+        /// Offset 32: where in it the payload begins.
         offset: U64,
     }
 }
@@ -88,7 +95,7 @@ layout! {
     /// What a processor says, 24 bytes; `bytes` bytes follow.
     WordBytes[24] {
         /// Offset 0: 3 (asks for `bytes` events; nothing follows), 4 (verdict; its payload follows), 5 (failed; why, as
-        /// UTF-8), 6 (leaves), 7 (a part of the next verdict's payload, before what comes with that).
+        /// UTF-8), 6 (leaves), 7 (a part of the next verdict's payload, before what comes with that), 8 ([`TimesBytes`]).
         kind: u8,
         /// Offset 1: 1 where a verdict accepts the event, else 0.
         accepted: u8,
@@ -103,8 +110,69 @@ layout! {
     }
 }
 
+layout! {
+    /// What a processor says of its work since it joined, 32 bytes, for the account of the run.
+    TimesBytes[32] {
+        /// Offset 0: events judged.
+        judged: U64,
+        /// Offset 8: processor time of the filter, ns.
+        filter: U64,
+        /// Offset 16: processor time of the processor, the filter's included, ns.
+        worker: U64,
+        /// Offset 24: of that, looking for events where there were none, ns.
+        idle: U64,
+    }
+}
+
 /// The version of records, welcome and all that is between a converter and its processors.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+
+layout! {
+    /// What a processor says first over a network, 8 bytes; the name of its host follows, UTF-8.
+    HelloBytes[8] {
+        /// Offset 0: [`VERSION`].
+        version: U32,
+        /// Offset 4: the number of its process there.
+        process: U32,
+    }
+}
+
+/// The longest name of a host; longer ones are cut.
+pub const MAX_HOST_BYTES: usize = 64;
+
+/// What a processor says first over a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The number of its process there.
+    pub process: u32,
+    /// Its host, for people.
+    pub host: String,
+}
+
+impl Hello {
+    /// As bytes.
+    #[must_use]
+    pub fn emit(&self) -> Vec<u8> {
+        let head = HelloBytes { version: U32::new(VERSION), process: U32::new(self.process) };
+        let host = &self.host[..self.host.floor_char_boundary(MAX_HOST_BYTES)];
+        [head.as_bytes(), host.as_bytes()].concat()
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is wrong with it; [`DecodeError::BadValue`] of `version` where the other side is of another release.
+    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (head, host) = split::<HelloBytes>(bytes)?;
+        let bad = |field, value: u64| DecodeError::BadValue { field, value };
+        if head.version.get() != VERSION {
+            return Err(bad("version", head.version.get().into()));
+        }
+        let name = std::str::from_utf8(host).ok().filter(|name| name.len() <= MAX_HOST_BYTES);
+        let name = name.ok_or(bad("host", host.len() as u64))?;
+        Ok(Self { process: head.process.get(), host: name.to_owned() })
+    }
+}
 
 layout! {
     /// What a converter tells a processor that joins, 24 bytes; the names of the tags, one on each line, and the run's
@@ -187,6 +255,9 @@ pub struct Place {
     /// Where in it the payload begins, in bytes.
     pub offset: u64,
 }
+
+/// The segment of payload that lies behind its record, in the payload of the same frame.
+pub const BEHIND_RECORD: u32 = u32::MAX;
 
 /// The bytes of an event's record.
 #[must_use]
@@ -328,6 +399,21 @@ pub enum FromProcessor {
     Failed(u64, String),
     /// It leaves in good order.
     Leave,
+    /// What it says of its work so far.
+    Times(Times),
+}
+
+/// What a processor says of its work since it joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Events judged.
+    pub judged: u64,
+    /// Processor time of the filter.
+    pub filter: Nanos,
+    /// Processor time of the processor, the filter's included.
+    pub worker: Nanos,
+    /// Of that, looking for events where there were none.
+    pub idle: Nanos,
 }
 
 impl FromProcessor {
@@ -368,6 +454,16 @@ impl FromProcessor {
                 push(head.as_bytes(), why);
             }
             Self::Leave => push(word(LEAVE).as_bytes(), &[]),
+            Self::Times(Times { judged, filter, worker, idle }) => {
+                let times = TimesBytes {
+                    judged: U64::new(*judged),
+                    filter: U64::new(filter.0),
+                    worker: U64::new(worker.0),
+                    idle: U64::new(idle.0),
+                };
+                let head = WordBytes { bytes: length(times.as_bytes()), ..word(TIMES) };
+                push(head.as_bytes(), times.as_bytes());
+            }
         }
     }
 }
@@ -417,10 +513,35 @@ impl WordReader {
                 FromProcessor::Failed(ticket, String::from_utf8_lossy(content).into_owned())
             }
             LEAVE => FromProcessor::Leave,
+            TIMES => {
+                let times = TimesBytes::read_from_bytes(content);
+                let times =
+                    times.map_err(|_| DecodeError::BadValue { field: "bytes", value: said as u64 })?;
+                FromProcessor::Times(Times {
+                    judged: times.judged.get(),
+                    filter: Nanos(times.filter.get()),
+                    worker: Nanos(times.worker.get()),
+                    idle: Nanos(times.idle.get()),
+                })
+            }
             ASK | FAILED | PART | VERDICT => return bad("word", u64::from(head.accepted)),
             kind => return bad("kind", u64::from(kind)),
         }))
     }
+}
+
+/// Takes the first record off a frame of a processor: the record, and what follows it.
+///
+/// # Errors
+/// If there is no whole record.
+pub fn split_words(frame: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
+    let (head, content) = split::<WordBytes>(frame)?;
+    let content_bytes = if head.kind == ASK { 0 } else { head.bytes.get() as usize };
+    if content_bytes > content.len() {
+        let (declared, have) = (content_bytes as u64, content.len() as u64);
+        return Err(DecodeError::WrongPayloadLength { declared, have });
+    }
+    Ok(frame.split_at(size_of::<WordBytes>() + content_bytes))
 }
 
 fn split<T: FromBytes + Immutable + KnownLayout + Unaligned>(
@@ -438,6 +559,9 @@ fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
         have: bytes.len(),
     })
 }
+
+#[doc(hidden)]
+pub mod fuzz;
 
 #[cfg(test)]
 mod tests;

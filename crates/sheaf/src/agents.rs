@@ -118,7 +118,7 @@ impl AgentMaker {
                     judgement.sink = door.beside(judgement.sink);
                 }
                 let timeout = plan.manager_timeout();
-                let farm = plan.farm(&me, self.directory.as_deref());
+                let farm = plan.farm(&me, self.directory.as_deref())?;
                 let waker = endpoint.waker();
                 let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
                 let mut agent = BuilderNode::new(role, endpoint, judgement, timeout, now, done);

@@ -255,9 +255,13 @@ pub(crate) struct NodeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProcessorArguments {
-    /// The door of a builder unit (`runs/run000001/bu0.farm`), or the directory of a run with one builder unit.
-    #[arg(long, value_name = "DOOR")]
+    /// The door of a builder unit (`runs/run000001/bu0.farm`), the directory of a run with one builder unit, or the address of a
+    /// builder unit on any host (`filter.listen`).
+    #[arg(long, value_name = "DOOR|HOST:PORT")]
     pub(crate) join: PathBuf,
+    /// Certificate, key and authority, PEM files, where the run asks for them; else those of `--config` are taken.
+    #[arg(long, value_names = ["CERTIFICATE", "KEY", "AUTHORITY"], num_args = 3)]
+    pub(crate) tls: Option<Vec<PathBuf>>,
     /// Take the filter from this configuration instead of the run's own.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -171,7 +171,7 @@ fn interval(rate_hz: f64) -> Nanos {
 }
 
 /// The address with the port of a builder: one for each, from that in the configuration on.
-fn port_of(address: &str, builder: u16) -> Result<SocketAddr, String> {
+pub(crate) fn port_of(address: &str, builder: u16) -> Result<SocketAddr, String> {
     let mut addresses = address.to_socket_addrs().map_err(|error| error.to_string())?;
     let mut address = addresses.next().ok_or("the name has no address")?;
     let port = address.port().checked_add(builder).ok_or("there is no port for every builder unit")?;

@@ -1,18 +1,27 @@
 //! The farm of a builder unit, from the configuration.
 
 use crate::assemble::Plan;
-use crate::filters;
-use anyhow::Context;
-use sheaf_node::farm::{DoorSetup, FarmSetup, FilterMaker, LauncherOptions, PlacingOptions};
+use crate::consumers::port_of;
+use crate::{filters, network};
+use anyhow::{Context, anyhow};
+use sheaf_node::farm::{DoorSetup, FarmSetup, FilterMaker, LauncherOptions, ListenSetup, PlacingOptions};
 use sheaf_node::processor::{DOOR_EXTENSION, Welcome};
 use sheaf_protocol::Identity;
 use sheaf_protocol::farm::ConverterConfig;
 use sheaf_transport::shm::Arena;
-use sheaf_wire::{NodeId, Role};
+use sheaf_transport::tcp::{HostOptions, TcpSettings};
+use sheaf_wire::farm::event_record_bytes;
+use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
+use sheaf_wire::{ByteCount, NodeId, Role};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-/// Processors that may join a builder unit beside those that it starts.
+/// Processors that may join a builder unit beside those that it starts: so many by its door, and as many over the network.
 const PROCESSORS_MOST: u16 = 256;
+
+/// What is received of a processor over the network lies in blocks of this size until it is read; most of it is verdicts of some
+/// 24 bytes.
+const RECEIVE_BLOCK: ByteCount = ByteCount::kib(64);
 
 /// Where a builder unit's door is.
 fn door_path(me: &Identity, directory: Option<&Path>) -> PathBuf {
@@ -25,15 +34,18 @@ fn door_path(me: &Identity, directory: Option<&Path>) -> PathBuf {
 
 impl Plan {
     /// The farm of a builder unit, where it has one. Its door is in the run's directory, if that has one.
-    pub(crate) fn farm(&self, me: &Identity, directory: Option<&Path>) -> Option<FarmSetup> {
+    ///
+    /// # Errors
+    /// Where processors are to join over the network, and cannot.
+    pub(crate) fn farm(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Option<FarmSetup>> {
         let filter = &self.config.filter;
         if !filter.has_farm() {
-            return None;
+            return Ok(None);
         }
-        let joining = if filter.has_door() { PROCESSORS_MOST } else { 0 };
+        let ways = u16::from(filter.has_door()) + u16::from(filter.listen.is_some());
         let converter = ConverterConfig {
             events: self.config.builder.slots,
-            seats: filter.workers.saturating_add(joining),
+            seats: filter.workers.saturating_add(ways * PROCESSORS_MOST),
             ahead: filter.ahead,
             time_limit: filter.time_limit,
             retries: filter.retries,
@@ -45,13 +57,8 @@ impl Plan {
         let threads = (filter.workers > 0 && !filter.processes).then_some((filter.workers, make));
         let door = filter.has_door().then(|| DoorSetup {
             path: door_path(me, directory),
-            welcome: Welcome {
-                run: me.run,
-                node: me.node,
-                tags: filter.tags.clone(),
-                configuration: self.config.to_toml(),
-            },
-            sources: self.of_role(Role::Readout).map(|node| node.sources.len()).sum(),
+            welcome: self.welcome(me),
+            sources: self.source_count(),
             placing: PlacingOptions {
                 memory: self.config.builder.memory,
                 max_fragment: self.config.max_fragment(),
@@ -61,7 +68,53 @@ impl Plan {
                 launch: crate::processor::launcher(filter),
             }),
         });
-        Some(FarmSetup { converter, threads, door })
+        let listen = match &filter.listen {
+            Some(address) => Some(self.listen(me, address)?),
+            None => None,
+        };
+        Ok(Some(FarmSetup { converter, threads, door, listen }))
+    }
+
+    fn source_count(&self) -> usize {
+        self.of_role(Role::Readout).map(|node| node.sources.len()).sum()
+    }
+
+    fn welcome(&self, me: &Identity) -> Welcome {
+        let tags = self.config.filter.tags.clone();
+        Welcome { run: me.run, node: me.node, tags, configuration: self.config.to_toml() }
+    }
+
+    /// Where processors of other hosts join a builder unit.
+    fn listen(&self, me: &Identity, address: &str) -> anyhow::Result<ListenSetup> {
+        let name = self.full_name(me.node);
+        let what = || format!("{name} cannot let processors in at {address} (`filter.listen`)");
+        let address = port_of(address, me.node.index).map_err(|error| anyhow!(error)).with_context(what)?;
+        let listener = TcpListener::bind(address).with_context(|| {
+            format!("{name} cannot listen at {address} for processors (`filter.listen`); is the port in use?")
+        })?;
+        log::info!("{name}: processors may join at {address}");
+        let (sources, transport) = (self.source_count(), &self.config.transport);
+        let payload = self.config.max_fragment().0.saturating_mul(sources as u64);
+        let event = payload.saturating_add(event_record_bytes(sources, sources) as u64);
+        // A frame of words holds a verdict of any size.
+        let words = 2 * MAX_VERDICT_PAYLOAD_BYTES as u64;
+        let max_frame = ByteCount(event.clamp(words, ByteCount::mib(1024).0));
+        let defaults = TcpSettings::default();
+        let settings = TcpSettings {
+            max_frame_bytes: max_frame,
+            queue_bytes: defaults.queue_bytes.max(max_frame),
+            block_bytes: RECEIVE_BLOCK,
+            blocks: usize::from(PROCESSORS_MOST) + 16,
+            congestion: transport.congestion.kernel_name(),
+            connect_timeout: transport.connect_timeout,
+            greeting_timeout: transport.connect_timeout,
+            dead_peer: transport.dead_peer,
+            ..defaults
+        };
+        let (node, run, session, max_guests) = (me.node, me.run, me.session, PROCESSORS_MOST);
+        let tls = network::tls(self)?;
+        let host = HostOptions { node, run, session, listener, max_guests, settings, tls };
+        Ok(ListenSetup { host, welcome: self.welcome(me) })
     }
 
     /// The memory that the sources of a node write into, where that must be memory that other processes can read.

@@ -16,6 +16,7 @@ use sheaf_transport::shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings}
 use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings, Tls, TlsFiles};
 use sheaf_wire::{NodeId, Role};
 use std::net::TcpListener;
+use std::path::PathBuf;
 
 /// A node's place in a network, and the memory that it sends from where that is shared.
 pub(crate) struct Connection {
@@ -157,6 +158,16 @@ fn shm_settings(plan: &Plan) -> ShmSettings {
     }
 }
 
+/// The certificates of the configuration, ready for use.
+pub(crate) fn tls(plan: &Plan) -> anyhow::Result<Option<Tls>> {
+    let files = plan.config.transport.tls.files().map(tls_files);
+    files.map(|files| Tls::load(&files)).transpose().context("`transport.tls` cannot be used")
+}
+
+pub(crate) fn tls_files([certificate, key, authority]: [&PathBuf; 3]) -> TlsFiles {
+    TlsFiles { certificate: certificate.clone(), key: key.clone(), authority: authority.clone() }
+}
+
 /// The endpoint of one node, over TCP to `peers`.
 fn tcp(
     plan: &Plan,
@@ -175,10 +186,8 @@ fn tcp(
     let settings = settings(plan, peers.len());
     let options = TcpOptions { node: me.node, run: me.run, session: me.session, listener, peers, settings };
     let mut endpoint = TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
-    if let Some([certificate, key, authority]) = plan.config.transport.tls.files() {
-        let files =
-            TlsFiles { certificate: certificate.clone(), key: key.clone(), authority: authority.clone() };
-        endpoint.secure(Tls::load(&files).context("`transport.tls` cannot be used")?);
+    if let Some(tls) = tls(plan)? {
+        endpoint.secure(tls);
     }
     for address in own.more_addresses.iter().filter(|_| listens(me.node)) {
         let listener = TcpListener::bind(address).with_context(|| {

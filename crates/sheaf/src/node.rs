@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::leaving::Leaving;
 use crate::run_directory::{self, SharedManifest};
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
-use crate::{Verdict, files, network, placement, signals};
+use crate::{Verdict, files, filters, network, placement, signals};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig};
@@ -36,6 +36,9 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         placement::take(&placement::of(&node));
     } else {
         placement::take_or_refuse(&node, plan.config.affinity.required)?;
+    }
+    if node.id.role == Role::Builder && !arguments.supervised {
+        filters::rehearse(&plan.config)?;
     }
     let stop = signals::stop_flag()?;
     match node.id.role {

@@ -71,7 +71,9 @@ pub(crate) fn run(
     std::fs::write(&config, effective.to_toml())
         .with_context(|| format!("cannot write {}", config.display()))?;
 
-    let mut family = Family { processes: Vec::new(), config, console: console.clone() };
+    let has_farm = plan.config.filter.has_farm();
+    let mut family =
+        Family { processes: Vec::new(), config, has_farm, lost_farms: 0, console: console.clone() };
     for node in nodes {
         let own = listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
         family.start(node, own)?;
@@ -86,6 +88,10 @@ const UNUSED_PORT: u16 = 1;
 struct Family {
     processes: Vec<Process>,
     config: PathBuf,
+    /// Whether builder units have farms.
+    has_farm: bool,
+    /// Farms that died with their builder units, and what they had counted with them.
+    lost_farms: u64,
     console: Console,
 }
 
@@ -161,6 +167,7 @@ impl Family {
         if again && process.restarts < RESTARTS {
             log::warn!("{name} died ({status}); it is started again");
             process.restarts += 1;
+            self.lost_farms += u64::from(self.has_farm);
             let (child, said) = spawn(&self.config, &process.node, process.listener.as_ref())?;
             (process.child, process.said) = (child, Some(said));
             return Ok(());
@@ -196,6 +203,7 @@ impl Family {
                 errors.push(format!("{name} ended without a report"));
             }
         }
+        others.note_lost_farms(self.lost_farms);
         let Some(mut manager) = manager else { return Err(no_books(output.as_deref())) };
         errors.append(&mut manager.errors);
         let committed = manager.committed();

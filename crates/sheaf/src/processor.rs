@@ -1,7 +1,7 @@
 //! `sheaf processor`: a worker that joins a builder unit while the run goes on.
 
 use crate::cli::ProcessorArguments;
-use crate::{Verdict, files, filters, signals};
+use crate::{Verdict, files, filters, network, signals};
 use anyhow::Context;
 use rustix::process::Signal;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use sheaf_node::judging::WorkerTimes;
 use sheaf_node::processor::{Processor, ProcessorOptions};
 use sheaf_wire::Nanos;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// What a worker did, as `--json` and the summary of a run print it.
@@ -54,15 +54,22 @@ pub(crate) fn command(arguments: &ProcessorArguments) -> anyhow::Result<Verdict>
         rustix::process::set_parent_process_death_signal(signal).context("cannot watch the parent")?;
     }
     let stop = signals::stop_flag()?;
+    let own = arguments.config.as_deref().map(Config::load).transpose()?;
+    let files = match (&arguments.tls, &own) {
+        (Some(files), _) => <&[PathBuf; 3]>::try_from(&files[..]).ok().map(|files| files.each_ref()),
+        (None, Some(config)) => config.transport.tls.files(),
+        (None, None) => None,
+    };
     let default = ProcessorOptions::default();
     let options = ProcessorOptions {
         ahead: arguments.ahead.unwrap_or(default.ahead),
         patience: arguments.wait.unwrap_or(default.patience),
+        tls: files.map(network::tls_files),
     };
     let processor = Processor::meet(&arguments.join, options)?;
     let welcome = processor.welcome();
-    let config = match &arguments.config {
-        Some(path) => Config::load(path)?,
+    let config = match own {
+        Some(config) => config,
         None => Config::parse(&welcome.configuration, "the run's configuration")?,
     };
     let (run, node) = (welcome.run, welcome.node);

@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::network::Connection;
 use crate::run_directory::RunDirectory;
 use crate::summary::Summary;
-use crate::{Verdict, network, placement, processes, signals};
+use crate::{Verdict, filters, network, placement, processes, signals};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, NodeConfig, SourceKind, TransportKind};
 use sheaf_host::Placement;
@@ -45,6 +45,7 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
     // The plan first: a run that cannot be leaves no directory behind.
     let mut plan = Plan::new(config)?;
     placement::rehearse(&plan)?;
+    filters::rehearse(&plan.config)?;
     let directory = RunDirectory::create(&mut plan.config, created)?;
     let plan = Arc::new(plan);
     let outcome = if arguments.processes {

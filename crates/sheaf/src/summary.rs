@@ -111,6 +111,9 @@ pub(crate) struct Trouble {
     pub(crate) content_mismatches: u64,
 }
 
+/// Builder units that were killed, and took with them what their farms had counted.
+pub(crate) const FARM_ACCOUNTS_LOST: &str = "farm_accounts_lost";
+
 /// What nodes know that is not in the event manager's report.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Extras {
@@ -169,6 +172,7 @@ impl Extras {
             self.add(name, value);
         }
         self.add("workers_restarted", farm.restarts);
+        self.add("farm_callers_refused", farm.callers_refused);
         let worker = |(seat, times): &(Seat, WorkerTimes)| {
             WorkerSummary::new(node.to_string(), seat.to_string(), times)
         };
@@ -190,6 +194,11 @@ impl Extras {
         if value > 0 {
             *self.counters.entry(name.to_owned()).or_default() += value;
         }
+    }
+
+    /// Takes note of builder units that were killed and took the account of their farms with them.
+    pub(crate) fn note_lost_farms(&mut self, lost: u64) {
+        self.add(FARM_ACCOUNTS_LOST, lost);
     }
 
     pub(crate) fn join(&mut self, other: &Self) {

@@ -1,7 +1,7 @@
 //! The summary of a run as a table, for people who see it for the first time.
 
 use crate::console::{count, count_f64};
-use crate::summary::{LedgerSummary, Summary, Trouble};
+use crate::summary::{FARM_ACCOUNTS_LOST, LedgerSummary, Summary, Trouble};
 use sheaf_protocol::ledger::Counter;
 use sheaf_wire::DropReason;
 use std::collections::BTreeSet;
@@ -51,6 +51,7 @@ impl Display for Summary {
             let what = format!("s in which {vetoed} triggers were vetoed: {cause}");
             line(f, "dead time", format!("{:.3}", dead.seconds), &what)?;
         }
+        farm(f, self)?;
         trouble(f, &self.trouble)
     }
 }
@@ -109,6 +110,38 @@ fn explain(reason: DropReason) -> &'static str {
         DropReason::ContentMismatch => "not what the sources sent",
         DropReason::StorageFailed => "the output failed",
     }
+}
+
+/// What the farms did, where there are any: those who worked, and what went wrong.
+fn farm(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
+    let workers = &summary.workers;
+    if !workers.is_empty() {
+        let judged = workers.iter().map(|worker| worker.judged).sum();
+        let filter: f64 = workers.iter().map(|worker| worker.filter_s).sum();
+        let beside: f64 = workers.iter().map(|it| (it.worker_s - it.filter_s - it.idle_s).max(0.0)).sum();
+        let what = format!(
+            "judged {} events: {filter:.3} s of processor time in filters, {beside:.3} s beside",
+            count(judged)
+        );
+        line(f, "workers", count(workers.len() as u64), &what)?;
+    }
+    for (name, what) in [
+        ("processors_died", "workers died; their events were judged elsewhere"),
+        ("processors_silent", "workers were silent for filter.time_limit_ms and ended"),
+        ("processors_nonsense", "workers sent what cannot be and were ended"),
+        ("processors_refused", "processors found no seat"),
+        ("farm_callers_refused", "callers were not let in at filter.listen; the log says why"),
+        ("workers_restarted", "workers were started again"),
+        ("retried", "events were judged a second time"),
+        ("quarantined", "events have no verdict: stored as they were built, with the tag quarantined"),
+        (FARM_ACCOUNTS_LOST, "builder units were killed; what their farms had counted is missing here"),
+    ] {
+        match summary.counters.get(name) {
+            Some(value) if *value > 0 => line(f, "  farm", count(*value), what)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {

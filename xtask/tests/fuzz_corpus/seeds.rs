@@ -22,6 +22,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "datagram" => datagrams::single(&mut dice),
         "ethernet_frame" => sheaf_wire::fuzz::ethernet_frame_seeds(),
         "event_file" | "event_file_sealed" => files::event_files(&mut dice),
+        "farm" => sheaf_wire::farm::fuzz::seeds(),
         "fragment_stream" | "fragment_stream_sealed" => files::fragment_streams(&mut dice),
         "message" | "message_sealed" => messages::seeds(&mut dice),
         "recovery" => datagrams::to_a_link(&mut dice),

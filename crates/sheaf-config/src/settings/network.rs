@@ -216,9 +216,9 @@ section! {
 }
 
 section! {
-    /// TLS on the connections of the transport `tcp`, and those of `mixed` between hosts: set all three files, or none. Every
-    /// node then proves with a certificate that it is one of the system, and whoever calls a node checks that its
-    /// certificate is for the host in its address. See [certificates](../howto/tls.md).
+    /// TLS on the connections of the transport `tcp`, those of `mixed` between hosts, and those of processors at `filter.listen`:
+    /// set all three files, or none. Every node then proves with a certificate that it is one of the system, and whoever
+    /// calls a node checks that its certificate is for the host in its address. See [certificates](../howto/tls.md).
     Tls "transport.tls" {
         /// The node's certificate, a PEM file; behind it those between it and the authority, if there are any.
         certificate: Option<PathBuf> = None, "certificate", maybe(path());

@@ -2,8 +2,8 @@
 
 use super::{HOUR, MAX_INTEGER};
 use crate::codec::{
-    maybe, microseconds, milliseconds, parameters, path, pick, real, seconds, switch, symbol, tag_list,
-    whole, zero_is_none,
+    address, maybe, microseconds, milliseconds, parameters, path, pick, real, seconds, switch, symbol,
+    tag_list, whole, zero_is_none,
 };
 use crate::knob::{choice, section};
 use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, TriggerType};
@@ -128,6 +128,10 @@ section! {
         /// Whether each builder unit opens a door at which further processors may join while the run goes on: `bu0.farm` in the
         /// run's directory (`sheaf processor --join`). With `processes` there always is one.
         door: bool = false, "door", switch();
+        /// A TCP address at which processors of other hosts may join while the run goes on, as `host:port`: builder unit 0 listens
+        /// at this port, builder unit 1 at the next, and so on (`sheaf processor --join HOST:PORT`). Whoever reaches it sees the
+        /// run's events and judges them, unless `transport.tls` is set. Left out, there is none.
+        listen: Option<String> = None, "listen", maybe(address());
         /// A worker that has events and gives no verdict for this time is given up: its events are judged elsewhere, and where
         /// it is a process of this run it is killed and started again. 0: it may take any time.
         time_limit: Option<Nanos> = Some(Nanos::from_secs(3)), "time_limit_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
@@ -146,10 +150,10 @@ impl Filter {
     /// Whether events are judged by a farm, and not by the builder unit's own thread.
     #[must_use]
     pub fn has_farm(&self) -> bool {
-        self.workers > 0 || self.door
+        self.workers > 0 || self.door || self.listen.is_some()
     }
 
-    /// Whether processes may join the farm.
+    /// Whether processes of the same host may join the farm.
     #[must_use]
     pub fn has_door(&self) -> bool {
         self.door || (self.processes && self.workers > 0)

@@ -1,12 +1,13 @@
 //! The way to one worker.
 
 use super::placing::Placing;
+use super::remote::RemoteLine;
 use super::thread::ThreadLine;
 use crate::judging::{WorkerTimes, from_numbers};
 use bytes::Bytes;
 use sheaf_protocol::farm::{Departure, Ticket, Word};
 use sheaf_transport::door::{Guest, GuestId};
-use sheaf_wire::farm::{CLOSE_RECORD, FromProcessor, WordReader, encode_event};
+use sheaf_wire::farm::{CLOSE_RECORD, FromProcessor, Times, WordReader, encode_event};
 use sheaf_wire::{Event, Verdict};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub(super) enum Line {
     Thread(ThreadLine),
     /// A process.
     Guest(Box<GuestLine>),
+    /// A process that joined over a network. It hears and speaks through the farm's [`Remote`](super::remote::Remote).
+    Remote(Box<RemoteLine>),
 }
 
 /// The way to a process.
@@ -37,15 +40,15 @@ impl Line {
 
     pub(super) fn guest_id(&self) -> Option<GuestId> {
         match self {
-            Self::Thread(_) => None,
+            Self::Thread(_) | Self::Remote(_) => None,
             Self::Guest(line) => Some(line.guest.id),
         }
     }
 
-    /// The process at the other end.
+    /// The process at the other end, if it is one of this host.
     pub(super) fn process(&self) -> Option<u32> {
         match self {
-            Self::Thread(_) => None,
+            Self::Thread(_) | Self::Remote(_) => None,
             Self::Guest(line) => Some(line.guest.pid),
         }
     }
@@ -54,6 +57,7 @@ impl Line {
         match self {
             Self::Thread(_) => "a thread".into(),
             Self::Guest(line) => format!("process {}", line.guest.pid),
+            Self::Remote(line) => line.describe(),
         }
     }
 
@@ -65,6 +69,7 @@ impl Line {
         match self {
             Self::Thread(line) => line.hear(),
             Self::Guest(line) => line.hear(),
+            Self::Remote(_) => Ok(None),
         }
     }
 
@@ -82,6 +87,7 @@ impl Line {
             (Self::Thread(line), _) => line.give(ticket, event),
             (Self::Guest(line), Some(placing)) => line.give(ticket, event, placing),
             (Self::Guest(_), None) => Err("the farm has no memory to share".into()),
+            (Self::Remote(_), _) => Err("it is given events by another way".into()),
         }
     }
 
@@ -90,6 +96,7 @@ impl Line {
         match self {
             Self::Thread(line) => line.flush(),
             Self::Guest(line) => line.flush(),
+            Self::Remote(_) => {}
         }
     }
 
@@ -103,6 +110,7 @@ impl Line {
                 line.guest.flush();
                 line.guest.end();
             }
+            Self::Remote(_) => {}
         }
     }
 
@@ -118,8 +126,27 @@ impl Line {
         match self {
             Self::Thread(line) => line.times(),
             Self::Guest(line) => from_numbers(std::array::from_fn(|index| line.guest.gauge(index))),
+            Self::Remote(line) => line.times(),
         }
     }
+}
+
+/// What a process says to the converter, or of itself.
+pub(super) enum Said {
+    Word(Word<Verdict>),
+    Times(WorkerTimes),
+}
+
+pub(super) fn said(word: FromProcessor) -> Said {
+    Said::Word(match word {
+        FromProcessor::Ask(events) => Word::Ask(events),
+        FromProcessor::Verdict(ticket, verdict) => Word::Verdict(Ticket(ticket), verdict),
+        FromProcessor::Failed(ticket, why) => Word::Failed(Ticket(ticket), why),
+        FromProcessor::Leave => Word::Leave,
+        FromProcessor::Times(Times { judged, filter, worker, idle }) => {
+            return Said::Times(WorkerTimes { judged, filter, worker, idle });
+        }
+    })
 }
 
 impl GuestLine {
@@ -131,13 +158,11 @@ impl GuestLine {
                 None => return Err(Departure::Nonsense),
             }
             let word = self.reader.read(&self.record).map_err(|_| Departure::Nonsense)?;
-            return Ok(Some(match word {
-                Some(FromProcessor::Ask(events)) => Word::Ask(events),
-                Some(FromProcessor::Verdict(ticket, verdict)) => Word::Verdict(Ticket(ticket), verdict),
-                Some(FromProcessor::Failed(ticket, why)) => Word::Failed(Ticket(ticket), why),
-                Some(FromProcessor::Leave) => Word::Leave,
-                None => continue,
-            }));
+            match word.map(said) {
+                Some(Said::Word(word)) => return Ok(Some(word)),
+                // It shows its times where they outlive it.
+                Some(Said::Times(_)) | None => {}
+            }
         }
     }
 

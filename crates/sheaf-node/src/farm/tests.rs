@@ -1,5 +1,7 @@
 //! Farms with threads and with processors that join (on threads of the test: a processor does not know whose process it is in).
 
+mod remote;
+
 use super::*;
 use crate::filter::{Filter, FilterFailure};
 use crate::processor::{Processor, ProcessorError, ProcessorOptions};
@@ -86,6 +88,17 @@ struct Test {
     directory: tempfile::TempDir,
 }
 
+type Joined = JoinHandle<Result<WorkerTimes, ProcessorError>>;
+
+/// A processor on a thread, and the flag that has it leave.
+fn join_at(address: &Path, filter: impl Filter + 'static) -> (Joined, Arc<AtomicBool>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (address, its_stop) = (address.to_owned(), stop.clone());
+    let options = ProcessorOptions { ahead: 4, ..ProcessorOptions::default() };
+    let body = move || Processor::join(&address, options, Box::new(filter), &its_stop);
+    (std::thread::spawn(body), stop)
+}
+
 impl Test {
     fn new(converter: ConverterConfig, threads: Option<(u16, FilterMaker)>, with_door: bool) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -101,8 +114,11 @@ impl Test {
             placing: PlacingOptions { memory: ByteCount::mib(1), max_fragment: ByteCount::kib(4) },
             launcher: None,
         });
+        Self::of(FarmSetup { converter, threads, door, listen: None }, directory)
+    }
+
+    fn of(setup: FarmSetup, directory: tempfile::TempDir) -> Self {
         let now = Timestamp(1_000_000_000);
-        let setup = FarmSetup { converter, threads, door };
         let farm = Farm::new(setup, NodeId::builder(0), Waker::noop().clone(), now).expect("a farm");
         Self { farm, now, verdicts: BTreeMap::new(), directory }
     }
@@ -145,15 +161,8 @@ impl Test {
         }
     }
 
-    fn join(
-        &self,
-        filter: impl Filter + 'static,
-    ) -> (JoinHandle<Result<WorkerTimes, ProcessorError>>, Arc<AtomicBool>) {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (door, its_stop) = (self.directory.path().to_owned(), stop.clone());
-        let options = ProcessorOptions { ahead: 4, ..ProcessorOptions::default() };
-        let body = move || Processor::join(&door, options, Box::new(filter), &its_stop);
-        (std::thread::spawn(body), stop)
+    fn join(&self, filter: impl Filter + 'static) -> (Joined, Arc<AtomicBool>) {
+        join_at(self.directory.path(), filter)
     }
 }
 
@@ -223,14 +232,17 @@ fn processors_join_judge_where_payload_lies_and_leave() {
     assert!(!test.directory.path().join("bu0.farm").exists());
 }
 
+/// Has much to say of every event.
+struct Wordy;
+
+impl Filter for Wordy {
+    fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
+        Ok(Verdict::accept().with_payload(vec![event.id.0 as u8; 400_000]))
+    }
+}
+
 #[test]
 fn large_payloads_of_verdicts_come_in_parts() {
-    struct Wordy;
-    impl Filter for Wordy {
-        fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
-            Ok(Verdict::accept().with_payload(vec![event.id.0 as u8; 400_000]))
-        }
-    }
     let mut test = Test::new(converter(), None, true);
     let (worker, _stop) = test.join(Wordy);
     test.judge(0..20);
@@ -308,7 +320,7 @@ fn a_processor_says_what_is_wrong_with_its_address() {
 #[test]
 fn a_filter_that_cannot_be_made_is_told_at_once() {
     let threads: FilterMaker = Box::new(|| Err("no such file".into()));
-    let setup = FarmSetup { converter: converter(), threads: Some((1, threads)), door: None };
+    let setup = FarmSetup { converter: converter(), threads: Some((1, threads)), door: None, listen: None };
     let error =
         Farm::new(setup, NodeId::builder(0), Waker::noop().clone(), Timestamp(1)).expect_err("no filter");
     assert_eq!(error.to_string(), "the filter cannot be made: no such file");

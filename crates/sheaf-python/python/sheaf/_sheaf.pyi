@@ -156,7 +156,12 @@ class Processor:
     """A processor that has joined a builder unit."""
 
     def __new__(
-        cls, address: str | os.PathLike[str], *, ahead: int | None = None, patience: float = 0.0
+        cls,
+        address: str | os.PathLike[str],
+        *,
+        ahead: int | None = None,
+        patience: float = 0.0,
+        tls: tuple[str | os.PathLike[str], str | os.PathLike[str], str | os.PathLike[str]] | None = None,
     ) -> Self: ...
     @property
     def run(self) -> int: ...

@@ -1,6 +1,7 @@
 """Runs a filter as a worker of a builder unit, or over a file.
 
     python -m sheaf.processor --join runs/run000001/bu0.farm energy.py:energy_sum
+    python -m sheaf.processor --join daq7:7100 energy.py:energy_sum
     python -m sheaf.processor --file runs/run000001 energy.py:energy_sum
 
 Each process judges on one thread; several of them use several processors. It ends with the run, or with Ctrl-C or SIGTERM, and
@@ -36,9 +37,19 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a filter as a worker of a builder unit, or over a file.",
     )
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--join", metavar="DOOR", help="the builder unit's door, or a run's directory with one")
+    where.add_argument(
+        "--join",
+        metavar="DOOR|HOST:PORT",
+        help="the builder unit's door, a run's directory with one, or its address (filter.listen)",
+    )
     where.add_argument("--file", metavar="PATH", help="an event file or a run directory: print the verdicts")
     parser.add_argument("--patience", metavar="SECONDS", type=float, default=0.0, help="wait so long for the door")
+    parser.add_argument(
+        "--tls",
+        metavar=("CERTIFICATE", "KEY", "AUTHORITY"),
+        nargs=3,
+        help="PEM files, where the run asks for them",
+    )
     parser.add_argument("--ahead", metavar="N", type=int, help="events that it has at a time")
     parser.add_argument("--parameters", metavar="TEXT", help="instead of filter.parameters of the configuration")
     parser.add_argument("--json", action="store_true", help="print JSON: the work done, or a verdict a line")
@@ -47,7 +58,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _join(options: argparse.Namespace) -> int:
-    processor = sheaf.Processor(options.join, ahead=options.ahead, patience=options.patience)
+    tls = tuple(options.tls) if options.tls else None
+    processor = sheaf.Processor(options.join, ahead=options.ahead, patience=options.patience, tls=tls)
     parameters = options.parameters
     if parameters is None:
         parameters = _parameters(tomllib.loads(processor.configuration))

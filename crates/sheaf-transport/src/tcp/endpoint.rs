@@ -2,6 +2,7 @@
 
 use super::blocks::Blocks;
 use super::greeting::{Greeting, GreetingBuffer};
+use super::guests::Manner;
 use super::link::{Called, Peer, Rail};
 use super::settings::{TcpError, TcpOptions, TcpSettings};
 use super::socket;
@@ -67,6 +68,7 @@ pub struct TcpEndpoint {
     pub(super) next_timer: Option<Instant>,
     pub(super) closing: bool,
     pub(super) tls: Option<Tls>,
+    pub(super) manner: Manner,
     pub(super) stats: LinkStats,
 }
 
@@ -145,6 +147,10 @@ impl TcpEndpoint {
     /// Options that cannot work, or no file descriptors.
     pub fn new(options: TcpOptions) -> Result<Self, TcpError> {
         options.check()?;
+        Self::unchecked(options)
+    }
+
+    pub(super) fn unchecked(options: TcpOptions) -> Result<Self, TcpError> {
         let TcpOptions { node, run, session, listener, peers, settings } = options;
         let io = |what| move |source| TcpError::Io { what, source };
         let index = PeerIndex::new(peers.iter().map(|peer| peer.node)).map_err(TcpError::NamedTwice)?;
@@ -173,6 +179,7 @@ impl TcpEndpoint {
             next_timer: Some(now),
             closing: false,
             tls: None,
+            manner: Manner::Node,
             stats: LinkStats::default(),
         };
         if let Some(listener) = listener {

@@ -6,6 +6,7 @@ use super::framing::{
 use super::sequence::Window;
 use crate::{Refusal, TlsProblem};
 use sheaf_wire::{NodeId, RunNumber, SessionId};
+use std::mem::offset_of;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// What a node says of itself.
@@ -18,6 +19,13 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
+    /// The bytes of a guest's greeting: it is no node, and takes part in the run of whoever lets it in.
+    pub(super) fn emit_as_guest(&self, refusal: Option<Refusal>) -> [u8; GREETING_BYTES] {
+        let mut greeting = self.emit(refusal);
+        greeting[offset_of!(GreetingBytes, node)..offset_of!(GreetingBytes, max_frame_bytes)].fill(0);
+        greeting
+    }
+
     /// The bytes of the greeting, with the reason where the other side is refused.
     pub(crate) fn emit(&self, refusal: Option<Refusal>) -> [u8; GREETING_BYTES] {
         self.emit_as(VERSION, refusal)
@@ -47,28 +55,47 @@ impl Greeting {
 
     /// As [`Greeting::hear`], in another version of the framing.
     pub(crate) fn hear_as(&self, version: u16, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
+        let said = self.read(version, bytes)?;
+        let run = RunNumber(said.run.get());
+        if run != self.run {
+            return Err(Refusal::WrongRun(run));
+        }
+        let node = NodeId::from_code(said.node.get()).ok_or(Refusal::UnknownNode(said.node.get()))?;
+        said_by(&said, node)
+    }
+
+    /// What a guest said, who gets the name `node` here.
+    pub(super) fn hear_guest(&self, node: NodeId, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
+        let said = self.read(VERSION, bytes)?;
+        if said.node.get() != 0 {
+            return Err(Refusal::UnknownNode(said.node.get()));
+        }
+        said_by(&said, node)
+    }
+
+    /// What a host said to a guest, who does not know before whom it has called.
+    pub(super) fn hear_host(&self, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
+        let said = self.read(VERSION, bytes)?;
+        let node = NodeId::from_code(said.node.get()).ok_or(Refusal::UnknownNode(said.node.get()))?;
+        said_by(&said, node)
+    }
+
+    /// The fields of a greeting that does not refuse.
+    fn read(&self, version: u16, bytes: &[u8; GREETING_BYTES]) -> Result<GreetingBytes, Refusal> {
         let Ok(said) = GreetingBytes::read_from_bytes(bytes) else {
             return Err(Refusal::Malformed);
         };
         if said.magic != MAGIC {
             return Err(Refusal::WrongMagic);
         }
-        let run = RunNumber(said.run.get());
         if said.refusal != 0 {
+            let run = RunNumber(said.run.get());
             return Err(self.refused(said.refusal.get(), said.version.get(), run));
         }
         if said.version != version {
             return Err(Refusal::WrongVersion(said.version.get()));
         }
-        if run != self.run {
-            return Err(Refusal::WrongRun(run));
-        }
-        let node = NodeId::from_code(said.node.get()).ok_or(Refusal::UnknownNode(said.node.get()))?;
-        let (session, max_frame_bytes) = (SessionId(said.session.get()), said.max_frame_bytes.get() as usize);
-        if session == SessionId(0) || max_frame_bytes > MAX_FRAME_BYTES {
-            return Err(Refusal::Malformed);
-        }
-        Ok(Self { node, run, session, max_frame_bytes })
+        Ok(said)
     }
 
     /// Why the other side, which said this of itself, has refused us.
@@ -81,9 +108,19 @@ impl Greeting {
             5 => Refusal::BothInitiate,
             6 => Refusal::Malformed,
             7 => Refusal::WrongRails,
+            8 => Refusal::NoRoom,
             other => Refusal::Other(other),
         }
     }
+}
+
+/// What a greeting says whose sender is this node.
+fn said_by(said: &GreetingBytes, node: NodeId) -> Result<Greeting, Refusal> {
+    let (session, max_frame_bytes) = (SessionId(said.session.get()), said.max_frame_bytes.get() as usize);
+    if session == SessionId(0) || max_frame_bytes > MAX_FRAME_BYTES {
+        return Err(Refusal::Malformed);
+    }
+    Ok(Greeting { node, run: RunNumber(said.run.get()), session, max_frame_bytes })
 }
 
 /// The code of a refusal in a greeting.
@@ -95,6 +132,7 @@ fn code(refusal: Refusal) -> u16 {
         Refusal::StaleSession(_) => 4,
         Refusal::BothInitiate => 5,
         Refusal::WrongRails => 7,
+        Refusal::NoRoom => 8,
         // Said only to those who sent something like a greeting: not to strangers, nor to the silent.
         Refusal::Malformed
         | Refusal::WrongMagic

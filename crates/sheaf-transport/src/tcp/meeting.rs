@@ -5,6 +5,7 @@ use super::dialer::Dialer;
 use super::endpoint::{self, Connection, Stage, TcpEndpoint};
 use super::framing::{GREETING_BYTES, NUMBER_BYTES, RAILS_VERSION, VERSION};
 use super::greeting::{Greeting, GreetingBuffer, RailGreeting};
+use super::guests::Manner;
 use super::link::{Called, Link, Rail};
 use super::outbox::Outbox;
 use super::sequence::Window;
@@ -212,7 +213,10 @@ impl TcpEndpoint {
     /// Says who we are, and why we refuse if we do. The kernel's buffer of a new connection always has room for it.
     fn greet(&mut self, slot: usize, refusal: Option<Refusal>, rail: usize, epoch: u32) -> io::Result<()> {
         let version = self.version();
-        let mut greeting = self.me.emit_as(version, refusal).to_vec();
+        let mut greeting = match self.manner {
+            Manner::Guest => self.me.emit_as_guest(refusal).to_vec(),
+            Manner::Node | Manner::Host { .. } => self.me.emit_as(version, refusal).to_vec(),
+        };
         if version == RAILS_VERSION && refusal.is_none() {
             let own = RailGreeting { rail, rails: self.settings.rails, epoch, window: self.window() };
             greeting.extend(own.emit());
@@ -297,6 +301,10 @@ impl TcpEndpoint {
         let version = self.version();
         let malformed = (None, Refusal::Malformed);
         let (fixed, more) = bytes.split_first_chunk::<GREETING_BYTES>().ok_or(malformed)?;
+        if let Some(heard) = self.hear_without_names(fixed) {
+            let (place, greeting) = heard.map_err(|refusal| (None, refusal))?;
+            return Ok(Guest { place, greeting, rail: 0, epoch: 0, window: self.window() });
+        }
         let greeting = self.me.hear_as(version, fixed).map_err(|refusal| (None, refusal))?;
         let refused = |refusal| (Some(greeting.node), refusal);
         let place = self.admit(&greeting, called.map(|called| called.peer)).map_err(refused)?;
@@ -360,6 +368,7 @@ impl TcpEndpoint {
     fn begin_link(&mut self, guest: &Guest) {
         let Guest { place, greeting, epoch, window, .. } = guest;
         let newer = greeting.session > self.peers[*place].last_session;
+        self.take_place(*place);
         self.end(*place, if newer { DownReason::Replaced } else { DownReason::Lost });
         let max_frame_bytes = self.me.max_frame_bytes.min(greeting.max_frame_bytes);
         let peer = &mut self.peers[*place];

@@ -44,6 +44,10 @@ fn word() -> impl Strategy<Value = FromProcessor> {
         verdict,
         (any::<u64>(), "\\PC{0,300}").prop_map(|(ticket, why)| FromProcessor::Failed(ticket, why)),
         Just(FromProcessor::Leave),
+        any::<[u64; 4]>().prop_map(|[judged, filter, worker, idle]| {
+            let (filter, worker, idle) = (Nanos(filter), Nanos(worker), Nanos(idle));
+            FromProcessor::Times(Times { judged, filter, worker, idle })
+        }),
     ]
 }
 
@@ -92,9 +96,30 @@ proptest! {
     }
 
     #[test]
+    fn words_of_one_frame_are_told_apart(words in prop::collection::vec(word(), 0..6)) {
+        let frame: Vec<u8> = words.iter().flat_map(records).flatten().collect();
+        let (mut reader, mut rest, mut read) = (WordReader::default(), &frame[..], Vec::new());
+        while !rest.is_empty() {
+            let (record, behind) = split_words(rest).unwrap();
+            read.extend(reader.read(record).unwrap());
+            rest = behind;
+        }
+        prop_assert_eq!(read, words);
+        prop_assert!(split_words(&frame[..frame.len().min(23)]).is_err());
+    }
+
+    #[test]
+    fn a_greeting_comes_out_as_it_went_in(process in any::<u32>(), host in "\\PC{0,80}") {
+        let read = Hello::read(&Hello { process, host: host.clone() }.emit()).unwrap();
+        prop_assert_eq!(read.process, process);
+        prop_assert!(host.starts_with(&read.host) && (read.host == host || read.host.len() > MAX_HOST_BYTES - 4));
+    }
+
+    #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = read(&bytes, &bytes);
         let _ = WordReader::default().read(&bytes);
+        fuzz::fuzz_farm(&bytes);
     }
 }
 
@@ -114,7 +139,10 @@ fn a_welcome_comes_out_as_it_went_in_and_other_versions_are_refused() {
     );
     assert!(Welcome::read(&bytes[..bytes.len() - 1]).is_err());
     bytes[0] += 1;
-    assert_eq!(Welcome::read(&bytes), Err(DecodeError::BadValue { field: "version", value: 2 }));
+    assert_eq!(
+        Welcome::read(&bytes),
+        Err(DecodeError::BadValue { field: "version", value: u64::from(VERSION) + 1 })
+    );
 }
 
 #[test]
@@ -135,4 +163,21 @@ fn a_reason_that_is_too_long_is_cut_between_two_letters() {
     let word = FromProcessor::Failed(1, "é".repeat(MAX_FAILURE_BYTES));
     let read = WordReader::default().read(&records(&word)[0]);
     assert_eq!(read, Ok(Some(FromProcessor::Failed(1, "é".repeat(MAX_FAILURE_BYTES / 2)))));
+}
+
+#[test]
+fn a_greeting_of_another_release_is_refused() {
+    let mut bytes = Hello { process: 1, host: "farm17".into() }.emit();
+    bytes[0] += 1;
+    assert_eq!(
+        Hello::read(&bytes),
+        Err(DecodeError::BadValue { field: "version", value: u64::from(VERSION) + 1 })
+    );
+}
+
+#[test]
+fn the_seeds_of_the_fuzzer_are_understood() {
+    for (_, seed) in fuzz::seeds() {
+        fuzz::fuzz_farm(&seed);
+    }
 }

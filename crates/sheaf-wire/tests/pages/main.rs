@@ -5,5 +5,6 @@
 
 mod datagrams;
 mod ethernet;
+mod farm;
 mod page;
 mod protocol;

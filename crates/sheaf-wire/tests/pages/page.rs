@@ -1,5 +1,6 @@
 //! A page of the reference, and what a layout must look like in it.
 
+use sheaf_wire::message::layout::FragmentBytes;
 use std::fmt::Write as _;
 use std::path::Path;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -81,7 +82,7 @@ pub(crate) trait Named {
 macro_rules! named {
     ($($kind:ty = $name:literal),*) => { $(impl Named for $kind { const NAME: &'static str = $name; })* };
 }
-named!(u8 = "u8", U16 = "u16", U32 = "u32", U64 = "u64");
+named!(u8 = "u8", U16 = "u16", U32 = "u32", U64 = "u64", FragmentBytes = "bytes");
 
 impl<const N: usize> Named for [u8; N] {
     const NAME: &'static str = "bytes";

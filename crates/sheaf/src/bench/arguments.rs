@@ -216,6 +216,10 @@ pub(crate) struct FarmArguments {
     /// Workers are processes and not threads.
     #[arg(long)]
     pub(super) processes: bool,
+    /// How events reach the workers: in memory, or over the network (loopback) with their payload, as to another host; then the
+    /// workers are processes.
+    #[arg(long, value_enum, default_value = "memory")]
+    pub(super) transport: FarmTransport,
     /// Fragments of an event.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) fragments: u32,
@@ -230,6 +234,15 @@ pub(crate) struct FarmArguments {
     pub(super) repeat: u32,
     #[command(flatten)]
     pub(super) output: Output,
+}
+
+/// How events reach the workers of a farm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FarmTransport {
+    /// By reference, or through shared memory.
+    Memory,
+    /// Over TCP on loopback.
+    Tcp,
 }
 
 impl Output {

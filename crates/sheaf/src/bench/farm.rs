@@ -4,17 +4,22 @@
 //! threads on four processors, events of four fragments of 1 kB, 100 to 400 microseconds for each. *Useful* is the filter's
 //! processor time over that of the processors that workers can use, *overhead* what a worker needs for an event beside it.
 
-use super::arguments::FarmArguments;
+use super::arguments::{FarmArguments, FarmTransport};
 use super::bounds;
 use super::builder::{Quiet, outcome};
 use super::report::{Column, Curve, Picture, Report, Sample, Scanned};
 use super::scan::Scan;
 use crate::assemble::Plan;
 use crate::summary::Summary;
+use anyhow::Context;
 use serde_json::{Map, json};
 use sheaf_bench::cpu;
 use sheaf_config::{Config, Content, FilterKind, OutputKind, SizeModel};
 use sheaf_wire::{ByteCount, Nanos};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Microseconds of the filter, useful time in percent, microseconds beside it: the document's table 3, for four workers.
 const DOCUMENT: [(u64, f64, f64); 4] =
@@ -39,8 +44,13 @@ pub(super) fn measure(arguments: &FarmArguments, scan: &Scan<'_>) -> anyhow::Res
         let name = name(workers);
         let points =
             scan.curve(&name, Scanned::FilterTime, &arguments.filter_us, repeat, &progress, |filter_us| {
-                let config = configuration(arguments, workers, filter_us)?;
+                let mut config = configuration(arguments, workers, filter_us)?;
+                let joining = match arguments.transport {
+                    FarmTransport::Tcp if workers > 0 => Some(Joining::start(&mut config, workers)?),
+                    FarmTransport::Tcp | FarmTransport::Memory => None,
+                };
                 let outcome = outcome(config, false, scan)?;
+                drop(joining);
                 Ok(outcome.map(|(summary, _)| sample(&summary, workers, filter_us)))
             })?;
         curves.push(Curve::new(name, json!({ "workers": workers }), points));
@@ -56,6 +66,43 @@ fn name(workers: u16) -> String {
         _ => format!("{workers} workers"),
     }
 }
+
+/// Workers that join over the network, as those of other hosts do. They end with the run.
+struct Joining(Vec<Child>);
+
+impl Joining {
+    fn start(config: &mut Config, workers: u16) -> anyhow::Result<Self> {
+        // A port that is free now: the builder unit listens there a moment later.
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let address = free.context("there is no free port on loopback")?.to_string();
+        config.filter.listen = Some(address.clone());
+        let mut joining = Self(Vec::new());
+        for _ in 0..workers {
+            let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+            command.args(["processor", "--supervised", "--quiet", "--wait", "20", "--join", &address]);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+            joining.0.push(command.spawn().context("cannot start a worker")?);
+        }
+        Ok(joining)
+    }
+}
+
+impl Drop for Joining {
+    fn drop(&mut self) {
+        for worker in &mut self.0 {
+            let start = Instant::now();
+            while matches!(worker.try_wait(), Ok(None)) && start.elapsed() < FAREWELL {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            // Both fail where it has ended.
+            let _ = worker.kill();
+            let _ = worker.wait();
+        }
+    }
+}
+
+/// How long a worker may take to end after the run.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// One readout unit with all sources and one builder unit, so that as few threads as possible are beside the workers.
 fn configuration(arguments: &FarmArguments, workers: u16, filter_us: u64) -> anyhow::Result<Config> {
@@ -75,8 +122,14 @@ fn configuration(arguments: &FarmArguments, workers: u16, filter_us: u64) -> any
         filter.kind = FilterKind::Busy;
         filter.busy = Nanos::from_micros(filter_us);
     }
-    filter.workers = workers;
-    filter.processes = arguments.processes && workers > 0;
+    match arguments.transport {
+        FarmTransport::Memory => {
+            filter.workers = workers;
+            filter.processes = arguments.processes && workers > 0;
+        }
+        // Nobody starts them but the measurement, and events wait for them.
+        FarmTransport::Tcp => filter.patience = None,
+    }
     bounds::set(&mut config);
     config.validate()?;
     Ok(config)
@@ -115,12 +168,18 @@ fn sample(summary: &Summary, workers: u16, filter_us: u64) -> Sample {
 
 fn report(arguments: &FarmArguments, curves: Vec<Curve>, scan: &Scan<'_>) -> Report {
     let mut settings = Map::new();
-    settings.insert("processes".into(), json!(arguments.processes));
+    let over_network = arguments.transport == FarmTransport::Tcp;
+    settings.insert("processes".into(), json!(arguments.processes || over_network));
+    settings.insert("transport".into(), json!(if over_network { "tcp" } else { "memory" }));
     settings.insert("fragments".into(), json!(arguments.fragments));
     settings.insert("size_bytes".into(), json!(arguments.size));
     settings.insert("seconds".into(), json!(arguments.seconds));
     settings.insert("repetitions".into(), json!(arguments.repeat));
-    let workers = if arguments.processes { "processes" } else { "threads" };
+    let workers = match (arguments.transport, arguments.processes) {
+        (FarmTransport::Tcp, _) => "processes over TCP",
+        (FarmTransport::Memory, true) => "processes",
+        (FarmTransport::Memory, false) => "threads",
+    };
     let (fragments, size, repeat, seconds) =
         (arguments.fragments, arguments.size, arguments.repeat, arguments.seconds);
     let column = |figure, header, unit, decimals| Column { figure, header, unit, decimals };

@@ -191,3 +191,78 @@ fn a_processor_without_a_run_says_what_is_wrong() {
         ended.stderr
     );
 }
+
+/// A port that nobody listens at now, and the next one.
+fn free_ports() -> u16 {
+    let listen = |port| std::net::TcpListener::bind(("127.0.0.1", port));
+    let pair = || {
+        let first = listen(0).ok()?;
+        let port = first.local_addr().ok()?.port();
+        listen(port.checked_add(1)?).ok().map(|_| port)
+    };
+    (0..100).find_map(|_| pair()).expect("two free ports side by side")
+}
+
+/// Processors of another host, as far as the run can tell: they have nothing of it but an address. Twenty are killed under load,
+/// and builder units with their converter in between.
+#[test]
+fn processors_on_the_network_that_are_killed_lose_no_event_and_store_none_twice() {
+    let place = Place::new();
+    let port = free_ports();
+    let config = format!("{IMPATIENT}patience_ms = 0\nlisten = \"127.0.0.1:{port}\"\n");
+    let config = place.file("farm.toml", &config);
+    let running = place.start(&format!("run {} --processes --transport shm --json", config.display()));
+    // Each in a directory of its own: there is no door that they could find.
+    let elsewhere = Place::new();
+    let join = |builder: u16| {
+        let mut processor =
+            elsewhere.start(&format!("processor --join 127.0.0.1:{} --wait 60", port + builder));
+        processor.wait_until_said("judging events");
+        processor
+    };
+    let mut processors = vec![join(0), join(1), join(0), join(1)];
+    for kill in 0..20 {
+        wait_for_work(&place);
+        let victim = processors.remove(0);
+        signal(victim.id(), "KILL");
+        let builder = kill % 2;
+        if kill % 7 == 6 {
+            let name = if builder == 0 { "bu0" } else { "bu1" };
+            let process = running.wait_for_node(name, 0);
+            signal(process, "KILL");
+            running.wait_for_node(name, process);
+            // Its other processor has ended with it: its converter is gone.
+            let other = processors.remove(1);
+            other.end().exits(0);
+            processors.push(join(builder));
+            processors.swap(1, 2);
+        }
+        processors.push(join(builder));
+    }
+    wait_for_work(&place);
+    let summary = end(&place, running);
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 2);
+    assert_eq!(counter(&summary, "farm_accounts_lost"), 2, "{summary:#}");
+    assert!(counter(&summary, "processors_died") > 0, "{summary:#}");
+    for processor in processors {
+        processor.end().exits(0);
+    }
+}
+
+#[test]
+fn a_processor_at_a_wrong_port_says_what_is_there() {
+    let place = Place::new();
+    let port = free_ports();
+    let ended = place.sheaf(&format!("processor --join 127.0.0.1:{port}")).exits(1);
+    assert!(ended.stderr.contains(&format!("nobody listens at 127.0.0.1:{port}")), "{}", ended.stderr);
+    let taken = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let config = format!("{IMPATIENT}patience_ms = 0\nlisten = \"127.0.0.1:{port}\"\n");
+    let config = place.file("farm.toml", &config);
+    let ended = place.sheaf(&format!("run {}", config.display())).exits(1);
+    assert!(
+        ended.stderr.contains(&format!("cannot listen at 127.0.0.1:{port} for processors")),
+        "{}",
+        ended.stderr
+    );
+    drop(taken);
+}

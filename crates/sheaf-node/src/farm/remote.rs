@@ -1,0 +1,496 @@
+//! Workers that join over a network: a thread carries frames between their links and the builder unit's thread.
+//!
+//! The thread lets them in, hears how they end, and does the writing and reading, so that the builder unit's thread makes
+//! no system call for them. Between the two threads are two rings without locks.
+//!
+//! What is on the way to a worker is bounded by what the converter gives it (`filter.ahead` events), what is on the way from it by
+//! the receive blocks of the link; while the ring to the builder unit is full nothing is read.
+
+use super::line::{Said, said};
+use super::{Farm, Line, Member};
+use crate::judging::WorkerTimes;
+use crate::processor::frame_of;
+use bytes::{Bytes, BytesMut};
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
+use sheaf_protocol::farm::{Departure, Seat, Ticket};
+use sheaf_transport::tcp::{GuestId, HostEvent, HostOptions, TcpError, TcpHost};
+use sheaf_transport::{Frame, SendError};
+use sheaf_wire::farm::{CLOSE_RECORD, Hello, Welcome, WordReader, split_words};
+use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Timestamp};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Places in the rings between the two threads. What the ring to the thread has no room for waits with the builder unit: no
+/// more than what processors have asked for.
+const RING: usize = 4096;
+
+/// How long the thread sleeps at most. It is woken when there is something; this bounds the time until a caller that says
+/// nothing is cut.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(200);
+
+/// How long the thread leaves the links alone while the builder unit does not take what came.
+const FULL_PAUSE: Duration = Duration::from_micros(200);
+
+/// How long who was let in may take to say who it is.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long what was said last may take to leave when the run is over.
+const FAREWELL: Nanos = Nanos::from_secs(2);
+
+/// Where processors of other hosts join.
+pub struct ListenSetup {
+    /// The listening socket, and the bounds of links.
+    pub host: HostOptions,
+    /// What they are told when they join.
+    pub welcome: Welcome,
+}
+
+/// A processor that joined over a network.
+pub(super) struct RemoteLine {
+    guest: GuestId,
+    hello: Hello,
+    address: Option<SocketAddr>,
+    reader: WordReader,
+    times: WorkerTimes,
+}
+
+impl RemoteLine {
+    pub(super) fn describe(&self) -> String {
+        let Hello { process, host } = &self.hello;
+        match self.address {
+            Some(address) => format!("process {process} of {host}, {address}"),
+            None => format!("process {process} of {host}"),
+        }
+    }
+
+    pub(super) fn times(&self) -> WorkerTimes {
+        self.times
+    }
+}
+
+/// What the builder unit's thread wants.
+enum Order {
+    Send(GuestId, Frame),
+    Dismiss(GuestId),
+}
+
+/// What the builder unit's thread is told.
+enum News {
+    Entered(GuestId, Hello, Option<SocketAddr>),
+    Said(GuestId, Bytes),
+    Left(GuestId),
+    Refused(String),
+}
+
+/// The builder unit's end of the way to processors on other hosts.
+pub(super) struct Remote {
+    orders: Producer<Order>,
+    /// What `orders` has no room for.
+    backlog: VecDeque<Order>,
+    news: Consumer<News>,
+    /// Something was ordered and the thread was not woken.
+    ordered: bool,
+    waker: Waker,
+    max_frame: ByteCount,
+    record: Vec<u8>,
+    heads: BytesMut,
+    over: Arc<Over>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How the thread is told to end.
+#[derive(Default)]
+struct Over {
+    /// Say goodbye, deliver, end.
+    politely: AtomicBool,
+    /// End.
+    at_once: AtomicBool,
+}
+
+/// Why processors of other hosts cannot join.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The links.
+    #[error(transparent)]
+    Tcp(#[from] TcpError),
+    /// The thread.
+    #[error("a thread for them cannot be started")]
+    Thread(#[source] std::io::Error),
+}
+
+impl Remote {
+    /// Lets processors in; `waker` wakes the builder unit's thread.
+    pub(super) fn open(setup: ListenSetup, node: NodeId, waker: Waker) -> Result<Self, ListenError> {
+        let max_frame = setup.host.settings.max_frame_bytes;
+        let host = TcpHost::new(setup.host)?;
+        let its_waker = host.waker();
+        let ((orders, its_orders), (its_news, news)) = (RingBuffer::new(RING), RingBuffer::new(RING));
+        let over = Arc::new(Over::default());
+        let porter = Porter {
+            host,
+            orders: its_orders,
+            news: its_news,
+            told: false,
+            held: VecDeque::new(),
+            waker,
+            over: over.clone(),
+            welcome: setup.welcome.emit().into(),
+            callers: BTreeMap::new(),
+            pending: BTreeMap::new(),
+        };
+        let thread = std::thread::Builder::new().name(format!("{node}.farm.net")).spawn(|| porter.run());
+        Ok(Self {
+            orders,
+            backlog: VecDeque::new(),
+            news,
+            ordered: false,
+            waker: its_waker,
+            max_frame,
+            record: Vec::new(),
+            heads: BytesMut::new(),
+            over,
+            thread: Some(thread.map_err(ListenError::Thread)?),
+        })
+    }
+
+    fn order(&mut self, order: Order) {
+        self.ordered = true;
+        if !self.backlog.is_empty() {
+            return self.backlog.push_back(order);
+        }
+        if let Err(PushError::Full(order)) = self.orders.push(order) {
+            self.backlog.push_back(order);
+        }
+    }
+
+    /// Gives a processor an event.
+    ///
+    /// # Errors
+    /// Why it cannot have this one.
+    pub(super) fn give(
+        &mut self,
+        line: &RemoteLine,
+        ticket: Ticket,
+        event: &Event<Bytes>,
+    ) -> Result<(), String> {
+        let frame = frame_of(ticket.0, event, &mut self.record, &mut self.heads);
+        if frame.bytes() > self.max_frame.as_usize() {
+            return Err(format!(
+                "the event takes {} bytes on its way to a processor; at most {} are sent",
+                frame.bytes(),
+                self.max_frame
+            ));
+        }
+        self.order(Order::Send(line.guest, frame));
+        Ok(())
+    }
+
+    /// Has the thread do what was ordered.
+    pub(super) fn flush(&mut self) {
+        while let Some(order) = self.backlog.pop_front() {
+            if let Err(PushError::Full(order)) = self.orders.push(order) {
+                self.backlog.push_front(order);
+                break;
+            }
+        }
+        if std::mem::take(&mut self.ordered) || !self.backlog.is_empty() {
+            self.waker.wake_by_ref();
+        }
+    }
+
+    /// Cuts the link to a processor.
+    pub(super) fn dismiss(&mut self, line: &RemoteLine) {
+        self.order(Order::Dismiss(line.guest));
+    }
+
+    /// Tells a processor that no more verdicts are needed.
+    fn farewell(&mut self, line: &RemoteLine) {
+        self.order(Order::Send(line.guest, Frame::new(Bytes::from_static(&CLOSE_RECORD), None)));
+    }
+
+    /// Ends all links in good order.
+    fn close(&mut self) {
+        let start = Instant::now();
+        while !self.backlog.is_empty() && start.elapsed() < FAREWELL.to_std() {
+            self.flush();
+            std::thread::sleep(FULL_PAUSE);
+        }
+        self.flush();
+        self.over.politely.store(true, Ordering::Release);
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.waker.wake_by_ref();
+        if let Some(thread) = self.thread.take() {
+            // It has panicked where this fails, and has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.over.at_once.store(true, Ordering::Release);
+        self.end();
+    }
+}
+
+impl Farm {
+    /// Takes what processors of other hosts say. `true` if there was something.
+    pub(super) fn hear_remote(&mut self, now: Timestamp) -> bool {
+        let mut busy = false;
+        while let Some(news) = self.remote.as_mut().and_then(|remote| remote.news.pop().ok()) {
+            busy = true;
+            match news {
+                News::Entered(guest, hello, address) => self.remote_entered(now, guest, hello, address),
+                News::Said(guest, frame) => self.remote_said(now, guest, &frame),
+                News::Left(guest) => self.remote_left(now, guest),
+                News::Refused(why) => {
+                    self.report.callers_refused += 1;
+                    self.note(&format!("a caller was not let into the farm: {why}"));
+                }
+            }
+        }
+        busy
+    }
+
+    fn remote_entered(&mut self, now: Timestamp, guest: GuestId, hello: Hello, address: Option<SocketAddr>) {
+        let (reader, times) = (WordReader::default(), WorkerTimes::default());
+        let line = Box::new(RemoteLine { guest, hello, address, reader, times });
+        match self.converter.join(now) {
+            Some(seat) => {
+                log::info!("{}: {} judges events as processor {seat}", self.node, line.describe());
+                self.members.push(Member { seat, line: Line::Remote(line) });
+            }
+            None => {
+                if let Some(remote) = &mut self.remote {
+                    remote.dismiss(&line);
+                }
+            }
+        }
+    }
+
+    /// The place of a processor among the members. What comes of one whose seat is over has no place, and is nobody's.
+    fn remote_place(&self, guest: GuestId) -> Option<usize> {
+        let is_it = |member: &Member| matches!(&member.line, Line::Remote(line) if line.guest == guest);
+        self.members.iter().position(is_it)
+    }
+
+    fn remote_said(&mut self, now: Timestamp, guest: GuestId, frame: &[u8]) {
+        let Some(place) = self.remote_place(guest) else { return };
+        let Member { seat, line: Line::Remote(line) } = &mut self.members[place] else { return };
+        let (seat, mut rest) = (*seat, frame);
+        while !rest.is_empty() {
+            let word = split_words(rest).and_then(|(record, behind)| {
+                rest = behind;
+                line.reader.read(record)
+            });
+            match word.map(|word| word.map(said)) {
+                Ok(Some(Said::Word(word))) => self.converter.handle_input(now, seat, word),
+                Ok(Some(Said::Times(times))) => line.times = times,
+                Ok(None) => {}
+                Err(_) => return self.remote_ended(now, place, seat, Departure::Nonsense),
+            }
+        }
+    }
+
+    fn remote_left(&mut self, now: Timestamp, guest: GuestId) {
+        if let Some(place) = self.remote_place(guest) {
+            let seat = self.members[place].seat;
+            self.remote_ended(now, place, seat, Departure::Died);
+        }
+    }
+
+    /// A link is over, or is to be. Where the processor has left in good order before, its seat is.
+    fn remote_ended(&mut self, now: Timestamp, place: usize, seat: Seat, departure: Departure) {
+        let present = self.converter.present();
+        self.converter.handle_end(now, seat, departure);
+        if self.converter.present() < present {
+            let who = self.members[place].line.describe();
+            self.note(&format!("processor {seat} ({who}) {departure}; its events are judged elsewhere"));
+        }
+        self.dismiss(place);
+    }
+
+    /// Says goodbye to processors of other hosts, and hears their last words.
+    pub(super) fn close_remote(&mut self, now: Timestamp) {
+        let Some(mut remote) = self.remote.take() else { return };
+        for member in &self.members {
+            if let Line::Remote(line) = &member.line {
+                remote.farewell(line);
+            }
+        }
+        remote.close();
+        // That their links end is what they were told to do.
+        while let Ok(news) = remote.news.pop() {
+            if let News::Said(guest, frame) = news {
+                self.remote_said(now, guest, &frame);
+            }
+        }
+    }
+}
+
+/// The thread between the links and the builder unit's thread.
+struct Porter {
+    host: TcpHost,
+    orders: Consumer<Order>,
+    news: Producer<News>,
+    /// The builder unit was told something and not woken.
+    told: bool,
+    /// What the ring to the builder unit had no room for; nothing is read while there is something.
+    held: VecDeque<News>,
+    waker: Waker,
+    over: Arc<Over>,
+    welcome: Bytes,
+    /// Who was let in and has not said who it is.
+    callers: BTreeMap<GuestId, (Option<SocketAddr>, Instant)>,
+    /// What links have no room for. A guest is in here from when it has said who it is until it has left.
+    pending: BTreeMap<GuestId, VecDeque<Frame>>,
+}
+
+impl Porter {
+    fn run(mut self) {
+        while !self.over.at_once.load(Ordering::Acquire) {
+            // In this order: what was ordered before the end is done.
+            let over = self.over.politely.load(Ordering::Acquire);
+            let mut busy = self.take_orders();
+            self.send_pending();
+            busy |= self.take_news();
+            self.cut_the_silent();
+            self.host.flush();
+            if std::mem::take(&mut self.told) {
+                self.waker.wake_by_ref();
+            }
+            if over {
+                self.host.close(FAREWELL);
+                while self.held.is_empty() && self.take_news() {}
+                return;
+            }
+            if !self.held.is_empty() {
+                std::thread::sleep(FULL_PAUSE);
+            } else if !busy {
+                self.host.wait(LONGEST_SLEEP);
+            }
+        }
+    }
+
+    fn take_orders(&mut self) -> bool {
+        let mut busy = false;
+        while let Ok(order) = self.orders.pop() {
+            busy = true;
+            match order {
+                Order::Send(guest, frame) => {
+                    if let Some(pending) = self.pending.get_mut(&guest) {
+                        pending.push_back(frame);
+                    }
+                }
+                Order::Dismiss(guest) => self.host.dismiss(guest),
+            }
+        }
+        busy
+    }
+
+    fn send_pending(&mut self) {
+        let Self { host, pending, .. } = self;
+        for (guest, frames) in pending {
+            while let Some(frame) = frames.pop_front() {
+                match host.send(*guest, frame) {
+                    Ok(()) => {}
+                    Err(SendError::Full(frame)) => {
+                        frames.push_front(frame);
+                        break;
+                    }
+                    // Its end is on its way to the converter, which has the events still.
+                    Err(SendError::NotConnected(_) | SendError::UnknownPeer(_)) => frames.clear(),
+                    // It takes less than this run's events.
+                    Err(SendError::TooLarge { .. }) => host.dismiss(*guest),
+                }
+            }
+        }
+    }
+
+    /// One round over the links.
+    fn take_news(&mut self) -> bool {
+        while let Some(news) = self.held.pop_front() {
+            if !self.tell(news) {
+                return true;
+            }
+        }
+        let mut busy = false;
+        while self.held.is_empty()
+            && let Some(event) = self.host.poll()
+        {
+            busy = true;
+            match event {
+                HostEvent::Entered { guest, address } => {
+                    // The queue of a new link has room for it.
+                    let _ = self.host.send(guest, Frame::new(self.welcome.clone(), None));
+                    self.callers.insert(guest, (address, Instant::now()));
+                }
+                HostEvent::Received { guest, frame } => self.received(guest, frame),
+                HostEvent::Left { guest, .. } => {
+                    if self.callers.remove(&guest).is_none() {
+                        self.pending.remove(&guest);
+                        self.tell(News::Left(guest));
+                    }
+                }
+                HostEvent::Refused(reason) => {
+                    self.tell(News::Refused(reason.to_string()));
+                }
+            }
+        }
+        busy
+    }
+
+    fn received(&mut self, guest: GuestId, frame: Frame) {
+        let Some((address, _)) = self.callers.remove(&guest) else {
+            self.tell(News::Said(guest, frame.head));
+            return;
+        };
+        match Hello::read(&frame.head) {
+            Ok(hello) => {
+                self.pending.insert(guest, VecDeque::new());
+                self.tell(News::Entered(guest, hello, address));
+            }
+            Err(error) => {
+                self.turn_away(guest, address, &format!("its greeting is none of this release ({error})"))
+            }
+        }
+    }
+
+    /// Cuts a caller that was let in, and is none of ours after all.
+    fn turn_away(&mut self, guest: GuestId, address: Option<SocketAddr>, why: &str) {
+        self.host.dismiss(guest);
+        // Its end is nobody's news.
+        self.callers.insert(guest, (address, Instant::now()));
+        let who = address.map_or_else(|| "somebody".to_owned(), |address| address.to_string());
+        self.tell(News::Refused(format!("{who}: {why}")));
+    }
+
+    fn cut_the_silent(&mut self) {
+        let late =
+            |(_, (_, since)): &(&GuestId, &(Option<SocketAddr>, Instant))| since.elapsed() > HELLO_TIMEOUT;
+        let late = self.callers.iter().find(late).map(|(guest, (address, _))| (*guest, *address));
+        if let Some((guest, address)) = late {
+            self.turn_away(guest, address, "it says nothing");
+        }
+    }
+
+    /// False if there is no room now; it is told later.
+    fn tell(&mut self, news: News) -> bool {
+        self.told = true;
+        match self.news.push(news) {
+            Ok(()) => true,
+            Err(PushError::Full(news)) => {
+                self.held.push_front(news);
+                false
+            }
+        }
+    }
+}

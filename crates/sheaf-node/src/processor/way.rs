@@ -1,0 +1,353 @@
+//! The way from a processor to its converter: rings in shared memory, or a link over a network.
+
+use super::{ProcessorError, ProcessorOptions};
+use bytes::{Bytes, BytesMut};
+use sheaf_transport::door::{self, Visit, VisitError, Visited};
+use sheaf_transport::tcp::{GuestOptions, TcpGuest, TcpSettings, Tls};
+use sheaf_transport::{Frame, SendError};
+use sheaf_wire::farm::{
+    BEHIND_RECORD, FromConverter, FromProcessor, Hello, Place, RecordError, Times, VERSION, Welcome,
+    decode_from_converter,
+};
+use sheaf_wire::{ByteCount, Event, Fragment, Nanos, SessionId};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long a processor waits at a time for room for its answers.
+const ROOM: Nanos = Nanos::from_millis(1);
+
+/// Answers are sent at the latest when they are so many bytes.
+const LARGEST_FRAME: usize = 256 << 10;
+
+/// How long a converter may take to say which run this is.
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long what was said last may take to leave.
+const FAREWELL: Nanos = Nanos::from_secs(2);
+
+/// Where a converter is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A door on this host: a socket, or the directory of a run.
+    Door(PathBuf),
+    /// On any host, as `host:port`.
+    Network(String),
+}
+
+impl Address {
+    /// What people write: `HOST:PORT` (`[::1]:PORT`), else a path. Where there is such a file it is a path in any case.
+    #[must_use]
+    pub fn of(text: &Path) -> Self {
+        let is_port = |text: &&str| {
+            text.rsplit_once(':').is_some_and(|(host, port)| {
+                !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok()
+            })
+        };
+        match text.to_str().filter(is_port) {
+            Some(address) if !text.exists() => Self::Network(address.to_owned()),
+            _ => Self::Door(text.to_owned()),
+        }
+    }
+}
+
+/// What a look for something from the converter finds.
+pub(super) enum Heard {
+    /// It said something.
+    Said(FromConverter<Bytes>),
+    /// Nothing now.
+    Nothing,
+    /// It is gone, and all that it said was heard.
+    Closed,
+}
+
+/// The way to a converter.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// On the same host.
+    Door(Box<DoorWay>),
+    /// Anywhere.
+    Link(Box<Link>),
+}
+
+impl Way {
+    /// Joins.
+    pub(super) fn meet(
+        address: &Address,
+        options: &ProcessorOptions,
+    ) -> Result<(Self, Welcome), ProcessorError> {
+        match address {
+            Address::Door(path) => {
+                let (way, welcome) = DoorWay::meet(path)?;
+                Ok((Self::Door(Box::new(way)), welcome))
+            }
+            Address::Network(address) => {
+                let (way, welcome) = Link::meet(address, options)?;
+                Ok((Self::Link(Box::new(way)), welcome))
+            }
+        }
+    }
+
+    /// What the converter says next; `spare` are empty lists to use again.
+    pub(super) fn hear(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Heard, ProcessorError> {
+        match self {
+            Self::Door(way) => way.hear(spare),
+            Self::Link(way) => way.hear(spare),
+        }
+    }
+
+    /// Says something. The converter takes what it is sent, also while it has no use for it; where there is no room now, this
+    /// waits until there is, or the converter is gone.
+    pub(super) fn say(&mut self, word: &FromProcessor) {
+        match self {
+            Self::Door(way) => word.emit(|head, content| {
+                let visit = &mut way.visit;
+                while !visit.push(&[head, content]) && !visit.has_ended() {
+                    visit.wait(ROOM);
+                }
+            }),
+            Self::Link(way) => way.say(word),
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        match self {
+            Self::Door(way) => way.visit.flush(),
+            Self::Link(way) => way.flush(),
+        }
+    }
+
+    pub(super) fn wait(&mut self, timeout: Nanos) {
+        match self {
+            Self::Door(way) => way.visit.wait(timeout),
+            Self::Link(way) => {
+                way.flush();
+                way.guest.wait(timeout);
+            }
+        }
+    }
+
+    /// Shows the converter what this processor says of its work.
+    pub(super) fn show(&mut self, times: Times) {
+        match self {
+            Self::Door(way) => {
+                let Times { judged, filter, worker, idle } = times;
+                for (index, value) in [judged, filter.0, worker.0, idle.0].into_iter().enumerate() {
+                    way.visit.show(index, value);
+                }
+            }
+            Self::Link(way) => way.times = Some(times),
+        }
+    }
+
+    /// Delivers what was said.
+    pub(super) fn close(&mut self) {
+        match self {
+            Self::Door(way) => way.visit.flush(),
+            Self::Link(way) => {
+                way.flush();
+                way.guest.close(FAREWELL);
+            }
+        }
+    }
+}
+
+/// Rings in shared memory.
+#[derive(Debug)]
+pub(super) struct DoorWay {
+    visit: Visit,
+    record: Vec<u8>,
+}
+
+impl DoorWay {
+    fn meet(path: &Path) -> Result<(Self, Welcome), ProcessorError> {
+        let hello = door::Hello { pid: std::process::id(), content: VERSION.to_le_bytes().to_vec() };
+        let visit = Visit::meet(&super::door_of(path)?, &hello)?;
+        let welcome = Welcome::read(visit.text()).map_err(ProcessorError::Welcome)?;
+        Ok((Self { visit, record: Vec::new() }, welcome))
+    }
+
+    fn hear(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Heard, ProcessorError> {
+        let Self { visit, record } = self;
+        match visit.take(record) {
+            Ok(Visited::Record) => {}
+            Ok(Visited::Nothing) => return Ok(Heard::Nothing),
+            // However the converter ended: there is nothing left to do.
+            Err(VisitError::Closed) => return Ok(Heard::Closed),
+            Err(error) => return Err(error.into()),
+        }
+        let fetch = |place: Place, bytes: u32| {
+            if bytes == 0 { Ok(Bytes::new()) } else { visit.bytes(place.segment, place.offset, bytes.into()) }
+        };
+        match decode_from_converter(record, spare.pop().unwrap_or_default(), fetch) {
+            Ok(said) => Ok(Heard::Said(said)),
+            Err(RecordError::Record(error)) => Err(ProcessorError::Record(error)),
+            Err(RecordError::Payload(VisitError::Closed)) => Ok(Heard::Closed),
+            Err(RecordError::Payload(error)) => Err(error.into()),
+        }
+    }
+}
+
+/// A link over a network: events come with their payload, many words go in one frame.
+#[derive(Debug)]
+pub(super) struct Link {
+    guest: TcpGuest,
+    /// Came while there was no room for what was to be said.
+    came: VecDeque<Frame>,
+    /// Said, and not sent.
+    words: BytesMut,
+    /// Shown, and not sent.
+    times: Option<Times>,
+}
+
+impl Link {
+    fn meet(address: &str, options: &ProcessorOptions) -> Result<(Self, Welcome), ProcessorError> {
+        let tls = options.tls.as_ref().map(Tls::load).transpose()?;
+        // Any run may have larger events than what is usual; a frame takes memory only when it comes.
+        let settings = TcpSettings {
+            max_frame_bytes: ByteCount::mib(1024),
+            queue_bytes: ByteCount::mib(1024),
+            ..TcpSettings::default()
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let session = SessionId(Nanos::from(since).0.max(1));
+        let guest = TcpGuest::meet(address, GuestOptions { session, settings, tls })?;
+        let (came, words) = (VecDeque::new(), BytesMut::new());
+        let mut link = Self { guest, came, words, times: None };
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        link.send(Hello { process: std::process::id(), host }.emit().into());
+        let welcome = link.welcome(address)?;
+        Ok((link, welcome))
+    }
+
+    fn welcome(&mut self, address: &str) -> Result<Welcome, ProcessorError> {
+        let start = Instant::now();
+        loop {
+            if let Some(frame) = self.guest.take() {
+                return Welcome::read(&frame.head).map_err(ProcessorError::Welcome);
+            }
+            if self.guest.ended().is_some() || start.elapsed() > WELCOME_TIMEOUT {
+                return Err(ProcessorError::NoWelcome(address.to_owned()));
+            }
+            self.guest.wait(Nanos::from_millis(100));
+        }
+    }
+
+    fn hear(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Heard, ProcessorError> {
+        let Some(frame) = self.came.pop_front().or_else(|| self.guest.take()) else {
+            return Ok(if self.guest.ended().is_some() { Heard::Closed } else { Heard::Nothing });
+        };
+        // A link hands a payload out in one piece.
+        let payload = frame.payload.into_iter().next().unwrap_or_default();
+        let fetch = |place: Place, bytes: u32| behind(&payload, place, bytes).ok_or(());
+        match decode_from_converter(&frame.head, spare.pop().unwrap_or_default(), fetch) {
+            Ok(said) => Ok(Heard::Said(said)),
+            Err(RecordError::Record(error)) => Err(ProcessorError::Record(error)),
+            Err(RecordError::Payload(())) => Err(ProcessorError::Elsewhere),
+        }
+    }
+
+    fn say(&mut self, word: &FromProcessor) {
+        if *word == FromProcessor::Leave {
+            // Nothing is read of a processor behind its farewell.
+            self.take_times();
+        }
+        let words = &mut self.words;
+        word.emit(|head, content| {
+            words.extend_from_slice(head);
+            words.extend_from_slice(content);
+        });
+        if self.words.len() >= LARGEST_FRAME {
+            let frame = self.words.split().freeze();
+            self.send(frame);
+        }
+    }
+
+    fn take_times(&mut self) {
+        if let Some(times) = self.times.take() {
+            let words = &mut self.words;
+            FromProcessor::Times(times).emit(|head, content| {
+                words.extend_from_slice(head);
+                words.extend_from_slice(content);
+            });
+        }
+    }
+
+    fn flush(&mut self) {
+        self.take_times();
+        if !self.words.is_empty() {
+            let frame = self.words.split().freeze();
+            self.send(frame);
+        }
+        self.guest.flush();
+    }
+
+    /// Waits for room; gives up where the link has ended.
+    fn send(&mut self, words: Bytes) {
+        let mut frame = Frame::new(words, None);
+        while let Err(SendError::Full(back)) = self.guest.send(frame) {
+            frame = back;
+            self.came.extend(std::iter::from_fn(|| self.guest.take()));
+            if self.guest.ended().is_some() {
+                return;
+            }
+            self.guest.wait(ROOM);
+        }
+    }
+}
+
+/// Bytes of the payload behind a record.
+fn behind(payload: &Bytes, place: Place, bytes: u32) -> Option<Bytes> {
+    if bytes == 0 {
+        return Some(Bytes::new());
+    }
+    let start = usize::try_from(place.offset).ok()?;
+    let end = start.checked_add(bytes as usize).filter(|end| *end <= payload.len())?;
+    (place.segment == BEHIND_RECORD).then(|| payload.slice(start..end))
+}
+
+/// An event and its payload in one frame, as [`Link`] takes it.
+///
+/// `record` and `heads` are memory to use again: the record is made in the one and kept in the other.
+pub(crate) fn frame_of(
+    ticket: u64,
+    event: &Event<Bytes>,
+    record: &mut Vec<u8>,
+    heads: &mut BytesMut,
+) -> Frame {
+    let mut payload = VecDeque::with_capacity(event.fragments.len());
+    let mut offset = 0;
+    let place = |bytes: &Bytes| -> Result<Place, std::convert::Infallible> {
+        let place = Place { segment: BEHIND_RECORD, offset };
+        if !bytes.is_empty() {
+            offset += bytes.len() as u64;
+            payload.push_back(bytes.clone());
+        }
+        Ok(place)
+    };
+    let Ok(()) = sheaf_wire::farm::encode_event(record, ticket, event, place);
+    if heads.capacity() < record.len() {
+        heads.reserve(HEADS_BYTES.max(record.len()));
+    }
+    heads.extend_from_slice(record);
+    Frame { head: heads.split().freeze(), payload }
+}
+
+/// Memory for the heads of frames is taken so much at a time, and used again when all of them have left.
+const HEADS_BYTES: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_and_port_are_an_address_and_all_else_is_a_path() {
+        let network = |text: &str| Address::Network(text.to_owned());
+        for text in ["host:7100", "192.168.0.1:1", "[::1]:7100"] {
+            assert_eq!(Address::of(Path::new(text)), network(text));
+        }
+        for text in ["runs/run000001", "./host:7100", "host:port", ":7100", "bu0.farm", "host:70000"] {
+            assert_eq!(Address::of(Path::new(text)), Address::Door(text.into()));
+        }
+    }
+}
