@@ -54,7 +54,7 @@ fn from_converter(bytes: &[u8]) {
     match decode_from_converter(record, Vec::new(), fetch) {
         Ok(FromConverter::Event(ticket, event)) => {
             assert!(event.fragments.len() * 40 < record.len(), "there are no more than there is room for");
-            assert_eq!(fetched, event.payload_bytes() as u64);
+            assert_eq!(fetched, event.payload_bytes());
             let (again, payload) = frame_of(ticket, &event);
             let fetch = |place: Place, length: u32| -> Result<Bytes, ()> {
                 let start = usize::try_from(place.offset).map_err(|_| ())?;
