@@ -1,6 +1,7 @@
 //! Recovery over raw Ethernet keeps the contract of an endpoint: hosts are network namespaces, a bridge is their switch. All
 //! of it is skipped, with the reason, where these cannot be made.
 #![cfg(target_os = "linux")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sheaf_node::lossy::{LossyEndpoint, LossyOptions, LossySettings};
