@@ -8,6 +8,7 @@
 //! | `memory` | NUMA, huge pages, swap, locked memory, shared memory |
 //! | `sockets` | limits and queues of the kernel's network |
 //! | `interfaces`, `interrupts`, `routes` | each network interface, who serves it, and which one leads to an address |
+//! | `ethernet` | what a run over raw Ethernet needs |
 //! | `storage` | where events are written |
 //! | `clock` | the clock and its discipline |
 //! | `features` | what later transports need of the kernel |
@@ -15,6 +16,7 @@
 //! All probes read below a [`Root`]; none changes anything, and none fails: what is not told is *unknown*.
 
 mod clock;
+mod ethernet;
 mod features;
 pub mod finding;
 mod interfaces;
@@ -27,7 +29,7 @@ mod storage;
 pub mod wanted;
 
 pub use finding::{Finding, Group, Remedy, Severity};
-pub use wanted::{Output, Wanted};
+pub use wanted::{Ethernet, EthernetWay, Output, Wanted};
 
 use crate::Root;
 
@@ -35,11 +37,12 @@ use crate::Root;
 #[must_use]
 pub fn examine(root: &Root, wanted: &Wanted) -> Vec<Finding> {
     let mut doctor = Doctor { root, wanted, group: Group::Processors, findings: Vec::new() };
-    let groups: [(Group, Probe); 7] = [
+    let groups: [(Group, Probe); 8] = [
         (Group::Processors, processors::probe),
         (Group::Memory, memory::probe),
         (Group::Network, sockets::probe),
         (Group::Interfaces, interfaces::probe),
+        (Group::Interfaces, ethernet::probe),
         (Group::Storage, storage::probe),
         (Group::Clock, clock::probe),
         (Group::Features, features::probe),

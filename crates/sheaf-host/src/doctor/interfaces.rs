@@ -15,8 +15,10 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
         if name == "lo" && !used.contains_key("lo") {
             continue;
         }
-        let is_used = used.contains_key(&name);
-        // Without hardware behind it an interface is of interest only if an address leads to it.
+        let frames = doctor.wanted.ethernet.as_ref();
+        let is_used =
+            used.contains_key(&name) || frames.is_some_and(|frames| frames.interfaces.contains(&name));
+        // Without hardware behind it an interface is of interest only if an address leads to it, or nodes send their frames through it.
         if is_used || doctor.root.exists(&format!("{NET}/{name}/device")) {
             interface(doctor, &name, is_used);
         }
@@ -63,7 +65,7 @@ fn state(doctor: &mut Doctor<'_>, name: &str, used: bool) {
         None => doctor.unknown(&key, &source, "whether the interface is up is not told"),
         Some("down" | "lowerlayerdown") if used => {
             let remedy = Remedy::command(format!("ip link set {name} up"));
-            doctor.problem(&key, "down", &source, "addresses of the configuration are behind it", remedy);
+            doctor.problem(&key, "down", &source, "the configuration uses it", remedy);
         }
         Some(state) => doctor.good(&key, format!("{state}{speed}"), &source),
     }

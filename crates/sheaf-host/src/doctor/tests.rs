@@ -24,6 +24,7 @@ fn wanted() -> Wanted {
         sockets: 64,
         send_buffer_bytes: None,
         receive_buffer_bytes: Some(4 << 20),
+        ethernet: None,
         output: None,
     }
 }
@@ -170,6 +171,53 @@ fn a_quota_of_the_older_cgroups_is_read_inside_a_container_too() {
     assert_eq!(finding.remedy, Remedy::command("echo -1 > /sys/fs/cgroup/cpu/cpu.cfs_quota_us"));
     host.file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1");
     assert_eq!(find(&examine(&host.root(), &Wanted::default()), "cpu.quota").severity, Severity::Good);
+}
+
+fn over_ethernet(interface: &str, mtu_bytes: u64, way: EthernetWay) -> Wanted {
+    Wanted { ethernet: Some(Ethernet { interfaces: vec![interface.into()], mtu_bytes, way }), ..wanted() }
+}
+
+#[test]
+fn what_frames_need_of_a_host_that_has_it_is_good() {
+    let host = good();
+    host.file("/sys/class/net/eth0/type", "1");
+    host.file("/sys/class/net/eth0/mtu", "9000");
+    host.file("/sys/class/net/eth0/queues/rx-0/rps_cpus", "0");
+    host.file("/sys/class/net/eth0/queues/rx-1/rps_cpus", "0");
+    host.file("/sys/class/net/eth0/queues/tx-0/xps_cpus", "0");
+    host.file("/proc/self/status", "CapEff:\t000001ffffffffff\n");
+    host.file("/proc/net/protocols", "protocol  size\nXDP  1\n");
+    let findings = examine(&host.root(), &over_ethernet("eth0", 9000, EthernetWay::Xdp));
+    assert_eq!(severe(&findings), [""; 0], "{findings:#?}");
+    assert_eq!(find(&findings, "eth0.ethernet").value, "no driver of a device, 2 queues to receive");
+    assert_eq!(find(&findings, "ethernet.capabilities").severity, Severity::Good);
+}
+
+#[test]
+fn each_thing_that_keeps_frames_from_a_host_is_a_problem_with_its_remedy() {
+    let host = good();
+    host.file("/sys/class/net/eth0/type", "772");
+    host.file("/sys/class/net/eth0/mtu", "1500");
+    host.file("/proc/self/status", "CapEff:\t0000000000000000\n");
+    host.file("/proc/net/protocols", "protocol  size\nTCP  1\n");
+    let problems = |wanted: &Wanted| {
+        let findings = examine(&host.root(), wanted);
+        let bad = findings.into_iter().filter(|finding| finding.severity == Severity::Problem);
+        bad.map(|finding| (finding.key, finding.remedy)).collect::<Vec<_>>()
+    };
+    let found = problems(&over_ethernet("eth0", 9000, EthernetWay::Xdp));
+    let keys: Vec<&str> = found.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["eth0.ethernet", "eth0.ethernet_mtu", "ethernet.capabilities", "ethernet.xdp"]);
+    assert_eq!(found[1].1, Remedy::command("ip link set eth0 mtu 9000"));
+    assert!(found.iter().all(|(_, remedy)| remedy.is_some()));
+    let elsewhere = problems(&over_ethernet("eth7", 1500, EthernetWay::Packet));
+    let keys: Vec<&str> = elsewhere.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["ethernet.interfaces", "ethernet.capabilities"]);
+    // What packet rings need is enough where nobody insists on more.
+    host.file("/proc/self/status", "CapEff:\t0000000000002000\n");
+    assert_eq!(problems(&over_ethernet("eth0", 1500, EthernetWay::Auto)).len(), 1, "it is not Ethernet");
+    let findings = examine(&host.root(), &over_ethernet("eth0", 1500, EthernetWay::Auto));
+    assert_eq!(find(&findings, "ethernet.capabilities").severity, Severity::Note);
 }
 
 #[test]

@@ -25,8 +25,32 @@ pub struct Wanted {
     pub send_buffer_bytes: Option<u64>,
     /// See `send_buffer_bytes`.
     pub receive_buffer_bytes: Option<u64>,
+    /// What a run over raw Ethernet wants.
+    pub ethernet: Option<Ethernet>,
     /// Where events are written.
     pub output: Option<Output>,
+}
+
+/// What a run over raw Ethernet wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ethernet {
+    /// The interfaces of all nodes, of this host and of others.
+    pub interfaces: Vec<String>,
+    /// The configured MTU.
+    pub mtu_bytes: u64,
+    /// Which way frames are to go.
+    pub way: EthernetWay,
+}
+
+/// Which way frames are to go through an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EthernetWay {
+    /// AF_XDP where it is worth it, else packet rings.
+    Auto,
+    /// AF_XDP.
+    Xdp,
+    /// Packet rings.
+    Packet,
 }
 
 /// Where events are written.

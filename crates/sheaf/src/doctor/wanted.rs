@@ -1,8 +1,8 @@
 //! What a configuration wants of a host.
 
-use sheaf_config::{Config, NodeConfig, OutputKind, TransportKind};
+use sheaf_config::{Config, EthernetBackend, NodeConfig, OutputKind, TransportKind};
 use sheaf_host::CpuList;
-use sheaf_host::doctor::{Output, Wanted};
+use sheaf_host::doctor::{Ethernet, EthernetWay, Output, Wanted};
 use sheaf_wire::Role;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
@@ -26,6 +26,7 @@ pub(super) fn of(config: Option<&Path>) -> anyhow::Result<Wanted> {
         sockets: sockets(&config, &nodes),
         send_buffer_bytes: transport.send_buffer.map(|bytes| bytes.0),
         receive_buffer_bytes: transport.receive_buffer.map(|bytes| bytes.0),
+        ethernet: ethernet(&config, &nodes),
         output: output(&config),
     })
 }
@@ -38,6 +39,22 @@ fn stand_ins(config: &Config) -> Vec<sheaf_wire::SourceId> {
 fn output(config: &Config) -> Option<Output> {
     let is_file = config.output.kind == OutputKind::File;
     is_file.then(|| Output { directory: config.run.output.clone() })
+}
+
+fn ethernet(config: &Config, nodes: &[NodeConfig]) -> Option<Ethernet> {
+    let transport = &config.transport;
+    let mut interfaces: Vec<String> = nodes.iter().flat_map(|node| node.interfaces.iter().cloned()).collect();
+    interfaces.sort_unstable();
+    interfaces.dedup();
+    (transport.kind == TransportKind::Ethernet).then_some(Ethernet {
+        interfaces,
+        mtu_bytes: transport.mtu.into(),
+        way: match transport.ethernet {
+            EthernetBackend::Auto => EthernetWay::Auto,
+            EthernetBackend::Xdp => EthernetWay::Xdp,
+            EthernetBackend::Packet => EthernetWay::Packet,
+        },
+    })
 }
 
 /// The processors of each role: of all its nodes together; empty where one of them may use all.
