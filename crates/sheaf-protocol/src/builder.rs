@@ -635,8 +635,7 @@ impl<P: Payload> BuilderUnit<P> {
             over.insert_range(key.event, 1);
         }
         assembly.sort();
-        let optional = &self.config.optional;
-        let incomplete = assembly.missing.iter().any(|missing| !optional.contains(&missing.source));
+        let incomplete = assembly.is_incomplete(&self.config.optional);
         assembly.end_part();
         let pending = assembly.to_pending(incomplete);
         if incomplete && self.config.incomplete == IncompletePolicy::Drop {

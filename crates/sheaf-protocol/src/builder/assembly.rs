@@ -8,6 +8,7 @@ use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
     TriggerType,
 };
+use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
@@ -161,6 +162,11 @@ impl<P: Payload> Assembly<P> {
             self.fragments.push(fragment);
         }
         self.missing.extend(missing);
+    }
+
+    /// Whether a source is missing that is not optional.
+    pub(super) fn is_incomplete(&self, optional: &BTreeSet<SourceId>) -> bool {
+        self.missing.iter().any(|missing| !optional.contains(&missing.source))
     }
 
     /// Brings fragments and missing sources into the order of source ids; readout units answer in any order.

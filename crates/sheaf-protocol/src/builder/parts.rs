@@ -52,9 +52,7 @@ impl<P: Payload> BuilderUnit<P> {
         outcome: Outcome,
         reason: Option<DropReason>,
     ) {
-        let optional = &self.config.optional;
-        let missing = &self.assemblies[key].missing;
-        let incomplete = missing.iter().any(|missing| !optional.contains(&missing.source));
+        let incomplete = self.assemblies[key].is_incomplete(&self.config.optional);
         self.name_unasked(key);
         let mut assembly = self.close_assembly(key);
         let pending = assembly.to_pending(incomplete);
@@ -143,9 +141,8 @@ impl<P: Payload> BuilderUnit<P> {
 
     /// Gives a part to the driver. False if the event is at its end instead.
     pub(super) fn hand_over_part(&mut self, key: AssemblyKey) -> bool {
-        let optional = &self.config.optional;
         let assembly = &mut self.assemblies[key];
-        let incomplete = assembly.missing.iter().any(|missing| !optional.contains(&missing.source));
+        let incomplete = assembly.is_incomplete(&self.config.optional);
         if assembly.part == 0
             || assembly.is_last
             || (incomplete && self.config.incomplete == IncompletePolicy::Drop)
