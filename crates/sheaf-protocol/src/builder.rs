@@ -5,7 +5,7 @@
 //! |---|---|
 //! | all readout units have answered | the event is built |
 //! | some have not when the event's time is over | by policy: waits on, builds with what is there, or drops |
-//! | a readout unit has not answered for a while | asks again; the answer may come twice without harm |
+//! | a readout unit has not answered for a while | asks again, each time after twice the wait; the answer may come twice without harm |
 //! | a super-fragment of an event that is not (any more) built here | ignored, counted `stale_super_fragments` |
 //! | a second super-fragment of the same unit | ignored, counted `duplicate_super_fragments` |
 //! | the event would exceed the memory bound | given back to the event manager, `builder_out_of_memory` |
@@ -26,7 +26,7 @@ use crate::channel::{Channel, ChannelTimes, Received};
 use crate::event_index::EventTable;
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
-use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
+use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
 use assembly::{Assemblies, Assembly, AssemblyKey};
 use early::{Early, Part};
 use pull::Pull;
@@ -36,7 +36,7 @@ use sheaf_wire::message::{
 };
 use sheaf_wire::{
     ByteCount, DropReason, Event, EventId, Fragment, MissingReason, MissingSource, Nanos, NodeId, Outcome,
-    Payload, Role, SourceId, Timestamp,
+    Payload, Role, SourceId, SuperFragment, Timestamp,
 };
 use std::collections::{BTreeSet, VecDeque};
 
@@ -96,7 +96,8 @@ pub struct BuilderConfig {
     pub incomplete: IncompletePolicy,
     /// When an event's time is over, counted from its assignment. Without effect where the policy is to wait.
     pub event_timeout: Nanos,
-    /// A readout unit that has not answered for this time is asked again.
+    /// A readout unit that has not answered for this time is asked again, and then after twice, four, eight and every 16 times this
+    /// time.
     pub request_retry: Nanos,
     /// How it comes by the super-fragments.
     pub asking: Asking,
@@ -181,8 +182,9 @@ pub struct BuilderUnit<P> {
     unasked: Option<(Early<P>, EventSet)>,
     /// The latest word of the event manager on shaping, by its clock.
     shaped_at: Timestamp,
-    event_deadlines: DeadlineQueue<AssemblyKey>,
-    retry_deadlines: DeadlineQueue<AssemblyKey>,
+    /// Waits for answers, by attempt and part.
+    event_deadlines: EventDeadlines<(u16, u16)>,
+    retry_deadlines: EventDeadlines<(u16, u16)>,
     books: NodeBooks,
     events: VecDeque<BuilderEvent<P>>,
     spare_fragments: Vec<Vec<sheaf_wire::Fragment<P>>>,
@@ -227,8 +229,8 @@ impl<P: Payload> BuilderUnit<P> {
                 (Early::new(config.memory.0 / 4, parts), EventSet::new(ENDED_RANGES))
             }),
             shaped_at: Timestamp::ZERO,
-            event_deadlines: DeadlineQueue::new(),
-            retry_deadlines: DeadlineQueue::new(),
+            event_deadlines: EventDeadlines::new(),
+            retry_deadlines: EventDeadlines::new(),
             books: NodeBooks::default(),
             events: VecDeque::new(),
             spare_fragments: Vec::new(),
@@ -352,11 +354,15 @@ impl<P: Payload> BuilderUnit<P> {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        while let Some(key) = self.event_deadlines.pop_due(now, |key| self.assemblies.is_open(key)) {
-            self.give_up_waiting(now, key);
+        while let Some((event, _)) =
+            self.event_deadlines.pop_due(now, |event, wait| self.assemblies.is_open(event, wait))
+        {
+            self.give_up_waiting(now, event);
         }
-        while let Some(key) = self.retry_deadlines.pop_due(now, |key| self.assemblies.is_open(key)) {
-            self.ask_again(now, key);
+        while let Some((event, _)) =
+            self.retry_deadlines.pop_due(now, |event, wait| self.assemblies.is_open(event, wait))
+        {
+            self.ask_again(now, event);
         }
     }
 
@@ -390,10 +396,10 @@ impl<P: Payload> BuilderUnit<P> {
         if self.fenced {
             return None;
         }
-        let event = self.event_deadlines.peek(|key| self.assemblies.is_open(key));
-        let event = event.map(|(at, key)| Deadline { at, why: Why::EventTimeout(key.event) });
-        let retry = self.retry_deadlines.peek(|key| self.assemblies.is_open(key));
-        let retry = retry.map(|(at, key)| Deadline { at, why: Why::RequestRetry(key.event) });
+        let event = self.event_deadlines.peek(|event, wait| self.assemblies.is_open(event, wait));
+        let event = event.map(|(at, event, _)| Deadline { at, why: Why::EventTimeout(event) });
+        let retry = self.retry_deadlines.peek(|event, wait| self.assemblies.is_open(event, wait));
+        let retry = retry.map(|(at, event, _)| Deadline { at, why: Why::RequestRetry(event) });
         // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
         let may_speak = self.channel.is_open();
         let batch = self.request_at.filter(|_| may_speak).map(|at| Deadline { at, why: Why::Batch });
@@ -456,9 +462,15 @@ impl<P: Payload> BuilderUnit<P> {
     fn limit_wait(&mut self, now: Timestamp, key: AssemblyKey) {
         if self.config.incomplete != IncompletePolicy::Wait {
             let at = now + self.config.event_timeout;
-            self.event_deadlines.push(at, key, |key| self.assemblies.is_open(key));
+            let is_open = |event, wait| self.assemblies.is_open(event, wait);
+            self.event_deadlines.push(at, key.event, key.wait(), is_open);
         }
-        self.retry_deadlines.push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
+        self.limit_silence(now, key);
+    }
+
+    fn limit_silence(&mut self, now: Timestamp, key: AssemblyKey) {
+        let is_open = |event, wait| self.assemblies.is_open(event, wait);
+        self.retry_deadlines.push(now + self.config.request_retry, key.event, key.wait(), is_open);
     }
 
     /// The barrel shifter turns or stands: what may be in flight is what is asked for, or the credit.
@@ -524,22 +536,33 @@ impl<P: Payload> BuilderUnit<P> {
         let mut fragments = parts.fragments.into_iter();
         let mut missing = parts.missing.into_iter();
         for entry in parts.entries {
-            let own_fragments = fragments.by_ref().take(usize::from(entry.fragments));
-            let own_missing = missing.by_ref().take(usize::from(entry.missing));
-            let known = self.assemblies.find(entry.event);
-            let Some(key) = known.filter(|key| key.takes(&entry)) else {
-                if known.is_none() && self.may_be_early(entry.event) {
-                    let part =
-                        Part { readout, fragments: own_fragments.collect(), missing: own_missing.collect() };
-                    self.keep_early(entry.event, part);
-                    continue;
-                }
-                self.books.count(Counter::StaleSuperFragments, 1);
-                own_fragments.for_each(drop);
-                own_missing.for_each(drop);
-                continue;
-            };
-            self.handle_part(now, key, readout, own_fragments, own_missing);
+            for event in entry.events() {
+                let own_fragments = fragments.by_ref().take(usize::from(entry.fragments));
+                let own_missing = missing.by_ref().take(usize::from(entry.missing));
+                self.handle_entry(now, readout, event, &entry, own_fragments, own_missing);
+            }
+        }
+    }
+
+    fn handle_entry(
+        &mut self,
+        now: Timestamp,
+        readout: u16,
+        event: EventId,
+        entry: &SuperFragment,
+        fragments: impl Iterator<Item = Fragment<P>>,
+        missing: impl Iterator<Item = MissingSource>,
+    ) {
+        let known = self.assemblies.find(event);
+        if let Some(key) = known.filter(|key| key.takes(entry)) {
+            self.handle_part(now, key, readout, fragments, missing);
+        } else if known.is_none() && self.may_be_early(event) {
+            let part = Part { readout, fragments: fragments.collect(), missing: missing.collect() };
+            self.keep_early(event, part);
+        } else {
+            self.books.count(Counter::StaleSuperFragments, 1);
+            fragments.for_each(drop);
+            missing.for_each(drop);
         }
     }
 
@@ -608,8 +631,8 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Ends an assembly: nobody waits for what is in flight of it.
-    fn close_assembly(&mut self, key: AssemblyKey) -> Assembly<P> {
+    /// Ends an assembly: nobody waits for what is in flight of it. What it holds is to be taken or cleared.
+    fn close_assembly(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
         if let Some(pull) = &mut self.pull {
             for (readout, charge) in self.assemblies[key].take_charges() {
                 pull.settle(readout, charge);
@@ -621,7 +644,8 @@ impl<P: Payload> BuilderUnit<P> {
     fn give_back(&mut self, now: Timestamp, key: AssemblyKey) {
         self.books.count(Counter::GivenBack, 1);
         let assembly = self.close_assembly(key);
-        let pending = Pending { fragments: 0, missing: 0, absent: Vec::new(), ..assembly.to_pending(false) };
+        assembly.clear();
+        let pending = assembly.make_pending(false);
         self.finish(now, pending, Outcome::GivenBack, Some(DropReason::BuilderOutOfMemory));
     }
 
@@ -630,25 +654,31 @@ impl<P: Payload> BuilderUnit<P> {
             return;
         }
         self.name_unasked(key);
-        let mut assembly = self.close_assembly(key);
         if let Some((_, over)) = &mut self.unasked {
             over.insert_range(key.event, 1);
         }
+        let is_dropped = self.config.incomplete == IncompletePolicy::Drop;
+        let incomplete = self.assemblies[key].is_incomplete(&self.config.optional);
+        let assembly = self.close_assembly(key);
         assembly.sort();
-        let incomplete = assembly.is_incomplete(&self.config.optional);
         assembly.end_part();
-        let pending = assembly.to_pending(incomplete);
-        if incomplete && self.config.incomplete == IncompletePolicy::Drop {
+        let pending = assembly.make_pending(incomplete);
+        if incomplete && is_dropped {
+            assembly.clear();
             self.finish(now, pending, Outcome::Dropped, Some(DropReason::Incomplete));
             return;
         }
+        let event = assembly.take_event(incomplete);
         self.pending.insert(pending.event, pending);
-        self.events.push_back(BuilderEvent::Built(assembly.take_event(incomplete)));
+        self.events.push_back(BuilderEvent::Built(event));
     }
 
     // Silence.
 
-    fn give_up_waiting(&mut self, now: Timestamp, key: AssemblyKey) {
+    fn give_up_waiting(&mut self, now: Timestamp, event: EventId) {
+        let Some(key) = self.assemblies.find(event) else {
+            return;
+        };
         let assembly = &mut self.assemblies[key];
         let silent: Vec<u16> = assembly.awaited_readouts().collect();
         for readout in silent {
@@ -664,13 +694,20 @@ impl<P: Payload> BuilderUnit<P> {
         self.complete(now, key);
     }
 
-    fn ask_again(&mut self, now: Timestamp, key: AssemblyKey) {
-        let assembly = &self.assemblies[key];
-        let range = EventRange { first: assembly.event, count: 1, attempt: assembly.attempt };
+    fn ask_again(&mut self, now: Timestamp, event: EventId) {
+        let Some(key) = self.assemblies.find(event) else {
+            return;
+        };
+        self.limit_silence(now, key);
+        let assembly = &mut self.assemblies[key];
         // Where requests wait for credit, the time runs from the last of them that went.
         let is_young = self.pull.is_some() && now.since(assembly.asked_at) < self.config.request_retry;
+        if is_young || !assembly.loses_patience() {
+            return;
+        }
+        let range = EventRange { first: assembly.event, count: 1, attempt: assembly.attempt };
         let silent: Vec<u16> =
-            assembly.awaited_readouts().filter(|readout| !is_young && assembly.was_asked(*readout)).collect();
+            assembly.awaited_readouts().filter(|readout| assembly.was_asked(*readout)).collect();
         self.books.count(Counter::RetriedRequests, silent.len() as u64);
         for readout in silent {
             let assembly = &mut self.assemblies[key];
@@ -684,7 +721,6 @@ impl<P: Payload> BuilderUnit<P> {
                 None => self.queue_ask(readout, ask, range),
             }
         }
-        self.retry_deadlines.push(now + self.config.request_retry, key, |key| self.assemblies.is_open(key));
     }
 }
 
@@ -722,7 +758,8 @@ pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
 }
 
 impl<P: Payload> Assembly<P> {
-    fn to_pending(&self, incomplete: bool) -> Pending {
+    /// What is kept of the event until it is decided.
+    fn make_pending(&mut self, incomplete: bool) -> Pending {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         Pending {
             event: self.event,
@@ -732,7 +769,7 @@ impl<P: Payload> Assembly<P> {
             fragments: count(self.fragments.len()),
             missing: count(self.missing.len()),
             incomplete,
-            absent: self.absent.clone(),
+            absent: std::mem::take(&mut self.absent),
         }
     }
 }

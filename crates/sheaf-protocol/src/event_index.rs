@@ -45,28 +45,37 @@ impl EventIndex {
         event.0 as usize & (self.window.len() - 1)
     }
 
+    #[inline]
     pub(crate) fn get(&self, event: EventId) -> Option<u32> {
         let entry = self.window[self.slot(event)];
         if entry.event == event && entry.place != FREE {
             return Some(entry.place);
         }
-        if self.beside.is_empty() {
-            return None;
-        }
+        if self.beside.is_empty() { None } else { self.get_beside(event) }
+    }
+
+    #[cold]
+    fn get_beside(&self, event: EventId) -> Option<u32> {
         self.beside.get(&event).copied()
     }
 
     /// Adds an event that is not there.
+    #[inline]
     pub(crate) fn insert(&mut self, event: EventId, place: u32) {
         debug_assert!(self.get(event).is_none(), "event {event} has two places");
-        assert!(place != FREE, "places are bounded far below 2^32 by the configuration");
+        debug_assert!(place != FREE, "places are bounded far below 2^32 by the configuration");
         self.len += 1;
         let slot = self.slot(event);
         let entry = &mut self.window[slot];
         if entry.place == FREE {
             *entry = Entry { event, place };
-            return;
+        } else {
+            self.insert_beside(event, place);
         }
+    }
+
+    #[cold]
+    fn insert_beside(&mut self, event: EventId, place: u32) {
         self.beside.insert(event, place);
         if self.beside.len() > self.window.len() / 4 && self.window.len() < *WINDOW.end() {
             self.widen();
@@ -92,6 +101,7 @@ impl EventIndex {
         }
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, event: EventId) -> Option<u32> {
         let slot = self.slot(event);
         let entry = &mut self.window[slot];

@@ -182,3 +182,143 @@ impl<K: Copy> DeadlineQueue<K> {
         None
     }
 }
+
+/// Deadlines of events, set in the order in which they end. Events with consecutive ids that are given the same deadline, as
+/// those of one message are, share an entry; so a deadline that is never met costs next to nothing.
+///
+/// `T` tells one wait for an event from another. Events that wait no more are passed over when they come to the front, and
+/// all entries are looked at when there are twice as many as the last time, so that one event that waits long does not let the
+/// queue grow behind it.
+#[derive(Clone, Debug)]
+pub(crate) struct EventDeadlines<T> {
+    queue: std::collections::VecDeque<Waiting<T>>,
+    sweep_at: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting<T> {
+    at: Timestamp,
+    first: EventId,
+    count: u64,
+    wait: T,
+}
+
+impl<T: Copy + PartialEq> Waiting<T> {
+    /// Passes over events that wait no more. False if none is left.
+    fn skip(&mut self, is_live: impl Fn(EventId, T) -> bool) -> bool {
+        while self.count > 0 && !is_live(self.first, self.wait) {
+            self.pass();
+        }
+        self.count > 0
+    }
+
+    fn pass(&mut self) {
+        self.first = EventId(self.first.0.wrapping_add(1));
+        self.count -= 1;
+    }
+}
+
+impl<T: Copy + PartialEq> EventDeadlines<T> {
+    pub(crate) fn new() -> Self {
+        Self { queue: std::collections::VecDeque::new(), sweep_at: SWEEP_FLOOR }
+    }
+
+    /// Adds a wait for an event that ends not before those already there. `is_live` tells waits that still matter.
+    pub(crate) fn push(
+        &mut self,
+        at: Timestamp,
+        event: EventId,
+        wait: T,
+        is_live: impl Fn(EventId, T) -> bool,
+    ) {
+        if let Some(last) = self.queue.back_mut() {
+            debug_assert!(last.at <= at, "deadlines come in order");
+            let is_next = last.first.0.checked_add(last.count) == Some(event.0);
+            if last.at == at && last.wait == wait && is_next {
+                last.count += 1;
+                return;
+            }
+        }
+        if self.queue.len() >= self.sweep_at {
+            self.queue.retain_mut(|waiting| waiting.skip(&is_live));
+            self.sweep_at = SWEEP_FLOOR.max(2 * self.queue.len());
+        }
+        self.queue.push_back(Waiting { at, first: event, count: 1, wait });
+    }
+
+    /// The first wait that still matters, if it is over at `now`.
+    pub(crate) fn pop_due(
+        &mut self,
+        now: Timestamp,
+        is_live: impl Fn(EventId, T) -> bool,
+    ) -> Option<(EventId, T)> {
+        // Mostly nothing is due: whether the first wait matters is then nobody's business.
+        if self.queue.front().is_none_or(|waiting| waiting.at > now) {
+            return None;
+        }
+        let (at, event, wait) = self.peek(is_live)?;
+        if at > now {
+            return None;
+        }
+        self.queue.front_mut()?.pass();
+        Some((event, wait))
+    }
+
+    /// The first wait that still matters.
+    pub(crate) fn peek(&mut self, is_live: impl Fn(EventId, T) -> bool) -> Option<(Timestamp, EventId, T)> {
+        while let Some(waiting) = self.queue.front_mut() {
+            if waiting.skip(&is_live) {
+                return Some((waiting.at, waiting.first, waiting.wait));
+            }
+            self.queue.pop_front();
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn every_wait_that_still_matters_ends_once_and_in_order(
+            waits in prop::collection::vec((0..4_u64, 0..3_u64, 0..2_u16, any::<bool>()), 0..300),
+        ) {
+            let (mut at, mut event) = (0, 0);
+            let mut plain = Vec::new();
+            let mut live = BTreeSet::new();
+            for (later, step, wait, matters) in waits {
+                (at, event) = (at + later / 3, event + step);
+                // One event may wait twice, for two things.
+                live.extend(matters.then_some((EventId(event), wait)));
+                plain.push((Timestamp(at), EventId(event), wait));
+            }
+            let is_live = |event, wait| live.contains(&(event, wait));
+            let mut deadlines = EventDeadlines::new();
+            for (at, event, wait) in &plain {
+                deadlines.push(*at, *event, *wait, is_live);
+            }
+            plain.retain(|(_, event, wait)| is_live(*event, *wait));
+            for (at, event, wait) in plain {
+                if at > Timestamp::ZERO {
+                    prop_assert_eq!(deadlines.pop_due(Timestamp(at.0 - 1), is_live), None);
+                }
+                prop_assert_eq!(deadlines.peek(is_live), Some((at, event, wait)));
+                prop_assert_eq!(deadlines.pop_due(at, is_live), Some((event, wait)));
+            }
+            prop_assert_eq!(deadlines.pop_due(Timestamp::MAX, is_live), None);
+        }
+    }
+
+    #[test]
+    fn one_event_that_waits_long_keeps_no_others() {
+        let mut deadlines = EventDeadlines::new();
+        for event in 0..100_000 {
+            deadlines.push(Timestamp(event), EventId(event), (), |event, ()| event == EventId(0));
+        }
+        assert!(deadlines.queue.len() <= 2 * SWEEP_FLOOR, "{}", deadlines.queue.len());
+    }
+}

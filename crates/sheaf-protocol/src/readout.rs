@@ -25,7 +25,7 @@ use crate::channel::{Channel, ChannelTimes, Received};
 use crate::event_set::EventSet;
 use crate::flow::SlotClock;
 use crate::ledger::{Counter, NodeBooks};
-use crate::machine::{Deadline, DeadlineQueue, Identity, Transmit, Why};
+use crate::machine::{Deadline, DeadlineQueue, EventDeadlines, Identity, Transmit, Why};
 use crate::manager::DISPATCH_EVENTS;
 use books::{Books, Ending};
 use ready::Ready;
@@ -36,9 +36,9 @@ use sheaf_wire::message::{
 };
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Outcome, Payload, Role, SourceId,
-    SuperFragment, Timestamp,
+    Timestamp,
 };
-use slots::{Asked, Cell, Merge, SlotKey, SlotState, Slots};
+use slots::{Answer, Asked, Cell, Ended, SlotKey, SlotState, Slots};
 use std::collections::VecDeque;
 
 /// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
@@ -137,6 +137,8 @@ pub struct ReadoutUnit<P> {
     inputs: Vec<Input>,
     /// The place of the source that gave the last fragment: mostly the next one's, too.
     last_input: usize,
+    /// Whether some source has ended.
+    some_ended: bool,
     /// Payload that is held of one source at most, where no builder has asked for it.
     share: u64,
     /// Super-fragments ready to go.
@@ -145,7 +147,8 @@ pub struct ReadoutUnit<P> {
     /// The event manager's clock, and when it last spoke on shaping by it.
     slot_clock: SlotClock,
     shaped_at: Timestamp,
-    merge_deadlines: DeadlineQueue<Merge>,
+    /// Waits for silent sources, by the part of the event that is asked for.
+    merge_deadlines: EventDeadlines<u16>,
     /// Events that a fragment opened and nobody has asked for, in the order of their age.
     unasked: VecDeque<SlotKey>,
     next_age: u64,
@@ -202,12 +205,13 @@ impl<P: Payload> ReadoutUnit<P> {
             sources,
             inputs: config.sources.iter().map(input).collect(),
             last_input: 0,
+            some_ended: false,
             share: config.buffer.0 / (config.sources.len() as u64).max(1),
             ready: Ready::default(),
             announcements: VecDeque::new(),
             slot_clock: SlotClock::default(),
             shaped_at: Timestamp::ZERO,
-            merge_deadlines: DeadlineQueue::new(),
+            merge_deadlines: EventDeadlines::new(),
             unasked: VecDeque::new(),
             next_age: 0,
             passed: 0,
@@ -271,23 +275,22 @@ impl<P: Payload> ReadoutUnit<P> {
             return Ok(());
         };
         let event = fragment.event;
+        let bytes = fragment.payload.len();
         let known = self.slots.find(event);
-        let is_asked = known.is_some_and(|key| self.slots.found(key).is_asked());
-        if is_asked && !self.has_room(index, &fragment, false) {
-            // What fills the source's share came earlier, and the builders are further on.
-            self.pass_over(now, self.next_age);
-        }
-        if !self.has_room(index, &fragment, is_asked) {
+        if !self.inputs[index].has_room(bytes, self.share, self.config.buffer_events)
+            && !self.makes_way(now, index, bytes, known)
+        {
             self.refused_since_status = true;
             return Err(fragment);
         }
-        self.books.receive(fragment.payload.len());
-        self.inputs[index].gave_at = now;
-        self.note_order(index, event);
+        self.books.receive(bytes);
+        if self.inputs[index].note(now, event) {
+            self.books.count(Counter::OutOfOrder);
+        }
         if known.is_none() && self.released.contains(event) {
             // What nobody wanted of an event that has ended cannot be too late for it.
             if self.passed_by.contains(event) {
-                self.books.pass_by(fragment.payload.len() as u64);
+                self.books.pass_by(bytes as u64);
                 self.discard(fragment);
             } else {
                 self.drop_fragment(fragment, DropReason::Late);
@@ -308,6 +311,7 @@ impl<P: Payload> ReadoutUnit<P> {
         if std::mem::replace(&mut self.inputs[index].ended, true) {
             return;
         }
+        self.some_ended = true;
         self.status_at = now;
         for key in self.slots.asked_keys() {
             self.settle(key, index, MissingReason::SourceEnded);
@@ -344,12 +348,14 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        while let Some(merge) = self.merge_deadlines.pop_due(now, |merge| self.slots.is_merging(merge)) {
-            self.give_up_waiting(now, merge);
+        while let Some((event, part)) =
+            self.merge_deadlines.pop_due(now, |event, part| self.slots.is_merging(event, part))
+        {
+            self.give_up_waiting(now, event, part);
         }
         while let Some(key) = self.orphan_deadlines.pop_due(now, |key| self.slots.is_orphan(key)) {
             self.expired.insert_range(key.event, 1);
-            self.end_slot(key, Ending::dropped(DropReason::UnknownEvent));
+            self.end_event(key.event, Ending::dropped(DropReason::UnknownEvent));
         }
     }
 
@@ -382,8 +388,8 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
-        let merge = self.merge_deadlines.peek(|merge| self.slots.is_merging(merge));
-        let merge = merge.map(|(at, merge)| Deadline { at, why: Why::SourceSilent(merge.slot.event) });
+        let merge = self.merge_deadlines.peek(|event, part| self.slots.is_merging(event, part));
+        let merge = merge.map(|(at, event, _)| Deadline { at, why: Why::SourceSilent(event) });
         let orphan = self.orphan_deadlines.peek(|key| self.slots.is_orphan(key));
         let orphan = orphan.map(|(at, key)| Deadline { at, why: Why::Orphan(key.event) });
         // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
@@ -401,23 +407,20 @@ impl<P: Payload> ReadoutUnit<P> {
         Some(self.last_input)
     }
 
-    fn has_room(&self, index: usize, fragment: &Fragment<P>, is_asked: bool) -> bool {
-        let input = &self.inputs[index];
-        // A builder that waits must not wait for room that fragments take up which nobody asks for. Still there is a
-        // bound: events that are answered stay until they are released, and that news may be slow.
-        let shares = if is_asked { 2 } else { 1 };
-        // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.
-        input.held_events == 0
-            || (input.held.0 + fragment.payload.len() as u64 <= self.share.saturating_mul(shares)
-                && (input.held_events as u64) < (self.config.buffer_events as u64).saturating_mul(shares))
-    }
-
-    fn note_order(&mut self, index: usize, event: EventId) {
-        let highest = &mut self.inputs[index].highest;
-        if highest.is_some_and(|highest| event < highest) {
-            self.books.count(Counter::OutOfOrder);
+    /// Whether a fragment that does not fit its source's share is taken all the same: one that a builder waits for must not wait
+    /// for room that fragments take up which nobody asks for. Still there is a bound: events that are answered stay until they
+    /// are released, and that news may be slow.
+    fn makes_way(&mut self, now: Timestamp, index: usize, bytes: usize, known: Option<SlotKey>) -> bool {
+        if !known.is_some_and(|key| self.slots.found(key).is_asked()) {
+            return false;
         }
-        *highest = (*highest).max(Some(event));
+        // What fills the source's share came earlier, and the builders are further on.
+        self.pass_over(now, self.next_age);
+        self.inputs[index].has_room(
+            bytes,
+            self.share.saturating_mul(2),
+            self.config.buffer_events.saturating_mul(2),
+        )
     }
 
     fn open_slot(&mut self, event: EventId) -> SlotKey {
@@ -463,20 +466,22 @@ impl<P: Payload> ReadoutUnit<P> {
     fn fill(&mut self, index: usize, key: SlotKey, fragment: Fragment<P>) {
         let bytes = fragment.payload.len() as u64;
         match self.slots.cells(key)[index] {
+            Cell::Waiting if bytes <= self.config.max_fragment.0 => {
+                let input = &mut self.inputs[index];
+                input.held_events += 1;
+                input.held += ByteCount(bytes);
+                if let Some(builder) = self.slots.settle(key, index, Cell::Here(fragment)) {
+                    self.ready.push(builder, key);
+                }
+            }
+            Cell::Waiting => {
+                self.drop_fragment(fragment, DropReason::TooLarge);
+                self.settle(key, index, MissingReason::FragmentRefused);
+            }
             Cell::Here(_) | Cell::Missing(MissingReason::FragmentRefused) => {
                 self.drop_fragment(fragment, DropReason::Duplicate);
             }
             Cell::Missing(_) => self.drop_fragment(fragment, DropReason::Late),
-            Cell::Waiting if bytes > self.config.max_fragment.0 => {
-                self.drop_fragment(fragment, DropReason::TooLarge);
-                self.settle(key, index, MissingReason::FragmentRefused);
-            }
-            Cell::Waiting => {
-                self.inputs[index].held_events += 1;
-                self.inputs[index].held += ByteCount(bytes);
-                self.slots.settle(key, index, Cell::Here(fragment));
-                self.queue_if_ready(key);
-            }
         }
     }
 
@@ -505,39 +510,84 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     fn handle_requests(&mut self, now: Timestamp, builder: u16, ranges: &[EventRange], wanted: Wanted<'_>) {
-        let mut budget = self.config.request_events;
+        let mut budget = self.config.request_events as u64;
         for range in ranges {
-            for offset in 0..u64::from(range.count) {
-                let Some(event) = range.first.0.checked_add(offset).map(EventId) else {
-                    break;
-                };
-                if budget == 0 {
-                    self.books.count(Counter::UnexpectedMessages);
-                    return;
-                }
-                budget -= 1;
-                let asked = Asked { builder, attempt: range.attempt, part: wanted.part() };
-                self.handle_request(now, asked, event, wanted);
-            }
+            self.handle_range(now, builder, range, budget, wanted);
+            let Some(rest) = budget.checked_sub(u64::from(range.count)) else {
+                self.books.count(Counter::UnexpectedMessages);
+                return;
+            };
+            budget = rest;
         }
     }
 
-    fn handle_request(&mut self, now: Timestamp, asked: Asked, event: EventId, wanted: Wanted<'_>) {
+    /// A builder wants the first `most` events of a range.
+    fn handle_range(
+        &mut self,
+        now: Timestamp,
+        builder: u16,
+        range: &EventRange,
+        most: u64,
+        wanted: Wanted<'_>,
+    ) {
+        let asked = Asked { builder, attempt: range.attempt, part: wanted.part() };
+        let mut passed = None;
+        // As many as there are ids, where the range would pass the largest one.
+        let count = u64::from(range.count).min(most).min((u64::MAX - range.first.0).saturating_add(1));
+        for offset in 0..count {
+            let age = self.handle_request(now, asked, EventId(range.first.0 + offset), wanted);
+            passed = passed.max(age);
+        }
+        if let Some(age) = passed {
+            self.pass_over(now, age);
+        }
+    }
+
+    /// A builder wants an event. Returns how old it is, if it was not asked for before.
+    fn handle_request(
+        &mut self,
+        now: Timestamp,
+        asked: Asked,
+        event: EventId,
+        wanted: Wanted<'_>,
+    ) -> Option<u64> {
         let key = match self.slots.find(event) {
             Some(key) => key,
             None if self.released.contains(event) || self.closed => {
                 self.books.count(Counter::StaleRequests);
-                return;
+                return None;
             }
             None => self.slots.insert(event, 0),
         };
         let slot = self.slots.found_mut(key);
         if slot.asked.is_some_and(|before| asked.is_before(before)) {
             self.books.count(Counter::StaleRequests);
-            return;
+            return None;
         }
         let before = slot.asked.replace(asked);
-        let (age, state) = (slot.age, slot.state);
+        let age = slot.age;
+        if before.is_none() && asked.part == 0 && !self.some_ended {
+            // As nearly every time: of an event that nobody asked for, the whole.
+            match slot.get_ready() {
+                Some(builder) => self.ready.push(builder, key),
+                None => self.limit_wait(now, event, 0),
+            }
+            return Some(age);
+        }
+        self.take_request(now, key, asked, before, wanted);
+        before.is_none().then_some(age)
+    }
+
+    /// Notes what a builder wants of an event, beside what was asked for `before`.
+    fn take_request(
+        &mut self,
+        now: Timestamp,
+        key: SlotKey,
+        asked: Asked,
+        before: Option<Asked>,
+        wanted: Wanted<'_>,
+    ) {
+        let state = self.slots.found(key).state;
         let is_first = before.is_none();
         let has_attempt = before.is_some_and(|before| before.attempt == asked.attempt);
         // A part that was not asked for in this attempt before.
@@ -558,25 +608,32 @@ impl<P: Payload> ReadoutUnit<P> {
                 SlotState::Ready(_) | SlotState::Merging | SlotState::Answered => self.merge(key),
             }
         }
-        if is_first {
-            self.pass_over(now, age);
-        }
-        let merge = self.slots.merge_of(key);
-        if (is_first || is_new_part) && self.slots.is_merging(merge) {
-            self.wait_for_sources(now, merge);
+        if is_first || is_new_part {
+            self.wait_for_sources(now, key.event, asked.part);
         }
     }
 
     /// An event is to be answered as soon as what is asked for is there.
     fn merge(&mut self, key: SlotKey) {
         self.slots.found_mut(key).state = SlotState::Merging;
-        self.settle_ended(key);
-        self.queue_if_ready(key);
+        if self.some_ended {
+            self.settle_ended(key);
+        }
+        if let Some(builder) = self.slots.found_mut(key).get_ready() {
+            self.ready.push(builder, key);
+        }
     }
 
-    fn wait_for_sources(&mut self, now: Timestamp, merge: Merge) {
+    /// Waits for the sources of a part of an event, if some are awaited.
+    fn wait_for_sources(&mut self, now: Timestamp, event: EventId, part: u16) {
+        if self.slots.is_merging(event, part) {
+            self.limit_wait(now, event, part);
+        }
+    }
+
+    fn limit_wait(&mut self, now: Timestamp, event: EventId, part: u16) {
         let at = now + self.config.merge_timeout;
-        self.merge_deadlines.push(at, merge, |merge| self.slots.is_merging(merge));
+        self.merge_deadlines.push(at, event, part, |event, part| self.slots.is_merging(event, part));
     }
 
     fn settle_ended(&mut self, key: SlotKey) {
@@ -589,16 +646,19 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Books that nothing more is awaited from a source for an event, where it is still awaited.
     fn settle(&mut self, key: SlotKey, index: usize, reason: MissingReason) {
-        if matches!(self.slots.cells(key)[index], Cell::Waiting) {
-            self.slots.settle(key, index, Cell::Missing(reason));
-            self.queue_if_ready(key);
+        if matches!(self.slots.cells(key)[index], Cell::Waiting)
+            && let Some(builder) = self.slots.settle(key, index, Cell::Missing(reason))
+        {
+            self.ready.push(builder, key);
         }
     }
 
     /// The time for silent sources is over: those that are on their way to the event get it once more.
-    fn give_up_waiting(&mut self, now: Timestamp, merge: Merge) {
-        let key = merge.slot;
-        let is_gone = self.joined_late || self.expired.contains(key.event);
+    fn give_up_waiting(&mut self, now: Timestamp, event: EventId, part: u16) {
+        let Some(key) = self.slots.find(event) else {
+            return;
+        };
+        let is_gone = self.joined_late || self.expired.contains(event);
         let wait = self.config.wait_for_required && !is_gone;
         let reason =
             if self.joined_late { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
@@ -607,7 +667,7 @@ impl<P: Payload> ReadoutUnit<P> {
             if !self.slots.is_wanted(key, index) {
                 continue;
             }
-            if self.is_on_its_way(now, index, key.event) {
+            if self.is_on_its_way(now, index, event) {
                 some_on_their_way = true;
             } else if self.inputs[index].optional {
                 self.settle(key, index, MissingReason::SourceSilent);
@@ -615,8 +675,8 @@ impl<P: Payload> ReadoutUnit<P> {
                 self.settle(key, index, reason);
             }
         }
-        if some_on_their_way && self.slots.is_merging(merge) {
-            self.wait_for_sources(now, merge);
+        if some_on_their_way {
+            self.wait_for_sources(now, event, part);
         }
     }
 
@@ -627,66 +687,34 @@ impl<P: Payload> ReadoutUnit<P> {
         sends && input.highest.is_some_and(|highest| highest < event)
     }
 
-    fn queue_if_ready(&mut self, key: SlotKey) {
-        let slot = self.slots.found_mut(key);
-        if let (true, SlotState::Merging, Some(asked)) = (slot.is_settled(), slot.state, slot.asked) {
-            slot.state = SlotState::Ready(asked.builder);
-            self.ready.push(asked.builder, key);
-        }
-    }
-
     // Answers out.
 
     fn compose(&mut self, builder: u16) -> Option<SuperFragments<P>> {
         let events = self.ready.len(builder).min(self.config.message_events);
-        let mut parts = SuperFragments {
-            entries: Vec::with_capacity(events),
+        let mut answers = SuperFragments {
+            entries: Vec::new(),
             fragments: Vec::with_capacity(events * self.inputs.len()),
             missing: Vec::new(),
         };
-        let mut bytes = 0_u64;
-        while let Some(key) = self.ready.first(builder) {
-            if self.slots.ready_for(key, builder).is_none() {
-                self.ready.pop(builder);
-                continue;
+        let (mut bytes, mut answered) = (0_u64, 0);
+        let Self { slots, inputs, ready, config, .. } = self;
+        while let Some(key) = ready.first(builder) {
+            // One event goes in any case, however large it is.
+            let left = config.message_bytes.0.saturating_sub(bytes);
+            let room = match answered {
+                0 => u64::MAX,
+                full if full >= config.message_events => break,
+                _ => left,
+            };
+            match slots.answer(key, builder, room, |index| inputs[index].id, &mut answers) {
+                Answer::Given(more) => (bytes, answered) = (bytes + more, answered + 1),
+                Answer::TooLarge => break,
+                Answer::Void => {}
             }
-            let size = self.slots.wanted_bytes(key);
-            let full = bytes + size > self.config.message_bytes.0
-                || parts.entries.len() >= self.config.message_events;
-            if full && !parts.entries.is_empty() {
-                break;
-            }
-            self.ready.pop(builder);
-            bytes += size;
-            self.slots.found_mut(key).state = SlotState::Answered;
-            self.append(&mut parts, key);
+            ready.pop(builder);
         }
         self.books.send(bytes);
-        (!parts.entries.is_empty()).then_some(parts)
-    }
-
-    fn append(&self, parts: &mut SuperFragments<P>, key: SlotKey) {
-        let (fragments, missing, event) = (parts.fragments.len(), parts.missing.len(), key.event);
-        for (index, (cell, input)) in self.slots.cells(key).iter().zip(&self.inputs).enumerate() {
-            match cell {
-                _ if !self.slots.is_wanted(key, index) => {}
-                Cell::Here(fragment) => parts.fragments.push(fragment.clone()),
-                Cell::Missing(reason) => {
-                    parts.missing.push(sheaf_wire::MissingSource { source: input.id, reason: *reason });
-                }
-                Cell::Waiting => debug_assert!(false, "event {event}: answered while a source is awaited"),
-            }
-        }
-        let asked = self.slots.found(key).asked.filter(|asked| asked.part > 0);
-        // A readout unit has at most 65,535 sources: the configuration sees to it.
-        let count = |from: usize, to: usize| u16::try_from(to - from).unwrap_or(u16::MAX);
-        parts.entries.push(SuperFragment {
-            event,
-            attempt: asked.map_or(0, |asked| asked.attempt),
-            part: asked.map_or(0, |asked| asked.part),
-            fragments: count(fragments, parts.fragments.len()),
-            missing: count(missing, parts.missing.len()),
-        });
+        (answered > 0).then_some(answers)
     }
 
     // Words with the event manager.
@@ -747,12 +775,7 @@ impl<P: Payload> ReadoutUnit<P> {
                 return;
             };
             left = rest;
-            let asked = Asked { builder: *builder, attempt: events.attempt, part: 0 };
-            for offset in 0..u64::from(events.count) {
-                if let Some(event) = events.first.0.checked_add(offset) {
-                    self.handle_request(now, asked, EventId(event), Wanted::All);
-                }
-            }
+            self.handle_range(now, *builder, events, u64::MAX, Wanted::All);
         }
     }
 
@@ -773,14 +796,9 @@ impl<P: Payload> ReadoutUnit<P> {
         let is_built = matches!(outcome, Outcome::Stored | Outcome::Rejected);
         if self.slots.is_short(release.count) {
             for event in (release.first.0..=last).map(EventId) {
-                let key = self.slots.find(event);
-                if is_built
-                    && (parts == PARTS_NOT_ASKED || !key.is_some_and(|key| self.slots.is_all_asked(key)))
-                {
+                let is_all_asked = self.end_event(event, ending).is_some_and(|ended| ended.is_all_asked);
+                if is_built && (parts == PARTS_NOT_ASKED || !is_all_asked) {
                     self.passed_by.insert_range(event, 1);
-                }
-                if let Some(key) = key {
-                    self.end_slot(key, ending);
                 }
             }
         } else {
@@ -789,7 +807,7 @@ impl<P: Payload> ReadoutUnit<P> {
                 self.passed_by.insert_range(release.first, release.count);
             }
             for key in self.slots.keys_between(release.first, EventId(last)) {
-                self.end_slot(key, ending);
+                self.end_event(key.event, ending);
             }
         }
         self.released.insert_range(release.first, release.count);
@@ -801,7 +819,7 @@ impl<P: Payload> ReadoutUnit<P> {
         self.joined_late = true;
         self.events.push_back(ReadoutEvent::Started);
         for key in self.slots.asked_keys() {
-            self.wait_for_sources(now, self.slots.merge_of(key));
+            self.wait_for_sources(now, key.event, self.slots.found(key).part());
         }
     }
 
@@ -810,16 +828,16 @@ impl<P: Payload> ReadoutUnit<P> {
             return;
         }
         for key in self.slots.all_keys() {
-            self.end_slot(key, Ending::dropped(DropReason::NeverTriggered));
+            self.end_event(key.event, Ending::dropped(DropReason::NeverTriggered));
         }
         self.channel.push(Body::Report(self.books().to_counts()));
         self.events.push_back(ReadoutEvent::Closed);
     }
 
     /// Books what is held of an event, and forgets it.
-    fn end_slot(&mut self, key: SlotKey, ending: Ending) {
+    fn end_event(&mut self, event: EventId, ending: Ending) -> Option<Ended> {
         let Self { slots, inputs, books, discarded, .. } = self;
-        slots.remove(key, |index, part, fragment| {
+        slots.end(event, |index, part, fragment| {
             let bytes = fragment.payload.len();
             inputs[index].held_events -= 1;
             inputs[index].held -= ByteCount::from(bytes);
@@ -827,7 +845,26 @@ impl<P: Payload> ReadoutUnit<P> {
             if P::IS_COUNTED_ELSEWHERE {
                 discarded.push(fragment.payload);
             }
-        });
+        })
+    }
+}
+
+impl Input {
+    /// Whether a fragment of so many bytes fits where `most` bytes and `most_events` fragments may be held.
+    fn has_room(&self, bytes: usize, most: u64, most_events: usize) -> bool {
+        // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.
+        self.held_events == 0 || (self.held.0 + bytes as u64 <= most && self.held_events < most_events)
+    }
+
+    /// Takes note of a fragment. Whether it came after one of a higher event.
+    fn note(&mut self, now: Timestamp, event: EventId) -> bool {
+        self.gave_at = now;
+        let before = self.highest.replace(event);
+        let is_late = before.is_some_and(|before| event < before);
+        if is_late {
+            self.highest = before;
+        }
+        is_late
     }
 }
 

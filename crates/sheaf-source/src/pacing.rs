@@ -100,6 +100,12 @@ impl Pacer {
         Ok(Self { clock, pause: pace.pause, start: None, not_before: Timestamp::ZERO, max_lag: Nanos::ZERO })
     }
 
+    /// Whether every fragment may go at once.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        matches!(self.clock, Clock::FullSpeed) && self.pause == Nanos::ZERO
+    }
+
     /// Whether the fragment at `place` may go now.
     ///
     /// # Errors

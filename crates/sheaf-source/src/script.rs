@@ -132,7 +132,7 @@ impl Script {
     #[must_use]
     pub fn act(&self, event: EventId) -> Act {
         if self.is_faultless {
-            let size = self.sizes.size(&self.size_draws, event);
+            let size = self.regular_size(event);
             return Act::Fragment { size, oversize: false, late: false, duplicate: false };
         }
         if self.silent.happens(event) {
@@ -145,6 +145,18 @@ impl Script {
             late: self.late.happens(event),
             duplicate: self.duplicate.happens(event),
         }
+    }
+
+    /// Whether nothing goes wrong at any event.
+    #[must_use]
+    pub fn is_faultless(&self) -> bool {
+        self.is_faultless
+    }
+
+    /// The size of the fragment at `event`, where nothing goes wrong.
+    #[must_use]
+    pub fn regular_size(&self, event: EventId) -> ByteCount {
+        self.sizes.size(&self.size_draws, event)
     }
 
     /// The largest fragment that the source can have.

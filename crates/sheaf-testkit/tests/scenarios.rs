@@ -4,7 +4,7 @@
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::ledger::Counter;
 use sheaf_testkit::dice::Ratio;
-use sheaf_testkit::options::{Fault, FaultKind, TriggerOptions};
+use sheaf_testkit::options::{Fault, FaultKind, TimeOptions, TriggerOptions};
 use sheaf_testkit::{Cluster, Failure, Options, Report};
 use sheaf_wire::{ByteCount, DropReason, MissingReason, Nanos, NodeId, Timestamp};
 use std::collections::BTreeMap;
@@ -74,6 +74,19 @@ fn an_event_that_kills_its_builders_is_dropped_after_its_attempts() {
     assert!(lost > 0 && report.ledger.stored == 200 - lost);
     // Fragments that had not come yet when their event was dropped are late.
     assert_eq!(report.fragments.dropped_total(), 6 * lost);
+}
+
+#[test]
+fn requests_repeated_faster_than_answers_can_come_do_not_choke_the_lines() {
+    // A readout unit's line brings a builder an answer in some 13 us, 16 of them in 208 us; the builder waits for 144.
+    let report = good(Cluster::new(Options {
+        times: TimeOptions { retry: Nanos::from_micros(144), ..Options::random(102_941).times },
+        faults: Vec::new(),
+        ..Options::random(102_941)
+    }));
+    assert_eq!(report.ledger.stored, 211);
+    let repeated = report.counters[&Counter::Resent];
+    assert!(repeated > 0 && repeated < 20 * report.fragments.stored, "{repeated} answers were sent again");
 }
 
 #[test]

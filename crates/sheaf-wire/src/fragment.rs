@@ -71,20 +71,36 @@ pub struct MissingSource {
     pub reason: MissingReason,
 }
 
-/// What one readout unit has of one event: the boundaries of its part of the flat lists in
-/// [`crate::message::SuperFragments`].
+/// What one readout unit has of one event, or has alike of events with consecutive ids: the boundaries of its part of the flat
+/// lists in [`crate::message::SuperFragments`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuperFragment {
-    /// The event.
+    /// The event; the first of them.
     pub event: EventId,
+    /// How many events, one after another; at least 1, and no more where nothing follows.
+    pub count: u32,
     /// The attempt of the request that this answers, where it named sources; else 0.
     pub attempt: u16,
     /// The part of the event that was asked for: that of the request, where it named sources; else 0, which is the whole.
     pub part: u16,
-    /// How many fragments follow.
+    /// How many fragments of each event follow.
     pub fragments: u16,
-    /// How many missing sources follow.
+    /// How many missing sources of each event follow.
     pub missing: u16,
+}
+
+impl SuperFragment {
+    /// Whether nothing follows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fragments == 0 && self.missing == 0
+    }
+
+    /// The events, ascending; decoding has seen to it that they do not pass the largest id.
+    pub fn events(&self) -> impl Iterator<Item = EventId> + use<> {
+        let first = self.event.0;
+        (0..u64::from(self.count)).map(move |offset| EventId(first.wrapping_add(offset)))
+    }
 }
 
 /// A built event: one fragment of every source that answered, and why the others are missing.

@@ -218,11 +218,11 @@ pub struct Shape {
     pub clock: Timestamp,
 }
 
-/// Super-fragments, flat: for each entry of `entries` in turn, its `fragments` and `missing` follow each other in
+/// Super-fragments, flat: for each event of each entry of `entries` in turn, its `fragments` and `missing` follow each other in
 /// the two other lists. Flat lists cost an allocation a message, not one a super-fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuperFragments<P> {
-    /// One per event.
+    /// One per event, or per run of events that have alike much to say.
     pub entries: Vec<SuperFragment>,
     /// All fragments, in the order of the entries.
     pub fragments: Vec<Fragment<P>>,
@@ -233,6 +233,24 @@ pub struct SuperFragments<P> {
 impl<P> Default for SuperFragments<P> {
     fn default() -> Self {
         Self { entries: Vec::new(), fragments: Vec::new(), missing: Vec::new() }
+    }
+}
+
+impl<P> SuperFragments<P> {
+    /// Appends the entry of an event whose fragments and missing sources have been appended. Events with consecutive ids that
+    /// have as many of both share an entry.
+    pub fn push_entry(&mut self, entry: SuperFragment) {
+        if let Some(last) = self.entries.last_mut()
+            && (last.attempt, last.part) == (entry.attempt, entry.part)
+            && (last.fragments, last.missing) == (entry.fragments, entry.missing)
+            && last.event.0.checked_add(u64::from(last.count)) == Some(entry.event.0)
+            && let Some(count) = last.count.checked_add(entry.count)
+            && !entry.is_empty()
+        {
+            last.count = count;
+            return;
+        }
+        self.entries.push(entry);
     }
 }
 

@@ -12,6 +12,9 @@ use std::collections::BTreeSet;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
+/// What is not answered is asked for again at the latest after so many times the first wait.
+const LONGEST_PATIENCE: u32 = 16;
+
 /// Names an assembly. Event, attempt and part are in the key, so that one that outlived its assembly, or its part, is
 /// recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,11 @@ pub(super) struct AssemblyKey {
 }
 
 impl AssemblyKey {
+    /// Names a wait for the answers: attempt and part.
+    pub(super) fn wait(&self) -> (u16, u16) {
+        (self.attempt, self.part)
+    }
+
     /// Whether a super-fragment answers what was asked for. The whole of an event is the same in every attempt, its parts are
     /// not.
     pub(super) fn takes(&self, entry: &SuperFragment) -> bool {
@@ -49,6 +57,8 @@ pub(super) struct Assembly<P> {
     charges: Vec<u32>,
     /// Paced pull: when a readout unit was last asked.
     pub(super) asked_at: Timestamp,
+    /// How often the time for an answer has passed in vain, since this part began.
+    silences: u32,
     /// Which part is under construction, from 1; 0 where the event is built as a whole.
     pub(super) part: u16,
     /// What is asked for in this part.
@@ -59,6 +69,8 @@ pub(super) struct Assembly<P> {
     pub(super) at_driver: bool,
     /// Readout units that did not answer, and how many parts of the event have their answer.
     pub(super) absent: Vec<(u16, u16)>,
+    /// Whether it is under construction; if not, it is free.
+    lives: bool,
 }
 
 impl<P: Payload> Assembly<P> {
@@ -75,7 +87,7 @@ impl<P: Payload> Assembly<P> {
 
     /// Begins a part: the readout units that `is_asked` says are awaited.
     pub(super) fn begin_part(&mut self, part: u16, is_asked: impl Fn(usize) -> bool) {
-        self.part = part;
+        (self.part, self.silences) = (part, 0);
         self.awaited = 0;
         self.answered.fill(0);
         for readout in 0..self.readouts {
@@ -89,11 +101,22 @@ impl<P: Payload> Assembly<P> {
 
     /// Ends a part: who is awaited now has no part in the event from here on.
     pub(super) fn end_part(&mut self) {
+        if self.awaited == 0 {
+            return;
+        }
         let parts = self.part.saturating_sub(1);
         let silent: Vec<_> = self.awaited_readouts().map(|readout| (readout, parts)).collect();
         self.absent.extend(silent);
         self.awaited = 0;
         self.answered.fill(u64::MAX);
+    }
+
+    /// Lets go what it holds.
+    pub(super) fn clear(&mut self) {
+        self.fragments.clear();
+        self.missing.clear();
+        self.absent.clear();
+        self.selection = None;
     }
 
     pub(super) fn is_awaited(&self, readout: usize) -> bool {
@@ -106,6 +129,14 @@ impl<P: Payload> Assembly<P> {
             part: self.part,
             sources: self.selection.as_ref().map(|selection| selection.of(readout).clone()),
         }
+    }
+
+    /// Takes note that the time for an answer has passed. Whether it is to be asked for again: after once, twice, four times this
+    /// time and so on, and then every [`LONGEST_PATIENCE`] times. Answers that are slow, and not lost, are slow because much is
+    /// on its way already: who asks for all of it again and again at the same pace makes it more without end.
+    pub(super) fn loses_patience(&mut self) -> bool {
+        self.silences = self.silences.saturating_add(1);
+        self.silences.is_power_of_two() || self.silences.is_multiple_of(LONGEST_PATIENCE)
     }
 
     /// The sources that have been asked for in the parts that have ended.
@@ -191,16 +222,15 @@ impl<P: Payload> Assembly<P> {
     }
 }
 
-/// All assemblies, found by event in constant time. The map is only asked for single events.
+/// All assemblies, found by event in constant time. They stay where they are, and are used again with their vectors. The index
+/// is only asked for single events.
 #[derive(Debug)]
 pub(super) struct Assemblies<P> {
     readouts: usize,
-    assemblies: Vec<Option<Assembly<P>>>,
+    assemblies: Vec<Assembly<P>>,
     free: Vec<u32>,
-    spare_masks: Vec<Vec<u64>>,
     /// Whether it is kept what readout units are charged.
     keeps_charges: bool,
-    spare_charges: Vec<Vec<u32>>,
     by_event: EventIndex,
 }
 
@@ -210,9 +240,7 @@ impl<P: Payload> Assemblies<P> {
             readouts,
             assemblies: Vec::with_capacity(slots),
             free: Vec::new(),
-            spare_masks: Vec::new(),
             keeps_charges,
-            spare_charges: Vec::new(),
             by_event: EventIndex::new(slots),
         }
     }
@@ -230,83 +258,87 @@ impl<P: Payload> Assemblies<P> {
         if self.by_event.get(assignment.event).is_some() {
             return None;
         }
-        let mut answered = self.spare_masks.pop().unwrap_or_default();
-        answered.clear();
-        answered.resize(self.readouts.div_ceil(64), 0);
-        let mut charges = Vec::new();
-        if self.keeps_charges {
-            charges = self.spare_charges.pop().unwrap_or_default();
-            charges.clear();
-            charges.resize(self.readouts, NOT_ASKED);
+        let Assignment { event, time, trigger_type, attempt, charged } = *assignment;
+        let index = self.free.pop().unwrap_or_else(|| self.make());
+        let readouts = self.readouts;
+        let assembly = &mut self.assemblies[index as usize];
+        (assembly.event, assembly.time, assembly.trigger_type) = (event, time, trigger_type);
+        (assembly.attempt, assembly.charged, assembly.awaited) = (attempt, charged, readouts);
+        if let Some(spare) = spare {
+            assembly.fragments = spare;
         }
-        let assembly = Assembly {
-            event: assignment.event,
-            time: assignment.time,
-            trigger_type: assignment.trigger_type,
-            attempt: assignment.attempt,
-            charged: assignment.charged,
-            fragments: spare.unwrap_or_default(),
+        assembly.bytes = ByteCount::ZERO;
+        assembly.answered.fill(0);
+        assembly.charges.fill(NOT_ASKED);
+        assembly.asked_at = Timestamp::ZERO;
+        (assembly.part, assembly.silences) = (0, 0);
+        (assembly.is_last, assembly.at_driver, assembly.lives) = (false, false, true);
+        self.by_event.insert(event, index);
+        Some(AssemblyKey { event, attempt, part: 0, index })
+    }
+
+    /// Another assembly that is not under construction.
+    fn make(&mut self) -> u32 {
+        self.assemblies.push(Assembly {
+            event: EventId(0),
+            time: Timestamp::ZERO,
+            trigger_type: TriggerType(0),
+            attempt: 0,
+            charged: 0,
+            fragments: Vec::new(),
             missing: Vec::new(),
             bytes: ByteCount::ZERO,
-            awaited: self.readouts,
-            answered,
+            awaited: 0,
+            answered: vec![0; self.readouts.div_ceil(64)],
             readouts: self.readouts,
-            charges,
+            charges: vec![NOT_ASKED; if self.keeps_charges { self.readouts } else { 0 }],
             asked_at: Timestamp::ZERO,
+            silences: 0,
             part: 0,
             selection: None,
             is_last: false,
             at_driver: false,
             absent: Vec::new(),
-        };
-        let index = if let Some(index) = self.free.pop() {
-            self.assemblies[index as usize] = Some(assembly);
-            index
-        } else {
-            self.assemblies.push(Some(assembly));
-            u32::try_from(self.assemblies.len() - 1).expect("slots are bounded by a u32")
-        };
-        self.by_event.insert(assignment.event, index);
-        Some(AssemblyKey { event: assignment.event, attempt: assignment.attempt, part: 0, index })
+            lives: false,
+        });
+        u32::try_from(self.assemblies.len() - 1).expect("slots are bounded by a u32")
     }
 
     pub(super) fn find(&self, event: EventId) -> Option<AssemblyKey> {
         let index = self.by_event.get(event)?;
-        let Assembly { attempt, part, .. } = self.assemblies[index as usize].as_ref()?;
-        Some(AssemblyKey { event, attempt: *attempt, part: *part, index })
+        let Assembly { attempt, part, .. } = self.assemblies[index as usize];
+        Some(AssemblyKey { event, attempt, part, index })
     }
 
     /// The assembly of an event, if this is its attempt, and the part that it has come to.
     pub(super) fn of_attempt(&mut self, event: EventId, attempt: u16, part: u16) -> Option<&mut Assembly<P>> {
         let index = self.by_event.get(event)?;
-        let assembly = self.assemblies[index as usize].as_mut();
-        assembly.filter(|assembly| assembly.attempt == attempt && assembly.part == part)
+        let assembly = &mut self.assemblies[index as usize];
+        (assembly.attempt == attempt && assembly.part == part).then_some(assembly)
     }
 
-    /// Whether answers are awaited.
-    pub(super) fn is_open(&self, key: AssemblyKey) -> bool {
-        self.get(key).is_some_and(|assembly| !assembly.at_driver)
+    /// Whether answers are awaited for a part of an event, in an attempt; the whole is part 0.
+    pub(super) fn is_open(&self, event: EventId, (attempt, part): (u16, u16)) -> bool {
+        self.by_event.get(event).is_some_and(|index| {
+            let assembly = &self.assemblies[index as usize];
+            assembly.attempt == attempt && assembly.part == part && !assembly.at_driver
+        })
     }
 
-    pub(super) fn close(&mut self, key: AssemblyKey) -> Assembly<P> {
-        let mut assembly = self.assemblies[key.index as usize].take().expect("an assembly is closed once");
-        assert_eq!(assembly.event, key.event, "a key outlived its assembly");
-        self.by_event.remove(key.event);
+    /// Ends an assembly. What it holds is still in it, to be taken or cleared.
+    pub(super) fn close(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
+        let place = self.by_event.remove(key.event);
+        assert_eq!(place, Some(key.index), "event {}: an assembly is closed once", key.event);
         self.free.push(key.index);
-        if assembly.awaited == 0 {
-            self.spare_masks.push(std::mem::take(&mut assembly.answered));
-        }
-        if self.keeps_charges {
-            self.spare_charges.push(std::mem::take(&mut assembly.charges));
-        }
+        let assembly = &mut self.assemblies[key.index as usize];
+        assembly.lives = false;
         assembly
     }
 
     fn get(&self, key: AssemblyKey) -> Option<&Assembly<P>> {
-        let assembly = self.assemblies[key.index as usize].as_ref();
-        assembly.filter(|assembly| {
-            assembly.event == key.event && assembly.attempt == key.attempt && assembly.part == key.part
-        })
+        let assembly = &self.assemblies[key.index as usize];
+        let is_same = assembly.lives && assembly.event == key.event;
+        (is_same && assembly.attempt == key.attempt && assembly.part == key.part).then_some(assembly)
     }
 }
 
@@ -319,7 +351,8 @@ impl<P: Payload> Index<AssemblyKey> for Assemblies<P> {
 
 impl<P: Payload> IndexMut<AssemblyKey> for Assemblies<P> {
     fn index_mut(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
-        let assembly = self.assemblies[key.index as usize].as_mut();
-        assembly.filter(|assembly| assembly.event == key.event).expect("the key's assembly lives")
+        let assembly = &mut self.assemblies[key.index as usize];
+        assert!(assembly.lives && assembly.event == key.event, "the key's assembly lives");
+        assembly
     }
 }

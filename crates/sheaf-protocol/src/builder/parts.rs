@@ -54,11 +54,10 @@ impl<P: Payload> BuilderUnit<P> {
     ) {
         let incomplete = self.assemblies[key].is_incomplete(&self.config.optional);
         self.name_unasked(key);
-        let mut assembly = self.close_assembly(key);
-        let pending = assembly.to_pending(incomplete);
+        let assembly = self.close_assembly(key);
+        let pending = assembly.make_pending(incomplete);
+        assembly.clear();
         self.finish(now, pending, outcome, reason);
-        assembly.fragments.clear();
-        self.keep_spare(assembly.fragments);
     }
 
     /// Begins events of which not everything is asked for at once.

@@ -255,6 +255,7 @@ fn answer(builder: &mut BuilderUnit<Size>, readout: u16, event: u64, sources: &[
         |source: &u32| MissingSource { source: SourceId(*source), reason: MissingReason::SourceSilent };
     let parts = SuperFragments {
         entries: vec![SuperFragment {
+            count: 1,
             event,
             attempt: 0,
             part: 0,

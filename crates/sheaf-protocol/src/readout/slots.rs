@@ -1,7 +1,8 @@
 //! The events that a readout unit holds fragments of, or is asked for.
 
 use crate::event_index::EventIndex;
-use sheaf_wire::{EventId, Fragment, MissingReason, Payload};
+use sheaf_wire::message::SuperFragments;
+use sheaf_wire::{EventId, Fragment, MissingReason, MissingSource, Payload, SourceId, SuperFragment};
 use std::ops::{Index, IndexMut};
 
 /// Names a slot. The event is part of the key, so that a key that outlived its slot is recognised.
@@ -25,13 +26,6 @@ impl Asked {
     pub(super) fn is_before(self, other: Self) -> bool {
         (self.attempt, self.part) < (other.attempt, other.part)
     }
-}
-
-/// A part of an event that is merged: names a wait for silent sources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Merge {
-    pub(super) slot: SlotKey,
-    pub(super) part: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,14 +71,47 @@ impl Slot {
     }
 
     /// The part that is asked for, where one is; 0 for the whole, and for nothing.
-    fn part(&self) -> u16 {
+    pub(super) fn part(&self) -> u16 {
         self.asked.map_or(0, |asked| asked.part)
     }
 
     /// Whether no cell waits of what is asked for.
-    pub(super) fn is_settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         if self.part() == 0 { self.unsettled == 0 } else { self.wanted == 0 }
     }
+
+    /// Makes the event ready to go, if it is to be answered and waits for nothing. Returns to whom it is to go.
+    pub(super) fn get_ready(&mut self) -> Option<u16> {
+        match (self.asked, self.state) {
+            (Some(asked), SlotState::Merging) if self.is_settled() => {
+                self.state = SlotState::Ready(asked.builder);
+                Some(asked.builder)
+            }
+            _ => None,
+        }
+    }
+
+    fn is(&self, key: SlotKey) -> bool {
+        self.lives && self.event == key.event
+    }
+}
+
+/// What came of answering an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// So many bytes of payload were appended.
+    Given(u64),
+    /// It has more payload than there is room for.
+    TooLarge,
+    /// It was released, or is another builder's by now.
+    Void,
+}
+
+/// An event that has ended here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// Whether every source was asked for.
+    pub(super) is_all_asked: bool,
 }
 
 /// All slots, found by event in constant time. Slots and their cells are reused: in a steady state nothing is
@@ -151,35 +178,44 @@ impl<P: Payload> Slots<P> {
         SlotKey { event, index }
     }
 
-    /// Closes a slot. What it holds is given away, with the index of its source, and the part in which it was asked for:
-    /// 0 if the whole was, `None` if it was not.
-    pub(super) fn remove(&mut self, key: SlotKey, mut give: impl FnMut(usize, Option<u16>, Fragment<P>)) {
-        let slot = self.get_mut(key).expect("a key is removed once, and outlives no slot");
+    /// Closes the slot of an event, if it has one. What it holds is given away, with the index of its source, and the part in
+    /// which it was asked for: 0 if the whole was, `None` if it was not.
+    pub(super) fn end(
+        &mut self,
+        event: EventId,
+        mut give: impl FnMut(usize, Option<u16>, Fragment<P>),
+    ) -> Option<Ended> {
+        let index = self.by_event.remove(event)?;
+        self.free.push(index);
+        let slot = &mut self.slots[index as usize];
         slot.lives = false;
-        let asked = slot.asked;
-        let first = key.index as usize * self.sources;
-        for source in 0..self.sources {
-            if let Cell::Here(fragment) = std::mem::replace(&mut self.cells[first + source], Cell::Waiting) {
-                let part = asked.and_then(|asked| match asked.part {
-                    0 => Some(0),
-                    _ => Some(self.parts[first + source]).filter(|part| *part > 0),
-                });
-                give(source, part, fragment);
+        let first = index as usize * self.sources;
+        let cells = &mut self.cells[first..first + self.sources];
+        let whole = match slot.asked {
+            None => None,
+            Some(Asked { part: 0, .. }) => Some(0),
+            Some(_) => {
+                let parts = &self.parts[first..first + self.sources];
+                for (source, cell) in cells.iter_mut().enumerate() {
+                    if let Cell::Here(fragment) = std::mem::replace(cell, Cell::Waiting) {
+                        give(source, Some(parts[source]).filter(|part| *part > 0), fragment);
+                    }
+                }
+                return Some(Ended { is_all_asked: parts.iter().all(|part| *part > 0) });
+            }
+        };
+        for (source, cell) in cells.iter_mut().enumerate() {
+            if let Cell::Here(fragment) = std::mem::replace(cell, Cell::Waiting) {
+                give(source, whole, fragment);
             }
         }
-        self.by_event.remove(key.event);
-        self.free.push(key.index);
+        Some(Ended { is_all_asked: whole.is_some() })
     }
 
     /// What is known of each source, in the order of the configuration.
     pub(super) fn cells(&self, key: SlotKey) -> &[Cell<P>] {
         let first = key.index as usize * self.sources;
         &self.cells[first..first + self.sources]
-    }
-
-    fn cells_mut(&mut self, key: SlotKey) -> &mut [Cell<P>] {
-        let first = key.index as usize * self.sources;
-        &mut self.cells[first..first + self.sources]
     }
 
     /// Begins a part of an event: the cells of `inputs`, which are ascending, are wanted in it. Those of earlier parts stay
@@ -206,49 +242,97 @@ impl<P: Payload> Slots<P> {
         part == 0 || self.parts[key.index as usize * self.sources + source] == part
     }
 
-    /// Whether every source was asked for.
-    pub(super) fn is_all_asked(&self, key: SlotKey) -> bool {
+    /// Answers an event: appends what is here of what is asked for, if it is to go to this builder and has at most `room` bytes.
+    /// Events with consecutive ids that have as much to say share an entry. `ids` are the sources in the order of the
+    /// configuration.
+    pub(super) fn answer(
+        &mut self,
+        key: SlotKey,
+        builder: u16,
+        room: u64,
+        ids: impl Fn(usize) -> SourceId,
+        answers: &mut SuperFragments<P>,
+    ) -> Answer {
+        let Some(slot) = self.slots.get_mut(key.index as usize).filter(|slot| slot.is(key)) else {
+            return Answer::Void;
+        };
+        let asked = match (slot.state, slot.asked) {
+            (SlotState::Ready(to), Some(asked)) if to == builder => asked,
+            _ => return Answer::Void,
+        };
         let first = key.index as usize * self.sources;
-        match self.found(key).asked {
-            None => false,
-            Some(Asked { part: 0, .. }) => true,
-            Some(_) => self.parts[first..first + self.sources].iter().all(|part| *part > 0),
+        let cells = &self.cells[first..first + self.sources];
+        let part_of = if asked.part == 0 { &[][..] } else { &self.parts[first..first + self.sources] };
+        let is_wanted = |source: usize| part_of.get(source).is_none_or(|part| *part == asked.part);
+        let bytes = if asked.part == 0 {
+            slot.bytes
+        } else {
+            cells
+                .iter()
+                .enumerate()
+                .filter(|(source, _)| is_wanted(*source))
+                .map(|(_, cell)| cell.bytes())
+                .sum()
+        };
+        if bytes > room {
+            return Answer::TooLarge;
         }
+        slot.state = SlotState::Answered;
+        let (fragments, missing) = (answers.fragments.len(), answers.missing.len());
+        for (source, cell) in cells.iter().enumerate() {
+            match cell {
+                _ if !is_wanted(source) => {}
+                Cell::Here(fragment) => answers.fragments.push(fragment.clone()),
+                Cell::Missing(reason) => {
+                    answers.missing.push(MissingSource { source: ids(source), reason: *reason });
+                }
+                Cell::Waiting => {
+                    debug_assert!(false, "event {}: answered while a source is awaited", key.event);
+                }
+            }
+        }
+        // A readout unit has at most 65,535 sources: the configuration sees to it.
+        let count = |from: usize, to: usize| u16::try_from(to - from).unwrap_or(u16::MAX);
+        answers.push_entry(SuperFragment {
+            event: key.event,
+            count: 1,
+            attempt: if asked.part == 0 { 0 } else { asked.attempt },
+            part: asked.part,
+            fragments: count(fragments, answers.fragments.len()),
+            missing: count(missing, answers.missing.len()),
+        });
+        Answer::Given(bytes)
     }
 
-    /// Payload of the fragments that are here and asked for.
-    pub(super) fn wanted_bytes(&self, key: SlotKey) -> u64 {
-        if self.found(key).part() == 0 {
-            return self.found(key).bytes;
-        }
-        let wanted = self.cells(key).iter().enumerate().filter(|(source, _)| self.is_wanted(key, *source));
-        wanted.map(|(_, cell)| cell.bytes()).sum()
-    }
-
-    /// Settles the cell of a source that is awaited.
-    pub(super) fn settle(&mut self, key: SlotKey, source: usize, cell: Cell<P>) {
-        let bytes = cell.bytes();
-        let before = std::mem::replace(&mut self.cells_mut(key)[source], cell);
-        debug_assert!(matches!(before, Cell::Waiting), "event {}: source settled twice", key.event);
-        let is_of_part = self.found(key).part() > 0 && self.is_wanted(key, source);
-        let slot = self.found_mut(key);
-        slot.bytes += bytes;
+    /// Settles the cell of a source that is awaited. Returns whom the event is to go to, if it is ready by that.
+    #[must_use]
+    pub(super) fn settle(&mut self, key: SlotKey, source: usize, cell: Cell<P>) -> Option<u16> {
+        let place = key.index as usize * self.sources + source;
+        let slot = &mut self.slots[key.index as usize];
+        debug_assert!(slot.is(key), "event {}: the key was not just found", key.event);
+        slot.bytes += cell.bytes();
         slot.unsettled -= 1;
-        slot.wanted -= u32::from(is_of_part);
+        let part = slot.part();
+        slot.wanted -= u32::from(part > 0 && self.parts[place] == part);
+        let waiting = &mut self.cells[place];
+        debug_assert!(matches!(waiting, Cell::Waiting), "event {}: source settled twice", key.event);
+        *waiting = cell;
+        slot.get_ready()
     }
 
     fn get(&self, key: SlotKey) -> Option<&Slot> {
-        self.slots.get(key.index as usize).filter(|slot| slot.lives && slot.event == key.event)
+        self.slots.get(key.index as usize).filter(|slot| slot.is(key))
     }
 
     fn get_mut(&mut self, key: SlotKey) -> Option<&mut Slot> {
-        self.slots.get_mut(key.index as usize).filter(|slot| slot.lives && slot.event == key.event)
+        self.slots.get_mut(key.index as usize).filter(|slot| slot.is(key))
     }
 
-    /// Whether the slot still lives, this part of it is asked for, and sources are awaited for it.
-    pub(super) fn is_merging(&self, merge: Merge) -> bool {
-        self.get(merge.slot).is_some_and(|slot| {
-            slot.asked.is_some_and(|asked| asked.part == merge.part)
+    /// Whether this part of an event is asked for, and sources are awaited for it; the whole is part 0.
+    pub(super) fn is_merging(&self, event: EventId, part: u16) -> bool {
+        self.find(event).is_some_and(|key| {
+            let slot = self.found(key);
+            slot.asked.is_some_and(|asked| asked.part == part)
                 && slot.state == SlotState::Merging
                 && !slot.is_settled()
         })
@@ -259,36 +343,18 @@ impl<P: Payload> Slots<P> {
         self.get(key).is_some_and(|slot| !slot.is_asked())
     }
 
-    /// The slot, if it still lives and is to be sent to this builder.
-    pub(super) fn ready_for(&mut self, key: SlotKey, builder: u16) -> Option<&mut Slot> {
-        self.get_mut(key).filter(|slot| slot.state == SlotState::Ready(builder))
-    }
-
     /// The slot of a key that was just found or opened: nothing can have outlived anything.
     pub(super) fn found(&self, key: SlotKey) -> &Slot {
         let slot = &self.slots[key.index as usize];
-        debug_assert!(
-            slot.lives && slot.event == key.event,
-            "event {}: the key was not just found",
-            key.event
-        );
+        debug_assert!(slot.is(key), "event {}: the key was not just found", key.event);
         slot
     }
 
     /// See [`Self::found`].
     pub(super) fn found_mut(&mut self, key: SlotKey) -> &mut Slot {
         let slot = &mut self.slots[key.index as usize];
-        debug_assert!(
-            slot.lives && slot.event == key.event,
-            "event {}: the key was not just found",
-            key.event
-        );
+        debug_assert!(slot.is(key), "event {}: the key was not just found", key.event);
         slot
-    }
-
-    /// What of an event is asked for, as the name of a wait for it.
-    pub(super) fn merge_of(&self, key: SlotKey) -> Merge {
-        Merge { slot: key, part: self.found(key).part() }
     }
 
     pub(super) fn asked_keys(&self) -> Vec<SlotKey> {

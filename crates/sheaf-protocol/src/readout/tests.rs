@@ -6,7 +6,7 @@ mod parts;
 use super::*;
 use crate::ledger::Ledger;
 use sheaf_wire::message::Header;
-use sheaf_wire::{RunNumber, SessionId};
+use sheaf_wire::{RunNumber, SessionId, SuperFragment};
 use std::collections::BTreeMap;
 
 /// A payload that is only a size.
@@ -34,7 +34,7 @@ fn merges_its_sources_and_answers_when_all_are_in() {
     assert_eq!(sources(&answer.1), [0, 1]);
     assert_eq!(
         answer.1.entries,
-        [SuperFragment { event: EventId(1), attempt: 0, part: 0, fragments: 2, missing: 0 }]
+        [SuperFragment { event: EventId(1), count: 1, attempt: 0, part: 0, fragments: 2, missing: 0 }]
     );
     release(&mut unit, 1, 1, Outcome::Stored, None);
     assert_eq!(ledger(&unit), Ledger { received: 2, stored: 2, ..Ledger::default() });
@@ -425,10 +425,20 @@ fn command(unit: &mut ReadoutUnit<Size>, command: Command) {
 fn answers(unit: &mut ReadoutUnit<Size>, now: Timestamp) -> Vec<(NodeId, SuperFragments<Size>)> {
     std::iter::from_fn(|| unit.poll_transmit(now))
         .filter_map(|transmit| match transmit.message.body {
-            Body::SuperFragments(parts) => Some((transmit.to, parts)),
+            Body::SuperFragments(parts) => Some((transmit.to, one_by_one(parts))),
             _ => None,
         })
         .collect()
+}
+
+/// With an entry for each event.
+fn one_by_one(mut parts: SuperFragments<Size>) -> SuperFragments<Size> {
+    let single = |entry: &SuperFragment| {
+        let entry = *entry;
+        entry.events().map(move |event| SuperFragment { event, count: 1, ..entry })
+    };
+    parts.entries = parts.entries.iter().flat_map(single).collect();
+    parts
 }
 
 fn sources(parts: &SuperFragments<Size>) -> Vec<u32> {

@@ -438,11 +438,15 @@ fn parse_super_fragments<P: Payload>(
         return Err(DecodeError::WrongPayloadLength { declared: described, have: payload_bytes });
     }
     let entries: Vec<SuperFragment> = parse_each(entries)?;
-    let fragment_total: u64 = entries.iter().map(|entry| u64::from(entry.fragments)).sum();
+    let total = |of: fn(&SuperFragment) -> u16| {
+        let of_entry = |entry: &SuperFragment| u64::from(entry.count) * u64::from(of(entry));
+        entries.iter().map(of_entry).fold(0, u64::saturating_add)
+    };
+    let fragment_total = total(|entry| entry.fragments);
     if fragment_total != fragments.len() as u64 {
         return Err(DecodeError::BadValue { field: "fragments", value: fragment_total });
     }
-    let missing_total: u64 = entries.iter().map(|entry| u64::from(entry.missing)).sum();
+    let missing_total = total(|entry| entry.missing);
     if missing_total != missing.len() as u64 {
         return Err(DecodeError::BadValue { field: "missing", value: missing_total });
     }
@@ -450,8 +454,10 @@ fn parse_super_fragments<P: Payload>(
     let mut parsed = Vec::with_capacity(fragments.len());
     let mut descriptors = fragments.iter();
     for entry in &entries {
-        for descriptor in descriptors.by_ref().take(usize::from(entry.fragments)) {
-            parsed.push(parse_fragment(entry.event, descriptor, payload)?);
+        for event in entry.events() {
+            for descriptor in descriptors.by_ref().take(usize::from(entry.fragments)) {
+                parsed.push(parse_fragment(event, descriptor, payload)?);
+            }
         }
     }
     Ok(SuperFragments { entries, fragments: parsed, missing })
@@ -697,20 +703,29 @@ impl Entry for SuperFragment {
     fn emit(&self) -> SuperFragmentBytes {
         SuperFragmentBytes {
             event: U64::new(self.event.0),
+            count: U32::new(self.count),
             fragments: U16::new(self.fragments),
             missing: U16::new(self.missing),
             attempt: U16::new(self.attempt),
             part: U16::new(self.part),
+            reserved: U32::ZERO,
         }
     }
     fn parse(bytes: &SuperFragmentBytes) -> Result<Self, DecodeError> {
-        Ok(Self {
+        let entry = Self {
             event: EventId(bytes.event.get()),
+            count: parse_count(bytes.count.get())?,
             attempt: bytes.attempt.get(),
             part: bytes.part.get(),
             fragments: bytes.fragments.get(),
             missing: bytes.missing.get(),
-        })
+        };
+        // Events that nothing follows of would cost the receiver time that nobody has paid for with bytes.
+        let is_too_long = entry.count > 1 && entry.is_empty();
+        if is_too_long || entry.event.0.checked_add(u64::from(entry.count) - 1).is_none() {
+            return Err(DecodeError::BadValue { field: "count", value: u64::from(entry.count) });
+        }
+        Ok(entry)
     }
 }
 

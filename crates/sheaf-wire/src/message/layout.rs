@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const MAGIC: [u8; 2] = *b"SF";
 
 /// The version of the messages. A receiver refuses every other.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// A message head is never longer: what claims to be is refused before anything is allocated.
 pub const MAX_HEAD_BYTES: usize = 4 << 20;
@@ -255,18 +255,22 @@ layout! {
 }
 
 layout! {
-    /// One super-fragment, 16 bytes.
-    SuperFragmentBytes[16] {
-        /// Offset 0: event id.
+    /// One super-fragment, or those of consecutive events that have as many fragments and missing sources each; 24 bytes.
+    SuperFragmentBytes[24] {
+        /// Offset 0: event id, the first.
         event: U64,
-        /// Offset 8: its fragments in the list of fragments.
+        /// Offset 8: how many consecutive ids, at least 1; no more than that where both counts that follow are 0.
+        count: U32,
+        /// Offset 12: each event's fragments in the list of fragments.
         fragments: U16,
-        /// Offset 10: its missing sources in the list of missing sources.
+        /// Offset 14: each event's missing sources in the list of missing sources.
         missing: U16,
-        /// Offset 12: the attempt of the request, where that named sources; else 0.
+        /// Offset 16: the attempt of the request, where that named sources; else 0.
         attempt: U16,
-        /// Offset 14: the part that was asked for; 0 for the whole.
+        /// Offset 18: the part that was asked for; 0 for the whole.
         part: U16,
+        /// Offset 20: zero.
+        reserved: U32,
     }
 }
 

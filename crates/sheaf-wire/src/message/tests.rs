@@ -45,17 +45,21 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
     let fragment =
         (any::<u32>(), any::<u64>(), any::<Option<u32>>(), prop::collection::vec(any::<u8>(), 0..40));
     let missing = (any::<u32>(), prop::sample::select(MissingReason::ALL));
+    // Often consecutive events of one part, which share an entry where they have as much to say.
+    let event = prop_oneof![any::<u64>(), 0..3_u64, u64::MAX - 2..=u64::MAX];
+    let part = prop_oneof![Just((0, 0)), any::<(u16, u16)>()];
     let one = (
-        any::<(u64, u16, u16)>(),
+        (event, part).prop_map(|(event, (attempt, part))| (event, attempt, part)),
         prop::collection::vec(fragment, 0..4),
         prop::collection::vec(missing, 0..3),
     );
-    prop::collection::vec(one, 0..5).prop_map(|parts| {
+    prop::collection::vec(one, 0..8).prop_map(|parts| {
         let mut all = SuperFragments::default();
         for ((event, attempt, part), fragments, missing) in parts {
             let event = EventId(event);
-            all.entries.push(SuperFragment {
+            all.push_entry(SuperFragment {
                 event,
+                count: 1,
                 attempt,
                 part,
                 fragments: fragments.len() as u16,
@@ -213,6 +217,65 @@ proptest! {
 }
 
 #[test]
+fn events_that_have_alike_much_to_say_share_an_entry_as_long_as_they_follow_each_other() {
+    let entry = |event, fragments| SuperFragment {
+        event: EventId(event),
+        count: 1,
+        attempt: 0,
+        part: 0,
+        fragments,
+        missing: 0,
+    };
+    let mut all = SuperFragments::<Bytes>::default();
+    for (event, fragments) in
+        [(7, 2), (8, 2), (9, 2), (10, 1), (12, 1), (13, 0), (14, 0), (u64::MAX, 2), (0, 2)]
+    {
+        all.push_entry(entry(event, fragments));
+    }
+    let shared: Vec<_> =
+        all.entries.iter().map(|entry| (entry.event.0, entry.count, entry.fragments)).collect();
+    let expected = [(7, 3, 2), (10, 1, 1), (12, 1, 1), (13, 1, 0), (14, 1, 0), (u64::MAX, 1, 2), (0, 1, 2)];
+    assert_eq!(shared, expected);
+}
+
+#[test]
+fn an_entry_of_more_events_than_there_are_bytes_for_is_refused() {
+    for (event, count, fragments) in
+        [(7, u32::MAX, 0), (7, 2, 0), (u64::MAX, 2, 1), (7, u32::MAX, u16::MAX), (7, 0, 1)]
+    {
+        let message = Message {
+            header: Header {
+                run: RunNumber(1),
+                sender: NodeId::readout(2),
+                session: SessionId(3),
+                sequence: 0,
+                acknowledged: 0,
+                acknowledged_session: SessionId(0),
+            },
+            body: Body::SuperFragments(SuperFragments::<Bytes> {
+                entries: vec![SuperFragment {
+                    event: EventId(event),
+                    count,
+                    attempt: 0,
+                    part: 0,
+                    fragments,
+                    missing: 0,
+                }],
+                fragments: vec![],
+                missing: vec![],
+            }),
+        };
+        let mut head = Vec::new();
+        message.encode(&mut head, |_| ());
+        let refused = Message::<Bytes>::decode(&head, &mut Bytes::new());
+        assert!(
+            matches!(refused, Err(DecodeError::BadValue { .. })),
+            "{event} {count} {fragments}: {refused:?}"
+        );
+    }
+}
+
+#[test]
 fn payload_may_arrive_in_the_pieces_it_was_sent_in() {
     let message = Message {
         header: Header {
@@ -224,7 +287,14 @@ fn payload_may_arrive_in_the_pieces_it_was_sent_in() {
             acknowledged_session: SessionId(0),
         },
         body: Body::SuperFragments(SuperFragments {
-            entries: vec![SuperFragment { event: EventId(7), attempt: 0, part: 0, fragments: 3, missing: 0 }],
+            entries: vec![SuperFragment {
+                event: EventId(7),
+                count: 1,
+                attempt: 0,
+                part: 0,
+                fragments: 3,
+                missing: 0,
+            }],
             fragments: [&b"first"[..], b"", b"third"]
                 .iter()
                 .enumerate()

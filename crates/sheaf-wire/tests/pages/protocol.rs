@@ -37,7 +37,10 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ("Part request", shape!(layout::PartRequestBytes: part, reserved, sources)),
         ("Source", shape!(layout::SourceBytes: source)),
         ("List sizes", shape!(layout::SuperFragmentsBytes: entries, fragments, missing, reserved)),
-        ("Super-fragment", shape!(layout::SuperFragmentBytes: event, fragments, missing, attempt, part)),
+        (
+            "Super-fragment",
+            shape!(layout::SuperFragmentBytes: event, count, fragments, missing, attempt, part, reserved),
+        ),
         ("Fragment", shape!(layout::FragmentBytes: source, length, time, checksum, flags)),
         ("Missing source", shape!(layout::MissingBytes: source, reason, reserved)),
         (
@@ -154,7 +157,14 @@ fn super_fragments_example() -> Message<Bytes> {
         payload,
     };
     let parts = SuperFragments {
-        entries: vec![SuperFragment { event: EventId(258), attempt: 0, part: 0, fragments: 1, missing: 1 }],
+        entries: vec![SuperFragment {
+            event: EventId(258),
+            count: 1,
+            attempt: 0,
+            part: 0,
+            fragments: 1,
+            missing: 1,
+        }],
         fragments: vec![fragment],
         missing: vec![MissingSource { source: SourceId(9), reason: MissingReason::SourceSilent }],
     };

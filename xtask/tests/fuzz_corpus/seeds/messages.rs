@@ -102,11 +102,14 @@ fn request() -> Request {
     }
 }
 
-/// Super-fragments of up to three fragments each, one in two with a missing source.
+/// Super-fragments of up to three fragments each, one in two with a missing source; events that have as many share an entry.
 fn super_fragments(dice: &mut Dice, entries: u64, bytes_max: usize) -> SuperFragments<Bytes> {
     let mut parts = SuperFragments::default();
+    let (mut fragments, mut missing) = (0, 0);
     for event in (0..entries).map(EventId) {
-        let fragments = dice.below(4);
+        if event.0 % 3 == 0 {
+            (fragments, missing) = (dice.below(4), dice.below(2));
+        }
         for source in 0..fragments {
             let length = dice.below(bytes_max);
             let payload = dice.bytes(length);
@@ -118,15 +121,15 @@ fn super_fragments(dice: &mut Dice, entries: u64, bytes_max: usize) -> SuperFrag
                 payload: Bytes::from(payload),
             });
         }
-        let missing = dice.below(2);
         parts.missing.extend(
             (0..missing)
                 .map(|_| MissingSource { source: SourceId(9), reason: dice.pick(MissingReason::ALL) }),
         );
-        parts.entries.push(SuperFragment {
+        parts.push_entry(SuperFragment {
             event,
-            attempt: event.0 as u16 % 2,
-            part: event.0 as u16 % 2,
+            count: 1,
+            attempt: (event.0 / 6) as u16 % 2,
+            part: (event.0 / 6) as u16 % 2,
             fragments: fragments as u16,
             missing: missing as u16,
         });

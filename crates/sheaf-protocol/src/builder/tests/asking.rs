@@ -4,6 +4,27 @@ use super::*;
 use proptest::prelude::*;
 use sheaf_wire::message::Shape;
 
+#[test]
+fn who_does_not_answer_is_asked_again_after_ever_longer_waits() {
+    let mut builder = builder(|config| config.incomplete = IncompletePolicy::Wait);
+    assign(&mut builder, 5, 2, 1);
+    assert_eq!(asked(&mut builder, START), [(0, 5, 2), (1, 5, 2)]);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 0, 6, &[0, 1], &[]);
+    let mut waits = Vec::new();
+    for wait in 1..=50 {
+        let now = START + Nanos(wait * TIMEOUT.0);
+        builder.handle_timeout(now);
+        match asked(&mut builder, now)[..] {
+            [] => {}
+            [(1, 5, 2)] => waits.push(wait),
+            ref other => panic!("after {wait} times the wait: {other:?}"),
+        }
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 48]);
+    assert_eq!(builder.books().counters[&Counter::RetriedRequests], 14);
+}
+
 /// Readout units that answer in any order, some only after they were asked again.
 struct Field {
     builder: BuilderUnit<Size>,
@@ -85,6 +106,7 @@ impl Field {
         let fragment = Fragment { event: EventId(event), source, time: START, checksum: None, payload };
         let parts = SuperFragments {
             entries: vec![SuperFragment {
+                count: 1,
                 event: EventId(event),
                 attempt: 0,
                 part: 0,

@@ -29,7 +29,14 @@ fn answer_part(
         payload: Size(10),
     };
     let parts = SuperFragments {
-        entries: vec![SuperFragment { event, attempt, part, fragments: sources.len() as u16, missing: 0 }],
+        entries: vec![SuperFragment {
+            event,
+            count: 1,
+            attempt,
+            part,
+            fragments: sources.len() as u16,
+            missing: 0,
+        }],
         fragments: sources.iter().map(fragment).collect(),
         missing: vec![],
     };
