@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::payload::{PayloadQueue, SimPayload};
 use sheaf_protocol::{Deadline, Transmit};
 use sheaf_wire::message::{Body, Message};
-use sheaf_wire::{EventId, Nanos, NodeId, SessionId, Timestamp};
+use sheaf_wire::{EventId, Nanos, NodeId, SessionId, SuperFragment, Timestamp};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -198,6 +198,14 @@ impl Post {
 
     /// Breaks a message where a test of the checker wants it broken.
     fn damage(&mut self, message: &mut Message<SimPayload>) {
+        if let (Some(_), Body::SuperFragments(parts)) = (self.sabotage, &mut message.body) {
+            // What is broken is an event's, not a run of events'.
+            let single = |entry: &SuperFragment| {
+                let entry = *entry;
+                entry.events().map(move |event| SuperFragment { event, count: 1, ..entry })
+            };
+            parts.entries = parts.entries.iter().flat_map(single).collect();
+        }
         match (self.sabotage, &mut message.body) {
             (Some(Sabotage::ForgetRelease), Body::Release(list)) if !list.is_empty() => list.clear(),
             (Some(Sabotage::LoseFragment), Body::SuperFragments(parts)) if !parts.fragments.is_empty() => {
