@@ -2,11 +2,19 @@
 
 use crate::Clock;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
+use std::num::NonZeroU64;
 
 /// How long a worker that found nothing to do looks again before it sleeps. A wake-up costs some 10 to 30 microseconds
 /// between two cores of the machines this was measured on, and while everybody is busy work comes within a few; but
 /// spinning takes the core from whoever shares it, who may be the one that is waited for.
 const SPIN: Nanos = Nanos::from_micros(10);
+
+/// What a worker remembers of how long it slept and was awake.
+const RHYTHM: Nanos = Nanos::from_millis(2);
+
+/// How late the kernel may end a sleep, to end several at once. It takes 50 microseconds where nothing is said, which would be
+/// most of what an event takes at a low rate.
+const TIMER_SLACK: Option<NonZeroU64> = NonZeroU64::new(1);
 
 /// A worker looks at least so often before it sleeps, however long that takes: a round may cost system calls.
 const FEWEST_IDLE_ROUNDS: u32 = 2;
@@ -90,11 +98,42 @@ pub(crate) fn list(nodes: &[NodeId]) -> String {
     nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// How long a worker slept and was awake of late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rhythm {
+    asleep: Nanos,
+    awake: Nanos,
+}
+
+impl Rhythm {
+    /// Takes note of a sleep, and of the work before it.
+    fn note(&mut self, awake: Nanos, asleep: Nanos) {
+        // One sleep counts as much as the memory is long, or a long one would hide what follows it.
+        self.asleep = self.asleep + asleep.min(RHYTHM);
+        self.awake = self.awake + awake.min(RHYTHM);
+        while self.asleep + self.awake > RHYTHM {
+            (self.asleep, self.awake) = (Nanos(self.asleep.0 / 2), Nanos(self.awake.0 / 2));
+        }
+    }
+
+    /// Whether the worker mostly sleeps. What comes next is then seldom a spin away, and the nodes that it passes on its way
+    /// here need the processor that a spin would take.
+    fn is_calm(self) -> bool {
+        self.asleep > self.awake
+    }
+}
+
 /// Runs agents until all have finished. Returns what went wrong, node by node.
 pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
+    // Where it is not allowed, sleeps end later, and nothing else.
+    if let Err(error) = rustix::thread::set_current_timer_slack(TIMER_SLACK) {
+        log::debug!("sleeps may end 50 us late: {error}");
+    }
     let mut errors = Vec::new();
+    let mut rhythm = Rhythm::default();
+    let mut woke_at = clock.now();
     let mut idle_rounds = 0;
-    let mut idle_since = clock.now();
+    let mut idle_since = woke_at;
     while !agents.is_empty() {
         let now = clock.now();
         let mut busy = false;
@@ -121,14 +160,22 @@ pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
             idle_since = now;
         }
         idle_rounds += 1;
+        let is_spun = rhythm.is_calm() || now.since(idle_since) >= SPIN;
         if idle_rounds > FEWEST_IDLE_ROUNDS
-            && now.since(idle_since) >= SPIN
+            && is_spun
             && let Some(agent) = agents.first_mut()
         {
-            agent.wait(until.since(clock.now()));
+            let lies_down_at = clock.now();
+            agent.wait(until.since(lies_down_at));
+            let woken_at = clock.now();
+            rhythm.note(idle_since.since(woke_at), woken_at.since(lies_down_at));
+            woke_at = woken_at;
         } else {
             std::hint::spin_loop();
         }
     }
     errors
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,6 +192,10 @@ pub(crate) struct BuilderArguments {
     /// between them.
     #[arg(long, value_name = "FRACTION,...", value_delimiter = ',', default_value = "0", value_parser = parse_rms)]
     pub(super) rms: Vec<f64>,
+    /// Triggers at equal distances, so many a second, instead of as many as the system takes: what latency is at a part of the
+    /// load. With --baseline, beside the round trip of a message over the same transport whose two sides sleep between messages.
+    #[arg(long, value_name = "HZ", value_parser = parse_rate)]
+    pub(super) rate: Option<f64>,
     /// Take all else from this configuration, instead of bounds that suit the fragment size.
     #[arg(long, value_name = "CONFIG.toml")]
     pub(super) config: Option<PathBuf>,
@@ -296,6 +300,10 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 
 fn parse_warm_up(text: &str) -> Result<f64, String> {
     number_in(text, 0.0, 60.0, "a number of seconds")
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    number_in(text, 0.001, 1e9, "triggers a second")
 }
 
 fn parse_rms(text: &str) -> Result<f64, String> {

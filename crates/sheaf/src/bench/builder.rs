@@ -3,6 +3,7 @@
 use super::arguments::BuilderArguments;
 use super::bounds;
 use super::limits::Limit;
+use super::links;
 use super::report::{Column, Curve, Picture, Report, Sample, Scanned};
 use super::scan::Scan;
 use crate::assemble::Plan;
@@ -14,7 +15,8 @@ use anyhow::{Context, bail};
 use log::LevelFilter;
 use serde_json::{Map, json};
 use sheaf_bench::payload::Use;
-use sheaf_config::{Config, Content, OutputKind, SizeModel, TransportKind};
+use sheaf_bench::wiring::Transport;
+use sheaf_config::{Config, Content, OutputKind, SizeModel, TransportKind, TriggerMode};
 use sheaf_node::Clock;
 use sheaf_wire::{ByteCount, Nanos};
 use std::sync::Arc;
@@ -56,8 +58,16 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
     }
     let limit_of = |system: System| {
         let limit = Limit::of(kind == TransportKind::Tcp, system.nodes());
-        arguments.baseline.then_some(limit)
+        (arguments.baseline && arguments.rate.is_none()).then_some(limit)
     };
+    let trip = match kind {
+        TransportKind::Memory => Some(Transport::Memory),
+        TransportKind::Tcp => Some(Transport::Tcp),
+        TransportKind::Shm => Some(Transport::Shm),
+        TransportKind::Udp => Some(Transport::Udp),
+        _ => None,
+    };
+    let trip = trip.filter(|_| arguments.baseline && arguments.rate.is_some());
     let progress = scan.progress(systems.len() * sizes.len() * arguments.scan.repeat as usize);
     // Runs of their own would tell of themselves, and so would the processes.
     let quiet = Quiet::new();
@@ -69,12 +79,16 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
                 let Some(mut sample) = run(config, arguments.processes, scan)? else { return Ok(None) };
                 if let Some(limit) = limit_of(system) {
                     let most = limit.measure(size, seconds)?;
-                    let rate = sample
-                        .iter()
-                        .find(|(name, _)| *name == "bytes_per_second")
-                        .map_or(0.0, |rate| rate.1);
+                    let rate = figure(&sample, "bytes_per_second");
                     sample.push(("limit_bytes_per_second", most));
                     sample.push(("fraction_of_limit", rate / most));
+                }
+                if let Some(transport) = trip {
+                    let time =
+                        links::sleepy_roundtrip(transport, arguments.processes, arguments.payload, size, scan)?;
+                    let latency = figure(&sample, "latency_ns.p50");
+                    sample.push(("roundtrip_ns.p50", time));
+                    sample.push(("latency_in_roundtrips", latency / time));
                 }
                 Ok(Some(sample))
             })?;
@@ -90,6 +104,10 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
         report.subtitle.push_str(&format!("; limit: {}", limit.name()));
     }
     Ok(report)
+}
+
+fn figure(sample: &Sample, name: &str) -> f64 {
+    sample.iter().find(|(of, _)| *of == name).map_or(0.0, |(_, value)| *value)
 }
 
 /// Turns the log down while it lives.
@@ -176,6 +194,9 @@ fn configuration(
     config.transport.kind = kind;
     config.output.kind = OutputKind::None;
     config.run.events = None;
+    if let Some(rate) = arguments.rate {
+        (config.trigger.mode, config.trigger.rate_hz) = (TriggerMode::Fixed, Some(rate));
+    }
     let nanos = |seconds| Nanos::from(std::time::Duration::from_secs_f64(seconds));
     config.run.warm_up = nanos(arguments.warm_up);
     config.run.duration = Some(nanos(arguments.warm_up + seconds));
@@ -260,6 +281,7 @@ fn report(
     settings.insert("transport".into(), json!(kind.to_string()));
     settings.insert("processes".into(), json!(arguments.processes));
     settings.insert("payload".into(), json!(arguments.payload));
+    settings.insert("trigger_rate_hz".into(), json!(arguments.rate));
     settings.insert("seconds".into(), json!(seconds));
     settings.insert("warm_up_seconds".into(), json!(arguments.warm_up));
     settings.insert("repetitions".into(), json!(arguments.scan.repeat));
@@ -288,6 +310,8 @@ fn report(
             column("cpu_ns_per_fragment", "cpu ns/frag", 1.0, 0),
             column("limit_bytes_per_second", "limit MB/s", 1e6, 1),
             column("fraction_of_limit", "of limit %", 0.01, 1),
+            column("roundtrip_ns.p50", "round trip us", 1e3, 1),
+            column("latency_in_roundtrips", "round trips", 1.0, 1),
         ],
         picture: Picture {
             figure: "bytes_per_second",

@@ -5,10 +5,12 @@ use super::limits::Limit;
 use super::processes;
 use super::report::{Column, Curve, Picture, Report, Sample, Scanned};
 use super::scan::Scan;
+use anyhow::Context;
 use serde_json::{Map, Value, json};
 use sheaf_bench::cpu::Placement;
 use sheaf_bench::job::{Job, Measurement, Task};
 use sheaf_bench::local;
+use sheaf_bench::payload::Use;
 use sheaf_bench::wiring::Transport;
 
 /// How long a repetition is measured where nothing is said.
@@ -135,6 +137,31 @@ pub(super) fn roundtrip(arguments: &LinkArguments, scan: &Scan<'_>) -> anyhow::R
     Ok(report)
 }
 
+/// Half a second of round trips of messages of `bytes` bytes whose sides sleep between messages: the median, in nanoseconds.
+pub(super) fn sleepy_roundtrip(
+    transport: Transport,
+    processes: bool,
+    payload: Use,
+    bytes: u64,
+    scan: &Scan<'_>,
+) -> anyhow::Result<f64> {
+    let job = Job {
+        task: Task::RoundTrip,
+        transport,
+        senders: 1,
+        receivers: 1,
+        bytes,
+        payload,
+        warm_up_s: 0.1,
+        seconds: 0.5,
+        spins: 0,
+    };
+    // Where the kernel puts the nodes, as it does with those of the event builder.
+    let measured = run(&job, processes, &[], scan)?;
+    let median = times(&measured, "p50", "p99", "max").first().map(|(_, time)| *time);
+    median.context("no message came back")
+}
+
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of three digits")]
 fn times(measured: &Measurement, p50: &'static str, p99: &'static str, max: &'static str) -> Sample {
     let times = measured.times.iter();
@@ -245,8 +272,8 @@ fn report(
     set("repetitions", json!(arguments.scan.repeat));
     let place = if arguments.processes { "each node a process" } else { "threads of one process" };
     let payload = match arguments.payload {
-        sheaf_bench::payload::Use::WriteRead => "payload written and read",
-        sheaf_bench::payload::Use::Descriptor => "payload not touched",
+        Use::WriteRead => "payload written and read",
+        Use::Descriptor => "payload not touched",
     };
     let (repeat, seconds) = (arguments.scan.repeat, job.seconds);
     Report {
