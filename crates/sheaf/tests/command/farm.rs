@@ -137,9 +137,9 @@ fn workers_that_are_processes_judge_over_every_transport() {
 #[test]
 fn a_worker_that_hangs_is_killed_and_started_again() {
     let place = Place::new();
-    // One worker, so that it has joined when events are written.
-    let config =
-        format!("{IMPATIENT}workers = 1\nprocesses = true\n").replace("count = 2\ncheck", "count = 1\ncheck");
+    // One worker, and events wait for it as long as it takes to start: it has joined when the first are written.
+    let config = format!("{IMPATIENT}workers = 1\nprocesses = true\npatience_ms = 0\n")
+        .replace("count = 2\ncheck", "count = 1\ncheck");
     let config = place.file("farm.toml", &config);
     let mut running = place.start(&format!("run {} --json", config.display()));
     wait_for_work(&place);
