@@ -54,10 +54,11 @@ fn worker(parent: u32, not: &BTreeSet<u32>) -> u32 {
     find().expect("it was there")
 }
 
-/// Bytes in the files of the run.
+/// Bytes of events in the files of the run. What the run puts aside for a full disk, before it has any event, does not count.
 fn written(run: &Path) -> u64 {
     let entries = std::fs::read_dir(run).into_iter().flatten().flatten();
     entries
+        .filter(|entry| entry.path().extension().is_some_and(|it| it == "sheaf"))
         .filter_map(|entry| entry.metadata().ok())
         .filter(std::fs::Metadata::is_file)
         .map(|it| it.len())
