@@ -7,6 +7,7 @@
 //! All texts are UTF-8 and end with a NUL. All sizes are in bytes, all times in nanoseconds.
 
 use std::ffi::{c_char, c_void};
+use std::ptr;
 
 /// The version of the interface between Sheaf and filters. It changes when a filter of before would misread something.
 pub const FILTER_ABI: u32 = 1;
@@ -82,6 +83,20 @@ pub struct FilterVerdict {
     pub payload_bytes: usize,
     /// Where the filter has no verdict: why, or null. It belongs to the filter, as the payload does.
     pub failure: *const c_char,
+}
+
+/// As a filter finds it when it is called: nothing is said yet.
+impl Default for FilterVerdict {
+    fn default() -> Self {
+        Self {
+            accepted: 0,
+            reserved: 0,
+            tags: 0,
+            payload: ptr::null(),
+            payload_bytes: 0,
+            failure: ptr::null(),
+        }
+    }
 }
 
 /// What a filter is told when it is made. It and all it points to are valid during the call.

@@ -260,14 +260,7 @@ fn create_filter(
 
 impl Filter for LibraryFilter {
     fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure> {
-        let mut said = FilterVerdict {
-            accepted: 0,
-            reserved: 0,
-            tags: 0,
-            payload: ptr::null(),
-            payload_bytes: 0,
-            failure: ptr::null(),
-        };
+        let mut said = FilterVerdict::default();
         let borrowed = self.scratch.event(event);
         // SAFETY: a function of the interface, a filter that it made and has not unmade, structs that outlive the call.
         let status = unsafe { (self.judge)(self.filter.as_ptr(), borrowed.as_ptr(), &raw mut said) };

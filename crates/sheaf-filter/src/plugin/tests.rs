@@ -67,14 +67,7 @@ fn judge_with(filter: &Made, order: u8) -> (i32, FilterVerdict, Option<String>) 
     let event = event(5, &[vec![order]]);
     let mut scratch = Scratch::default();
     let borrowed = scratch.event(&event);
-    let mut said = FilterVerdict {
-        accepted: 0,
-        reserved: 0,
-        tags: 0,
-        payload: ptr::null(),
-        payload_bytes: 0,
-        failure: ptr::null(),
-    };
+    let mut said = FilterVerdict::default();
     // SAFETY: a filter of this type, an event and a verdict that are alive.
     let status = unsafe { judge::<Obedient>(filter.0, borrowed.as_ptr(), &raw mut said) };
     // SAFETY: null, or a text of the filter that is alive until it is called again.
