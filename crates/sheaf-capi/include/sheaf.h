@@ -1,7 +1,8 @@
 /*
- * Sheaf for programs in C, and what a filter library shares with Sheaf.
+ * Sheaf for programs in C, and what a library with a filter or a preprocessor shares with Sheaf.
  *
- * Generated from the sources of sheaf-filter and sheaf-capi; do not edit. How to write a filter: docs/howto/filter-in-c.md.
+ * Generated from the sources of sheaf-filter and sheaf-capi; do not edit. How to write a filter: docs/howto/filter-in-c.md;
+ * a preprocessor: docs/howto/preprocessor.md.
  * All texts are UTF-8 and end with a NUL.
  */
 #ifndef SHEAF_H
@@ -25,6 +26,26 @@
 #define SHEAF_FILTER_ABI 1
 
 /**
+ * The event is rejected; readout units drop what they still hold of it.
+ */
+#define SHEAF_STEP_REJECT 0
+
+/**
+ * All the rest of the event is asked for; then the filter judges it.
+ */
+#define SHEAF_STEP_ALL 1
+
+/**
+ * The event needs no more sources: the filter judges it as it is.
+ */
+#define SHEAF_STEP_ENOUGH 2
+
+/**
+ * The sources in the verdict's list are asked for; then the step filter is called again.
+ */
+#define SHEAF_STEP_SOURCES 3
+
+/**
  * Reads the events of an event file or of a run directory.
  */
 typedef struct SheafReader SheafReader;
@@ -40,7 +61,7 @@ typedef struct SheafStream SheafStream;
 typedef struct SheafTap SheafTap;
 
 /**
- * What a filter is told when it is made. It and all it points to are valid during the call.
+ * What a filter, a step filter or a preprocessor is told when it is made. It and all it points to are valid during the call.
  */
 typedef struct SheafFilterSetup {
   /**
@@ -52,11 +73,12 @@ typedef struct SheafFilterSetup {
    */
   uint32_t run;
   /**
-   * `filter.parameters` of the configuration, as it is there; empty where it has none.
+   * `filter.parameters` of the configuration (of a step filter `building.parameters`, of a preprocessor
+   * `preprocessing.parameters`), as it is there; empty where it has none.
    */
   const char *parameters;
   /**
-   * `filter.tags` of the configuration: names of tags, the first is bit 0.
+   * `filter.tags` of the configuration: names of tags, the first is bit 0. A preprocessor is told none.
    */
   const char *const *tags;
   /**
@@ -64,7 +86,7 @@ typedef struct SheafFilterSetup {
    */
   size_t tag_count;
   /**
-   * Where the filter writes why it cannot be made, with a NUL at the end.
+   * Where it writes why it cannot be made, with a NUL at the end.
    */
   char *message;
   /**
@@ -82,9 +104,9 @@ typedef struct SheafFragment {
    */
   uint32_t source;
   /**
-   * Always 0.
+   * 1 where the readout unit's preprocessor made the payload, 0 where it is as the source sent it.
    */
-  uint32_t reserved;
+  uint32_t processed;
   /**
    * The source's own time of the event; 0 where it has none.
    */
@@ -267,6 +289,153 @@ typedef struct SheafTapWish {
   double rate_hz;
 } SheafTapWish;
 
+/**
+ * What a step filter says of a part of an event. All fields are 0 or null when the step filter is called.
+ */
+typedef struct SheafStepVerdict {
+  /**
+   * One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH and SHEAF_STEP_SOURCES. Nothing else is a verdict.
+   */
+  uint32_t decision;
+  /**
+   * Leave it 0.
+   */
+  uint32_t reserved;
+  /**
+   * With SHEAF_STEP_SOURCES: numbers of sources, in any order. Those that are here or missing already are passed over. It
+   * belongs to the step filter, and stays as it is until that is called again.
+   */
+  const uint32_t *sources;
+  /**
+   * How many sources are listed: 0 to 65,536.
+   */
+  size_t source_count;
+  /**
+   * Where the step filter has no verdict: why, or null. It belongs to the step filter, as the list does.
+   */
+  const char *failure;
+} SheafStepVerdict;
+
+/**
+ * What a library with a step filter can do: as a table of a filter, with another verdict.
+ */
+typedef struct SheafStepTable {
+  /**
+   * The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+   */
+  uint32_t abi;
+  /**
+   * The size of this struct as the library knows it.
+   */
+  uint32_t table_bytes;
+  /**
+   * Makes a step filter for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+   */
+  void *(*create)(const struct SheafFilterSetup *setup);
+  /**
+   * Judges the part of an event that is here. 0: the verdict is filled in. Anything else: there is none, and the verdict's
+   * `failure` says why; the rest of the event is asked for.
+   */
+  int32_t (*judge)(void *step_filter, const struct SheafEvent *part, struct SheafStepVerdict *verdict);
+  /**
+   * Unmakes a step filter, which is not called again; may be null.
+   */
+  void (*destroy)(void *step_filter);
+} SheafStepTable;
+
+/**
+ * A fragment that a builder unit has asked for, before it leaves the readout unit. It and all it points to belong to the
+ * caller, and are valid during the call.
+ */
+typedef struct SheafRawFragment {
+  /**
+   * The event's number in the run.
+   */
+  uint64_t event;
+  /**
+   * The source's own time of the event; 0 where it has none.
+   */
+  uint64_t time_ns;
+  /**
+   * The source's number.
+   */
+  uint32_t source;
+  /**
+   * Always 0.
+   */
+  uint32_t reserved;
+  /**
+   * The payload as the source sent it. Never null.
+   */
+  const uint8_t *data;
+  /**
+   * How long the payload is; may be 0.
+   */
+  size_t bytes;
+} SheafRawFragment;
+
+/**
+ * What a preprocessor makes of a fragment.
+ */
+typedef struct SheafProcessed {
+  /**
+   * Where the new payload is to be written. It belongs to the caller, and what is there before means nothing.
+   */
+  uint8_t *data;
+  /**
+   * How many bytes fit there: as many as the fragment has.
+   */
+  size_t room;
+  /**
+   * How long the new payload is: 0 to `room`. 0 when the preprocessor is called.
+   */
+  size_t bytes;
+  /**
+   * 1: the fragment leaves as it is, whatever was written; 0: the new payload leaves in its place. 0 when the preprocessor
+   * is called.
+   */
+  uint32_t keep;
+  /**
+   * Leave it 0.
+   */
+  uint32_t reserved;
+  /**
+   * Where the fragment cannot be processed: why, or null. It belongs to the preprocessor, and stays as it is until that is
+   * called again.
+   */
+  const char *failure;
+} SheafProcessed;
+
+/**
+ * What a library with a preprocessor can do: as a table of a filter, for fragments in place of events.
+ */
+typedef struct SheafPreprocessorTable {
+  /**
+   * The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+   */
+  uint32_t abi;
+  /**
+   * The size of this struct as the library knows it.
+   */
+  uint32_t table_bytes;
+  /**
+   * Makes a preprocessor for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+   */
+  void *(*create)(const struct SheafFilterSetup *setup);
+  /**
+   * Processes a fragment. 0: what it made of it is filled in. Anything else: it failed, `failure` says why, and the fragment
+   * leaves as the source sent it. The same fragment may come again, where a builder unit asks again: the result should
+   * depend on nothing else.
+   */
+  int32_t (*process)(void *preprocessor,
+                     const struct SheafRawFragment *fragment,
+                     struct SheafProcessed *processed);
+  /**
+   * Unmakes a preprocessor, which is not called again; may be null.
+   */
+  void (*destroy)(void *preprocessor);
+} SheafPreprocessorTable;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -444,5 +613,17 @@ const char *sheaf_version(void);
 extern "C"
 #endif
 SHEAF_EXPORT const SheafFilterTable *sheaf_filter(void);
+
+/** As sheaf_filter, for a step filter, which judges the first steps of events; `building.symbol` says which is meant. */
+#ifdef __cplusplus
+extern "C"
+#endif
+SHEAF_EXPORT const SheafStepTable *sheaf_step_filter(void);
+
+/** As sheaf_filter, for a preprocessor, which processes fragments in a readout unit; `preprocessing.symbol` says which. */
+#ifdef __cplusplus
+extern "C"
+#endif
+SHEAF_EXPORT const SheafPreprocessorTable *sheaf_preprocessor(void);
 
 #endif /* SHEAF_H */

@@ -74,7 +74,7 @@ pub unsafe extern "C" fn sheaf_stream_next(
             stream.current = read.payload;
             let given = abi::Fragment {
                 source: read.source.0,
-                reserved: 0,
+                processed: 0,
                 time_ns: read.time.0,
                 data: stream.current.as_ptr(),
                 bytes: stream.current.len(),

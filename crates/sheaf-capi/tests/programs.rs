@@ -26,6 +26,7 @@ fn fragment(event: u64, source: u32, payload: &[u8]) -> Fragment<Bytes> {
         source: SourceId(source),
         time: Timestamp(event * 10),
         checksum: None,
+        processed: false,
         payload: Bytes::copy_from_slice(payload),
     }
 }

@@ -1,8 +1,9 @@
 //! What Sheaf and a filter library share: structs and functions as C has them.
 //!
-//! A library has one function without arguments, by default `sheaf_filter`, which gives a [`FilterTable`]. Its three
-//! functions make a filter, judge an event, and unmake the filter. `sheaf-capi` generates `sheaf.h` from this module, where
-//! every type has the prefix `Sheaf`.
+//! A library has a function without arguments for each thing that it offers: by default `sheaf_filter`, which gives a
+//! [`FilterTable`], `sheaf_step_filter`, which gives a [`StepTable`], and `sheaf_preprocessor`, which gives a
+//! [`PreprocessorTable`]. The three functions of a table make the thing, use it, and unmake it. `sheaf-capi` generates
+//! `sheaf.h` from this module, where every type has the prefix `Sheaf`.
 //!
 //! All texts are UTF-8 and end with a NUL. All sizes are in bytes, all times in nanoseconds.
 
@@ -15,14 +16,20 @@ pub const FILTER_ABI: u32 = 1;
 /// The name of the function that gives a library's table, where the configuration names no other.
 pub const FILTER_SYMBOL: &str = "sheaf_filter";
 
+/// The name of the function that gives a library's table of a step filter, where the configuration names no other.
+pub const STEP_FILTER_SYMBOL: &str = "sheaf_step_filter";
+
+/// The name of the function that gives a library's table of a preprocessor, where the configuration names no other.
+pub const PREPROCESSOR_SYMBOL: &str = "sheaf_preprocessor";
+
 /// What one source saw of an event.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Fragment {
     /// The source's number.
     pub source: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// 1 where the readout unit's preprocessor made the payload, 0 where it is as the source sent it.
+    pub processed: u32,
     /// The source's own time of the event; 0 where it has none.
     pub time_ns: u64,
     /// The payload, where it was received: nothing is copied. Never null.
@@ -99,7 +106,7 @@ impl Default for FilterVerdict {
     }
 }
 
-/// What a filter is told when it is made. It and all it points to are valid during the call.
+/// What a filter, a step filter or a preprocessor is told when it is made. It and all it points to are valid during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FilterSetup {
@@ -107,13 +114,14 @@ pub struct FilterSetup {
     pub abi: u32,
     /// The number of the run.
     pub run: u32,
-    /// `filter.parameters` of the configuration, as it is there; empty where it has none.
+    /// `filter.parameters` of the configuration (of a step filter `building.parameters`, of a preprocessor
+    /// `preprocessing.parameters`), as it is there; empty where it has none.
     pub parameters: *const c_char,
-    /// `filter.tags` of the configuration: names of tags, the first is bit 0.
+    /// `filter.tags` of the configuration: names of tags, the first is bit 0. A preprocessor is told none.
     pub tags: *const *const c_char,
     /// How many tags there are: 0 to 63.
     pub tag_count: usize,
-    /// Where the filter writes why it cannot be made, with a NUL at the end.
+    /// Where it writes why it cannot be made, with a NUL at the end.
     pub message: *mut c_char,
     /// How many bytes fit there.
     pub message_bytes: usize,
@@ -151,5 +159,131 @@ pub type JudgeEvent =
 /// A function that unmakes a filter, as in the table.
 pub type DestroyFilter = unsafe extern "C" fn(filter: *mut c_void);
 
-/// The function of a library that gives its table.
-pub type GiveTable = unsafe extern "C" fn() -> *const FilterTable;
+/// The function of a library that gives a table.
+pub type GiveTable<T> = unsafe extern "C" fn() -> *const T;
+
+/// The event is rejected; readout units drop what they still hold of it.
+pub const STEP_REJECT: u32 = 0;
+/// All the rest of the event is asked for; then the filter judges it.
+pub const STEP_ALL: u32 = 1;
+/// The event needs no more sources: the filter judges it as it is.
+pub const STEP_ENOUGH: u32 = 2;
+/// The sources in the verdict's list are asked for; then the step filter is called again.
+pub const STEP_SOURCES: u32 = 3;
+
+/// What a step filter says of a part of an event. All fields are 0 or null when the step filter is called.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct StepVerdict {
+    /// One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH and SHEAF_STEP_SOURCES. Nothing else is a verdict.
+    pub decision: u32,
+    /// Leave it 0.
+    pub reserved: u32,
+    /// With SHEAF_STEP_SOURCES: numbers of sources, in any order. Those that are here or missing already are passed over. It
+    /// belongs to the step filter, and stays as it is until that is called again.
+    pub sources: *const u32,
+    /// How many sources are listed: 0 to 65,536.
+    pub source_count: usize,
+    /// Where the step filter has no verdict: why, or null. It belongs to the step filter, as the list does.
+    pub failure: *const c_char,
+}
+
+/// As a step filter finds it when it is called: nothing is said yet.
+impl Default for StepVerdict {
+    fn default() -> Self {
+        Self { decision: 0, reserved: 0, sources: ptr::null(), source_count: 0, failure: ptr::null() }
+    }
+}
+
+/// What a library with a step filter can do: as a table of a filter, with another verdict.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct StepTable {
+    /// The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+    pub abi: u32,
+    /// The size of this struct as the library knows it.
+    pub table_bytes: u32,
+    /// Makes a step filter for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+    pub create: Option<unsafe extern "C" fn(setup: *const FilterSetup) -> *mut c_void>,
+    /// Judges the part of an event that is here. 0: the verdict is filled in. Anything else: there is none, and the verdict's
+    /// `failure` says why; the rest of the event is asked for.
+    pub judge: Option<
+        unsafe extern "C" fn(step_filter: *mut c_void, part: *const Event, verdict: *mut StepVerdict) -> i32,
+    >,
+    /// Unmakes a step filter, which is not called again; may be null.
+    pub destroy: Option<unsafe extern "C" fn(step_filter: *mut c_void)>,
+}
+
+/// A fragment that a builder unit has asked for, before it leaves the readout unit. It and all it points to belong to the
+/// caller, and are valid during the call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawFragment {
+    /// The event's number in the run.
+    pub event: u64,
+    /// The source's own time of the event; 0 where it has none.
+    pub time_ns: u64,
+    /// The source's number.
+    pub source: u32,
+    /// Always 0.
+    pub reserved: u32,
+    /// The payload as the source sent it. Never null.
+    pub data: *const u8,
+    /// How long the payload is; may be 0.
+    pub bytes: usize,
+}
+
+/// What a preprocessor makes of a fragment.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Processed {
+    /// Where the new payload is to be written. It belongs to the caller, and what is there before means nothing.
+    pub data: *mut u8,
+    /// How many bytes fit there: as many as the fragment has.
+    pub room: usize,
+    /// How long the new payload is: 0 to `room`. 0 when the preprocessor is called.
+    pub bytes: usize,
+    /// 1: the fragment leaves as it is, whatever was written; 0: the new payload leaves in its place. 0 when the preprocessor
+    /// is called.
+    pub keep: u32,
+    /// Leave it 0.
+    pub reserved: u32,
+    /// Where the fragment cannot be processed: why, or null. It belongs to the preprocessor, and stays as it is until that is
+    /// called again.
+    pub failure: *const c_char,
+}
+
+/// What a library with a preprocessor can do: as a table of a filter, for fragments in place of events.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PreprocessorTable {
+    /// The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+    pub abi: u32,
+    /// The size of this struct as the library knows it.
+    pub table_bytes: u32,
+    /// Makes a preprocessor for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+    pub create: Option<unsafe extern "C" fn(setup: *const FilterSetup) -> *mut c_void>,
+    /// Processes a fragment. 0: what it made of it is filled in. Anything else: it failed, `failure` says why, and the fragment
+    /// leaves as the source sent it. The same fragment may come again, where a builder unit asks again: the result should
+    /// depend on nothing else.
+    pub process: Option<
+        unsafe extern "C" fn(
+            preprocessor: *mut c_void,
+            fragment: *const RawFragment,
+            processed: *mut Processed,
+        ) -> i32,
+    >,
+    /// Unmakes a preprocessor, which is not called again; may be null.
+    pub destroy: Option<unsafe extern "C" fn(preprocessor: *mut c_void)>,
+}
+
+/// A function that judges a part of an event, as in the table.
+pub type JudgePart =
+    unsafe extern "C" fn(step_filter: *mut c_void, part: *const Event, verdict: *mut StepVerdict) -> i32;
+
+/// A function that processes a fragment, as in the table.
+pub type ProcessFragment = unsafe extern "C" fn(
+    preprocessor: *mut c_void,
+    fragment: *const RawFragment,
+    processed: *mut Processed,
+) -> i32;

@@ -1,11 +1,15 @@
-//! What judges built events: the trait, filters that Sheaf brings along, and filters from shared libraries.
+//! What judges built events: the trait, filters that Sheaf brings along, and filters from shared libraries. And what
+//! processes fragments before that, through the same interface.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`filter`] | [`Filter`], and two that need no library: [`AcceptAll`], [`Prescale`] |
 //! | [`abi`] | what Sheaf and a filter library share: structs and functions as C has them |
 //! | [`library`] | [`LibraryFilter`]: a filter from a shared library |
-//! | [`plugin`] | how such a library is written in Rust: a type and [`export_filter!`](crate::export_filter) |
+//! | [`step`] | [`LibraryStep`]: a library's filter for the first steps of events |
+//! | [`preprocess`] | [`Preprocessor`], and [`LibraryPreprocessor`]: what processes fragments before they leave a readout unit |
+//! | [`loading`] | what these libraries have in common: how they are opened, and why that may fail |
+//! | [`plugin`] | how such libraries are written in Rust: a type and [`export_filter!`](crate::export_filter), [`export_step_filter!`](crate::export_step_filter), [`export_preprocessor!`](crate::export_preprocessor) |
 //! | [`text`] | texts that cross the border to C |
 //! | [`view`] | an event as filters see it: fragments where they are, nothing copied |
 //!
@@ -18,16 +22,22 @@
 pub mod abi;
 pub mod filter;
 pub mod library;
+pub mod loading;
 pub mod plugin;
+pub mod preprocess;
+pub mod step;
 #[cfg(test)]
 mod testing;
 pub mod text;
 pub mod view;
 
 pub use filter::{AcceptAll, Filter, FilterFailure, Prescale};
-pub use library::{LibraryFilter, OpenError, Setup};
-pub use plugin::{InProcess, Plugin, PluginSetup};
+pub use library::LibraryFilter;
+pub use loading::{OpenError, Setup};
+pub use plugin::{InProcess, Plugin, PluginSetup, PreprocessPlugin, StepPlugin};
+pub use preprocess::{LibraryPreprocessor, Preprocessor, Processed, RawFragment};
 pub use sheaf_wire::{Event, EventId, MissingReason, SourceId, Tags, Timestamp, TriggerType, Verdict};
+pub use step::{LibraryStep, Step};
 pub use view::{EventView, FragmentView};
 
 /// The first example of the page about filters in Rust is compiled as the page has it.

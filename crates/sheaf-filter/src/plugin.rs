@@ -21,9 +21,15 @@
 //! ```
 //!
 //! Compiled as a `cdylib`, this is a library for `filter.kind = "library"`. A panic in it is a failure of the event that it
-//! judged, not of the process.
+//! judged, not of the process. Step filters ([`StepPlugin`]) and preprocessors ([`PreprocessPlugin`]) are written alike.
 
 #![allow(unsafe_code)]
+
+mod preprocess;
+mod step;
+
+pub use preprocess::{PreprocessPlugin, preprocessor_table};
+pub use step::{StepPlugin, step_table};
 
 use crate::abi::{self, FILTER_ABI, FilterSetup, FilterTable, FilterVerdict};
 use crate::filter::{Filter, FilterFailure};
@@ -51,12 +57,13 @@ pub trait Plugin: Send + Sized + 'static {
     fn judge(&mut self, event: &EventView<'_>) -> Result<Verdict, FilterFailure>;
 }
 
-/// What a filter is told when it is made.
+/// What a filter, a step filter or a preprocessor is told when it is made.
 #[derive(Clone, Debug, Default)]
 pub struct PluginSetup<'a> {
     /// The number of the run.
     pub run: RunNumber,
-    /// `filter.parameters` of the configuration.
+    /// `filter.parameters` of the configuration; of a step filter `building.parameters`, of a preprocessor
+    /// `preprocessing.parameters`.
     pub parameters: &'a str,
     /// `filter.tags` of the configuration.
     pub tags: Vec<&'a str>,
@@ -112,7 +119,7 @@ impl<P: Plugin> Exported<P> {
         table_bytes: mem::size_of::<FilterTable>() as u32,
         create: Some(create::<P>),
         judge: Some(judge::<P>),
-        destroy: Some(destroy::<P>),
+        destroy: Some(destroy::<Self>),
     };
 }
 
@@ -125,13 +132,29 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, FilterFailure>) -> Result<T, Filt
 fn describe(panic: &(dyn Any + Send)) -> String {
     let said =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("the filter panicked: {}", said.unwrap_or("without a text"))
+    format!("it panicked: {}", said.unwrap_or("without a text"))
 }
 
 /// # Safety
 /// As [`abi::CreateFilter`] has it.
 unsafe extern "C" fn create<P: Plugin>(setup: *const FilterSetup) -> *mut c_void {
+    let make = |setup: &PluginSetup<'_>| {
+        let plugin = P::create(setup)?;
+        Ok(Exported { plugin, verdict: Verdict::reject(), failure: CString::default() })
+    };
     // SAFETY: the caller gives a setup that is valid during the call.
+    unsafe { create_with(setup, make) }
+}
+
+/// Makes something as a table's `create` does: a box of it, or null and a message.
+///
+/// # Safety
+/// `setup` is as [`abi::CreateFilter`] has it.
+unsafe fn create_with<T>(
+    setup: *const FilterSetup,
+    make: impl FnOnce(&PluginSetup<'_>) -> Result<T, FilterFailure>,
+) -> *mut c_void {
+    // SAFETY: promised by the caller.
     let setup = unsafe { &*setup };
     let made = guarded(|| {
         if setup.abi != FILTER_ABI {
@@ -141,13 +164,10 @@ unsafe extern "C" fn create<P: Plugin>(setup: *const FilterSetup) -> *mut c_void
             )));
         }
         // SAFETY: of this version, so that its texts are as `FilterSetup` says.
-        P::create(&unsafe { read_setup(setup)? })
+        make(&unsafe { read_setup(setup)? })
     });
     match made {
-        Ok(plugin) => {
-            let exported = Exported { plugin, verdict: Verdict::reject(), failure: CString::default() };
-            Box::into_raw(Box::new(exported)).cast()
-        }
+        Ok(thing) => Box::into_raw(Box::new(thing)).cast(),
         Err(failure) => {
             // SAFETY: the caller has so many bytes there.
             unsafe { text::write(&failure.0, setup.message, setup.message_bytes) };
@@ -198,22 +218,26 @@ unsafe extern "C" fn judge<P: Plugin>(
             0
         }
         Err(failure) => {
-            // A NUL would end the text; what is before it is told.
-            let before = failure.0.split('\0').next().unwrap_or_default();
-            exported.failure = CString::new(before).unwrap_or_default();
+            exported.failure = c_failure(&failure);
             said.failure = exported.failure.as_ptr();
             1
         }
     }
 }
 
+/// A failure as C is told it. A NUL would end the text; what is before it is told.
+fn c_failure(failure: &FilterFailure) -> CString {
+    let before = failure.0.split('\0').next().unwrap_or_default();
+    CString::new(before).unwrap_or_default()
+}
+
 /// # Safety
-/// As [`abi::DestroyFilter`] has it.
-unsafe extern "C" fn destroy<P: Plugin>(filter: *mut c_void) {
-    // SAFETY: a filter that `create::<P>` made with `Box::into_raw`, and that is not used again.
-    let exported = unsafe { Box::from_raw(filter.cast::<Exported<P>>()) };
+/// As [`abi::DestroyFilter`] has it, for what [`create_with`] made as a `T`.
+unsafe extern "C" fn destroy<T>(thing: *mut c_void) {
+    // SAFETY: made with `Box::into_raw`, and not used again.
+    let thing = unsafe { Box::from_raw(thing.cast::<T>()) };
     // A panic of the plugin's own drop has nobody to be told to, and must not pass into C.
-    let _ = catch_unwind(AssertUnwindSafe(move || drop(exported)));
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(thing)));
 }
 
 /// A plugin used as a filter without a library: in a program of one's own that joins as a processor, and in tests.

@@ -10,6 +10,7 @@ pub(crate) fn event(id: u64, payloads: &[Vec<u8>]) -> Event<Bytes> {
         source: SourceId(source),
         time: Timestamp(id.wrapping_mul(1000).wrapping_add(u64::from(source))),
         checksum: None,
+        processed: false,
         payload: Bytes::copy_from_slice(payload),
     };
     Event {

@@ -86,6 +86,12 @@ impl<'a> FragmentView<'a> {
         Timestamp(self.fragment.time_ns)
     }
 
+    /// Whether the readout unit's preprocessor made the payload.
+    #[must_use]
+    pub fn is_processed(&self) -> bool {
+        self.fragment.processed != 0
+    }
+
     /// The bytes.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
@@ -128,7 +134,7 @@ impl Scratch {
         self.fragments.clear();
         self.fragments.extend(event.fragments.iter().map(|fragment| abi::Fragment {
             source: fragment.source.0,
-            reserved: 0,
+            processed: u32::from(fragment.processed),
             time_ns: fragment.time.0,
             data: fragment.payload.as_ptr(),
             bytes: fragment.payload.len(),

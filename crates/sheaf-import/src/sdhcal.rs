@@ -82,6 +82,7 @@ fn import_event(path: &Path, event: &LcioEvent, streams: &mut StreamDirectory) -
             source: address.source,
             time,
             checksum: None,
+            processed: false,
             payload: &payload[..],
         })?;
     }

@@ -78,6 +78,7 @@ mod tests {
             source: SourceId(source),
             time: Timestamp(id),
             checksum: None,
+            processed: false,
             payload: payload(times),
         };
         Event {

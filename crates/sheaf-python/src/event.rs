@@ -214,6 +214,12 @@ impl Fragment {
         self.fragment.time.0
     }
 
+    /// Whether the readout unit's preprocessor made the payload.
+    #[getter]
+    fn processed(&self) -> bool {
+        self.fragment.processed
+    }
+
     /// A read-only `memoryview` of the payload.
     #[getter]
     fn data<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

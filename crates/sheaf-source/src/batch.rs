@@ -35,10 +35,10 @@ impl Batch {
     /// Takes what a source gives that gives one fragment at a time. The batch must be empty.
     pub fn take_one(&mut self, poll: SourcePoll) -> BatchEnd {
         match poll {
-            SourcePoll::Fragment(Fragment { event, source, time, checksum, payload }) => {
+            SourcePoll::Fragment(Fragment { event, source, time, checksum, processed, payload }) => {
                 let span = Span { parcel: 0, offset: 0, length: length_u32(payload.len()) };
                 self.payload = payload;
-                self.fragments.push(Fragment { event, source, time, checksum, payload: span });
+                self.fragments.push(Fragment { event, source, time, checksum, processed, payload: span });
                 BatchEnd::More
             }
             SourcePoll::NotBefore(at) => BatchEnd::NotBefore(at),

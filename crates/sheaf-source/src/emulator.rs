@@ -219,6 +219,7 @@ impl<M: Memory> EmulatedSource<M> {
             source: self.id,
             time: self.time_of(turn, now),
             checksum,
+            processed: false,
             payload,
         })
     }
@@ -287,6 +288,7 @@ impl<M: Memory> EmulatedSource<M> {
                 source: self.id,
                 time,
                 checksum: None,
+                processed: false,
                 payload: span,
             });
         }

@@ -186,6 +186,7 @@ fn events(checksums: bool) -> Vec<Event<Bytes>> {
             source: SourceId(source as u32),
             time: Timestamp(event),
             checksum: checksums.then(|| crc32c(&payload)),
+            processed: false,
             payload,
         }
     };

@@ -130,6 +130,8 @@ pub struct SourceInfo {
     pub fragments: u64,
     /// Their payload bytes.
     pub bytes: u64,
+    /// Fragments whose payload the readout unit's preprocessor made.
+    pub processed: u64,
     /// Events that it is missing in.
     pub missing: u64,
 }
@@ -365,10 +367,12 @@ impl Tally {
         let source = self.source(fragment.source.0);
         source.fragments += 1;
         source.bytes += bytes;
+        source.processed += u64::from(fragment.processed);
     }
 
     fn source(&mut self, source: u32) -> &mut SourceInfo {
-        self.sources.entry(source).or_insert(SourceInfo { source, fragments: 0, bytes: 0, missing: 0 })
+        let none = SourceInfo { source, fragments: 0, bytes: 0, processed: 0, missing: 0 };
+        self.sources.entry(source).or_insert(none)
     }
 
     fn id(&mut self, id: u64) {

@@ -18,6 +18,7 @@ pub(crate) fn event(id: u64, sizes: &[usize]) -> Event<Bytes> {
         source: SourceId(source as u32),
         time: Timestamp(1_000 * id + source as u64),
         checksum: None,
+        processed: false,
         payload: (0..*bytes).map(|at| (at as u64 * 7 + id + source as u64) as u8).collect(),
     });
     Event {
@@ -73,6 +74,7 @@ fn any_event() -> impl Strategy<Value = Event<Bytes>> {
                 source: SourceId(source),
                 time: Timestamp(time),
                 checksum: None,
+                processed: false,
                 payload: Bytes::from(payload),
             });
             let missing = missing

@@ -57,6 +57,7 @@ fn stream_example(directory: &Path) -> PathBuf {
             source: SourceId(7),
             time: Timestamp(time),
             checksum: None,
+            processed: false,
             payload,
         };
         writer.append(&fragment).unwrap();
@@ -73,6 +74,7 @@ fn event_example(directory: &Path) -> PathBuf {
         source: SourceId(7),
         time: Timestamp(990),
         checksum: None,
+        processed: false,
         payload: Bytes::from_static(b"hello"),
     };
     let missing = MissingSource { source: SourceId(9), reason: MissingReason::SourceSilent };

@@ -53,6 +53,7 @@ fn event(id: u64) -> Event<Bytes> {
             source: SourceId(1),
             time: Timestamp(id),
             checksum: None,
+            processed: false,
             payload: Bytes::from(vec![id as u8; 5_000]),
         }],
         missing: vec![],

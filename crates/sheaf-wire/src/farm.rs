@@ -14,7 +14,9 @@
 //! Over a network a record of a converter is the head of a frame, whose payload is that of the event; a frame of a processor has
 //! any number of [its records](split_words), and no payload. The first frame each way is a [`Welcome`] and a [`Hello`].
 
-use crate::message::layout::{FRAGMENT_HAS_CHECKSUM, FragmentBytes, MissingBytes, layout};
+use crate::message::layout::{
+    FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FragmentBytes, MissingBytes, layout,
+};
 use crate::message::{DecodeError, fragment_to_bytes, missing_to_bytes, parse_missing};
 use crate::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use crate::{
@@ -364,7 +366,7 @@ pub fn decode_from_converter<P, E>(
     for placed in fragments {
         let bytes = &placed.fragment;
         let flags = bytes.flags.get();
-        if flags & !FRAGMENT_HAS_CHECKSUM != 0 {
+        if flags & !(FRAGMENT_HAS_CHECKSUM | FRAGMENT_IS_PROCESSED) != 0 {
             return Err(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) }.into());
         }
         let place = Place { segment: placed.segment.get(), offset: placed.offset.get() };
@@ -373,6 +375,7 @@ pub fn decode_from_converter<P, E>(
             source: SourceId(bytes.source.get()),
             time: Timestamp(bytes.time.get()),
             checksum: (flags & FRAGMENT_HAS_CHECKSUM != 0).then(|| bytes.checksum.get()),
+            processed: flags & FRAGMENT_IS_PROCESSED != 0,
             payload: fetch(place, bytes.length.get()).map_err(RecordError::Payload)?,
         });
     }

@@ -56,8 +56,10 @@ pub struct Fragment<P> {
     pub source: SourceId,
     /// The source's own time of the event, nanoseconds in the source's time base; zero where it has none.
     pub time: Timestamp,
-    /// CRC-32C of the payload as the source computed it, if it did.
+    /// CRC-32C of the payload, as the source computed it if it did; of a processed payload as the readout unit did.
     pub checksum: Option<u32>,
+    /// Whether the readout unit has processed the payload: then it is what its preprocessor made of what the source sent.
+    pub processed: bool,
     /// The bytes.
     pub payload: P,
 }

@@ -1,6 +1,9 @@
 use super::*;
 use crate::testing::event;
+use sheaf_wire::RunNumber;
+use std::path::PathBuf;
 use std::process::Command;
+use std::ptr;
 use tempfile::TempDir;
 
 /// Compiles the C library of the tests, which says that it has this version.

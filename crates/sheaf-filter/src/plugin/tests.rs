@@ -1,6 +1,5 @@
 use super::*;
 use crate::testing::event;
-use std::ptr;
 
 /// Does what the first byte of an event's first fragment says.
 struct Obedient {
@@ -37,12 +36,12 @@ struct Made(*mut c_void);
 impl Drop for Made {
     fn drop(&mut self) {
         // SAFETY: made by the same table, and not used again.
-        unsafe { destroy::<Obedient>(self.0) };
+        unsafe { destroy::<Exported<Obedient>>(self.0) };
     }
 }
 
 /// What `create` gives, and what it wrote.
-fn create_with(abi: u32, parameters: &CStr, room: usize) -> (Option<Made>, String) {
+fn create_as(abi: u32, parameters: &CStr, room: usize) -> (Option<Made>, String) {
     let mut message = [0x7f_u8; 64];
     let tags = [c"quiet".as_ptr(), c"loud".as_ptr()];
     let setup = FilterSetup {
@@ -77,7 +76,7 @@ fn judge_with(filter: &Made, order: u8) -> (i32, FilterVerdict, Option<String>) 
 
 #[test]
 fn verdict_tags_and_payload_pass_the_table_and_stay_until_the_next_call() {
-    let (made, _) = create_with(FILTER_ABI, c"", 64);
+    let (made, _) = create_as(FILTER_ABI, c"", 64);
     let made = made.unwrap();
     for call in 1_u64..4 {
         let (status, said, failure) = judge_with(&made, b'a');
@@ -91,10 +90,10 @@ fn verdict_tags_and_payload_pass_the_table_and_stay_until_the_next_call() {
 
 #[test]
 fn a_panic_is_a_failure_of_its_event_and_the_next_is_judged() {
-    let (made, _) = create_with(FILTER_ABI, c"", 64);
+    let (made, _) = create_as(FILTER_ABI, c"", 64);
     let made = made.unwrap();
     let (status, _, failure) = judge_with(&made, b'p');
-    assert_eq!((status, failure.as_deref()), (1, Some("the filter panicked: at event 5")));
+    assert_eq!((status, failure.as_deref()), (1, Some("it panicked: at event 5")));
     assert_eq!(judge_with(&made, b'f').2.as_deref(), Some("no"), "a text ends at its NUL");
     assert_eq!(judge_with(&made, b'a').0, 0);
 }
@@ -103,15 +102,15 @@ fn a_panic_is_a_failure_of_its_event_and_the_next_is_judged() {
 fn a_filter_that_is_not_made_says_why_within_its_room() {
     let cases = [
         (FILTER_ABI, c"refuse", "run 7 is not for me"),
-        (FILTER_ABI, c"panic", "the filter panicked: not today"),
+        (FILTER_ABI, c"panic", "it panicked: not today"),
         (FILTER_ABI + 1, c"", "it speaks version 1 of the interface, not 2"),
     ];
     for (abi, parameters, text) in cases {
-        let (made, said) = create_with(abi, parameters, 64);
+        let (made, said) = create_as(abi, parameters, 64);
         assert!(made.is_none());
         assert_eq!(said, text);
-        assert_eq!(create_with(abi, parameters, 4).1, text[..3], "what fits, with its NUL");
-        assert!(create_with(abi, parameters, 0).0.is_none());
+        assert_eq!(create_as(abi, parameters, 4).1, text[..3], "what fits, with its NUL");
+        assert!(create_as(abi, parameters, 0).0.is_none());
     }
 }
 

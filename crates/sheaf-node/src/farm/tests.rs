@@ -25,6 +25,7 @@ fn event(id: u64) -> Event<Bytes> {
         source: SourceId(source),
         time: Timestamp(id),
         checksum: None,
+        processed: false,
         payload: Bytes::from(vec![id as u8; 100 * source as usize]),
     };
     Event {

@@ -8,6 +8,7 @@ fn part(id: u64, sizes: &[(u32, usize)], missing: &[u32]) -> Event<Bytes> {
         source: SourceId(*source),
         time: Timestamp(0),
         checksum: None,
+        processed: false,
         payload: Bytes::from(vec![0; *size]),
     };
     let missing_source =

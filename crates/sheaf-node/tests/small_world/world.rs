@@ -320,6 +320,7 @@ impl Source for Pattern {
             source: SOURCE,
             time: now,
             checksum: None,
+            processed: false,
             payload: payload.freeze(),
         })
     }

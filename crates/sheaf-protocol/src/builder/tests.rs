@@ -249,6 +249,7 @@ fn answer(builder: &mut BuilderUnit<Size>, readout: u16, event: u64, sources: &[
         source: SourceId(*source),
         time: START,
         checksum: None,
+        processed: false,
         payload: Size(10),
     };
     let missing_source =

@@ -376,6 +376,7 @@ fn fragment(event: u64, source: u32, bytes: usize) -> Fragment<Size> {
         source: SourceId(source),
         time: Timestamp(0),
         checksum: None,
+        processed: false,
         payload: Size(bytes),
     }
 }

@@ -58,6 +58,7 @@ fn strip(fragment: &Fragment<Bytes>) -> Fragment<()> {
         source: fragment.source,
         time: fragment.time,
         checksum: fragment.checksum,
+        processed: fragment.processed,
         payload: (),
     }
 }

@@ -32,6 +32,7 @@ fn write_stream(directory: &Path, name: &str, header: StreamHeader, events: &[u6
             source: header.source,
             time: time_of(*event),
             checksum: None,
+            processed: false,
             payload: payload_of(header.source, *event),
         };
         writer.append(&fragment).unwrap();

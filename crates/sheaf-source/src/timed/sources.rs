@@ -128,6 +128,7 @@ impl<M: Memory> SliceWriter<M> {
             source: self.card,
             time: Timestamp(begin.0 / 1_000),
             checksum: None,
+            processed: false,
             payload,
         })
     }

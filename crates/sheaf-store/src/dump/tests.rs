@@ -76,6 +76,7 @@ fn streams_are_dumped_by_source() {
             source: SourceId(source),
             time: Timestamp(77),
             checksum: None,
+            processed: false,
             payload: b"123456789",
         };
         writer.append(&fragment).unwrap();

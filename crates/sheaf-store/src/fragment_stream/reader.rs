@@ -330,6 +330,7 @@ impl<R: Read + Seek> StreamReader<R> {
                     source: self.header.source,
                     time,
                     checksum: Some(payload_checksum),
+                    processed: false,
                     payload,
                 })))
             }

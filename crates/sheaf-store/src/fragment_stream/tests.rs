@@ -23,6 +23,7 @@ fn fragment((event, time, payload): &Plain) -> Fragment<&[u8]> {
         source: SOURCE,
         time: Timestamp(*time),
         checksum: None,
+        processed: false,
         payload: payload.as_slice(),
     }
 }

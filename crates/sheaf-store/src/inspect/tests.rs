@@ -54,6 +54,7 @@ fn a_stream_without_ids_has_no_id_range() {
             source: SourceId(3),
             time: Timestamp(time),
             checksum: None,
+            processed: false,
             payload: [1, 2],
         };
         writer.append(&fragment).unwrap();

@@ -33,6 +33,7 @@ fn write_stream(directory: &Path, source: u32, ids: &[u64]) -> PathBuf {
             source: SourceId(source),
             time: Timestamp(1000 + id),
             checksum: None,
+            processed: false,
             payload: vec![*id as u8; *id as usize],
         };
         writer.append(&fragment).unwrap();

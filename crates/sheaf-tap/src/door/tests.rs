@@ -48,6 +48,7 @@ fn event(id: u64, bytes: usize) -> Event<Bytes> {
         source: SourceId(source),
         time: Timestamp(id),
         checksum: None,
+        processed: false,
         payload: Bytes::from(vec![source as u8; bytes]),
     };
     Event {

@@ -293,6 +293,7 @@ impl Cluster {
             source: planned.source,
             time: self.post.now,
             checksum: payload.checksum(),
+            processed: false,
             payload,
         };
         if !self.offer(index, fragment) {

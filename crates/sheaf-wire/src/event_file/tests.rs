@@ -24,6 +24,7 @@ fn event() -> impl Strategy<Value = Event<Bytes>> {
                 source: SourceId(source),
                 time: Timestamp(time),
                 checksum: Some(crc32c(&payload)),
+                processed: time % 3 == 1,
                 payload: Bytes::from(payload),
             })
             .collect(),

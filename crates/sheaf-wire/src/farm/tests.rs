@@ -22,6 +22,7 @@ fn event() -> impl Strategy<Value = Event<Bytes>> {
                 source: SourceId(source),
                 time: Timestamp(time),
                 checksum,
+                processed: time % 3 == 1,
                 payload: Bytes::from(vec![7; length]),
             })
             .collect(),

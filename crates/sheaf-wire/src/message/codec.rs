@@ -2,9 +2,9 @@
 
 use super::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
-    EventRangeBytes, FRAGMENT_HAS_CHECKSUM, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, Kind,
-    MAGIC, MAX_HEAD_BYTES, MissingBytes, PartRequestBytes, ReadoutStatusBytes, ReleaseBytes, RequestBytes,
-    ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes, VERSION,
+    EventRangeBytes, FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FenceBytes, FinishedBytes, FragmentBytes,
+    HeaderBytes, Kind, MAGIC, MAX_HEAD_BYTES, MissingBytes, PartRequestBytes, ReadoutStatusBytes,
+    ReleaseBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes, VERSION,
 };
 use super::{
     AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
@@ -417,8 +417,13 @@ pub(crate) fn fragment_to_bytes<P: Payload>(fragment: &Fragment<P>) -> FragmentB
         length: U32::new(u32::try_from(fragment.payload.len()).unwrap_or(u32::MAX)),
         time: U64::new(fragment.time.0),
         checksum: U32::new(fragment.checksum.unwrap_or(0)),
-        flags: U32::new(if fragment.checksum.is_some() { FRAGMENT_HAS_CHECKSUM } else { 0 }),
+        flags: U32::new(fragment_flags(fragment)),
     }
+}
+
+fn fragment_flags<P>(fragment: &Fragment<P>) -> u32 {
+    u32::from(fragment.checksum.is_some()) * FRAGMENT_HAS_CHECKSUM
+        | u32::from(fragment.processed) * FRAGMENT_IS_PROCESSED
 }
 
 fn parse_super_fragments<P: Payload>(
@@ -470,7 +475,7 @@ pub(crate) fn parse_fragment<P: Payload>(
     payload: &mut impl PayloadSource<P>,
 ) -> Result<Fragment<P>, DecodeError> {
     let flags = bytes.flags.get();
-    if flags & !FRAGMENT_HAS_CHECKSUM != 0 {
+    if flags & !(FRAGMENT_HAS_CHECKSUM | FRAGMENT_IS_PROCESSED) != 0 {
         return Err(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) });
     }
     let length = bytes.length.get();
@@ -482,6 +487,7 @@ pub(crate) fn parse_fragment<P: Payload>(
         source: SourceId(bytes.source.get()),
         time: Timestamp(bytes.time.get()),
         checksum: (flags & FRAGMENT_HAS_CHECKSUM != 0).then(|| bytes.checksum.get()),
+        processed: flags & FRAGMENT_IS_PROCESSED != 0,
         payload,
     })
 }

@@ -285,13 +285,16 @@ layout! {
         time: U64,
         /// Offset 16: CRC-32C of the payload, 0 where bit 0 of the flags is clear.
         checksum: U32,
-        /// Offset 20: bit 0: the checksum is there. Other bits are zero.
+        /// Offset 20: bit 0: the checksum is there; bit 1: processed in the readout unit. Other bits are zero.
         flags: U32,
     }
 }
 
 /// Bit 0 of [`FragmentBytes::flags`].
 pub const FRAGMENT_HAS_CHECKSUM: u32 = 1;
+
+/// Bit 1 of [`FragmentBytes::flags`].
+pub const FRAGMENT_IS_PROCESSED: u32 = 2;
 
 layout! {
     /// One missing source, 8 bytes. The event file uses the same layout.

@@ -70,6 +70,7 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
                 source: SourceId(source),
                 time: Timestamp(time),
                 checksum,
+                processed: time % 3 == 1,
                 payload: Bytes::from(payload),
             }));
             all.missing.extend(
@@ -303,6 +304,7 @@ fn payload_may_arrive_in_the_pieces_it_was_sent_in() {
                     source: SourceId(source as u32),
                     time: Timestamp(9),
                     checksum: None,
+                    processed: false,
                     payload: Bytes::copy_from_slice(bytes),
                 })
                 .collect(),

@@ -76,6 +76,7 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         source: SourceId(source),
         time: Timestamp(3),
         checksum: None,
+        processed: false,
         payload: Bytes::from_static(payload),
     };
     let event = Event {

@@ -20,6 +20,7 @@ fn event() -> impl Strategy<Value = (Event<Bytes>, Verdict, u64)> {
                 source: SourceId(source),
                 time: Timestamp(time ^ 5),
                 checksum: Some(crc32c(&payload)),
+                processed: time % 3 == 1,
                 payload,
             };
             let event = Event {

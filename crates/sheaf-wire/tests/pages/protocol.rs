@@ -154,6 +154,7 @@ fn super_fragments_example() -> Message<Bytes> {
         source: SourceId(7),
         time: Timestamp(990),
         checksum: Some(crc32c(&payload)),
+        processed: false,
         payload,
     };
     let parts = SuperFragments {

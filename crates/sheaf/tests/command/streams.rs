@@ -30,6 +30,7 @@ pub(crate) fn make(directory: &Path, sources: u32, events: u64) {
                 source,
                 time: Timestamp(1_000_000 * event),
                 checksum: None,
+                processed: false,
                 payload,
             };
             writer.append(&fragment).unwrap();

@@ -46,6 +46,7 @@ fn event(id: u64, numbers: &mut Numbers) -> Event<Bytes> {
         source: SourceId(source),
         time: Timestamp(id),
         checksum: None,
+        processed: false,
         payload: (0..numbers.below(201)).map(|_| numbers.next() as u8).collect(),
     };
     let fragments = sources.into_iter().map(&mut fragment).collect();

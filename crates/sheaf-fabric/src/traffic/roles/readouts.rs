@@ -80,7 +80,14 @@ impl ReadoutHost {
                     self.next_event = EventId(event.0 + 1);
                     let source = u32::from(self.node.index);
                     let payload = Descriptor { bytes: sizes.bytes(event.0, source) };
-                    Fragment { event, source: SourceId(source), time: now, checksum: None, payload }
+                    Fragment {
+                        event,
+                        source: SourceId(source),
+                        time: now,
+                        checksum: None,
+                        processed: false,
+                        payload,
+                    }
                 }
                 None => return,
             };

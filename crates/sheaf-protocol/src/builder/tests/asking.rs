@@ -103,7 +103,14 @@ impl Field {
         let me = Identity { node: NodeId::readout(readout), run: RunNumber(1), session: SessionId(1) };
         let payload = Size(usize::try_from(self.bytes).unwrap());
         let source = SourceId(u32::from(readout));
-        let fragment = Fragment { event: EventId(event), source, time: START, checksum: None, payload };
+        let fragment = Fragment {
+            event: EventId(event),
+            source,
+            time: START,
+            checksum: None,
+            processed: false,
+            payload,
+        };
         let parts = SuperFragments {
             entries: vec![SuperFragment {
                 count: 1,

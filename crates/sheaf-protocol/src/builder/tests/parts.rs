@@ -26,6 +26,7 @@ fn answer_part(
         source: SourceId(*source),
         time: START,
         checksum: None,
+        processed: false,
         payload: Size(10),
     };
     let parts = SuperFragments {

@@ -1,0 +1,312 @@
+//! What filters, step filters and preprocessors from shared libraries have in common: how they are loaded, made and unmade.
+//!
+//! A library is loaded when one of its things is opened and let go when the last of them is dropped. So the next run has the
+//! version that is on disk when it starts. Install a new version beside the old one and rename it (`mv`): a file that is
+//! overwritten in place changes under the run that uses it.
+
+#![allow(unsafe_code)]
+
+use crate::abi::{self, FILTER_ABI, FilterSetup, FilterTable, GiveTable, PreprocessorTable, StepTable};
+use crate::text;
+use libloading::Library;
+use sheaf_wire::RunNumber;
+use std::ffi::{CString, c_char, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::{fmt, mem, ptr};
+use thiserror::Error;
+
+/// The longest message of a library that is read.
+pub(crate) const MESSAGE_BYTES: usize = 1024;
+
+/// What is told to a filter, a step filter or a preprocessor when it is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// The number of the run.
+    pub run: RunNumber,
+    /// Names of the tags that the filter may give: the first is bit 0.
+    pub tags: Vec<String>,
+    /// A text for the filter alone.
+    pub parameters: String,
+}
+
+/// What a library is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What judges events.
+    Filter,
+    /// What judges the first steps of events.
+    StepFilter,
+    /// What processes fragments in a readout unit.
+    Preprocessor,
+}
+
+impl Kind {
+    /// The table of the configuration that speaks of it.
+    fn section(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::StepFilter => "building",
+            Self::Preprocessor => "preprocessing",
+        }
+    }
+
+    /// The table of functions, as C knows it.
+    fn table(self) -> &'static str {
+        match self {
+            Self::Filter => "SheafFilterTable",
+            Self::StepFilter => "SheafStepTable",
+            Self::Preprocessor => "SheafPreprocessorTable",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Filter => "filter",
+            Self::StepFilter => "step filter",
+            Self::Preprocessor => "preprocessor",
+        })
+    }
+}
+
+/// Whose filter, step filter or preprocessor it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// A library's.
+    Library(Kind, PathBuf),
+    /// One of the program that calls.
+    Program(Kind),
+}
+
+impl Whose {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Library(kind, _) | Self::Program(kind) => *kind,
+        }
+    }
+
+    pub(crate) fn bad_table(&self, what: impl Into<String>) -> OpenError {
+        OpenError::BadTable { whose: self.clone(), what: what.into() }
+    }
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library(kind, path) => write!(f, "the {kind} library {}", path.display()),
+            Self::Program(kind) => write!(f, "the {kind} of this program"),
+        }
+    }
+}
+
+/// Why a library, or what it is asked for, cannot be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// There is no such file, or it is not to be read.
+    #[error("cannot find the {kind} library {}: {error}", path.display())]
+    NotThere {
+        /// What it is asked for.
+        kind: Kind,
+        /// Where it should be.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// It is no shared library, or lacks one that it needs.
+    #[error("cannot load {whose}: {error}")]
+    NotALibrary {
+        /// Whose it is.
+        whose: Whose,
+        /// What the loader says.
+        error: libloading::Error,
+    },
+    /// It has no such function.
+    #[error(
+        "{whose} has no function `{symbol}`; a {} exports one, and `{}.symbol` is its name",
+        whose.kind(),
+        whose.kind().section()
+    )]
+    NoSymbol {
+        /// Whose it is.
+        whose: Whose,
+        /// The name of the function.
+        symbol: String,
+    },
+    /// It was made for another version of Sheaf.
+    #[error(
+        "{whose} has version {found} of the interface, and this is version {FILTER_ABI}; compile it again with the header of \
+         this Sheaf"
+    )]
+    Version {
+        /// Whose it is.
+        whose: Whose,
+        /// Its version.
+        found: u32,
+    },
+    /// Its table is none.
+    #[error("the table of {whose} is none: {what}")]
+    BadTable {
+        /// Whose it is.
+        whose: Whose,
+        /// What is wrong with the table.
+        what: String,
+    },
+    /// A text of the configuration cannot be told to it.
+    #[error("`{key}` has a NUL character, which cannot be told to a library")]
+    Nul {
+        /// The key of the configuration.
+        key: String,
+    },
+    /// It does not want to be made.
+    #[error("{whose} refuses its configuration: {message}")]
+    Refused {
+        /// Whose it is.
+        whose: Whose,
+        /// What it says.
+        message: String,
+    },
+}
+
+/// A table of functions, as a library gives it.
+///
+/// # Safety
+/// The type is a struct as C has it, and begins with the version and the size of the table, each of 32 bits.
+pub(crate) unsafe trait Table: Copy {
+    /// What it is the table of.
+    const KIND: Kind;
+
+    fn create(&self) -> Option<abi::CreateFilter>;
+    fn destroy(&self) -> Option<abi::DestroyFilter>;
+}
+
+macro_rules! tables {
+    ($($table:ty: $kind:ident),* $(,)?) => {$(
+        // SAFETY: it is `repr(C)`, and its first fields are `abi` and `table_bytes`.
+        unsafe impl Table for $table {
+            const KIND: Kind = Kind::$kind;
+
+            fn create(&self) -> Option<abi::CreateFilter> {
+                self.create
+            }
+
+            fn destroy(&self) -> Option<abi::DestroyFilter> {
+                self.destroy
+            }
+        }
+    )*};
+}
+
+tables! { FilterTable: Filter, StepTable: StepFilter, PreprocessorTable: Preprocessor }
+
+/// Something that a library has made: its own thing, which is unmade in the end.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    thing: NonNull<c_void>,
+    destroy: Option<abi::DestroyFilter>,
+    /// Keeps the functions in memory, where they are a library's. Dropped last.
+    _library: Option<Library>,
+}
+
+// SAFETY: the interface promises that what a library makes may be called by any one thread at a time (`abi::FilterTable`).
+unsafe impl Send for Loaded {}
+
+impl Loaded {
+    /// What the library's functions are given.
+    pub(crate) fn as_ptr(&self) -> *mut c_void {
+        self.thing.as_ptr()
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Some(destroy) = self.destroy {
+            // SAFETY: a function of the interface; the thing is not used again, the library still there.
+            unsafe { destroy(self.thing.as_ptr()) };
+        }
+    }
+}
+
+/// Loads the library at `path` and asks its function `symbol` for its table.
+pub(crate) fn open<T: Table>(path: &Path, symbol: &str) -> Result<(T, Whose, Library), OpenError> {
+    // With a bare name the loader would search its own directories.
+    let path = path.canonicalize().map_err(|error| OpenError::NotThere {
+        kind: T::KIND,
+        path: path.into(),
+        error,
+    })?;
+    let whose = Whose::Library(T::KIND, path.clone());
+    // SAFETY: loading runs the library's constructors. That they may run here is what the operator asks for by naming
+    // the library.
+    let library = unsafe { Library::new(&path) }
+        .map_err(|error| OpenError::NotALibrary { whose: whose.clone(), error })?;
+    // SAFETY: that the function has this type is the interface; it cannot be checked.
+    let give = unsafe { library.get::<GiveTable<T>>(symbol) };
+    let give = give.map_err(|_| OpenError::NoSymbol { whose: whose.clone(), symbol: symbol.into() })?;
+    // SAFETY: a function without arguments, as the interface has it; what it gives stays as long as the library is loaded.
+    let table = unsafe { read_table(give(), &whose)? };
+    Ok((table, whose, library))
+}
+
+/// A table, checked as far as it can be.
+///
+/// # Safety
+/// `table` is null, or leads to what some version of the interface has as this table.
+pub(crate) unsafe fn read_table<T: Table>(table: *const T, whose: &Whose) -> Result<T, OpenError> {
+    if table.is_null() {
+        return Err(whose.bad_table("it is null"));
+    }
+    if !table.is_aligned() {
+        return Err(whose.bad_table("it is not aligned as a struct of pointers"));
+    }
+    // SAFETY: not null and aligned, and every version of every table begins with these two numbers.
+    let [found, bytes] = unsafe { ptr::read(table.cast::<[u32; 2]>()) };
+    if found != FILTER_ABI {
+        return Err(OpenError::Version { whose: whose.clone(), found });
+    }
+    if (bytes as usize) < mem::size_of::<T>() {
+        let what = format!("its `table_bytes` is less than the size of a {}", T::KIND.table());
+        return Err(whose.bad_table(what));
+    }
+    // SAFETY: the table is of this version and at least as large.
+    Ok(unsafe { ptr::read(table) })
+}
+
+/// Makes what the table is of; `library` is where its functions are, if not in this program.
+pub(crate) fn make<T: Table>(
+    table: &T,
+    setup: &Setup,
+    whose: &Whose,
+    library: Option<Library>,
+) -> Result<Loaded, OpenError> {
+    let create = table.create().ok_or_else(|| whose.bad_table("`create` is null"))?;
+    let section = T::KIND.section();
+    let parameters = c_text(&setup.parameters, || format!("{section}.parameters"))?;
+    let tags: Vec<CString> =
+        setup.tags.iter().map(|tag| c_text(tag, || "filter.tags".to_owned())).collect::<Result<_, _>>()?;
+    let pointers: Vec<*const c_char> = tags.iter().map(|tag| tag.as_ptr()).collect();
+    let mut message: [c_char; MESSAGE_BYTES] = [0; MESSAGE_BYTES];
+    let setup = FilterSetup {
+        abi: FILTER_ABI,
+        run: setup.run.0,
+        parameters: parameters.as_ptr(),
+        tags: pointers.as_ptr(),
+        tag_count: pointers.len(),
+        message: message.as_mut_ptr(),
+        message_bytes: message.len(),
+    };
+    // SAFETY: a function of the interface; all that the setup points to outlives the call.
+    let thing = unsafe { create(&raw const setup) };
+    let Some(thing) = NonNull::new(thing) else {
+        // SAFETY: `message` is as long as that.
+        let said = unsafe { text::read(message.as_ptr(), message.len()) };
+        let message = said.unwrap_or_else(|| "it does not say why".into());
+        return Err(OpenError::Refused { whose: whose.clone(), message });
+    };
+    Ok(Loaded { thing, destroy: table.destroy(), _library: library })
+}
+
+fn c_text(text: &str, key: impl FnOnce() -> String) -> Result<CString, OpenError> {
+    CString::new(text).map_err(|_| OpenError::Nul { key: key() })
+}

@@ -1,0 +1,133 @@
+//! How a step filter is written in Rust.
+
+use super::{PluginSetup, c_failure, create_with, destroy, guarded};
+use crate::abi::{
+    self, FILTER_ABI, FilterSetup, STEP_ALL, STEP_ENOUGH, STEP_REJECT, STEP_SOURCES, StepTable,
+};
+use crate::filter::FilterFailure;
+use crate::step::Step;
+use crate::view::EventView;
+use std::ffi::{CString, c_void};
+use std::mem;
+
+/// A step filter that is exported from a library: it judges the first step of events, which are built in steps.
+///
+/// ```
+/// use sheaf_filter::{EventView, FilterFailure, PluginSetup, SourceId, Step, StepPlugin};
+///
+/// /// Asks for source 10 where source 0 has data, and rejects where it has none.
+/// struct Region;
+///
+/// impl StepPlugin for Region {
+///     fn create(_setup: &PluginSetup<'_>) -> Result<Self, FilterFailure> {
+///         Ok(Self)
+///     }
+///
+///     fn judge(&mut self, part: &EventView<'_>) -> Result<Step, FilterFailure> {
+///         let active = part.fragments().any(|it| it.source() == SourceId(0) && !it.payload().is_empty());
+///         Ok(if active { Step::Sources(vec![SourceId(10)]) } else { Step::Reject })
+///     }
+/// }
+///
+/// sheaf_filter::export_step_filter!(Region);
+/// ```
+pub trait StepPlugin: Send + Sized + 'static {
+    /// Makes the step filter for a run.
+    ///
+    /// # Errors
+    /// What is wrong with the setup, in words for the operator. The run does not start.
+    fn create(setup: &PluginSetup<'_>) -> Result<Self, FilterFailure>;
+
+    /// What is to become of an event of which this part is here. Of the sources that it lists, those that are here or missing
+    /// already are passed over; if that leaves none, the part is enough.
+    ///
+    /// # Errors
+    /// Why there is no verdict. The rest of the event is then asked for.
+    fn judge(&mut self, part: &EventView<'_>) -> Result<Step, FilterFailure>;
+}
+
+/// Exports a [`StepPlugin`] as the step filter of a library, by the function `sheaf_step_filter` or one of another name:
+/// `export_step_filter!(Type as my_step_filter)`.
+#[macro_export]
+macro_rules! export_step_filter {
+    ($plugin:ty) => {
+        $crate::export_step_filter!($plugin as sheaf_step_filter);
+    };
+    ($plugin:ty as $symbol:ident) => {
+        /// The step filter of this library, for Sheaf.
+        // SAFETY: the name is that of the interface, or one that the author chose for it.
+        #[allow(unsafe_code)]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $symbol() -> *const $crate::abi::StepTable {
+            $crate::plugin::step_table::<$plugin>()
+        }
+    };
+}
+
+/// The table of a step filter, for [`export_step_filter!`](crate::export_step_filter).
+#[must_use]
+pub fn step_table<P: StepPlugin>() -> *const StepTable {
+    &raw const *Exported::<P>::TABLE
+}
+
+/// A step filter as a library has it, with what the caller still reads after a call.
+struct Exported<P> {
+    plugin: P,
+    sources: Vec<u32>,
+    failure: CString,
+}
+
+impl<P: StepPlugin> Exported<P> {
+    const TABLE: &'static StepTable = &StepTable {
+        abi: FILTER_ABI,
+        table_bytes: mem::size_of::<StepTable>() as u32,
+        create: Some(create::<P>),
+        judge: Some(judge::<P>),
+        destroy: Some(destroy::<Self>),
+    };
+}
+
+/// # Safety
+/// As [`abi::CreateFilter`] has it.
+unsafe extern "C" fn create<P: StepPlugin>(setup: *const FilterSetup) -> *mut c_void {
+    let make = |setup: &PluginSetup<'_>| {
+        let plugin = P::create(setup)?;
+        Ok(Exported { plugin, sources: Vec::new(), failure: CString::default() })
+    };
+    // SAFETY: the caller gives a setup that is valid during the call.
+    unsafe { create_with(setup, make) }
+}
+
+/// # Safety
+/// As [`abi::JudgePart`] has it.
+unsafe extern "C" fn judge<P: StepPlugin>(
+    step_filter: *mut c_void,
+    part: *const abi::Event,
+    verdict: *mut abi::StepVerdict,
+) -> i32 {
+    // SAFETY: a thing that `create::<P>` made, called by one thread at a time; part and verdict valid during the call.
+    let (exported, part, said) =
+        unsafe { (&mut *step_filter.cast::<Exported<P>>(), EventView::new(&*part), &mut *verdict) };
+    match guarded(|| exported.plugin.judge(&part)) {
+        Ok(step) => {
+            said.decision = match step {
+                Step::Reject => STEP_REJECT,
+                Step::All => STEP_ALL,
+                Step::Enough => STEP_ENOUGH,
+                Step::Sources(sources) => {
+                    exported.sources.clear();
+                    exported.sources.extend(sources.iter().map(|source| source.0));
+                    said.sources = exported.sources.as_ptr();
+                    said.source_count = exported.sources.len();
+                    STEP_SOURCES
+                }
+            };
+            0
+        }
+        Err(failure) => {
+            exported.failure = c_failure(&failure);
+            said.failure = exported.failure.as_ptr();
+            1
+        }
+    }
+}

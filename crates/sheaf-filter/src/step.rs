@@ -1,0 +1,134 @@
+//! What judges the first steps of events, from shared libraries.
+
+#![allow(unsafe_code)]
+
+use crate::abi::{self, STEP_ALL, STEP_ENOUGH, STEP_REJECT, STEP_SOURCES, StepTable, StepVerdict};
+use crate::filter::FilterFailure;
+use crate::loading::{self, Kind, Loaded, MESSAGE_BYTES, OpenError, Setup, Whose};
+use crate::text;
+use crate::view::Scratch;
+use bytes::Bytes;
+use sheaf_wire::{Event, SourceId};
+use std::path::Path;
+use std::slice;
+
+/// The most sources that a step filter may list: as many as a system may have.
+pub const MAX_LISTED: usize = 65_536;
+
+/// What a step filter says of a part of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The event is rejected; nothing more of it is asked for.
+    Reject,
+    /// All the rest is asked for; then the filter judges the event.
+    All,
+    /// The event needs no more: the filter judges it as it is.
+    Enough,
+    /// These sources are asked for, in ascending order; then the step filter sees the event again.
+    Sources(Vec<SourceId>),
+}
+
+/// A step filter from a shared library.
+#[derive(Debug)]
+pub struct LibraryStep {
+    filter: Loaded,
+    judge: abi::JudgePart,
+    scratch: Scratch,
+}
+
+impl LibraryStep {
+    /// Loads the library at `path` and makes a step filter of the table that its function `symbol` gives.
+    ///
+    /// The library's code runs in this process, with all its rights.
+    ///
+    /// # Errors
+    /// Why that is not possible, and what would be right.
+    pub fn open(path: &Path, symbol: &str, setup: &Setup) -> Result<Self, OpenError> {
+        let (table, whose, library) = loading::open::<StepTable>(path, symbol)?;
+        let filter = loading::make(&table, setup, &whose, Some(library))?;
+        Self::of(&table, filter, &whose)
+    }
+
+    /// Makes a step filter of a table of this program.
+    ///
+    /// # Errors
+    /// Why that is not possible, and what would be right.
+    ///
+    /// # Safety
+    /// `table` is null, or a table whose functions do what [`StepTable`] says, for as long as the step filter lives.
+    pub unsafe fn of_table(table: *const StepTable, setup: &Setup) -> Result<Self, OpenError> {
+        let whose = Whose::Program(Kind::StepFilter);
+        // SAFETY: promised by the caller.
+        let table = unsafe { loading::read_table(table, &whose)? };
+        let filter = loading::make(&table, setup, &whose, None)?;
+        Self::of(&table, filter, &whose)
+    }
+
+    fn of(table: &StepTable, filter: Loaded, whose: &Whose) -> Result<Self, OpenError> {
+        let judge = table.judge.ok_or_else(|| whose.bad_table("`judge` is null"))?;
+        Ok(Self { filter, judge, scratch: Scratch::default() })
+    }
+
+    /// Judges what is here of an event. Sources that are here or missing already are not in the answer; where nothing is left
+    /// of a list, the part is enough.
+    ///
+    /// # Errors
+    /// A [`FilterFailure`] where there is no verdict.
+    pub fn judge(&mut self, part: &Event<Bytes>) -> Result<Step, FilterFailure> {
+        let mut said = StepVerdict::default();
+        let borrowed = self.scratch.event(part);
+        // SAFETY: a function of the interface, a thing that it made and has not unmade, structs that outlive the call.
+        let status = unsafe { (self.judge)(self.filter.as_ptr(), borrowed.as_ptr(), &raw mut said) };
+        if status != 0 {
+            // SAFETY: null or a text with a NUL, which is valid until the step filter is called again.
+            let failure = unsafe { text::read(said.failure, MESSAGE_BYTES) };
+            return Err(FilterFailure(
+                failure.unwrap_or_else(|| format!("the step filter returned {status}")),
+            ));
+        }
+        decision(&said, part)
+    }
+}
+
+/// What a library said, where it is a verdict.
+fn decision(said: &StepVerdict, part: &Event<Bytes>) -> Result<Step, FilterFailure> {
+    let nonsense = |what: String| Err(FilterFailure(format!("the step filter's verdict is none: {what}")));
+    match said.decision {
+        STEP_REJECT => Ok(Step::Reject),
+        STEP_ALL => Ok(Step::All),
+        STEP_ENOUGH => Ok(Step::Enough),
+        STEP_SOURCES if said.source_count > MAX_LISTED => {
+            let count = said.source_count;
+            nonsense(format!("it lists {count} sources, and {MAX_LISTED} are the most"))
+        }
+        STEP_SOURCES if said.sources.is_null() && said.source_count > 0 => {
+            nonsense(format!("its list of {} sources is null", said.source_count))
+        }
+        STEP_SOURCES => {
+            let listed: &[u32] = if said.source_count == 0 {
+                &[]
+            } else {
+                // SAFETY: the interface promises so many sources, until the step filter is called again. The number was checked.
+                unsafe { slice::from_raw_parts(said.sources, said.source_count) }
+            };
+            Ok(wanted(listed, part))
+        }
+        other => nonsense(format!("`decision` is {other}, and {STEP_SOURCES} is the greatest")),
+    }
+}
+
+/// Of the sources listed, those that nothing is known of.
+fn wanted(listed: &[u32], part: &Event<Bytes>) -> Step {
+    let is_here = |source: SourceId| {
+        part.fragments.binary_search_by_key(&source, |fragment| fragment.source).is_ok()
+            || part.missing.binary_search_by_key(&source, |missing| missing.source).is_ok()
+    };
+    let mut sources: Vec<SourceId> =
+        listed.iter().map(|source| SourceId(*source)).filter(|source| !is_here(*source)).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    if sources.is_empty() { Step::Enough } else { Step::Sources(sources) }
+}
+
+#[cfg(test)]
+mod tests;
