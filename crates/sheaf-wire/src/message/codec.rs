@@ -422,8 +422,8 @@ pub(crate) fn fragment_to_bytes<P: Payload>(fragment: &Fragment<P>) -> FragmentB
 }
 
 fn fragment_flags<P>(fragment: &Fragment<P>) -> u32 {
-    u32::from(fragment.checksum.is_some()) * FRAGMENT_HAS_CHECKSUM
-        | u32::from(fragment.processed) * FRAGMENT_IS_PROCESSED
+    let checksum = if fragment.checksum.is_some() { FRAGMENT_HAS_CHECKSUM } else { 0 };
+    if fragment.processed { checksum | FRAGMENT_IS_PROCESSED } else { checksum }
 }
 
 fn parse_super_fragments<P: Payload>(
