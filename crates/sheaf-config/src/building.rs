@@ -3,7 +3,7 @@
 use crate::ErrorKind;
 use crate::check::Checker;
 use crate::settings::{ShapingPolicy, StepFilterKind, TriggerMode};
-use crate::tables::TRIGGERS;
+use crate::tables::{CLOCKS, TAGS, TRIGGERS};
 use std::collections::BTreeMap;
 
 impl Checker<'_> {
@@ -26,7 +26,46 @@ impl Checker<'_> {
                 "write the sources that it judges, like `first_step = [0]`; whole events are judged by [filter]",
             );
         }
+        if building.filter == StepFilterKind::Library && building.path.is_none() {
+            self.fail(
+                ErrorKind::Missing,
+                &["building.filter", "building.path"],
+                "`building.filter` is \"library\", and `building.path` is not set".into(),
+                "write where the library is, like `path = \"./libmy_regions.so\"`",
+            );
+        }
         self.trigger_classes();
+    }
+
+    /// A worker that hangs is given up before the event is.
+    pub(crate) fn preprocessing(&mut self) {
+        let limit = self.config.preprocessing.time_limit;
+        if let (Some(_), Some(limit)) = (&self.config.preprocessing.path, limit) {
+            let why = "what a worker hangs with must leave before the event is given up";
+            let wait = ("builder.event_timeout_ms", self.config.builder.event_timeout);
+            self.in_order(("preprocessing.time_limit_ms", limit), wait, why);
+        }
+    }
+
+    /// A card has one clock.
+    pub(crate) fn clocks(&mut self) {
+        let mut seen = BTreeMap::new();
+        for (name, clock) in &self.config.clocks {
+            let key = format!("{CLOCKS}.{name}.cards");
+            for card in &clock.cards {
+                if let Some(other) = seen.insert(*card, name).filter(|other| *other != name) {
+                    let found = format!("`{key}` names card {card}, as [{CLOCKS}.{other}] does");
+                    self.fail(ErrorKind::Conflict, &[&key], found, "a card has one clock");
+                }
+            }
+        }
+    }
+
+    /// What is said of tags is of tags that there are.
+    pub(crate) fn tags(&mut self) {
+        for name in self.config.tags.keys() {
+            self.is_named(&format!("{TAGS}.{name}"), name);
+        }
     }
 
     fn trigger_classes(&mut self) {

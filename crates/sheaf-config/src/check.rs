@@ -42,6 +42,9 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.shaping();
         checker.streams();
         checker.building();
+        checker.preprocessing();
+        checker.clocks();
+        checker.tags();
         checker.nodes(purpose);
     }
     checker.errors
@@ -85,6 +88,12 @@ impl Checker<'_> {
         }
         for (name, class) in &self.config.triggers {
             self.section_ranges(class, &format!("triggers.{name}"));
+        }
+        for (name, clock) in &self.config.clocks {
+            self.section_ranges(clock, &format!("clocks.{name}"));
+        }
+        for (name, tag) in &self.config.tags {
+            self.section_ranges(tag, &format!("tags.{name}"));
         }
         for (index, node) in self.config.node.iter().enumerate() {
             self.section_ranges(node, &format!("node[{index}]"));
@@ -275,7 +284,7 @@ impl Checker<'_> {
     }
 
     /// Reports that the time `shorter` is not below the time `longer`.
-    fn in_order(&mut self, shorter: (&str, Nanos), longer: (&str, Nanos), why: &str) {
+    pub(crate) fn in_order(&mut self, shorter: (&str, Nanos), longer: (&str, Nanos), why: &str) {
         if shorter.1 < longer.1 {
             return;
         }

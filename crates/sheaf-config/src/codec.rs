@@ -11,7 +11,7 @@ mod time;
 mod word;
 
 pub(crate) use list::id_list;
-pub(crate) use number::{bit_rate, bytes, real, show_bytes, whole};
+pub(crate) use number::{bit_rate, bytes, real, show_bytes, signed, whole};
 pub(crate) use optional::{maybe, zero_is_none};
 pub(crate) use text::{
     address, address_list, interface_list, name, parameters, path, prose, quote, symbol, tag_choice, tag_list,

@@ -9,7 +9,7 @@ use crate::lab::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{MAX_NODES, Node};
 use crate::suggest::nearest;
-use crate::tables::{NAMED, NODE, Named, PATHS, STREAMS};
+use crate::tables::{CLOCKS, NAMED, NODE, Named, PATHS, STREAMS, TAGS};
 use crate::text::{Text, shorten};
 use crate::{Config, codec::Refusal};
 use std::ops::Range;
@@ -267,6 +267,14 @@ impl Reader<'_> {
                 STREAMS => {
                     let stream = self.named_table(&path, table);
                     self.config.streams.insert(name.to_owned(), stream);
+                }
+                CLOCKS => {
+                    let clock = self.named_table(&path, table);
+                    self.config.clocks.insert(name.to_owned(), clock);
+                }
+                TAGS => {
+                    let tag = self.named_table(&path, table);
+                    self.config.tags.insert(name.to_owned(), tag);
                 }
                 _ => {
                     let class = self.named_table(&path, table);

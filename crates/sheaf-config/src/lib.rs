@@ -66,11 +66,11 @@ pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
-    Affinity, Builder, Building, Congestion, Consumers, Content, Emulated, EthernetBackend, FabricProvider,
-    Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement, Manager, Measure,
-    MemoryPolicy, Node, Output, OutputKind, Pacing, Protocol, Readout, Replay, Run, Shaping, ShapingPolicy,
-    SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Timed, Tls, Transport, TransportKind,
-    Trigger, TriggerClass, TriggerMode,
+    Affinity, Builder, Building, CardClock, Congestion, Consumers, Content, Emulated, EthernetBackend,
+    FabricProvider, Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement,
+    Manager, Measure, MemoryPolicy, Node, Output, OutputKind, Pacing, Preprocessing, Protocol, Readout,
+    Replay, Run, Shaping, ShapingPolicy, SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Tag,
+    Timed, Tls, Transport, TransportKind, Trigger, TriggerClass, TriggerMode,
 };
 
 use document::Document;
@@ -95,6 +95,8 @@ pub struct Config {
     pub source: Source,
     /// Readout units.
     pub readout: Readout,
+    /// What readout units do with fragments before they leave.
+    pub preprocessing: Preprocessing,
     /// Builder units.
     pub builder: Builder,
     /// What becomes of incomplete events.
@@ -121,6 +123,10 @@ pub struct Config {
     pub streams: BTreeMap<String, Stream>,
     /// The types of triggers, by name.
     pub triggers: BTreeMap<String, TriggerClass>,
+    /// The clocks of self-triggered cards, by name.
+    pub clocks: BTreeMap<String, CardClock>,
+    /// What more is said of tags, by their names.
+    pub tags: BTreeMap<String, Tag>,
     /// The nodes, where they are listed one by one; empty: as many as `readout.count` and `builder.count` say.
     pub node: Vec<Node>,
 }
@@ -230,7 +236,15 @@ impl Config {
         let triggers = self.triggers.iter().map(|(name, class)| {
             (class as &dyn Section, format!("[{}.{}]", tables::TRIGGERS, quoted_key(name)))
         });
-        for (section, header) in tables.chain(streams).chain(triggers).chain(nodes) {
+        let clocks = self.clocks.iter().map(|(name, clock)| {
+            (clock as &dyn Section, format!("[{}.{}]", tables::CLOCKS, quoted_key(name)))
+        });
+        let tags = self
+            .tags
+            .iter()
+            .map(|(name, tag)| (tag as &dyn Section, format!("[{}.{}]", tables::TAGS, quoted_key(name))));
+        let named = streams.chain(triggers).chain(clocks).chain(tags);
+        for (section, header) in tables.chain(named).chain(nodes) {
             if !text.is_empty() {
                 text.push('\n');
             }

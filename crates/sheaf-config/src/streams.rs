@@ -47,7 +47,7 @@ impl Checker<'_> {
     }
 
     /// Reports a tag that the filter does not have.
-    fn is_named(&mut self, key: &str, tag: &str) {
+    pub(crate) fn is_named(&mut self, key: &str, tag: &str) {
         let known = &self.config.filter.tags;
         if known.iter().any(|other| other == tag) {
             return;

@@ -2,7 +2,7 @@
 
 use crate::Config;
 use crate::knob::{Knob, Section};
-use crate::settings::{Stream, TriggerClass};
+use crate::settings::{CardClock, Stream, Tag, TriggerClass};
 
 /// Lists the tables once: the name in the file, and the field.
 macro_rules! tables {
@@ -38,6 +38,7 @@ tables! {
     "source.replay" => source.replay;
     "source.timed" => source.timed;
     "readout" => readout;
+    "preprocessing" => preprocessing;
     "builder" => builder;
     "incomplete" => incomplete;
     "manager" => manager;
@@ -61,10 +62,18 @@ pub(crate) const STREAMS: &str = "streams";
 /// The name of the table of tables that has the types of triggers by name.
 pub(crate) const TRIGGERS: &str = "triggers";
 
+/// The name of the table of tables that has the clocks of self-triggered cards by name.
+pub(crate) const CLOCKS: &str = "clocks";
+
+/// The name of the table of tables that says more about tags, by their names.
+pub(crate) const TAGS: &str = "tags";
+
 /// All tables of tables: their name, what one of their tables is called in messages, and how it looks in the file.
 pub(crate) const NAMED: &[Named] = &[
     Named { path: STREAMS, one: "stream", header: "streams.NAME" },
     Named { path: TRIGGERS, one: "type of trigger", header: "triggers.NAME" },
+    Named { path: CLOCKS, one: "clock", header: "clocks.NAME" },
+    Named { path: TAGS, one: "tag", header: "tags.NAME" },
 ];
 
 /// See [`NAMED`].
@@ -85,6 +94,8 @@ impl Named {
     pub(crate) fn table(self) -> Box<dyn Section> {
         match self.path {
             STREAMS => Box::new(Stream::default()),
+            CLOCKS => Box::new(CardClock::default()),
+            TAGS => Box::new(Tag::default()),
             _ => Box::new(TriggerClass::default()),
         }
     }

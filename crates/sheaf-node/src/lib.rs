@@ -12,8 +12,10 @@
 //! | [`outbox`] | from the role's messages to frames, and what a full link could not take |
 //! | [`lossy`] | endpoints on networks that lose: recovery joined to a port |
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
+//! | [`preprocessing`] | fragments are processed by workers before they leave a readout unit |
 //! | [`reborn`] | a builder that was given up begins a new life |
 //! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
+//! | [`prescale`] | what of their tags events keep, as in a trigger menu |
 //! | [`busy`] | a filter that takes its time, for measurements |
 //! | [`farm`] | a builder unit's farm: events to workers, verdicts back |
 //! | [`processor`] | a process that joins a farm |
@@ -40,6 +42,8 @@ pub mod lossy;
 pub mod manager;
 pub mod outbox;
 mod parcels;
+pub mod preprocessing;
+pub mod prescale;
 pub mod processor;
 pub mod readout;
 pub mod reborn;

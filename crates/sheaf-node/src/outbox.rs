@@ -122,11 +122,7 @@ impl Outbox {
 
     /// Sends a message, or keeps it for later.
     pub fn send(&mut self, transmit: Transmit<Bytes>) {
-        let pieces = transmit.message.body.payload_pieces();
-        let mut head = Vec::with_capacity(HEAD_BYTES + pieces * HEAD_BYTES_A_FRAGMENT);
-        let mut payload = VecDeque::with_capacity(pieces);
-        transmit.message.encode(&mut head, |piece| payload.push_back(piece));
-        self.send_or_keep(transmit.to, Frame { head: head.into(), payload });
+        self.send_or_keep(transmit.to, frame_of(transmit.message));
     }
 
     /// Sends a message whose payload lies in `parcels`, or keeps it for later.
@@ -141,10 +137,19 @@ impl Outbox {
             }
         });
         payload.extend(joined.finish());
-        let frame = Frame { head: head.into(), payload };
+        self.shape_or_send(now, transmit.to, Frame { head: head.into(), payload });
+    }
+
+    /// As [`Self::send`], for messages that are shaped where messages are.
+    pub(crate) fn send_shaped(&mut self, now: Timestamp, transmit: Transmit<Bytes>) {
+        let (to, frame) = (transmit.to, frame_of(transmit.message));
+        self.shape_or_send(now, to, frame);
+    }
+
+    fn shape_or_send(&mut self, now: Timestamp, to: NodeId, frame: Frame) {
         match &mut self.lanes {
-            Some(slotted) if transmit.to.role == Role::Builder => {
-                let builder = usize::from(transmit.to.index);
+            Some(slotted) if to.role == Role::Builder => {
+                let builder = usize::from(to.index);
                 if slotted.lanes.len_of(builder) >= BACKLOG_FRAMES {
                     self.stats.dropped_frames += 1;
                     return;
@@ -153,7 +158,7 @@ impl Outbox {
                 let wire = ByteCount::from(frame.bytes() + segments * SEGMENT_OVERHEAD_BYTES);
                 slotted.lanes.push(now, builder, frame, wire);
             }
-            _ => self.send_or_keep(transmit.to, frame),
+            _ => self.send_or_keep(to, frame),
         }
     }
 
@@ -305,6 +310,15 @@ impl PayloadSource<Span> for Unwanted {
     fn take(&mut self, _bytes: usize) -> Option<Span> {
         None
     }
+}
+
+/// A message as the transport takes it.
+fn frame_of(message: Message<Bytes>) -> Frame {
+    let pieces = message.body.payload_pieces();
+    let mut head = Vec::with_capacity(HEAD_BYTES + pieces * HEAD_BYTES_A_FRAGMENT);
+    let mut payload = VecDeque::with_capacity(pieces);
+    message.encode(&mut head, |piece| payload.push_back(piece));
+    Frame { head: head.into(), payload }
 }
 
 /// A frame that never will be sent.

@@ -41,6 +41,11 @@ impl Parcels {
         }
     }
 
+    /// The bytes of a span.
+    pub(crate) fn payload(&self, span: Span) -> Bytes {
+        self.piece(span)
+    }
+
     /// The bytes of spans that lie one after another, as one piece.
     fn piece(&self, run: Span) -> Bytes {
         let from = run.offset as usize;

@@ -2,6 +2,7 @@
 
 use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
+use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
 use crate::stall::STALL;
 use crate::worker::{Agent, NodeError, Progress};
 use sheaf_protocol::flow::ShaperConfig;
@@ -27,6 +28,7 @@ pub struct ReadoutNode {
     outbox: Outbox,
     parcels: Parcels,
     inputs: Vec<Input>,
+    preprocessing: Option<Preprocessing>,
     manager_timeout: Nanos,
     /// From when on the event manager's silence is counted: the node's birth, or the end of its last stall.
     listens_since: Timestamp,
@@ -55,6 +57,8 @@ pub struct ReadoutReport {
     pub sources: Vec<(SourceId, SourceStats)>,
     /// What was not sent or not understood.
     pub outbox: OutboxStats,
+    /// What became of the fragments that were to be processed, where the unit is an active one.
+    pub preprocessing: Option<PreprocessingCounts>,
 }
 
 impl ReadoutNode {
@@ -75,6 +79,7 @@ impl ReadoutNode {
             outbox: Outbox::new(endpoint),
             parcels: Parcels::default(),
             inputs: sources.into_iter().map(input).collect(),
+            preprocessing: None,
             manager_timeout,
             listens_since: now,
             last_round: now,
@@ -92,6 +97,53 @@ impl ReadoutNode {
         let me = usize::from(self.role.identity().node.index);
         self.outbox.shape_frames(config, builders, me);
         self
+    }
+
+    /// Processes fragments before they leave. The workers are started here.
+    ///
+    /// # Errors
+    /// The preprocessor cannot be made, or a worker not be started.
+    pub fn active(mut self, setup: PreprocessingSetup) -> Result<Self, PreprocessingError> {
+        let waker = self.outbox.endpoint().waker();
+        self.preprocessing = Some(Preprocessing::new(self.role.identity().node, setup, waker)?);
+        Ok(self)
+    }
+
+    /// Sends what the role has to say. Returns whether there was anything.
+    fn transmit(&mut self, now: Timestamp) -> bool {
+        if self.preprocessing.is_some() {
+            return self.transmit_processed(now);
+        }
+        let mut some = false;
+        while let Some(transmit) = self.role.poll_transmit(now) {
+            some = true;
+            self.outbox.send_from(now, &self.parcels, transmit);
+        }
+        some
+    }
+
+    /// The same where answers are processed before.
+    fn transmit_processed(&mut self, now: Timestamp) -> bool {
+        let Self { role, outbox, parcels, preprocessing: Some(preprocessing), .. } = self else {
+            return false;
+        };
+        let mut some = preprocessing.work(now);
+        loop {
+            let transmit =
+                if preprocessing.has_room() { role.poll_transmit(now) } else { role.poll_control(now) };
+            let Some(transmit) = transmit else { break };
+            some = true;
+            if let Some(other) = preprocessing.take(parcels, transmit) {
+                outbox.send_from(now, parcels, other);
+            }
+        }
+        preprocessing.flush();
+        while let Some(transmit) = preprocessing.poll_transmit() {
+            some = true;
+            outbox.send_shaped(now, transmit);
+        }
+        role.note_saved(preprocessing.take_saved());
+        some
     }
 
     fn take_events(&mut self, now: Timestamp) {
@@ -222,10 +274,7 @@ impl Agent for ReadoutNode {
         let (some, until) = self.take_fragments(now);
         busy |= some;
         self.role.handle_timeout(now);
-        while let Some(transmit) = self.role.poll_transmit(now) {
-            busy = true;
-            self.outbox.send_from(now, &self.parcels, transmit);
-        }
+        busy |= self.transmit(now);
         for span in self.role.discarded() {
             self.parcels.release(span);
         }
@@ -239,7 +288,8 @@ impl Agent for ReadoutNode {
         }
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
         let slot = self.outbox.poll_timeout().unwrap_or(Timestamp::MAX);
-        Progress::Idle(until.min(deadline).min(slot))
+        let worker = self.preprocessing.as_ref().and_then(Preprocessing::poll_timeout);
+        Progress::Idle(until.min(deadline).min(slot).min(worker.unwrap_or(Timestamp::MAX)))
     }
 
     fn wait(&mut self, timeout: Nanos) {
@@ -247,10 +297,15 @@ impl Agent for ReadoutNode {
     }
 
     fn finish(&mut self) -> Result<(), NodeError> {
+        if let Some(preprocessing) = &mut self.preprocessing {
+            preprocessing.close();
+        }
         self.outbox.endpoint().close(LINGER);
         if let Some(report) = self.report.take() {
             let sources = self.inputs.iter().map(|input| (input.source.id(), input.source.stats())).collect();
-            report(ReadoutReport { node: self.node(), sources, outbox: self.outbox.stats() });
+            let preprocessing = self.preprocessing.as_ref().map(Preprocessing::counts);
+            let outbox = self.outbox.stats();
+            report(ReadoutReport { node: self.node(), sources, outbox, preprocessing });
         }
         self.failed.take().map_or(Ok(()), Err)
     }

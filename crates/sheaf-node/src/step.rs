@@ -2,6 +2,7 @@
 
 use crate::filter::{Filter, FilterFailure};
 use bytes::Bytes;
+use sheaf_filter::{LibraryStep, Step};
 use sheaf_protocol::builder::More;
 use sheaf_wire::{Event, SourceId};
 
@@ -45,6 +46,21 @@ impl<F: Filter> StepFilter for Accepted<F> {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.0.counters()
+    }
+}
+
+/// A step filter from a shared library.
+#[derive(Debug)]
+pub struct FromLibrary(pub LibraryStep);
+
+impl StepFilter for FromLibrary {
+    fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure> {
+        Ok(match self.0.judge(part)? {
+            Step::Reject => StepVerdict::Reject,
+            Step::All => StepVerdict::More(More::All),
+            Step::Enough => StepVerdict::Enough,
+            Step::Sources(sources) => StepVerdict::More(More::Sources(sources)),
+        })
     }
 }
 

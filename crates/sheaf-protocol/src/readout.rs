@@ -359,11 +359,23 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
+    /// The next message to the event manager. A driver that takes no more answers for now, because it is busy with those that
+    /// it has, asks for this in place of [`Self::poll_transmit`]; requests then wait, as many as builder units have credit for.
+    pub fn poll_control(&mut self, now: Timestamp) -> Option<Transmit<P>> {
+        self.fill_channel(now);
+        let message = self.channel.poll_transmit(now, &self.me)?;
+        Some(Transmit { to: NodeId::MANAGER, message })
+    }
+
+    /// Takes note that so many bytes less than were composed left the unit, because its driver has processed them.
+    pub fn note_saved(&mut self, bytes: u64) {
+        self.books.save(bytes);
+    }
+
     /// The next message to send.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
-        self.fill_channel(now);
-        if let Some(message) = self.channel.poll_transmit(now, &self.me) {
-            return Some(Transmit { to: NodeId::MANAGER, message });
+        if let Some(control) = self.poll_control(now) {
+            return Some(control);
         }
         // A queue may hold nothing but events that were released or given to another builder meanwhile.
         while let Some(builder) = self.ready.next_builder() {

@@ -98,7 +98,10 @@ impl AgentMaker {
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sources = plan.sources(node, arena.as_ref())?;
                 let timeout = plan.manager_timeout();
-                let agent = ReadoutNode::new(role, endpoint, sources, timeout, now, done);
+                let mut agent = ReadoutNode::new(role, endpoint, sources, timeout, now, done);
+                if let Some(setup) = plan.preprocessing(node, &me, arena.as_ref()) {
+                    agent = agent.active(setup)?;
+                }
                 let builders = usize::from(plan.count(Role::Builder));
                 Ok(Box::new(match plan.frame_shaper() {
                     Some(config) => agent.shaped(config, builders),
@@ -117,12 +120,13 @@ impl AgentMaker {
                 if let Some(door) = door {
                     judgement.sink = door.beside(judgement.sink);
                 }
+                judgement.sink = plan.prescaled(judgement.sink)?;
                 let timeout = plan.manager_timeout();
                 let farm = plan.farm(&me, self.directory.as_deref())?;
                 let waker = endpoint.waker();
                 let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
                 let mut agent = BuilderNode::new(role, endpoint, judgement, timeout, now, done);
-                if let Some(filter) = plan.step_filter() {
+                if let Some(filter) = plan.step_filter(&me)? {
                     agent = agent.in_steps(filter);
                 }
                 Ok(Box::new(match farm {

@@ -364,7 +364,7 @@ const LONGEST_TICK: Nanos = Nanos::from_millis(100);
 const PATIENCE: Nanos = Nanos::from_millis(1);
 
 /// A page of memory, at most.
-const PAGE_BYTES: u64 = 64 << 10;
+pub(crate) const PAGE_BYTES: u64 = 64 << 10;
 
 /// What fills fragments whose content is not checked: a bit pattern that shows in a hex dump.
 const FILL: u8 = 0xa5;

@@ -122,7 +122,7 @@ impl Plan {
         let own =
             self.node(node).filter(|node| self.config.filter.has_door() && node.id.role == Role::Readout);
         let Some(own) = own else { return Ok(None) };
-        let bytes = self.source_bytes(own);
+        let bytes = self.source_bytes(own) + self.result_bytes(own);
         let arena = Arena::new(&format!("sheaf.{node}"), bytes, self.config.transport.huge_pages);
         Ok(Some(arena.with_context(|| format!("cannot make {bytes} of shared memory for {node}"))?))
     }

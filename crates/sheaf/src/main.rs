@@ -30,6 +30,7 @@
 //! | `export` | `sheaf export`, in builds with HDF5 |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
+mod active;
 mod agents;
 mod assemble;
 mod bench;

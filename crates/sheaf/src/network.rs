@@ -123,7 +123,7 @@ fn shm(
 ) -> anyhow::Result<(ShmEndpoint, Arena)> {
     let role = me.node.role;
     let settings = shm_settings(plan);
-    let bytes = settings.arena_bytes() + plan.source_bytes(own);
+    let bytes = settings.arena_bytes() + plan.source_bytes(own) + plan.result_bytes(own);
     let arena =
         Arena::new(&format!("sheaf.run{}.{}", me.run, me.node), bytes, plan.config.transport.huge_pages)
             .with_context(|| format!("cannot make {bytes} of shared memory for {}", me.node))?;

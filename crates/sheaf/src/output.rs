@@ -3,7 +3,8 @@
 use crate::assemble::Plan;
 use anyhow::Context;
 use sheaf_config::{Config, Output, Stream, Sync};
-use sheaf_node::sink::FileSink;
+use sheaf_node::prescale::{PrescaledTags, TagRule};
+use sheaf_node::sink::{EventSink, FileSink};
 use sheaf_protocol::Identity;
 use sheaf_store::event_file::{FlushPolicy, StreamName, WriterOptions};
 use sheaf_store::streams::StreamRule;
@@ -20,6 +21,20 @@ pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Res
         .map(|(name, stream)| Ok((rule(config, name, stream)?, options(&config.output, &session, stream))))
         .collect::<anyhow::Result<_>>()?;
     Ok(FileSink::create(directory, streams, &session)?)
+}
+
+impl Plan {
+    /// An output behind the prescales of tags, where there are any.
+    pub(crate) fn prescaled(&self, sink: Box<dyn EventSink>) -> anyhow::Result<Box<dyn EventSink>> {
+        let Config { tags, filter, .. } = &self.config;
+        let rule = |(name, tag): (&String, &sheaf_config::Tag)| {
+            let bit = Tags::by_name(name, &filter.tags)
+                .with_context(|| format!("the filter has no tag `{name}`"))?;
+            Ok(TagRule { tag: bit, name: name.clone(), prescale: tag.prescale })
+        };
+        let rules = tags.iter().map(rule).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(if rules.is_empty() { sink } else { Box::new(PrescaledTags::new(rules, sink)) })
+    }
 }
 
 /// How files are written of which no stream says more.

@@ -1,9 +1,12 @@
 //! Events in steps and types of triggers: from the configuration to what builder units are told.
 
 use crate::assemble::Plan;
+use anyhow::Context;
 use sheaf_config::{Config, StepFilterKind};
+use sheaf_filter::{LibraryStep, Setup};
 use sheaf_node::filter::Prescale;
-use sheaf_node::step::{Accepted, Activity, AskForAll, StepFilter};
+use sheaf_node::step::{Accepted, Activity, AskForAll, FromLibrary, StepFilter};
+use sheaf_protocol::Identity;
 use sheaf_protocol::builder::Scope;
 use sheaf_wire::TriggerMix;
 
@@ -27,17 +30,26 @@ impl Plan {
         TriggerMix::new(trigger.seed, triggers.values().map(|class| (class.trigger_type, class.weight)))
     }
 
-    /// What judges the first step of events, where there is one.
-    pub(crate) fn step_filter(&self) -> Option<Box<dyn StepFilter>> {
-        let building = &self.config.building;
+    /// What judges the first step of events, where there is one. A library is loaded here.
+    pub(crate) fn step_filter(&self, me: &Identity) -> anyhow::Result<Option<Box<dyn StepFilter>>> {
+        let Config { building, filter, .. } = &self.config;
+        if building.first_step.is_empty() {
+            return Ok(None);
+        }
         let filter: Box<dyn StepFilter> = match building.filter {
             StepFilterKind::All => Box::new(AskForAll),
             StepFilterKind::Prescale => Box::new(Accepted(Prescale { factor: building.prescale })),
             StepFilterKind::Activity => {
                 Box::new(Activity { minimum: building.minimum.0, ..Activity::default() })
             }
+            StepFilterKind::Library => {
+                let path = building.path.as_deref().context("`building.path` is not set")?;
+                let (tags, parameters) = (filter.tags.clone(), building.parameters.clone());
+                let setup = Setup { run: me.run, tags, parameters };
+                Box::new(FromLibrary(LibraryStep::open(path, &building.symbol, &setup)?))
+            }
         };
-        (!building.first_step.is_empty()).then_some(filter)
+        Ok(Some(filter))
     }
 
     /// Refuses a first step of sources that nobody reads: no event would ever be judged by them.

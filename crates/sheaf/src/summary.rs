@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use sheaf_node::builder::BuilderReport;
 use sheaf_node::farm::FarmReport;
 use sheaf_node::judging::WorkerTimes;
+use sheaf_node::preprocessing::PreprocessingCounts;
 use sheaf_node::readout::ReadoutReport;
 use sheaf_node::report::RunReport;
 use sheaf_protocol::farm::Seat;
@@ -131,6 +132,9 @@ impl Extras {
             Self { peak_rss_bytes: peak_rss_bytes(), cpu_seconds: cpu_seconds(), ..Self::default() };
         for report in readouts {
             extras.add_outbox(report.outbox);
+            for (name, value) in report.preprocessing.iter().flat_map(PreprocessingCounts::named) {
+                extras.add(&format!("preprocessing_{name}"), value);
+            }
             for (_, source) in &report.sources {
                 extras.add("source_damaged_headers", source.corrupt_headers);
                 extras.add("source_damaged_payloads", source.corrupt_payloads);

@@ -17,6 +17,8 @@ use std::path::PathBuf;
 /// Self-triggered front ends of a run.
 pub(crate) struct TimedSources {
     cards: Vec<SourceId>,
+    /// The clocks of cards that have one of their own.
+    clocks: Vec<conf::CardClock>,
     from: From,
 }
 
@@ -32,17 +34,22 @@ impl TimedSources {
     /// others.
     pub(crate) fn new(config: &Config) -> anyhow::Result<Option<Self>> {
         let timed = &config.source.timed;
+        let clocks: Vec<conf::CardClock> = config.clocks.values().cloned().collect();
         let listed: Vec<SourceId> =
             config.node.iter().filter_map(|node| node.sources.as_ref()).flatten().copied().collect();
         let listed = if listed.is_empty() { timed.cards.clone() } else { listed };
         let decoder = || decoder(timed.front_end);
         match (config.source.kind, &timed.file, &timed.listen) {
             (SourceKind::Capture, Some(file), _) => {
-                let extent = scan_capture(file, &decoder, &listed, &|card| feed(timed, card))?;
-                Ok(Some(Self { cards: extent.cards, from: From::Capture(file.clone(), extent.slices) }))
+                let extent = scan_capture(file, &decoder, &listed, &|card| feed(timed, &clocks, card))?;
+                Ok(Some(Self {
+                    cards: extent.cards,
+                    clocks,
+                    from: From::Capture(file.clone(), extent.slices),
+                }))
             }
             (SourceKind::Packets, _, Some(listen)) => {
-                Ok(Some(Self { cards: listed, from: From::Packets(listen.clone()) }))
+                Ok(Some(Self { cards: listed, clocks, from: From::Packets(listen.clone()) }))
             }
             _ => Ok(None),
         }
@@ -66,7 +73,7 @@ impl TimedSources {
         match &self.from {
             From::Capture(file, slices) => {
                 let open = |card: &SourceId| -> anyhow::Result<Box<dyn Source>> {
-                    let config = feed(timed, *card);
+                    let config = feed(timed, &self.clocks, *card);
                     let decoder = decoder(timed.front_end);
                     Ok(Box::new(CaptureSource::open(file, decoder, &config, *slices, pool())?))
                 };
@@ -76,7 +83,7 @@ impl TimedSources {
                 let mut addresses =
                     listen.to_socket_addrs().with_context(|| format!("{listen} leads nowhere"))?;
                 let address = addresses.next().with_context(|| format!("{listen} leads nowhere"))?;
-                let cards = cards.iter().map(|card| (feed(timed, *card), pool())).collect();
+                let cards = cards.iter().map(|card| (feed(timed, &self.clocks, *card), pool())).collect();
                 let (sources, _) = UdpSource::listen(address, &|| decoder(timed.front_end), cards)?;
                 Ok(sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
             }
@@ -109,13 +116,17 @@ pub(crate) fn coincidence(filter: &conf::Filter) -> CoincidenceConfig {
     }
 }
 
-fn feed(timed: &conf::Timed, card: SourceId) -> FeedConfig {
+/// How a card's packets are read: as `[source.timed]` says of all, but for what its own clock says otherwise.
+fn feed(timed: &conf::Timed, clocks: &[conf::CardClock], card: SourceId) -> FeedConfig {
+    let own = clocks.iter().find(|clock| clock.cards.contains(&card));
+    let tolerance = own.and_then(|clock| clock.tolerance).unwrap_or(timed.tolerance);
     FeedConfig {
         card,
-        tick: Picos(timed.tick_ps),
-        offset_ps: 0,
-        tolerance: Picos::from_nanos(timed.tolerance.0),
-        held_hits: timed.held_hits as usize,
+        tick: Picos(own.and_then(|clock| clock.tick_ps).unwrap_or(timed.tick_ps)),
+        offset_ps: own.map_or(0, |clock| clock.offset_ps),
+        bits: own.and_then(|clock| clock.bits),
+        tolerance: Picos::from_nanos(tolerance.0),
+        held_hits: own.and_then(|clock| clock.held_hits).unwrap_or(timed.held_hits) as usize,
         slices: slices(timed),
     }
 }

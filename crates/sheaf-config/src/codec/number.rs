@@ -119,6 +119,47 @@ impl<T: Number> Codec for Whole<T> {
     }
 }
 
+/// An integer that may be negative, of at least `minimum` and at most `maximum`, either included.
+pub(crate) fn signed(minimum: i64, maximum: i64) -> Signed {
+    Signed { minimum, maximum }
+}
+
+/// See [`signed`].
+pub(crate) struct Signed {
+    minimum: i64,
+    maximum: i64,
+}
+
+impl Codec for Signed {
+    type Value = i64;
+
+    fn type_name(&self) -> String {
+        "integer".into()
+    }
+
+    fn limits(&self) -> String {
+        format!("{} to {}", self.minimum, self.maximum)
+    }
+
+    fn expected(&self) -> String {
+        format!("an integer from {}", self.limits())
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<i64, Refusal> {
+        let number = value.as_integer().ok_or(Refusal::Type)?;
+        let value = integer(number).and_then(|number| i64::try_from(number).ok()).ok_or(Refusal::Value)?;
+        if self.accepts(&value) { Ok(value) } else { Err(Refusal::Value) }
+    }
+
+    fn accepts(&self, value: &i64) -> bool {
+        (self.minimum..=self.maximum).contains(value)
+    }
+
+    fn write(&self, value: &i64) -> Option<String> {
+        Some(value.to_string())
+    }
+}
+
 /// An integer or a decimal number.
 pub(super) fn number(value: &DeValue<'_>) -> Result<f64, Refusal> {
     let text = match value {

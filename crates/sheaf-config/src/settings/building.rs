@@ -1,9 +1,10 @@
 //! What an event is made of, and in which order it is asked for: steps, and types of triggers.
 
 use super::{GIB, MAX_NODES};
-use crate::codec::{bytes, id_list, pick, whole};
+use crate::codec::{bytes, id_list, maybe, parameters, path, pick, symbol, whole};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, SourceId, TriggerType};
+use std::path::PathBuf;
 
 choice! {
     /// How the first step of an event is judged.
@@ -14,6 +15,9 @@ choice! {
         Prescale = "prescale",
         /// an event whose first step has less than `minimum_bytes` of payload is rejected, of others the rest is asked for
         Activity = "activity",
+        /// a step filter from the shared library `path` decides: which events are rejected, need nothing more, or of which
+        /// sources more is asked for
+        Library = "library",
     }
 }
 
@@ -29,6 +33,12 @@ section! {
         prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
         /// With the filter `activity`: the least payload of a first step that goes on.
         minimum: ByteCount = ByteCount::ZERO, "minimum_bytes", bytes(0, GIB);
+        /// With the filter `library`: the shared library, which is loaded when the run starts.
+        path: Option<PathBuf> = None, "path", maybe(path());
+        /// With the filter `library`: the function of the library that gives the step filter.
+        symbol: String = "sheaf_step_filter".into(), "symbol", symbol();
+        /// With the filter `library`: a text for the step filter alone; what is in it is the step filter's choice.
+        parameters: String = String::new(), "parameters", parameters();
     }
 }
 

@@ -8,6 +8,7 @@ mod lab;
 mod network;
 mod node;
 mod output;
+mod preprocessing;
 mod run;
 mod shaping;
 mod source;
@@ -19,10 +20,13 @@ pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use lab::{Lab, LabHead, LabPlacement, Measure};
 pub use network::{Congestion, EthernetBackend, FabricProvider, Protocol, Tls, Transport, TransportKind};
 pub use node::Node;
-pub use output::{Output, OutputKind, Stream, Sync};
+pub use output::{Output, OutputKind, Stream, Sync, Tag};
+pub use preprocessing::Preprocessing;
 pub use run::{Filter, FilterKind, Run, Trigger, TriggerMode};
 pub use shaping::{Shaping, ShapingPolicy};
-pub use source::{Content, Emulated, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed};
+pub use source::{
+    CardClock, Content, Emulated, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed,
+};
 
 /// The longest accepted time of a timeout.
 pub(crate) const HOUR: sheaf_wire::Nanos = sheaf_wire::Nanos::from_secs(3_600);

@@ -78,3 +78,13 @@ section! {
         sync_interval: Option<Nanos> = None, "sync_interval_ms", maybe(milliseconds(Nanos::ZERO, HOUR));
     }
 }
+
+section! {
+    /// More about one of `filter.tags`, as in a trigger menu; its name is the tag's.
+    Tag "tags.NAME" {
+        /// Of the accepted events that have the tag one of so many keeps it, chosen by the event's id. An event that loses all of
+        /// its tags so is rejected. What was not judged (`quarantined`) keeps its tag. Before and after are counted:
+        /// `output_tag_NAME_before` and `output_tag_NAME_after`.
+        prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
+    }
+}

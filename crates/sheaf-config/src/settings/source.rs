@@ -2,7 +2,7 @@
 
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
 use crate::codec::{
-    address, bytes, id_list, maybe, microseconds, path, pick, real, switch, whole, zero_is_none,
+    address, bytes, id_list, maybe, microseconds, path, pick, real, signed, switch, whole, zero_is_none,
 };
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos, SourceId};
@@ -207,5 +207,28 @@ section! {
         max_hits: u32 = 65_536, "max_hits", whole(1, 1 << 26);
         /// How many empty slices in a row are given. More are passed over and counted.
         max_empty: u32 = 100_000, "max_empty", whole(0, u64::from(u32::MAX));
+    }
+}
+
+/// The longest offset of a clock: a day, in picoseconds.
+const DAY_PS: i64 = 86_400_000_000_000_000;
+
+section! {
+    /// The clock of some cards, where it differs from what `[source.timed]` says of all: another frequency, a cable, a reset at
+    /// another time. The name is for the reader.
+    CardClock "clocks.NAME" {
+        /// The cards with this clock. Numbers, or ranges such as `"10-19"`.
+        cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
+        /// As `source.timed.tick_ps`, for these cards.
+        tick_ps: Option<u64> = None, "tick_ps", maybe(whole(1, 1_000_000_000_000));
+        /// What time it is when the clock's counter is 0 for the first time, in picoseconds. What would then be before the run's
+        /// time 0 is not read, and counted.
+        offset_ps: i64 = 0, "offset_ps", signed(-DAY_PS, DAY_PS);
+        /// How many bits the counter has before it begins anew at 0. Left out, as many as the front end's packets have.
+        bits: Option<u32> = None, "bits", maybe(whole(1, 64));
+        /// As `source.timed.tolerance_us`, for these cards.
+        tolerance: Option<Nanos> = None, "tolerance_us", maybe(microseconds(Nanos::ZERO, HOUR));
+        /// As `source.timed.held_hits`, for these cards.
+        held_hits: Option<u32> = None, "held_hits", maybe(whole(1, 1 << 28));
     }
 }

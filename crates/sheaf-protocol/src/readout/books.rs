@@ -47,6 +47,11 @@ impl Books {
         self.sent_bytes += bytes;
     }
 
+    /// Of what [`Self::send`] booked, so much did not leave.
+    pub(super) fn save(&mut self, bytes: u64) {
+        self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
+    }
+
     /// A fragment of so many bytes that nobody asked for before its event ended.
     pub(super) fn pass_by(&mut self, bytes: u64) {
         self.drop_one(DropReason::NotRequested);

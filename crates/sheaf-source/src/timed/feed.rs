@@ -16,6 +16,8 @@ pub struct FeedConfig {
     pub tick: Picos,
     /// Where the timeline is when its clock is zero, in picoseconds.
     pub offset_ps: i64,
+    /// How many bits its counter has; those of the front end's packets if `None`.
+    pub bits: Option<u32>,
     /// How much too late a hit may come.
     pub tolerance: Picos,
     /// How many hits are held to put them in order; with more, the oldest go out early.
@@ -124,8 +126,8 @@ impl SliceFeed {
     /// # Errors
     /// A [`FeedError`].
     pub fn new(decoder: Box<dyn Decoder>, config: FeedConfig) -> Result<Self, FeedError> {
-        let clock =
-            ClockConfig { tick: config.tick, bits: decoder.counter_bits().time, offset_ps: config.offset_ps };
+        let bits = config.bits.unwrap_or(decoder.counter_bits().time);
+        let clock = ClockConfig { tick: config.tick, bits, offset_ps: config.offset_ps };
         Ok(Self {
             card: config.card,
             clock: Clock::new(clock)?,

@@ -5,6 +5,7 @@ const CONFIG: FeedConfig = FeedConfig {
     card: SourceId(2),
     tick: Picos(1000),
     offset_ps: 0,
+    bits: None,
     tolerance: Picos(100_000),
     held_hits: 1000,
     slices: SliceConfig {

@@ -9,6 +9,7 @@ fn config(card: u32) -> FeedConfig {
         card: SourceId(card),
         tick: Picos(1000),
         offset_ps: 0,
+        bits: None,
         tolerance: Picos::ZERO,
         held_hits: 1000,
         slices: SliceConfig {

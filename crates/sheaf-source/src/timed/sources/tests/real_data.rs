@@ -44,6 +44,7 @@ fn feed(set: &Set, card: u32) -> FeedConfig {
         tick: set.tick,
         // The clocks run for hours before a capture begins.
         offset_ps: 0,
+        bits: None,
         tolerance: set.tick.times(300_000),
         held_hits: 200_000,
         slices: SliceConfig {

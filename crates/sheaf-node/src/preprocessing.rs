@@ -1,0 +1,433 @@
+//! An active readout unit: fragments that a builder unit asks for are processed before they leave.
+//!
+//! ```text
+//!  requests --> role --> answer of raw fragments --> worker --> smaller payloads --> frame
+//!               (collects, bounded)   (n of them)              (the unit's thread sends)
+//! ```
+//!
+//! The role knows nothing of it: an answer that it has composed is given to a worker before it is sent. Until the worker is
+//! done the answer counts as outstanding, and while too many events are, the role is asked for no more answers; requests
+//! then wait in the role, where they are bounded by the builder units' credit. Answers leave in the order in which they are
+//! done; to a builder unit the order between events means nothing.
+//!
+//! What is held of an event stays what its source sent until the event is released. So nothing that a preprocessor does, or
+//! fails to do, loses a fragment: the raw one is sent in its place, and counted by the reason. Where a builder unit asks
+//! again for what is being processed, the work is not done twice.
+
+mod outputs;
+mod worker;
+
+pub use outputs::{MemoryMaker, OutputMemory, Outputs};
+
+use crate::parcels::Parcels;
+use crate::stall::StallFree;
+use bytes::Bytes;
+use sheaf_filter::Preprocessor;
+use sheaf_protocol::Transmit;
+use sheaf_wire::message::{Body, Header, Message, SuperFragments};
+use sheaf_wire::{EventId, Fragment, MissingSource, Nanos, NodeId, SourceId, Span, SuperFragment, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+use worker::{Done, Job, Line, Made};
+
+/// How many workers that hung are left behind in the life of a readout unit, each with its thread and its memory. Beyond,
+/// a worker that hangs is not replaced.
+pub const MOST_LEFT_BEHIND: usize = 4;
+
+/// How long the end of a worker is waited for when the unit ends.
+const JOIN_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How many failures are told one by one; all are counted.
+const FAILURES_LOGGED: u64 = 10;
+
+/// Makes a preprocessor for a worker; called again for one that takes the place of another.
+pub type PreprocessorMaker = Box<dyn FnMut() -> Result<Box<dyn Preprocessor>, String> + Send>;
+
+/// How a readout unit processes fragments.
+pub struct PreprocessingSetup {
+    /// Whose fragments are processed; all sources' if `None`.
+    pub sources: Option<BTreeSet<SourceId>>,
+    /// How many workers there are; at least one.
+    pub workers: u16,
+    /// Answers are begun as long as fewer events than this are outstanding.
+    pub outstanding_events: usize,
+    /// A worker that is not done with a fragment after this time is given up. It may take any time if `None`.
+    pub time_limit: Option<Nanos>,
+    /// Makes the preprocessors.
+    pub make: PreprocessorMaker,
+    /// Makes the memory that a worker's results are in.
+    pub memory: MemoryMaker,
+}
+
+/// Why there is no preprocessing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PreprocessingError {
+    /// A preprocessor cannot be made.
+    #[error("{node} cannot make its preprocessor: {what}")]
+    Preprocessor {
+        /// The readout unit.
+        node: NodeId,
+        /// What is wrong.
+        what: String,
+    },
+    /// A thread cannot be started.
+    #[error("{node} cannot start a worker for its preprocessor: {what}")]
+    Thread {
+        /// The readout unit.
+        node: NodeId,
+        /// What the operating system says.
+        what: String,
+    },
+}
+
+/// What became of the fragments that were to be processed, and of the workers. Every such fragment that was sent is in
+/// exactly one of the first five.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PreprocessingCounts {
+    /// Fragments sent with the payload that the preprocessor made.
+    pub processed: u64,
+    /// Fragments sent as they were, because the preprocessor said so.
+    pub kept: u64,
+    /// Fragments sent as they were, because the preprocessor failed with them.
+    pub failed: u64,
+    /// Fragments sent as they were, because their worker hung or died, or there was none any more.
+    pub abandoned: u64,
+    /// Fragments sent as they were, because builder units still held all of the memory for results.
+    pub no_memory: u64,
+    /// Payload of the processed fragments, before.
+    pub bytes_before: u64,
+    /// Payload of the processed fragments, after.
+    pub bytes_after: u64,
+    /// How often a worker was replaced.
+    pub workers_restarted: u64,
+    /// Events that were asked for again while they were being processed.
+    pub asked_again: u64,
+    /// How often answers began to wait because as many events were outstanding as may be.
+    pub limit_reached: u64,
+}
+
+impl PreprocessingCounts {
+    /// All of them, by name.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 10] {
+        [
+            ("processed", self.processed),
+            ("kept", self.kept),
+            ("failed", self.failed),
+            ("abandoned", self.abandoned),
+            ("no_memory", self.no_memory),
+            ("bytes_before", self.bytes_before),
+            ("bytes_after", self.bytes_after),
+            ("workers_restarted", self.workers_restarted),
+            ("asked_again", self.asked_again),
+            ("limit_reached", self.limit_reached),
+        ]
+    }
+}
+
+/// An answer that a worker has, without its fragments.
+struct Pending {
+    to: NodeId,
+    header: Header,
+    entries: Vec<SuperFragment>,
+    missing: Vec<MissingSource>,
+    fragments: Arc<Vec<Fragment<Bytes>>>,
+}
+
+/// What of an event a builder unit is to get: its answer is on its way where such a thing is outstanding.
+type Errand = (NodeId, EventId, u16, u16);
+
+/// The preprocessing of a readout unit.
+pub(crate) struct Preprocessing {
+    node: NodeId,
+    setup: PreprocessingSetup,
+    waker: Waker,
+    lines: Vec<Line>,
+    /// The answers that workers have, by the number of the job, and where that is.
+    pending: BTreeMap<u64, (usize, Pending)>,
+    outstanding: BTreeSet<Errand>,
+    done: VecDeque<Transmit<Bytes>>,
+    next_job: u64,
+    left_behind: usize,
+    was_full: bool,
+    time: StallFree,
+    counts: PreprocessingCounts,
+    /// How many bytes less were sent than the role has booked, since it was told last.
+    saved: u64,
+}
+
+impl Preprocessing {
+    /// Starts the workers. `waker` wakes the readout unit's thread.
+    pub(crate) fn new(
+        node: NodeId,
+        mut setup: PreprocessingSetup,
+        waker: Waker,
+    ) -> Result<Self, PreprocessingError> {
+        let jobs = setup.outstanding_events + 1;
+        let mut lines = Vec::new();
+        for place in 0..usize::from(setup.workers.max(1)) {
+            lines.push(start(node, place, jobs, &mut setup, &waker)?);
+        }
+        Ok(Self {
+            node,
+            setup,
+            waker,
+            lines,
+            pending: BTreeMap::new(),
+            outstanding: BTreeSet::new(),
+            done: VecDeque::new(),
+            next_job: 0,
+            left_behind: 0,
+            was_full: false,
+            time: StallFree::default(),
+            counts: PreprocessingCounts::default(),
+            saved: 0,
+        })
+    }
+
+    /// Whether another answer may be begun.
+    pub(crate) fn has_room(&mut self) -> bool {
+        let is_full = self.outstanding.len() >= self.setup.outstanding_events;
+        self.counts.limit_reached += u64::from(is_full && !self.was_full);
+        self.was_full = is_full;
+        !is_full
+    }
+
+    /// Takes an answer whose fragments lie in `parcels`; gives any other message back.
+    pub(crate) fn take(&mut self, parcels: &Parcels, transmit: Transmit<Span>) -> Option<Transmit<Span>> {
+        let Transmit { to, message: Message { header, body: Body::SuperFragments(parts) } } = transmit else {
+            return Some(transmit);
+        };
+        let parts = self.without_outstanding(to, parts);
+        if parts.entries.is_empty() {
+            return None;
+        }
+        let fragments = parts.fragments.iter().map(|fragment| Fragment {
+            event: fragment.event,
+            source: fragment.source,
+            time: fragment.time,
+            checksum: fragment.checksum,
+            processed: fragment.processed,
+            payload: parcels.payload(fragment.payload),
+        });
+        let pending = Pending {
+            to,
+            header,
+            fragments: Arc::new(fragments.collect()),
+            entries: parts.entries,
+            missing: parts.missing,
+        };
+        self.hand_out(pending);
+        None
+    }
+
+    /// An answer without the events of which the same is outstanding.
+    fn without_outstanding(&mut self, to: NodeId, parts: SuperFragments<Span>) -> SuperFragments<Span> {
+        let errand = |entry: &SuperFragment| (to, entry.event, entry.attempt, entry.part);
+        if !parts.entries.iter().any(|entry| self.outstanding.contains(&errand(entry))) {
+            return parts;
+        }
+        let (mut fragments, mut missing) = (parts.fragments.into_iter(), parts.missing.into_iter());
+        let mut rest = SuperFragments::default();
+        for entry in parts.entries {
+            let its_fragments = fragments.by_ref().take(usize::from(entry.fragments));
+            let its_missing = missing.by_ref().take(usize::from(entry.missing));
+            if self.outstanding.contains(&errand(&entry)) {
+                self.counts.asked_again += 1;
+                // What is not wanted is passed over.
+                its_fragments.for_each(drop);
+                its_missing.for_each(drop);
+            } else {
+                rest.fragments.extend(its_fragments);
+                rest.missing.extend(its_missing);
+                rest.entries.push(entry);
+            }
+        }
+        rest
+    }
+
+    /// Gives an answer to the worker that has the least to do. Where none takes it, and where nothing of it is to be
+    /// processed, it is sent as it is.
+    fn hand_out(&mut self, pending: Pending) {
+        let wanted = self.wanted(&pending.fragments);
+        if wanted == 0 {
+            self.send(pending, Vec::new());
+            return;
+        }
+        let job = Job { number: self.next_job, fragments: pending.fragments.clone() };
+        let (place, fragments) = (self.idlest(), pending.fragments.len());
+        if place.is_none_or(|place| self.lines[place].give(job, fragments).is_err()) {
+            self.counts.abandoned += wanted;
+            self.send(pending, Vec::new());
+            return;
+        }
+        let errand = |entry: &SuperFragment| (pending.to, entry.event, entry.attempt, entry.part);
+        self.outstanding.extend(pending.entries.iter().map(errand));
+        self.pending.insert(self.next_job, (place.unwrap_or_default(), pending));
+        self.next_job += 1;
+    }
+
+    fn idlest(&self) -> Option<usize> {
+        let open = self.lines.iter().enumerate().filter(|(_, line)| line.is_open());
+        open.min_by_key(|(_, line)| line.queued()).map(|(place, _)| place)
+    }
+
+    /// How many of these fragments are to be processed.
+    fn wanted(&self, fragments: &[Fragment<Bytes>]) -> u64 {
+        match &self.setup.sources {
+            None => fragments.len() as u64,
+            Some(sources) => fragments.iter().filter(|it| sources.contains(&it.source)).count() as u64,
+        }
+    }
+
+    /// Looks after the workers: takes what they have done, gives up those that hang. Returns whether there was anything.
+    pub(crate) fn work(&mut self, now: Timestamp) -> bool {
+        let now = self.time.at(now);
+        let mut some = false;
+        for place in 0..self.lines.len() {
+            while let Some(done) = self.lines[place].hear(now) {
+                some = true;
+                self.take_done(done);
+            }
+            let hangs = self.setup.time_limit.is_some_and(|limit| self.lines[place].is_behind(now, limit));
+            if hangs || self.lines[place].has_died() {
+                some = true;
+                self.give_up(place, hangs);
+            }
+        }
+        some
+    }
+
+    /// Wakes the workers that were given something.
+    pub(crate) fn flush(&mut self) {
+        self.lines.iter_mut().for_each(Line::flush);
+    }
+
+    /// When [`Self::work`] has something to do at the latest.
+    pub(crate) fn poll_timeout(&self) -> Option<Timestamp> {
+        let limit = self.setup.time_limit?;
+        self.lines.iter().filter_map(|line| line.deadline(limit)).min().map(|at| self.time.everybodys(at))
+    }
+
+    fn take_done(&mut self, done: Done) {
+        // A worker that was given up may have been done all the same.
+        let Some((_, pending)) = self.pending.remove(&done.number) else { return };
+        self.send(pending, done.made);
+    }
+
+    /// Puts an answer together from what a worker has made, or from what there was where it has made nothing.
+    fn send(&mut self, pending: Pending, made: Vec<Made>) {
+        let Pending { to, header, entries, missing, fragments } = pending;
+        for entry in &entries {
+            self.outstanding.remove(&(to, entry.event, entry.attempt, entry.part));
+        }
+        // The worker has let go of its own handle; if it hangs it has not.
+        let mut fragments = Arc::try_unwrap(fragments).unwrap_or_else(|shared| shared.to_vec());
+        for (fragment, made) in fragments.iter_mut().zip(made) {
+            self.replace(fragment, made);
+        }
+        let body = Body::SuperFragments(SuperFragments { entries, fragments, missing });
+        self.done.push_back(Transmit { to, message: Message { header, body } });
+    }
+
+    fn replace(&mut self, fragment: &mut Fragment<Bytes>, made: Made) {
+        match made {
+            Made::NotWanted => {}
+            Made::Kept => self.counts.kept += 1,
+            Made::NoMemory => self.counts.no_memory += 1,
+            Made::Failed(failure) => {
+                self.counts.failed += 1;
+                if self.counts.failed <= FAILURES_LOGGED {
+                    let Fragment { event, source, .. } = fragment;
+                    log::warn!("{}: event {event}, source {source}: sent as it is: {failure}", self.node);
+                }
+            }
+            Made::New { payload, checksum } => {
+                let (before, after) = (fragment.payload.len() as u64, payload.len() as u64);
+                self.counts.processed += 1;
+                self.counts.bytes_before += before;
+                self.counts.bytes_after += after;
+                self.saved += before.saturating_sub(after);
+                *fragment = Fragment { checksum, payload, processed: true, ..fragment.clone() };
+            }
+        }
+    }
+
+    /// What a worker has is sent as it is, and another takes its place.
+    fn give_up(&mut self, place: usize, hangs: bool) {
+        let its = |(number, (at, _)): (&u64, &(usize, Pending))| (*at == place).then_some(*number);
+        let numbers: Vec<u64> = self.pending.iter().filter_map(its).collect();
+        for number in numbers {
+            if let Some((_, pending)) = self.pending.remove(&number) {
+                self.counts.abandoned += self.wanted(&pending.fragments);
+                self.send(pending, Vec::new());
+            }
+        }
+        self.lines[place].close();
+        self.left_behind += usize::from(hangs);
+        let what = if hangs { "hangs in a fragment" } else { "has died" };
+        if self.left_behind > MOST_LEFT_BEHIND {
+            log::error!(
+                "{}: a worker of the preprocessor {what}, and {MOST_LEFT_BEHIND} hang already: it is not replaced",
+                self.node
+            );
+            return;
+        }
+        let jobs = self.setup.outstanding_events + 1;
+        match start(self.node, place, jobs, &mut self.setup, &self.waker) {
+            Ok(line) => {
+                log::warn!("{}: a worker of the preprocessor {what}; another takes its place", self.node);
+                self.lines[place] = line;
+                self.counts.workers_restarted += 1;
+            }
+            Err(error) => log::error!("a worker of the preprocessor {what}, and there is no other: {error}"),
+        }
+    }
+
+    /// The next answer that is ready to go.
+    pub(crate) fn poll_transmit(&mut self) -> Option<Transmit<Bytes>> {
+        self.done.pop_front()
+    }
+
+    /// How many bytes of payload less than the role has booked were sent since the last call.
+    pub(crate) fn take_saved(&mut self) -> u64 {
+        std::mem::take(&mut self.saved)
+    }
+
+    pub(crate) fn counts(&self) -> PreprocessingCounts {
+        self.counts
+    }
+
+    /// Ends the workers; one that hangs is left behind.
+    pub(crate) fn close(&mut self) {
+        for line in &mut self.lines {
+            line.close();
+        }
+        for line in &mut self.lines {
+            line.join(JOIN_PATIENCE);
+        }
+    }
+}
+
+fn start(
+    node: NodeId,
+    place: usize,
+    jobs: usize,
+    setup: &mut PreprocessingSetup,
+    waker: &Waker,
+) -> Result<Line, PreprocessingError> {
+    let preprocessor = (setup.make)().map_err(|what| PreprocessingError::Preprocessor { node, what })?;
+    let desk = worker::Desk {
+        preprocessor,
+        sources: setup.sources.clone(),
+        outputs: (setup.memory)(),
+        waker: waker.clone(),
+    };
+    Line::start(format!("{node}.p{place}"), jobs, desk)
+        .map_err(|error| PreprocessingError::Thread { node, what: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! A worker: a thread that processes the fragments of answers.
+
+use super::outputs::OutputMemory;
+use bytes::Bytes;
+use rtrb::{Consumer, Producer, RingBuffer};
+use sheaf_filter::{Preprocessor, Processed, RawFragment};
+use sheaf_wire::checksum::crc32c;
+use sheaf_wire::{Fragment, Nanos, SourceId, Timestamp};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::task::Waker;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The longest sleep of a worker. Nothing waits for it to end.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// The fragments of an answer.
+pub(super) struct Job {
+    pub(super) number: u64,
+    pub(super) fragments: Arc<Vec<Fragment<Bytes>>>,
+}
+
+/// A job that is done: what was made of each fragment, in their order.
+pub(super) struct Done {
+    pub(super) number: u64,
+    pub(super) made: Vec<Made>,
+}
+
+/// What was made of a fragment.
+pub(super) enum Made {
+    /// Nothing: its source is none of those that are processed.
+    NotWanted,
+    /// Nothing: it is to leave as it is.
+    Kept,
+    /// Nothing: there was no memory for the result.
+    NoMemory,
+    /// Nothing, and why.
+    Failed(String),
+    /// A new payload.
+    New { payload: Bytes, checksum: Option<u32> },
+}
+
+/// The way to a worker.
+pub(super) struct Line {
+    to: Option<Producer<Job>>,
+    from: Consumer<Done>,
+    asleep: Arc<AtomicBool>,
+    /// How many fragments the worker has looked at.
+    progress: Arc<AtomicU64>,
+    gave: bool,
+    /// Jobs that it has, and the fragments in them.
+    jobs: usize,
+    queued: usize,
+    /// What its progress was when that was seen to change, and when.
+    seen: (u64, Option<Timestamp>),
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a worker works with.
+pub(super) struct Desk {
+    pub(super) preprocessor: Box<dyn Preprocessor>,
+    pub(super) sources: Option<BTreeSet<SourceId>>,
+    pub(super) outputs: Box<dyn OutputMemory>,
+    pub(super) waker: Waker,
+}
+
+impl Line {
+    /// Starts a worker that may be given `jobs` at a time.
+    pub(super) fn start(name: String, jobs: usize, mut desk: Desk) -> std::io::Result<Self> {
+        let (to, mut work) = RingBuffer::new(jobs);
+        let (mut answers, from) = RingBuffer::new(jobs);
+        let (asleep, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (its_sleep, its_progress) = (asleep.clone(), progress.clone());
+        let body = move || desk.run(&mut work, &mut answers, &its_sleep, &its_progress);
+        let thread = Some(std::thread::Builder::new().name(name).spawn(body)?);
+        let seen = (0, None);
+        Ok(Self { to: Some(to), from, asleep, progress, gave: false, jobs: 0, queued: 0, seen, thread })
+    }
+
+    /// Whether it takes jobs.
+    pub(super) fn is_open(&self) -> bool {
+        self.to.is_some()
+    }
+
+    /// How many fragments wait for it.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Gives it a job of so many fragments, or gives that back where it has as many jobs as it may have.
+    pub(super) fn give(&mut self, job: Job, fragments: usize) -> Result<(), Job> {
+        let Some(to) = self.to.as_mut() else { return Err(job) };
+        to.push(job).map_err(|rtrb::PushError::Full(job)| job)?;
+        self.gave = true;
+        self.jobs += 1;
+        self.queued += fragments;
+        Ok(())
+    }
+
+    /// Wakes it where it was given something.
+    pub(super) fn flush(&mut self) {
+        if !std::mem::take(&mut self.gave) {
+            return;
+        }
+        // Between what was published before and the look at the flag is a fence, as the worker has one between its flag and
+        // its last look: one of the two sees the other.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed)
+            && let Some(thread) = &self.thread
+        {
+            thread.thread().unpark();
+        }
+    }
+
+    /// The next job that is done.
+    pub(super) fn hear(&mut self, now: Timestamp) -> Option<Done> {
+        let progress = self.progress.load(Ordering::Relaxed);
+        if progress != self.seen.0 || self.jobs == 0 {
+            self.seen = (progress, None);
+        }
+        if self.jobs > 0 && self.seen.1.is_none() {
+            self.seen.1 = Some(now);
+        }
+        let done = self.from.pop().ok()?;
+        self.jobs -= 1;
+        self.queued = self.queued.saturating_sub(done.made.len());
+        self.seen.1 = (self.jobs > 0).then_some(now);
+        Some(done)
+    }
+
+    /// Whether it has been with one fragment for longer than the limit.
+    pub(super) fn is_behind(&self, now: Timestamp, limit: Nanos) -> bool {
+        self.deadline(limit).is_some_and(|at| at <= now)
+    }
+
+    /// When it will be behind, if it does nothing until then.
+    pub(super) fn deadline(&self, limit: Nanos) -> Option<Timestamp> {
+        self.seen.1.filter(|_| self.is_open()).map(|since| since + limit)
+    }
+
+    /// Whether its thread has ended although nobody told it to.
+    pub(super) fn has_died(&self) -> bool {
+        self.is_open() && self.from.is_abandoned() && self.from.is_empty()
+    }
+
+    /// Nothing more will come: a worker that works ends, one that hangs is left behind.
+    pub(super) fn close(&mut self) {
+        self.to = None;
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
+    /// Waits for its end, once it was told to.
+    pub(super) fn join(&mut self, patience: Duration) {
+        let start = Instant::now();
+        while self.thread.as_ref().is_some_and(|it| !it.is_finished()) && start.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(thread) = self.thread.take_if(|it| it.is_finished()) {
+            // It has panicked where this fails, and has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Desk {
+    fn run(
+        &mut self,
+        work: &mut Consumer<Job>,
+        answers: &mut Producer<Done>,
+        asleep: &AtomicBool,
+        progress: &AtomicU64,
+    ) {
+        let mut room = Vec::new();
+        let mut looked = 0;
+        loop {
+            if let Ok(Job { number, fragments }) = work.pop() {
+                let mut made = Vec::with_capacity(fragments.len());
+                for fragment in fragments.iter() {
+                    made.push(self.process(fragment, &mut room));
+                    looked += 1;
+                    progress.store(looked, Ordering::Relaxed);
+                }
+                drop(fragments);
+                // There is room for as many as may be given; a unit that has given this worker up does not listen.
+                if answers.push(Done { number, made }).is_err() {
+                    return;
+                }
+                self.waker.wake_by_ref();
+                continue;
+            }
+            if work.is_abandoned() || answers.is_abandoned() {
+                return;
+            }
+            asleep.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            if work.is_empty() && !work.is_abandoned() {
+                std::thread::park_timeout(LONGEST_SLEEP);
+            }
+            asleep.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Processes a fragment. The result is written into `room`, which stays in the cache, and copied from there to where it
+    /// stays: so a preprocessor that writes nonsense and fails leaves nothing behind.
+    fn process(&mut self, fragment: &Fragment<Bytes>, room: &mut Vec<u8>) -> Made {
+        if self.sources.as_ref().is_some_and(|sources| !sources.contains(&fragment.source)) {
+            return Made::NotWanted;
+        }
+        let raw = RawFragment {
+            event: fragment.event,
+            source: fragment.source,
+            time: fragment.time,
+            payload: &fragment.payload,
+        };
+        if room.len() < fragment.payload.len() {
+            room.resize(fragment.payload.len(), 0);
+        }
+        let written = match self.preprocessor.process(&raw, &mut room[..fragment.payload.len()]) {
+            Ok(Processed::Kept) => return Made::Kept,
+            Ok(Processed::Written(bytes)) if bytes <= fragment.payload.len() => &room[..bytes],
+            Ok(Processed::Written(bytes)) => {
+                return Made::Failed(format!("{bytes} bytes were made of {}", fragment.payload.len()));
+            }
+            Err(failure) => return Made::Failed(failure.0),
+        };
+        match self.outputs.keep(written) {
+            None => Made::NoMemory,
+            Some(payload) => {
+                // What was made has a checksum where the source gave one: it guards the way, not the source.
+                let checksum = fragment.checksum.map(|_| crc32c(&payload));
+                Made::New { payload, checksum }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A trigger menu's prescales: of the events that have a tag, one of so many keeps it.
+
+use crate::sink::{EventSink, Taken};
+use bytes::Bytes;
+use sheaf_wire::{Event, EventId, Tags, Timestamp, Verdict};
+
+/// A tag with its prescale.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagRule {
+    /// The tag, one bit.
+    pub tag: Tags,
+    /// What it is called.
+    pub name: String,
+    /// One of so many keeps it; at least 1.
+    pub prescale: u32,
+}
+
+/// An output behind prescales. It takes the tags away that an event does not keep; an event that keeps none of its tags is
+/// left out. Events without tags, and quarantined ones, pass as they are.
+pub struct PrescaledTags {
+    sink: Box<dyn EventSink>,
+    rules: Vec<(TagRule, Counts)>,
+    left_out: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    before: u64,
+    after: u64,
+}
+
+impl PrescaledTags {
+    /// `sink` behind these prescales.
+    #[must_use]
+    pub fn new(rules: Vec<TagRule>, sink: Box<dyn EventSink>) -> Self {
+        let rules = rules.into_iter().map(|rule| (rule, Counts::default())).collect();
+        Self { sink, rules, left_out: 0 }
+    }
+
+    /// What an event keeps of its tags.
+    fn kept(&self, event: EventId, tags: Tags) -> Tags {
+        let lost = self.rules.iter().filter(|(rule, _)| tags.contains(rule.tag) && !rule.is_turn(event));
+        lost.fold(tags, |kept, (rule, _)| Tags(kept.0 & !rule.tag.0))
+    }
+
+    fn count(&mut self, before: Tags, after: Tags) {
+        for (rule, counts) in &mut self.rules {
+            counts.before += u64::from(before.contains(rule.tag));
+            counts.after += u64::from(after.contains(rule.tag));
+        }
+    }
+}
+
+impl TagRule {
+    /// Whether an event keeps the tag. By a mixture of the bits of its id and of the tag: whichever builder unit sees an event
+    /// decides the same, nothing that has a period in the ids is preferred, and two tags with the same prescale do not keep the
+    /// same events.
+    fn is_turn(&self, event: EventId) -> bool {
+        let mixed = mix(event.0 ^ mix(u64::from(self.tag.0.trailing_zeros()) + 1));
+        mixed.is_multiple_of(u64::from(self.prescale.max(1)))
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+impl EventSink for PrescaledTags {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+        let before = verdict.tags;
+        if before.contains(Tags::QUARANTINED) {
+            return self.sink.write(event, verdict);
+        }
+        let after = self.kept(event.id, before);
+        let taken = if after == before {
+            self.sink.write(event, verdict)?
+        } else if after.is_empty() {
+            self.left_out += 1;
+            Taken::LeftOut
+        } else {
+            self.sink.write(event, &verdict.clone().with_tags(after))?
+        };
+        // An event that the output refused comes again, and is counted when it is taken.
+        self.count(before, after);
+        Ok(taken)
+    }
+
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
+        self.sink.end_batch(now)
+    }
+
+    fn stored(&self) -> u64 {
+        self.sink.stored()
+    }
+
+    fn due(&self) -> Timestamp {
+        self.sink.due()
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        self.sink.finish()
+    }
+
+    fn counters(&self) -> Vec<(String, u64)> {
+        let of_rule = |(rule, counts): &(TagRule, Counts)| {
+            let name = &rule.name;
+            [(format!("tag_{name}_before"), counts.before), (format!("tag_{name}_after"), counts.after)]
+        };
+        let own = [("tags_left_out".to_owned(), self.left_out)];
+        self.sink.counters().into_iter().chain(own).chain(self.rules.iter().flat_map(of_rule)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
