@@ -6,7 +6,10 @@ mod common;
 
 use bytes::Bytes;
 use common::{compile, folder, library_directory, text};
-use sheaf_filter::{Filter, LibraryFilter, Setup};
+use sheaf_filter::{
+    Filter, LibraryFilter, LibraryPreprocessor, LibraryStep, Preprocessor, Processed, RawFragment, Setup,
+    Step,
+};
 use sheaf_store::event_file::{EventFileWriter, WriterOptions};
 use sheaf_store::fragment_stream::{StreamHeader, StreamWriter};
 use sheaf_wire::{
@@ -122,18 +125,12 @@ fn what_cannot_be_opened_is_told_in_words() {
     assert!(text(&output.stderr).contains("absent.sheaf"), "{}", text(&output.stderr));
 }
 
-/// The first block of C in the page about filters in C.
-fn page_example() -> String {
-    let page = std::fs::read_to_string(folder().join("../../docs/howto/filter-in-c.md")).unwrap();
+/// The first block of C in a page, compiled as a library.
+fn page_example(page: &str, directory: &Path) -> PathBuf {
+    let page = std::fs::read_to_string(folder().join("../../docs").join(page)).unwrap();
     let (_, code) = page.split_once("```c\n").unwrap();
-    code.split_once("```").unwrap().0.to_owned()
-}
-
-#[test]
-fn the_filter_of_the_page_is_one() {
-    let directory = tempfile::tempdir().unwrap();
-    let (source, library) = (directory.path().join("two.c"), directory.path().join("libtwo.so"));
-    std::fs::write(&source, page_example()).unwrap();
+    let (source, library) = (directory.join("example.c"), directory.join("libexample.so"));
+    std::fs::write(&source, code.split_once("```").unwrap().0).unwrap();
     let output = Command::new("cc")
         .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", "-I"])
         .arg(folder().join("include"))
@@ -142,9 +139,44 @@ fn the_filter_of_the_page_is_one() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
+    library
+}
+
+#[test]
+fn the_filter_of_the_page_is_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = page_example("howto/filter-in-c.md", directory.path());
     let mut filter = LibraryFilter::open(&library, "sheaf_filter", &Setup::default()).unwrap();
     for (count, wanted) in [(0, false), (1, false), (2, true), (3, true)] {
         let fragments = (0..count).map(|source| fragment(1, source, b"x")).collect();
         assert_eq!(filter.judge(&event(1, fragments, vec![])).unwrap().accepted, wanted, "{count} fragments");
     }
+}
+
+#[test]
+fn the_preprocessor_of_the_page_is_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = page_example("howto/preprocessor.md", directory.path());
+    let mut preprocessor =
+        LibraryPreprocessor::open(&library, "sheaf_preprocessor", &Setup::default()).unwrap();
+    for (payload, bytes) in [(&[][..], 0), (&[0, 0], 0), (&[7, 0, 9, 0, 0], 3), (&[1, 2], 2)] {
+        let raw = RawFragment { event: EventId(1), source: SourceId(1), time: Timestamp(1), payload };
+        let mut room = vec![0xAA; payload.len()];
+        assert_eq!(preprocessor.process(&raw, &mut room), Ok(Processed::Written(bytes)));
+        assert_eq!(room[..bytes], payload[..bytes]);
+    }
+}
+
+#[test]
+fn the_step_filter_of_the_page_is_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = page_example("concepts/two-steps.md", directory.path());
+    let mut filter = LibraryStep::open(&library, "sheaf_step_filter", &Setup::default()).unwrap();
+    let mut judge = |fragments: &[(u32, &[u8])]| {
+        let fragments = fragments.iter().map(|(source, payload)| fragment(1, *source, payload)).collect();
+        filter.judge(&event(1, fragments, vec![])).unwrap()
+    };
+    assert_eq!(judge(&[(0, b"")]), Step::Reject);
+    assert_eq!(judge(&[(0, b"x")]), Step::Sources(vec![SourceId(10), SourceId(11)]));
+    assert_eq!(judge(&[(0, b"x"), (10, b""), (11, b"y")]), Step::Enough);
 }

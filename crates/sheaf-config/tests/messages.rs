@@ -829,3 +829,47 @@ weight = 0
         "`building.filter` is \"activity\", and `building.first_step` has no sources"
     );
 }
+
+#[test]
+fn preprocessing_clocks_and_tags_that_cannot_be() {
+    let text = "[preprocessing]
+path = \"libzero.so\"
+time_limit_ms = 5000
+[building]
+first_step = [1]
+filter = \"library\"
+[filter]
+tags = [\"muon\"]
+[tags.muno]
+prescale = 2
+[clocks.near]
+cards = [1, \"4-6\"]
+[clocks.far]
+cards = [5]
+offset_ps = -3
+bits = 65
+";
+    let errors = parse(text).unwrap_err();
+    let found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
+    assert_eq!(found, ["`clocks.far.bits` is 65"], "what is out of its limits comes first");
+    let errors = parse(&text.replace("bits = 65", "bits = 32")).unwrap_err();
+    let mut found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
+    found.sort_unstable();
+    let mut expected = [
+        "`preprocessing.time_limit_ms` is 5000, and `builder.event_timeout_ms` is 5000",
+        "`building.filter` is \"library\", and `building.path` is not set",
+        "`tags.muno` has \"muno\", which `filter.tags` does not name",
+        "`clocks.near.cards` names card 5, as [clocks.far] does",
+    ];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn clocks_and_tags_are_read_and_written() {
+    let text =
+        "[filter]\ntags = [\"muon\"]\n[tags.muon]\nprescale = 7\n[clocks.far]\ncards = [5]\noffset_ps = -3\n";
+    let config = parse(text).unwrap();
+    assert_eq!((config.tags["muon"].prescale, config.clocks["far"].offset_ps), (7, -3));
+    assert_eq!(parse(&config.to_toml()).unwrap(), config);
+}

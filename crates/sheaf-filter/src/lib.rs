@@ -40,6 +40,11 @@ pub use sheaf_wire::{Event, EventId, MissingReason, SourceId, Tags, Timestamp, T
 pub use step::{LibraryStep, Step};
 pub use view::{EventView, FragmentView};
 
+/// The example of the page about preprocessors is compiled as the page has it.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/howto/preprocessor.md")]
+pub struct PreprocessorPage;
+
 /// The first example of the page about filters in Rust is compiled as the page has it.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/howto/filter-in-rust.md")]

@@ -41,6 +41,11 @@ pub trait Preprocessor: Send {
     /// # Errors
     /// A [`FilterFailure`] where the fragment cannot be processed. It then leaves as the source sent it.
     fn process(&mut self, fragment: &RawFragment<'_>, room: &mut [u8]) -> Result<Processed, FilterFailure>;
+
+    /// How often what does the work was replaced, because it had died or hung: where that is a process of its own.
+    fn restarts(&self) -> u64 {
+        0
+    }
 }
 
 /// A preprocessor from a shared library.

@@ -14,6 +14,7 @@
 //! fails to do, loses a fragment: the raw one is sent in its place, and counted by the reason. Where a builder unit asks
 //! again for what is being processed, the work is not done twice.
 
+pub mod isolated;
 mod outputs;
 mod worker;
 
@@ -53,7 +54,8 @@ pub struct PreprocessingSetup {
     pub workers: u16,
     /// Answers are begun as long as fewer events than this are outstanding.
     pub outstanding_events: usize,
-    /// A worker that is not done with a fragment after this time is given up. It may take any time if `None`.
+    /// A worker that is not done with a fragment after this time is given up. It may take any time if `None`: also where its
+    /// work is done by a process that is watched there ([`isolated`]).
     pub time_limit: Option<Nanos>,
     /// Makes the preprocessors.
     pub make: PreprocessorMaker,
@@ -100,7 +102,7 @@ pub struct PreprocessingCounts {
     pub bytes_before: u64,
     /// Payload of the processed fragments, after.
     pub bytes_after: u64,
-    /// How often a worker was replaced.
+    /// How often a worker, or its process, was replaced.
     pub workers_restarted: u64,
     /// Events that were asked for again while they were being processed.
     pub asked_again: u64,
@@ -289,6 +291,7 @@ impl Preprocessing {
         for place in 0..self.lines.len() {
             while let Some(done) = self.lines[place].hear(now) {
                 some = true;
+                self.counts.workers_restarted += self.lines[place].note_restarts(done.restarts);
                 self.take_done(done);
             }
             let hangs = self.setup.time_limit.is_some_and(|limit| self.lines[place].is_behind(now, limit));

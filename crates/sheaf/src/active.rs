@@ -1,19 +1,77 @@
 //! Active readout units, from the configuration.
 
 use crate::assemble::{PAGE_BYTES, Plan};
-use crate::describe;
+use crate::cli::PreprocessorArguments;
+use crate::{Verdict, describe};
+use anyhow::Context;
+use rustix::process::Signal;
 use sheaf_buffer::{Heap, Memory, Pool};
 use sheaf_config::NodeConfig;
 use sheaf_filter::{LibraryPreprocessor, Preprocessor, Setup};
+use sheaf_node::preprocessing::isolated::{self, Isolated, LaunchPeer, Peer};
 use sheaf_node::preprocessing::{
     MOST_LEFT_BEHIND, MemoryMaker, OutputMemory, Outputs, PreprocessingSetup, PreprocessorMaker,
 };
 use sheaf_protocol::Identity;
 use sheaf_transport::shm::Arena;
-use sheaf_wire::{ByteCount, Role};
+use sheaf_wire::{ByteCount, Role, RunNumber};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 /// The memory for a worker's results is in so many blocks: what is in one is free again when all of it is.
 const BLOCKS: u64 = 8;
+
+/// What a preprocessor is made of.
+#[derive(Clone)]
+struct Library {
+    path: PathBuf,
+    symbol: String,
+    setup: Setup,
+}
+
+impl Library {
+    fn open(&self) -> Result<Box<dyn Preprocessor>, String> {
+        let opened = LibraryPreprocessor::open(&self.path, &self.symbol, &self.setup);
+        Ok(Box::new(opened.map_err(|error| describe(&anyhow::Error::new(error)))?))
+    }
+
+    /// What starts processes of this program that have it.
+    fn launcher(self) -> LaunchPeer {
+        Box::new(move || {
+            let (stream, its_end) = UnixStream::pair()?;
+            let mut command = Command::new(std::env::current_exe()?);
+            command.arg("preprocessor").arg("--library").arg(&self.path);
+            command.args(["--symbol", &self.symbol, "--run", &self.setup.run.to_string()]);
+            command.arg(format!("--parameters={}", self.setup.parameters));
+            // In a group of its own: Ctrl-C ends the run, and that ends its processes.
+            command.stdin(OwnedFd::from(its_end)).stdout(Stdio::null()).process_group(0);
+            let child = command.spawn()?;
+            Ok(Peer { stream, end: Box::new(move || end(child)) })
+        })
+    }
+}
+
+/// Ends a process, if it has not ended, and takes note of it.
+fn end(mut child: Child) {
+    // Both fail only where it has ended already.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// `sheaf preprocessor`: processes fragments for a worker of a readout unit, which is at the other end of standard input.
+pub(crate) fn command(arguments: &PreprocessorArguments) -> anyhow::Result<Verdict> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .context("cannot watch the parent")?;
+    let input = std::io::stdin().as_fd().try_clone_to_owned().context("cannot use standard input")?;
+    let setup =
+        Setup { run: RunNumber(arguments.run), tags: Vec::new(), parameters: arguments.parameters.clone() };
+    let library = Library { path: arguments.library.clone(), symbol: arguments.symbol.clone(), setup };
+    isolated::serve(UnixStream::from(input), || library.open()).context("the readout unit went away")?;
+    Ok(Verdict::Good)
+}
 
 impl Plan {
     /// How a readout unit processes fragments, where it does. With an arena, results are written there.
@@ -25,20 +83,22 @@ impl Plan {
     ) -> Option<PreprocessingSetup> {
         let preprocessing = &self.config.preprocessing;
         let path = preprocessing.path.clone().filter(|_| self.is_active(node))?;
-        let (symbol, run) = (preprocessing.symbol.clone(), me.run);
-        let setup = Setup { run, tags: Vec::new(), parameters: preprocessing.parameters.clone() };
-        let make: PreprocessorMaker = Box::new(move || {
-            let opened = LibraryPreprocessor::open(&path, &symbol, &setup);
-            let preprocessor: Box<dyn Preprocessor> =
-                Box::new(opened.map_err(|error| describe(&anyhow::Error::new(error)))?);
-            Ok(preprocessor)
-        });
+        let (symbol, parameters) = (preprocessing.symbol.clone(), preprocessing.parameters.clone());
+        let setup = Setup { run: me.run, tags: Vec::new(), parameters };
+        let library = Library { path, symbol, setup };
+        let limit = preprocessing.time_limit;
+        let make: PreprocessorMaker = if preprocessing.processes {
+            Box::new(move || Ok(Box::new(Isolated::start(library.clone().launcher(), limit)?)))
+        } else {
+            Box::new(move || library.open())
+        };
         let sources = &preprocessing.sources;
         Some(PreprocessingSetup {
             sources: (!sources.is_empty()).then(|| sources.iter().copied().collect()),
             workers: preprocessing.workers,
             outstanding_events: preprocessing.outstanding_events as usize,
-            time_limit: preprocessing.time_limit,
+            // A worker whose process hangs ends it by itself.
+            time_limit: limit.filter(|_| !preprocessing.processes),
             make,
             memory: match arena.cloned() {
                 Some(arena) => self.results(move || arena.lender()),

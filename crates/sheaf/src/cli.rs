@@ -68,6 +68,9 @@ pub(crate) enum Command {
     Node(NodeArguments),
     /// Join a builder unit of a run that is under way, and judge events for it.
     Processor(ProcessorArguments),
+    /// Process fragments for a worker of a readout unit, which starts this by itself.
+    #[command(hide = true)]
+    Preprocessor(PreprocessorArguments),
     /// Measure transports, memory and the whole event builder on this machine.
     Bench(BenchArguments),
     /// Turn a detector's data into fragment streams, one file a source.
@@ -90,6 +93,22 @@ pub(crate) enum Command {
     Lab(LabArguments),
     /// Count ports, messages and bytes of a described detector, with and without grouped readout buffers.
     Model(ModelArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PreprocessorArguments {
+    /// The shared library.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: PathBuf,
+    /// The function that gives the preprocessor.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) symbol: String,
+    /// A text for the preprocessor.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) parameters: String,
+    /// The number of the run.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) run: u32,
 }
 
 #[derive(Debug, Default, Args)]
@@ -354,6 +373,9 @@ pub(crate) struct TapArguments {
     /// Only events with one of these tags.
     #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
     pub(crate) tags: Vec<String>,
+    /// Only events that go to this stream of the run's files.
+    #[arg(long, value_name = "NAME", conflicts_with = "tags")]
+    pub(crate) stream: Option<String>,
     /// Only one of so many of those.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) prescale: u32,

@@ -61,6 +61,7 @@ mod steps;
 mod summary;
 mod table;
 mod tap;
+mod tap_stream;
 mod timed;
 
 use clap::Parser;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::command(&arguments, &console),
         Command::Node(arguments) => node::command(&arguments, &console),
         Command::Processor(arguments) => processor::command(&arguments),
+        Command::Preprocessor(arguments) => active::command(&arguments),
         Command::Bench(arguments) => bench::command(&arguments, &console),
         Command::Import(arguments) => files::import(&arguments),
         Command::Inspect(arguments) => files::inspect(&arguments),

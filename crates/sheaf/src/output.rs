@@ -72,7 +72,7 @@ fn policy(sync: Sync, interval: Nanos) -> FlushPolicy {
 }
 
 /// Which events a stream takes.
-fn rule(config: &Config, name: &str, stream: &Stream) -> anyhow::Result<StreamRule> {
+pub(crate) fn rule(config: &Config, name: &str, stream: &Stream) -> anyhow::Result<StreamRule> {
     let name: StreamName = name.parse()?;
     let tag = |tag: &String| {
         Tags::by_name(tag, &config.filter.tags).with_context(|| format!("the filter has no tag `{tag}`"))

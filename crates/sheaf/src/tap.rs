@@ -2,6 +2,7 @@
 
 use crate::cli::TapArguments;
 use crate::console::count;
+use crate::tap_stream::TappedStream;
 use crate::{Verdict, signals};
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -22,8 +23,16 @@ const QUIET: Duration = Duration::from_millis(100);
 /// Joins a run and gives out events until it ends.
 pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
     let stop = signals::stop_flag()?;
+    let stream = match &arguments.stream {
+        // What the stream takes is in what a builder says of its run.
+        Some(name) => {
+            let asking = Taps::open(&arguments.target, TapOptions::default())?;
+            Some(TappedStream::find(name, asking.welcome())?)
+        }
+        None => None,
+    };
     let options = TapOptions {
-        tags: arguments.tags.clone(),
+        tags: stream.as_ref().map_or(&arguments.tags[..], TappedStream::tags).to_vec(),
         prescale: arguments.prescale,
         rate_hz: arguments.rate,
         name: format!("sheaf tap, process {}", std::process::id()),
@@ -34,6 +43,7 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
     let is_last = |events: u64| arguments.events.is_some_and(|most| events >= most);
     while !stop.load(Ordering::Relaxed) && !is_last(events) {
         match taps.next(QUIET)? {
+            Next::Event(_, stored) if stream.as_ref().is_some_and(|it| !it.takes(&stored)) => {}
             Next::Event(builder, stored) => {
                 out.take(builder, &stored)?;
                 events += 1;

@@ -187,6 +187,12 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "an example knows what its reader must know; the rest is for its tests",
     },
     Layer {
+        package: "zero-suppression",
+        may_know: &["sheaf-filter"],
+        may_use: &[],
+        reason: "an example knows what its reader must know; the rest is for its tests",
+    },
+    Layer {
         package: "sheaf-python",
         may_know: &["sheaf-node", "sheaf-store", "sheaf-tap", "sheaf-wire"],
         may_use: &["bytes", "pyo3", "serde_json"],

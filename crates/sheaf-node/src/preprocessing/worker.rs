@@ -26,6 +26,8 @@ pub(super) struct Job {
 pub(super) struct Done {
     pub(super) number: u64,
     pub(super) made: Vec<Made>,
+    /// How often its preprocessor has replaced what does the work, in all its life.
+    pub(super) restarts: u64,
 }
 
 /// What was made of a fragment.
@@ -53,6 +55,8 @@ pub(super) struct Line {
     /// Jobs that it has, and the fragments in them.
     jobs: usize,
     queued: usize,
+    /// How often its preprocessor has replaced what does the work.
+    restarts: u64,
     /// What its progress was when that was seen to change, and when.
     seen: (u64, Option<Timestamp>),
     thread: Option<JoinHandle<()>>,
@@ -76,7 +80,18 @@ impl Line {
         let body = move || desk.run(&mut work, &mut answers, &its_sleep, &its_progress);
         let thread = Some(std::thread::Builder::new().name(name).spawn(body)?);
         let seen = (0, None);
-        Ok(Self { to: Some(to), from, asleep, progress, gave: false, jobs: 0, queued: 0, seen, thread })
+        Ok(Self {
+            to: Some(to),
+            from,
+            asleep,
+            progress,
+            gave: false,
+            jobs: 0,
+            queued: 0,
+            restarts: 0,
+            seen,
+            thread,
+        })
     }
 
     /// Whether it takes jobs.
@@ -128,6 +143,11 @@ impl Line {
         self.queued = self.queued.saturating_sub(done.made.len());
         self.seen.1 = (self.jobs > 0).then_some(now);
         Some(done)
+    }
+
+    /// Takes note of how often its preprocessor has replaced what does the work; gives how often since the last time.
+    pub(super) fn note_restarts(&mut self, restarts: u64) -> u64 {
+        restarts - std::mem::replace(&mut self.restarts, restarts)
     }
 
     /// Whether it has been with one fragment for longer than the limit.
@@ -185,8 +205,9 @@ impl Desk {
                     progress.store(looked, Ordering::Relaxed);
                 }
                 drop(fragments);
+                let restarts = self.preprocessor.restarts();
                 // There is room for as many as may be given; a unit that has given this worker up does not listen.
-                if answers.push(Done { number, made }).is_err() {
+                if answers.push(Done { number, made, restarts }).is_err() {
                     return;
                 }
                 self.waker.wake_by_ref();

@@ -43,3 +43,33 @@ fn what_is_tapped_is_what_is_stored_and_the_run_counts_who_looked_on() {
     assert!(!directory.join("bu0.tap").exists(), "a run that has ended has no doors");
     place.sheaf("tap runs/run000001").exits(1).says(&["no doors for consumers"]);
 }
+
+#[test]
+fn a_stream_is_tapped_by_its_name() {
+    let place = Place::new();
+    place.file(
+        "run.toml",
+        "[run]\nduration_s = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 2000.0\n[streams.express]\nprescale = 4\n",
+    );
+    let run = place.start("run run.toml --readouts 2 --builders 1 --json");
+    let directory = place.join("runs/run000001");
+    wait_until("the builder has a door", || directory.join("bu0.tap").exists());
+    place.sheaf("tap runs/run000001 --stream express --events 50 --save look.sheaf").exits(0);
+    place.sheaf("tap runs/run000001 --stream expres").exits(1).says(&[
+        "no stream has the name \"expres\"",
+        "default",
+        "express",
+    ]);
+    run.signal("INT");
+    run.end().exits(0);
+    let of_stream: Vec<_> = std::fs::read_dir(&directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("express")))
+        .collect();
+    assert_eq!(of_stream.len(), 1, "one file has the stream");
+    let stored = dump(&of_stream[0]);
+    for line in dump(&place.join("look.sheaf")) {
+        assert!(stored.contains(&line), "event {} is not of the stream", line.event);
+    }
+}

@@ -9,6 +9,7 @@
     reason = "a helper that fails, fails its test; a test that is skipped says why"
 )]
 
+mod active;
 mod affinity;
 mod bad_files;
 mod bad_input;

@@ -66,3 +66,35 @@ fn packets_that_are_lost_repeated_late_or_foreign_are_booked() {
     assert_eq!((books.packets_of_others, books.packets_unreadable), (1, 1));
     assert_eq!((books.hits, books.hits_untimed), (6, 0));
 }
+
+#[test]
+fn cards_with_different_clocks_are_on_one_timeline() {
+    // The same moments, by a clock of 1 ns and by one of 2 ns whose counter was zero 50 ns after the other's and has 13 bits.
+    let of_second = FeedConfig { tick: Picos(2000), offset_ps: 50_000, bits: Some(13), ..CONFIG };
+    let mut first = feed();
+    let mut second = SliceFeed::new(Box::new(Vmm3a::new()), of_second).unwrap();
+    // Readings of the second: (moment - 50) / 2, after 8,191 from 0 again.
+    let moments = [4_050_u64, 9_050, 16_050, 17_050, 20_050];
+    for (number, moment) in (1..).zip(moments) {
+        first.packet(&packet(2, number, moment, &[0]));
+        second.packet(&packet(2, number, (moment - 50) / 2 % (1 << 13), &[0]));
+    }
+    first.finish();
+    second.finish();
+    let hits = |feed: &mut SliceFeed| -> Vec<u64> {
+        slices(feed).into_iter().flat_map(|(_, times)| times).collect()
+    };
+    let expected: Vec<u64> = moments.iter().map(|moment| moment * 1000).collect();
+    assert_eq!(hits(&mut first), expected);
+    assert_eq!(hits(&mut second), expected);
+}
+
+#[test]
+fn what_an_offset_puts_before_the_timeline_is_counted() {
+    let config = FeedConfig { offset_ps: -5_000_000, ..CONFIG };
+    let mut feed = SliceFeed::new(Box::new(Vmm3a::new()), config).unwrap();
+    feed.packet(&packet(2, 1, 4000, &[1, 2]));
+    feed.packet(&packet(2, 2, 6000, &[3]));
+    let books = feed.books();
+    assert_eq!((books.hits, books.hits_off_timeline), (1, 3), "two hits and a marker");
+}

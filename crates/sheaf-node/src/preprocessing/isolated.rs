@@ -1,0 +1,262 @@
+//! A preprocessor in a process of its own: one that crashes or hangs there takes nothing with it.
+//!
+//! The two sides have a stream between them, and turns: a fragment goes over, what was made of it comes back. Whatever the
+//! other side does that is not that (it ends, it is silent for too long, it says nonsense), it is ended, the fragment leaves as
+//! it is, and another is started for the next one.
+
+use sheaf_filter::{FilterFailure, Preprocessor, Processed, RawFragment};
+use sheaf_wire::{EventId, Nanos, SourceId, Timestamp};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How long the other side may take until it is ready, which includes loading its library.
+const TIME_TO_START: Duration = Duration::from_secs(30);
+
+/// The pause before another process is started: at first, and at most. It doubles with every end that comes soon.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(5));
+
+/// A process that has lived so long may be replaced at once.
+const HEALTHY: Duration = Duration::from_secs(10);
+
+/// The longest text of the other side that is read.
+const TEXT_BYTES: usize = 1_024;
+
+/// No fragment is larger: the configuration's bound.
+const FRAGMENT_BYTES: usize = 1 << 30;
+
+const REQUEST_BYTES: usize = 24;
+const ANSWER_BYTES: usize = 8;
+
+const NEW: u32 = 0;
+const KEPT: u32 = 1;
+const FAILED: u32 = 2;
+
+/// A process, and the way to it.
+pub struct Peer {
+    /// The stream to it.
+    pub stream: UnixStream,
+    /// Ends it, if it has not ended.
+    pub end: Box<dyn FnOnce() + Send>,
+}
+
+/// Starts a process that calls [`serve`].
+pub type LaunchPeer = Box<dyn FnMut() -> io::Result<Peer> + Send>;
+
+/// A preprocessor whose work is done by a process of its own.
+pub struct Isolated {
+    launch: LaunchPeer,
+    time_limit: Option<Nanos>,
+    peer: Option<(Peer, Instant)>,
+    pause: Duration,
+    next_at: Option<Instant>,
+    restarts: u64,
+}
+
+impl Isolated {
+    /// Starts a process, and waits until it is ready. Without an answer for `time_limit` it is taken to hang.
+    ///
+    /// # Errors
+    /// Why there is none, in words for the operator.
+    pub fn start(launch: LaunchPeer, time_limit: Option<Nanos>) -> Result<Self, String> {
+        let mut isolated =
+            Self { launch, time_limit, peer: None, pause: PAUSE.0, next_at: None, restarts: 0 };
+        isolated.peer = Some((isolated.meet()?, Instant::now()));
+        Ok(isolated)
+    }
+
+    fn meet(&mut self) -> Result<Peer, String> {
+        let mut peer = (self.launch)().map_err(|error| format!("cannot start its process: {error}"))?;
+        let limit = self.time_limit.map(Nanos::to_std);
+        let ready = peer
+            .stream
+            .set_read_timeout(Some(TIME_TO_START))
+            .and_then(|()| peer.stream.set_write_timeout(limit))
+            .and_then(|()| read_answer(&mut peer.stream, &mut []))
+            .and_then(|ready| peer.stream.set_read_timeout(limit).map(|()| ready));
+        match ready {
+            Ok(Ok(_)) => Ok(peer),
+            Ok(Err(refusal)) => {
+                (peer.end)();
+                Err(refusal.0)
+            }
+            Err(error) => {
+                (peer.end)();
+                Err(format!("its process did not become ready: {}", said(&error)))
+            }
+        }
+    }
+
+    /// The process, where there is one or one may be started.
+    fn peer(&mut self) -> Result<&mut Peer, FilterFailure> {
+        if self.peer.is_none() {
+            if self.next_at.is_some_and(|at| at > Instant::now()) {
+                return Err(FilterFailure("its process has ended, and another is started soon".into()));
+            }
+            self.restarts += 1;
+            match self.meet() {
+                Ok(peer) => self.peer = Some((peer, Instant::now())),
+                Err(why) => {
+                    self.wait_longer();
+                    return Err(FilterFailure(why));
+                }
+            }
+        }
+        match &mut self.peer {
+            Some((peer, _)) => Ok(peer),
+            None => Err(FilterFailure("it has no process".into())),
+        }
+    }
+
+    fn wait_longer(&mut self) {
+        self.next_at = Some(Instant::now() + self.pause);
+        self.pause = (2 * self.pause).min(PAUSE.1);
+    }
+
+    fn end(&mut self) {
+        let Some((peer, since)) = self.peer.take() else { return };
+        (peer.end)();
+        if since.elapsed() >= HEALTHY {
+            self.pause = PAUSE.0;
+        }
+        self.wait_longer();
+    }
+}
+
+impl Preprocessor for Isolated {
+    fn process(&mut self, fragment: &RawFragment<'_>, room: &mut [u8]) -> Result<Processed, FilterFailure> {
+        let stream = &mut self.peer()?.stream;
+        let answer = write_request(stream, fragment).and_then(|()| read_answer(stream, room));
+        answer.unwrap_or_else(|error| {
+            self.end();
+            Err(FilterFailure(format!("its process was ended: {}", said(&error))))
+        })
+    }
+
+    fn restarts(&self) -> u64 {
+        self.restarts
+    }
+}
+
+impl Drop for Isolated {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What an error of the stream says of the other side.
+fn said(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it did not answer in time".into(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            "it has died".into()
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn write_request(stream: &mut UnixStream, fragment: &RawFragment<'_>) -> io::Result<()> {
+    // The configuration has no fragments of 4 GiB.
+    let length = u32::try_from(fragment.payload.len()).map_err(io::Error::other)?;
+    let mut request = [0; REQUEST_BYTES];
+    request[..8].copy_from_slice(&fragment.event.0.to_le_bytes());
+    request[8..16].copy_from_slice(&fragment.time.0.to_le_bytes());
+    request[16..20].copy_from_slice(&fragment.source.0.to_le_bytes());
+    request[20..].copy_from_slice(&length.to_le_bytes());
+    stream.write_all(&request)?;
+    stream.write_all(fragment.payload)
+}
+
+/// Reads what was made of a fragment into `room`.
+///
+/// # Errors
+/// The stream's, or that what came is no answer: then nothing that follows it can be trusted.
+fn read_answer(stream: &mut impl Read, room: &mut [u8]) -> io::Result<Result<Processed, FilterFailure>> {
+    let (mut status, mut length) = ([0; 4], [0; 4]);
+    stream.read_exact(&mut status)?;
+    stream.read_exact(&mut length)?;
+    let (status, length) = (u32::from_le_bytes(status), u32::from_le_bytes(length) as usize);
+    match status {
+        KEPT if length == 0 => Ok(Ok(Processed::Kept)),
+        NEW if length <= room.len() => {
+            stream.read_exact(&mut room[..length])?;
+            Ok(Ok(Processed::Written(length)))
+        }
+        FAILED if length <= TEXT_BYTES => {
+            let mut text = [0; TEXT_BYTES];
+            stream.read_exact(&mut text[..length])?;
+            Ok(Err(FilterFailure(String::from_utf8_lossy(&text[..length]).into_owned())))
+        }
+        _ => Err(io::Error::other(format!("it said nonsense: {status}, and {length} bytes"))),
+    }
+}
+
+fn write_answer(stream: &mut impl Write, status: u32, bytes: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    let mut head = [0; ANSWER_BYTES];
+    head[..4].copy_from_slice(&status.to_le_bytes());
+    head[4..].copy_from_slice(&length.to_le_bytes());
+    stream.write_all(&head)?;
+    stream.write_all(bytes)
+}
+
+fn write_failure(stream: &mut impl Write, text: &str) -> io::Result<()> {
+    write_answer(stream, FAILED, &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES)])
+}
+
+/// The other side: makes a preprocessor, and processes what comes until nothing more does.
+///
+/// # Errors
+/// The stream's.
+pub fn serve(
+    stream: UnixStream,
+    make: impl FnOnce() -> Result<Box<dyn Preprocessor>, String>,
+) -> io::Result<()> {
+    let mut stream = stream;
+    let mut preprocessor = match make() {
+        Ok(preprocessor) => preprocessor,
+        Err(why) => return write_failure(&mut stream, &why),
+    };
+    write_answer(&mut stream, NEW, &[])?;
+    let (mut payload, mut room) = (Vec::new(), Vec::new());
+    while let Some((event, time, source, length)) = read_request(&mut stream)? {
+        if length > FRAGMENT_BYTES {
+            return Err(io::Error::other(format!(
+                "a fragment of {length} bytes, and {FRAGMENT_BYTES} are the most"
+            )));
+        }
+        payload.resize(length, 0);
+        stream.read_exact(&mut payload)?;
+        room.resize(payload.len(), 0);
+        let raw = RawFragment { event, source, time, payload: &payload };
+        match preprocessor.process(&raw, &mut room) {
+            Ok(Processed::Kept) => write_answer(&mut stream, KEPT, &[])?,
+            Ok(Processed::Written(bytes)) if bytes <= room.len() => {
+                write_answer(&mut stream, NEW, &room[..bytes])?;
+            }
+            Ok(Processed::Written(bytes)) => {
+                write_failure(&mut stream, &format!("{bytes} bytes were made of {}", room.len()))?;
+            }
+            Err(failure) => write_failure(&mut stream, &failure.0)?,
+        }
+    }
+    Ok(())
+}
+
+/// Event, time, source and length of the next fragment; nothing where the other side has gone.
+fn read_request(stream: &mut impl Read) -> io::Result<Option<(EventId, Timestamp, SourceId, usize)>> {
+    let mut request = [0; REQUEST_BYTES];
+    match stream.read_exact(&mut request) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let mut words = request.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+    let mut word = || words.next().unwrap_or_default();
+    let mut number = || u64::from(word()) | u64::from(word()) << 32;
+    let (event, time) = (EventId(number()), Timestamp(number()));
+    Ok(Some((event, time, SourceId(word()), word() as usize)))
+}
+
+#[cfg(test)]
+mod tests;

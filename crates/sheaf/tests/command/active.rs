@@ -1,0 +1,160 @@
+//! Active readout units, step filters from libraries, and prescales of tags.
+
+use crate::child::{Ended, Place};
+use crate::output::number;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Compiles a library in C.
+fn compile(source: &Path, to: &Path) {
+    let output = Command::new("cc")
+        .args(["-std=c11", "-O1", "-shared", "-fPIC", "-I"])
+        .arg(root().join("crates/sheaf-capi/include"))
+        .arg("-o")
+        .args([to, source])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A run of 1,000 events of four sources with 1,024 bytes each, with `more` in its configuration.
+fn run(place: &Place, more: &str, flags: &str) -> Ended {
+    let text = format!(
+        "[run]\nevents = 1000\n[readout]\ncount = 2\n[builder]\ncount = 2\ncheck_content = true\n[source]\ncount = 4\n\
+         [source.emulated]\nsize = \"fixed\"\nmean_bytes = 1024\n{more}"
+    );
+    std::fs::write(place.join("run.toml"), text).unwrap();
+    place.sheaf(&format!("run run.toml --json {flags}"))
+}
+
+/// What is stored, by `sheaf verify` and `sheaf inspect`: events, payload bytes, processed fragments.
+fn stored(place: &Place) -> (u64, u64, u64) {
+    let report = place.sheaf("verify runs/run000001 --json").exits(0).json();
+    let inspection = place.sheaf("inspect runs/run000001 --json").exits(0).json();
+    let sources = inspection["sources"].as_array().unwrap();
+    let processed = sources.iter().map(|source| number(source, "processed")).sum();
+    (number(&report, "events"), number(&inspection, "payload_bytes"), processed)
+}
+
+#[test]
+fn fragments_are_smaller_when_they_leave_and_the_flag_says_so_on_every_transport() {
+    let mut bytes = Vec::new();
+    for flags in ["", "--transport shm --processes", "--transport tcp"] {
+        let place = Place::new();
+        compile(&root().join("examples/preprocess/c/zero_suppression.c"), &place.join("libzero.so"));
+        let more = "[preprocessing]\npath = \"libzero.so\"\nparameters = \"threshold=65000\"\nworkers = 2\n\
+                    sources = [0, 1, 2]\n";
+        let summary = run(&place, more, flags).exits(0).json();
+        assert_eq!(number(&summary, "ledger.stored"), 1000, "{flags}");
+        let count = |name: &str| number(&summary, &format!("counters.preprocessing_{name}"));
+        assert_eq!(count("processed"), 3000, "{flags}: all of three sources");
+        assert_eq!(count("bytes_before"), 3000 * 1024);
+        let (events, payload, processed) = stored(&place);
+        assert_eq!((events, processed), (1000, 3000), "{flags}");
+        assert_eq!(payload, 1000 * 1024 + count("bytes_after"), "{flags}: source 3 is as it was");
+        assert_eq!(number(&summary, "counters.sent_bytes"), payload, "{flags}: so much has left");
+        assert!(count("bytes_after") * 10 < count("bytes_before"), "{flags}");
+        bytes.push(payload);
+    }
+    assert!(bytes.iter().all(|payload| *payload == bytes[0]), "{bytes:?}");
+}
+
+/// Fails in one event of seven, and hangs in event 100.
+const BAD_PREPROCESSOR: &str = r#"
+#include <sheaf.h>
+#include <unistd.h>
+static void *create(const SheafFilterSetup *setup) { static int it; (void)setup; return &it; }
+static int32_t process(void *it, const SheafRawFragment *raw, SheafProcessed *made) {
+    (void)it;
+    if (raw->event == 100 && raw->source == 0) for (;;) sleep(1);
+    if (raw->event % 7 == 1) { made->failure = "the seventh"; return 1; }
+    made->keep = 1;
+    return 0;
+}
+const SheafPreprocessorTable *sheaf_preprocessor(void) {
+    static const SheafPreprocessorTable table = {SHEAF_FILTER_ABI, sizeof table, create, process, NULL};
+    return &table;
+}
+"#;
+
+#[test]
+fn a_preprocessor_that_fails_and_hangs_loses_nothing() {
+    let place = Place::new();
+    std::fs::write(place.join("bad.c"), BAD_PREPROCESSOR).unwrap();
+    compile(&place.join("bad.c"), &place.join("libbad.so"));
+    let more = "[preprocessing]\npath = \"libbad.so\"\ntime_limit_ms = 100\n";
+    let ended = run(&place, more, "").exits(0);
+    let summary = ended.json();
+    assert_eq!(number(&summary, "ledger.stored"), 1000);
+    let count = |name: &str| number(&summary, &format!("counters.preprocessing_{name}"));
+    assert!(count("abandoned") >= 1 && count("workers_restarted") == 1, "{summary}");
+    assert!(count("failed") > 400, "most of the seventh events were not with the worker that hung");
+    assert_eq!(count("failed") + count("kept") + count("abandoned"), 4000);
+    assert!(
+        ended.stderr.contains("the seventh") && ended.stderr.contains("hangs in a fragment"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(stored(&place), (1000, 4000 * 1024, 0), "all as they were");
+}
+
+/// Rejects odd events; of others it asks for source 2, and then for all where the event's number is divisible by 4.
+const REGIONS: &str = r#"
+#include <sheaf.h>
+static void *create(const SheafFilterSetup *setup) { static int it; (void)setup; return &it; }
+static int32_t judge(void *it, const SheafEvent *part, SheafStepVerdict *verdict) {
+    static const uint32_t region[] = {2, 0, 2};
+    (void)it;
+    if (part->id % 2 == 1) return 0;
+    if (part->fragment_count == 1) {
+        verdict->decision = SHEAF_STEP_SOURCES;
+        verdict->sources = region;
+        verdict->source_count = 3;
+        return 0;
+    }
+    verdict->decision = part->id % 4 == 0 ? SHEAF_STEP_ALL : SHEAF_STEP_ENOUGH;
+    return 0;
+}
+const SheafStepTable *sheaf_step_filter(void) {
+    static const SheafStepTable table = {SHEAF_FILTER_ABI, sizeof table, create, judge, NULL};
+    return &table;
+}
+"#;
+
+#[test]
+fn a_step_filter_from_a_library_asks_for_regions_of_interest() {
+    let place = Place::new();
+    std::fs::write(place.join("regions.c"), REGIONS).unwrap();
+    compile(&place.join("regions.c"), &place.join("libregions.so"));
+    let more = "[building]\nfirst_step = [0]\nfilter = \"library\"\npath = \"libregions.so\"\n";
+    let summary = run(&place, more, "").exits(0).json();
+    assert_eq!((number(&summary, "ledger.stored"), number(&summary, "ledger.rejected")), (500, 500));
+    // Odd events: one source; one half of the others: two; the rest: four.
+    let fragments = 500 + 250 * 2 + 250 * 4;
+    assert_eq!(number(&summary, "counters.sent_bytes"), fragments * 1024);
+    assert_eq!(number(&summary, "counters.judged_parts"), 1500);
+    assert_eq!(stored(&place).1, (250 * 2 + 250 * 4) * 1024);
+    let refused = run(&place, "[building]\nfirst_step = [0]\nfilter = \"library\"\n", "").exits(1);
+    assert!(refused.stderr.contains("`building.path` is not set"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_tag_with_a_prescale_is_kept_by_one_event_of_so_many_and_both_are_counted() {
+    let place = Place::new();
+    compile(&root().join("examples/filters/c/energy_sum.c"), &place.join("libsum.so"));
+    let more = "[filter]\nkind = \"library\"\npath = \"libsum.so\"\nparameters = \"sum=0 source=100000000\"\n\
+                tags = [\"sum\", \"pair\"]\n[tags.sum]\nprescale = 10\n";
+    let summary = run(&place, more, "").exits(0).json();
+    let count = |name: &str| number(&summary, &format!("counters.output_{name}"));
+    assert_eq!(count("tag_sum_before"), 1000, "every event has the tag");
+    let kept = count("tag_sum_after");
+    assert!((40..200).contains(&kept), "{kept} of 1,000 are kept");
+    assert_eq!((number(&summary, "ledger.stored"), number(&summary, "ledger.rejected")), (kept, 1000 - kept));
+    assert_eq!(stored(&place).0, kept);
+    let refused = run(&place, "[tags.muon]\nprescale = 2\n", "").exits(1);
+    assert!(refused.stderr.contains("`filter.tags` does not name"), "{}", refused.stderr);
+}
