@@ -153,6 +153,9 @@ fn describe(inspection: &Inspection) -> String {
         let _ = write!(text, "  {id:<12} {fragments:>12} fragments {bytes:>16} bytes");
         let missing = format!(", missing in {} events", count(source.missing));
         text.push_str(if has_events { &missing } else { "" });
+        if source.processed > 0 {
+            let _ = write!(text, ", {} processed", count(source.processed));
+        }
         text.push('\n');
     }
     more(&mut text, inspection.sources.len(), "sources");
