@@ -111,6 +111,7 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         source: SourceId(source),
         time: Timestamp(3),
         checksum: (source == 0).then_some(7),
+        processed: false,
         payload: Bytes::from_static(payload),
     };
     let event = Event {
