@@ -141,6 +141,11 @@ struct Pending {
 /// What of an event a builder unit is to get: its answer is on its way where such a thing is outstanding.
 type Errand = (NodeId, EventId, u16, u16);
 
+/// The errands of an entry: one for each of its events.
+fn errands(to: NodeId, entry: SuperFragment) -> impl Iterator<Item = Errand> {
+    entry.events().map(move |event| (to, event, entry.attempt, entry.part))
+}
+
 /// The preprocessing of a readout unit.
 pub(crate) struct Preprocessing {
     node: NodeId,
@@ -227,16 +232,23 @@ impl Preprocessing {
 
     /// An answer without the events of which the same is outstanding.
     fn without_outstanding(&mut self, to: NodeId, parts: SuperFragments<Span>) -> SuperFragments<Span> {
-        let errand = |entry: &SuperFragment| (to, entry.event, entry.attempt, entry.part);
-        if !parts.entries.iter().any(|entry| self.outstanding.contains(&errand(entry))) {
+        if !parts
+            .entries
+            .iter()
+            .flat_map(|entry| errands(to, *entry))
+            .any(|it| self.outstanding.contains(&it))
+        {
             return parts;
         }
         let (mut fragments, mut missing) = (parts.fragments.into_iter(), parts.missing.into_iter());
         let mut rest = SuperFragments::default();
-        for entry in parts.entries {
+        let events = parts.entries.into_iter();
+        let events =
+            events.flat_map(|run| run.events().map(move |event| SuperFragment { event, count: 1, ..run }));
+        for entry in events {
             let its_fragments = fragments.by_ref().take(usize::from(entry.fragments));
             let its_missing = missing.by_ref().take(usize::from(entry.missing));
-            if self.outstanding.contains(&errand(&entry)) {
+            if self.outstanding.contains(&(to, entry.event, entry.attempt, entry.part)) {
                 self.counts.asked_again += 1;
                 // What is not wanted is passed over.
                 its_fragments.for_each(drop);
@@ -244,7 +256,7 @@ impl Preprocessing {
             } else {
                 rest.fragments.extend(its_fragments);
                 rest.missing.extend(its_missing);
-                rest.entries.push(entry);
+                rest.push_entry(entry);
             }
         }
         rest
@@ -265,8 +277,7 @@ impl Preprocessing {
             self.send(pending, Vec::new());
             return;
         }
-        let errand = |entry: &SuperFragment| (pending.to, entry.event, entry.attempt, entry.part);
-        self.outstanding.extend(pending.entries.iter().map(errand));
+        self.outstanding.extend(pending.entries.iter().flat_map(|entry| errands(pending.to, *entry)));
         self.pending.insert(self.next_job, (place.unwrap_or_default(), pending));
         self.next_job += 1;
     }
@@ -323,8 +334,8 @@ impl Preprocessing {
     /// Puts an answer together from what a worker has made, or from what there was where it has made nothing.
     fn send(&mut self, pending: Pending, made: Vec<Made>) {
         let Pending { to, header, entries, missing, fragments } = pending;
-        for entry in &entries {
-            self.outstanding.remove(&(to, entry.event, entry.attempt, entry.part));
+        for errand in entries.iter().flat_map(|entry| errands(to, *entry)) {
+            self.outstanding.remove(&errand);
         }
         // The worker has let go of its own handle; if it hangs it has not.
         let mut fragments = Arc::try_unwrap(fragments).unwrap_or_else(|shared| shared.to_vec());

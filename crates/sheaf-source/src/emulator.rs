@@ -324,7 +324,14 @@ impl<M: Memory> EmulatedSource<M> {
             self.starved = false;
             self.begun += 1;
             bytes += length;
-            fragments.push(Fragment { event, source: self.id, time, checksum: None, payload: span });
+            fragments.push(Fragment {
+                event,
+                source: self.id,
+                time,
+                checksum: None,
+                processed: false,
+                payload: span,
+            });
         };
         self.stats.fragments += (fragments.len() - before) as u64;
         self.stats.bytes += ByteCount::from(bytes);

@@ -88,7 +88,7 @@ impl World {
         let mut parts = SuperFragments::default();
         for (event, payloads) in (first..).map(EventId).zip(events) {
             let fragments = u16::try_from(payloads.len()).unwrap();
-            parts.entries.push(SuperFragment { event, attempt: 0, part: 0, fragments, missing: 0 });
+            parts.push_entry(SuperFragment { event, count: 1, attempt: 0, part: 0, fragments, missing: 0 });
             for (source, payload) in (0..).map(SourceId).zip(payloads) {
                 let length = u32::try_from(payload.len()).unwrap();
                 let parcel = self.parcels.keep(Bytes::copy_from_slice(payload), 1);

@@ -84,8 +84,13 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
                     sample.push(("fraction_of_limit", rate / most));
                 }
                 if let Some(transport) = trip {
-                    let time =
-                        links::sleepy_roundtrip(transport, arguments.processes, arguments.payload, size, scan)?;
+                    let time = links::sleepy_roundtrip(
+                        transport,
+                        arguments.processes,
+                        arguments.payload,
+                        size,
+                        scan,
+                    )?;
                     let latency = figure(&sample, "latency_ns.p50");
                     sample.push(("roundtrip_ns.p50", time));
                     sample.push(("latency_in_roundtrips", latency / time));
