@@ -13,6 +13,7 @@ use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision, More, PartDec
 use sheaf_transport::Endpoint;
 use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
+use std::fmt::Display;
 
 /// How long an output that failed is left alone before it is tried again. Meanwhile nothing is lost: events wait, credit
 /// runs out, triggers are vetoed.
@@ -21,8 +22,8 @@ const RETRY_OUTPUT: Nanos = Nanos::from_millis(500);
 /// How long a closing node waits for the last acknowledgements.
 const LINGER: Nanos = Nanos::from_secs(2);
 
-/// How many bad events, and how many failures of the filter, are described in the log; all are counted.
-const BAD_EVENTS_LOGGED: u64 = 10;
+/// How many events of each kind of mishap are described in the log.
+const MISHAPS_LOGGED: u64 = 10;
 
 /// What happens to built events.
 pub struct Judgement {
@@ -55,10 +56,23 @@ pub struct BuilderNode {
     born: Timestamp,
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
-    bad_events: u64,
-    quarantined: u64,
-    step_failures: u64,
+    bad_events: Mishaps,
+    quarantined: Mishaps,
+    step_failures: Mishaps,
     report: Option<Box<dyn FnOnce(BuilderReport) + Send>>,
+}
+
+/// What goes wrong with single events: all are counted, the first few are described in the log.
+#[derive(Default)]
+struct Mishaps(u64);
+
+impl Mishaps {
+    fn note(&mut self, node: NodeId, event: EventId, what: impl Display) {
+        self.0 += 1;
+        if self.0 <= MISHAPS_LOGGED {
+            log::error!("{node}: event {event}: {what}");
+        }
+    }
 }
 
 struct Trouble {
@@ -116,9 +130,9 @@ impl BuilderNode {
             born: now,
             closed_at: None,
             failed: None,
-            bad_events: 0,
-            quarantined: 0,
-            step_failures: 0,
+            bad_events: Mishaps::default(),
+            quarantined: Mishaps::default(),
+            step_failures: Mishaps::default(),
             report: Some(Box::new(report)),
         }
     }
@@ -205,14 +219,8 @@ impl BuilderNode {
                 Some(Ok(StepVerdict::More(more))) => PartDecision::More(more),
                 None => PartDecision::More(More::All),
                 Some(Err(failure)) => {
-                    self.step_failures += 1;
-                    if self.step_failures <= BAD_EVENTS_LOGGED {
-                        let node = self.role.identity().node;
-                        log::error!(
-                            "{node}: event {}: first step: {failure}; all of it is asked for",
-                            part.id
-                        );
-                    }
+                    let what = format_args!("first step: {failure}; all of it is asked for");
+                    self.step_failures.note(self.role.identity().node, part.id, what);
                     PartDecision::More(More::All)
                 }
             }
@@ -225,10 +233,7 @@ impl BuilderNode {
         let Err(problem) = self.judgement.check.check(event) else {
             return false;
         };
-        self.bad_events += 1;
-        if self.bad_events <= BAD_EVENTS_LOGGED {
-            log::error!("{}: event {}: {problem}", self.role.identity().node, event.id);
-        }
+        self.bad_events.note(self.role.identity().node, event.id, problem);
         true
     }
 
@@ -244,11 +249,8 @@ impl BuilderNode {
             return true;
         }
         let verdict = self.judgement.filter.judge(&event).unwrap_or_else(|failure| {
-            self.quarantined += 1;
-            if self.quarantined <= BAD_EVENTS_LOGGED {
-                let node = self.role.identity().node;
-                log::error!("{node}: event {}: {failure}; it is stored as it is", event.id);
-            }
+            let what = format_args!("{failure}; it is stored as it is");
+            self.quarantined.note(self.role.identity().node, event.id, what);
             Verdict::quarantine()
         });
         self.follow(now, event, verdict)
@@ -380,12 +382,12 @@ impl Agent for BuilderNode {
             let by_farm = farm.as_ref().map_or(0, |farm| farm.counts.quarantined);
             report(BuilderReport {
                 node,
-                bad_events: self.bad_events,
-                quarantined: self.quarantined + by_farm,
+                bad_events: self.bad_events.0,
+                quarantined: self.quarantined.0 + by_farm,
                 filter,
                 farm,
                 output: self.judgement.sink.counters(),
-                step_failures: self.step_failures,
+                step_failures: self.step_failures.0,
                 steps: self.steps.as_ref().map(|steps| steps.counters()).unwrap_or_default(),
                 outbox: self.outbox.stats(),
             });
