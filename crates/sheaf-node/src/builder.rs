@@ -87,7 +87,8 @@ pub struct BuilderReport {
     pub node: NodeId,
     /// Events whose content was not what the sources sent.
     pub bad_events: u64,
-    /// Events that the filter had no verdict about, which are stored as they were built.
+    /// Events that the builder unit's own filter had no verdict about, which are stored as they were built. Those of its farm
+    /// are in the farm's counts.
     pub quarantined: u64,
     /// What the filter counted.
     pub filter: Vec<(&'static str, u64)>,
@@ -379,11 +380,10 @@ impl Agent for BuilderNode {
         let farm = self.farm.as_mut().map(Farm::finish);
         if let Some(report) = self.report.take() {
             let filter = self.judgement.filter.counters();
-            let by_farm = farm.as_ref().map_or(0, |farm| farm.counts.quarantined);
             report(BuilderReport {
                 node,
                 bad_events: self.bad_events.0,
-                quarantined: self.quarantined.0 + by_farm,
+                quarantined: self.quarantined.0,
                 filter,
                 farm,
                 output: self.judgement.sink.counters(),

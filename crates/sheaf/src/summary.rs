@@ -171,8 +171,7 @@ impl Extras {
     }
 
     fn add_farm(&mut self, node: NodeId, farm: &FarmReport) {
-        // Quarantined events are counted with those of filters that run in the builder unit.
-        for (name, value) in farm.counts.named().into_iter().filter(|(name, _)| *name != "quarantined") {
+        for (name, value) in farm.counts.named() {
             self.add(name, value);
         }
         self.add("workers_restarted", farm.restarts);
