@@ -27,6 +27,8 @@ use crate::event_index::EventTable;
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
+use crate::output::Place;
+use crate::output::places::note_kept;
 use assembly::{Assemblies, Assembly, AssemblyKey};
 use early::{Early, Part};
 use pull::Pull;
@@ -118,6 +120,8 @@ pub struct BuilderConfig {
 pub enum Decision {
     /// It is stored, durably as configured.
     Stored,
+    /// The same, by an output node at this place.
+    StoredAt(Place),
     /// The filter does not want it.
     Rejected,
     /// It could not be stored or must not be: `content_mismatch` or `storage_failed`.
@@ -326,6 +330,7 @@ impl<P: Payload> BuilderUnit<P> {
 
     /// Takes the decision about a built event that has none. Events are decided in any order, but [`Decision::Stored`] is
     /// said in the order in which events stand in this session's output: their number tells which part of it counts.
+    /// [`Decision::StoredAt`] says so itself, and comes in any order.
     ///
     /// # Panics
     /// If `event` is not built here, or is decided already.
@@ -333,6 +338,10 @@ impl<P: Payload> BuilderUnit<P> {
         let pending = self.pending.remove(event).expect("a decision follows a built event");
         let (outcome, reason) = match decision {
             Decision::Stored => (Outcome::Stored, None),
+            Decision::StoredAt(place) => {
+                note_kept(&mut self.request.kept, place);
+                (Outcome::Stored, None)
+            }
             Decision::Rejected => (Outcome::Rejected, None),
             Decision::Dropped(reason) => (Outcome::Dropped, Some(reason)),
         };

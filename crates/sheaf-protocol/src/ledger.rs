@@ -103,6 +103,16 @@ pub enum Counter {
     RejectedParts = 20,
     /// Builder: events of which more was asked for after a part of them had been judged.
     ContinuedEvents = 21,
+    /// Builder: events given to an output node, also for another time.
+    ForwardedEvents = 32,
+    /// Builder: events that an output node had when it died or fell silent, and that were given to one again.
+    ForwardedAgain = 33,
+    /// Builder: receipts for events that had been given to another output node meanwhile. Those copies do not count.
+    LateReceipts = 34,
+    /// Output node: events taken of builders.
+    TakenEvents = 35,
+    /// Output node: taken events that were not written, because the session of their builder was over.
+    VoidEvents = 36,
 }
 
 impl Counter {
@@ -129,6 +139,11 @@ impl Counter {
         Self::JudgedParts,
         Self::RejectedParts,
         Self::ContinuedEvents,
+        Self::ForwardedEvents,
+        Self::ForwardedAgain,
+        Self::LateReceipts,
+        Self::TakenEvents,
+        Self::VoidEvents,
     ];
 
     /// The counter with this code.
@@ -162,6 +177,11 @@ impl Counter {
             Self::JudgedParts => "judged_parts",
             Self::RejectedParts => "rejected_parts",
             Self::ContinuedEvents => "continued_events",
+            Self::ForwardedEvents => "forwarded_events",
+            Self::ForwardedAgain => "forwarded_again",
+            Self::LateReceipts => "late_receipts",
+            Self::TakenEvents => "taken_events",
+            Self::VoidEvents => "void_events",
         }
     }
 

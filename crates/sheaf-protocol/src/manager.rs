@@ -7,12 +7,14 @@
 //!
 //! A builder that is silent for too long, or that comes back with a new session, has lost what it had not returned:
 //! those events go to other builders, first in the queue. What it had returned as stored counts: the number of stored
-//! events of each session is the part of its output that is valid ([`ManagerEvent::BuilderLost`]).
+//! events of each session is the part of its output that is valid ([`ManagerEvent::BuilderLost`]). Where output nodes store,
+//! the places that builders name are the part that is valid ([`EventManager::kept`], [`crate::output`]).
 
 mod config;
 mod credit;
 mod dead_time;
 mod news;
+mod outputs;
 mod peers;
 mod releases;
 mod shaping;
@@ -27,6 +29,7 @@ use crate::event_set::EventSet;
 use crate::ledger::{Counter, Ledger, NodeBooks};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use credit::Credit;
+use outputs::Outputs;
 use peers::Peers;
 use releases::Releases;
 pub(crate) use shaping::DISPATCH_EVENTS;
@@ -98,6 +101,7 @@ pub struct EventManager<P> {
     peers: Peers<P>,
     builders: Vec<BuilderState>,
     readouts: Vec<ReadoutState>,
+    outputs: Outputs,
     table: EventTable<Entry>,
     /// Waiting for a builder for the first time, in trigger order.
     queue: VecDeque<EventId>,
@@ -126,8 +130,10 @@ impl<P: Clone> EventManager<P> {
     #[must_use]
     pub fn new(me: Identity, config: ManagerConfig, now: Timestamp) -> Self {
         assert_eq!(me.node, NodeId::MANAGER, "{} is not the event manager", me.node);
-        let nodes =
-            (0..config.readouts).map(NodeId::readout).chain((0..config.builders).map(NodeId::builder));
+        let nodes = (0..config.readouts)
+            .map(NodeId::readout)
+            .chain((0..config.builders).map(NodeId::builder))
+            .chain((0..config.outputs).map(NodeId::output));
         Self {
             me,
             phase: Phase::Waiting { until: now + config.start_timeout },
@@ -135,6 +141,7 @@ impl<P: Clone> EventManager<P> {
             peers: Peers::new(nodes, config.channel),
             builders: (0..config.builders).map(|_| BuilderState::default()).collect(),
             readouts: (0..config.readouts).map(|_| ReadoutState::default()).collect(),
+            outputs: Outputs::new(config.outputs),
             table: EventTable::new(config.queue_events),
             queue: VecDeque::new(),
             again: VecDeque::new(),
@@ -207,9 +214,13 @@ impl<P: Clone> EventManager<P> {
         ByteCount(self.readouts.iter().map(status).sum())
     }
 
-    /// How many events of each builder session count as stored, living sessions included.
+    /// How many events of each builder session's own files count as stored, living sessions included. None where output
+    /// nodes store.
     #[must_use]
     pub fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
+        if !self.outputs.is_empty() {
+            return BTreeMap::new();
+        }
         let mut sessions = self.sessions.clone();
         for (index, builder) in self.builders.iter().enumerate() {
             if let Some(session) = builder.session {
@@ -377,6 +388,7 @@ impl<P: Clone> EventManager<P> {
                 }
             }
             Phase::Closing { until } => {
+                self.close_outputs(now);
                 if until <= now || self.all_reported(now) {
                     self.phase = Phase::Closed;
                     self.peers.acknowledge_all();
@@ -432,10 +444,17 @@ impl<P: Clone> EventManager<P> {
     fn all_reported(&self, now: Timestamp) -> bool {
         let silent = |node| self.peers.is_silent(node, now, self.config.peer_timeout);
         let readout = |(index, state): (usize, &ReadoutState)| state.reported || silent(readout_node(index));
+        self.readouts.iter().enumerate().all(readout)
+            && self.builders_reported(now)
+            && self.outputs.have_reported(silent)
+    }
+
+    fn builders_reported(&self, now: Timestamp) -> bool {
         let builder = |(index, state): (usize, &BuilderState)| {
-            state.reported || state.session.is_none() || silent(builder_node(index))
+            let silent = || self.peers.is_silent(builder_node(index), now, self.config.peer_timeout);
+            state.reported || state.session.is_none() || silent()
         };
-        self.readouts.iter().enumerate().all(readout) && self.builders.iter().enumerate().all(builder)
+        self.builders.iter().enumerate().all(builder)
     }
 
     /// The time to finish is over. Builders that still have events are given up with them, so that nothing they may
@@ -486,13 +505,18 @@ impl<P: Clone> EventManager<P> {
                 }
                 self.releases.replace_with_history(usize::from(node.index), &self.ended);
             }
+            Role::Output => {
+                if self.outputs.meet(node) {
+                    self.events.push_back(ManagerEvent::OutputRestarted { output: node });
+                }
+            }
             Role::Manager => {}
         }
         match self.phase {
             Phase::Running | Phase::Draining { .. } => {
                 let late = if node.role == Role::Readout { Command::Join } else { Command::Start };
                 self.peers.push(node, Body::Command(late));
-                if let Some(steering) = &mut self.steering {
+                if let Some(steering) = self.steering.as_mut().filter(|_| node.role != Role::Output) {
                     self.peers.push(node, Body::Shape(steering.shape(now)));
                     steering.look_again();
                 }
@@ -559,6 +583,7 @@ impl<P: Clone> EventManager<P> {
                 match from.role {
                     Role::Readout => self.readouts[usize::from(from.index)].reported = true,
                     Role::Builder => self.builders[usize::from(from.index)].reported = true,
+                    Role::Output => self.outputs.note_report(from),
                     Role::Manager => {}
                 }
                 let books = NodeBooks::from_counts(&counts);
@@ -594,6 +619,7 @@ impl<P: Clone> EventManager<P> {
         for finished in &request.finished {
             self.handle_finished(now, builder, finished);
         }
+        self.outputs.keep(&request.kept);
     }
 
     fn handle_finished(&mut self, now: Timestamp, builder: u16, finished: &Finished) {

@@ -21,8 +21,9 @@ use crate::source::DefectCounts;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_protocol::manager::EventManager;
+use sheaf_protocol::output::{OutputNode, Sender};
 use sheaf_protocol::readout::ReadoutUnit;
-use sheaf_wire::{MissingReason, Nanos, Timestamp};
+use sheaf_wire::{Event, MissingReason, Nanos, NodeId, SessionId, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
 pub use watch::{FaultCounts, Watch};
@@ -114,6 +115,10 @@ pub struct Evidence<'a> {
     pub readouts: Vec<Option<&'a ReadoutUnit<SimPayload>>>,
     /// The builders; those that are gone are `None`.
     pub builders: Vec<Option<&'a BuilderUnit<SimPayload>>>,
+    /// What gives the builders' events to output nodes.
+    pub senders: Vec<Option<&'a Sender<SimPayload>>>,
+    /// The output nodes.
+    pub outputs: Vec<Option<&'a OutputNode<SimPayload>>>,
     /// The disks.
     pub disks: &'a Disks,
     /// What was wrong with the sources.
@@ -141,13 +146,33 @@ impl Evidence<'_> {
         total
     }
 
+    /// The events on disks that count, each with whose file it is in.
+    #[must_use]
+    pub fn counting(&self) -> Vec<((NodeId, SessionId), &Event<SimPayload>)> {
+        let mut all = Vec::new();
+        for ((node, session), committed) in self.manager.committed() {
+            let committed = usize::try_from(committed).unwrap_or(usize::MAX);
+            let output = self.disks.output(node, session).iter().take(committed);
+            all.extend(output.map(|event| ((node, session), event)));
+        }
+        for ((node, session), places) in self.manager.kept() {
+            let output = (0..).zip(self.disks.output(*node, *session));
+            let counting = output.filter(|(number, _)| places.contains(*number));
+            all.extend(counting.map(|(_, event)| ((*node, *session), event)));
+        }
+        all
+    }
+
     /// The counters of all nodes that are alive.
     #[must_use]
     pub fn counters(&self) -> BTreeMap<Counter, u64> {
         let mut total = BTreeMap::new();
         let readouts = self.readouts.iter().flatten().map(|unit| unit.books());
         let builders = self.builders.iter().flatten().map(|unit| unit.books());
-        for books in readouts.chain(builders).chain([self.manager.books()]) {
+        let senders = self.senders.iter().flatten().map(|sender| sender.books());
+        let outputs = self.outputs.iter().flatten().map(|output| output.books());
+        let all = readouts.chain(builders).chain(senders).chain(outputs).chain([self.manager.books()]);
+        for books in all {
             for (counter, value) in books.counters {
                 *total.entry(counter).or_default() += value;
             }

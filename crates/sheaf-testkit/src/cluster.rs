@@ -9,6 +9,7 @@ mod explain;
 mod farm;
 mod links;
 mod manager;
+mod outputs;
 mod post;
 mod readouts;
 
@@ -22,6 +23,7 @@ use builders::BuilderNode;
 pub(crate) use builders::decide;
 pub use farm::is_judged;
 use manager::ManagerNode;
+use outputs::OutputSide;
 use post::{Happening, Host, Post};
 use readouts::ReadoutNode;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
@@ -62,6 +64,7 @@ pub struct Cluster {
     manager: ManagerNode,
     readouts: Vec<ReadoutNode>,
     builders: Vec<BuilderNode>,
+    outputs: Vec<OutputSide>,
     sources: Vec<SimSource>,
     defects: DefectCounts,
     disks: Disks,
@@ -93,6 +96,7 @@ impl Cluster {
             manager: ManagerNode::new(&options),
             readouts: (0..options.system.readouts).map(|index| ReadoutNode::new(&options, index)).collect(),
             builders: (0..options.system.builders).map(BuilderNode::new).collect(),
+            outputs: (0..options.system.outputs).map(OutputSide::new).collect(),
             sources,
             defects,
             disks: Disks::default(),
@@ -116,6 +120,9 @@ impl Cluster {
         }
         for index in 0..self.builders.len() {
             self.begin_builder(index);
+        }
+        for index in 0..self.outputs.len() {
+            self.begin_output(index);
         }
         self.begin_triggers();
     }
@@ -171,7 +178,13 @@ impl Cluster {
         self.builders.iter().filter_map(|node| Some(node.farm.as_ref()?.counts())).collect()
     }
 
-    /// The disks of the builders.
+    /// The books of an output node, unless it is down.
+    #[must_use]
+    pub fn output_books(&self, index: u16) -> Option<NodeBooks> {
+        self.outputs[usize::from(index)].unit.as_ref().map(sheaf_protocol::output::OutputNode::books)
+    }
+
+    /// The disks of builders and output nodes.
     #[must_use]
     pub fn disks(&self) -> &Disks {
         &self.disks
@@ -219,6 +232,8 @@ impl Cluster {
             manager: &self.manager.machine,
             readouts: self.readouts.iter().map(|node| node.unit.as_ref()).collect(),
             builders: self.builders.iter().map(|node| node.unit.as_ref()).collect(),
+            senders: self.builders.iter().map(|node| node.sender.as_ref()).collect(),
+            outputs: self.outputs.iter().map(|node| node.unit.as_ref()).collect(),
             disks: &self.disks,
             defects: self.defects,
             network: self.post.network.counts(),
@@ -265,6 +280,7 @@ impl Cluster {
         self.manager.machine.is_finished()
             && self.readouts.iter().all(ReadoutNode::is_over)
             && self.builders.iter().all(BuilderNode::is_over)
+            && self.outputs.iter().all(OutputSide::is_over)
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -290,12 +306,17 @@ impl Cluster {
             Happening::Trigger => self.happen_trigger(),
             Happening::Written(builder, session) => self.happen_written(builder, session),
             Happening::Decided(builder, session) => self.happen_decided(builder, session),
+            Happening::OutputWritten(output, session) => self.happen_output_written(output, session),
+            Happening::OutputDurable(output, session, durable) => {
+                self.happen_output_durable(output, session, durable);
+            }
             Happening::Judged(builder, session, event) => self.happen_judged(builder, session, event),
             Happening::Farm(builder, session, turn) => self.happen_in_farm(builder, session, turn),
             Happening::Fault(index) => self.happen_fault(self.options.faults[index].kind),
             Happening::Back(node) => match node.role {
                 Role::Readout => self.begin_readout(usize::from(node.index), true),
                 Role::Builder => self.begin_builder(usize::from(node.index)),
+                Role::Output => self.begin_output(usize::from(node.index)),
                 Role::Manager => {}
             },
             Happening::Stop => self.happen_stop(),
@@ -318,6 +339,7 @@ impl Cluster {
             }
             Role::Readout => self.arrive_at_readout(usize::from(to.index), message),
             Role::Builder => self.arrive_at_builder(usize::from(to.index), message),
+            Role::Output => self.arrive_at_output(usize::from(to.index), message),
         }
     }
 
@@ -329,6 +351,7 @@ impl Cluster {
             Role::Manager => self.wake_manager(),
             Role::Readout => self.wake_readout(usize::from(node.index)),
             Role::Builder => self.wake_builder(usize::from(node.index)),
+            Role::Output => self.wake_output(usize::from(node.index)),
         }
     }
 
@@ -363,6 +386,7 @@ impl Cluster {
         let crashed = match node.role {
             Role::Readout => self.readouts[usize::from(node.index)].crash(),
             Role::Builder => self.builders[usize::from(node.index)].crash(),
+            Role::Output => self.outputs[usize::from(node.index)].crash(),
             Role::Manager => false,
         };
         // A node that is down already, or has finished, has nothing to lose.
@@ -371,6 +395,11 @@ impl Cluster {
         }
         match node.role {
             Role::Readout => self.watch.faults.readout_crashes += 1,
+            Role::Output => {
+                self.watch.faults.output_crashes += 1;
+                let output = &self.outputs[usize::from(node.index)];
+                self.disks.cut(node, output.host.session, output.durable());
+            }
             _ => self.watch.faults.builder_crashes += 1,
         }
         self.post.drop_links(node);
@@ -389,6 +418,7 @@ impl Cluster {
             Role::Manager => true,
             Role::Readout => self.readouts[usize::from(node.index)].unit.is_some(),
             Role::Builder => self.builders[usize::from(node.index)].unit.is_some(),
+            Role::Output => self.outputs[usize::from(node.index)].unit.is_some(),
         }
     }
 
@@ -397,6 +427,7 @@ impl Cluster {
             Role::Manager => &self.manager.host,
             Role::Readout => &self.readouts[usize::from(node.index)].host,
             Role::Builder => &self.builders[usize::from(node.index)].host,
+            Role::Output => &self.outputs[usize::from(node.index)].host,
         }
     }
 
@@ -405,6 +436,7 @@ impl Cluster {
             Role::Manager => &mut self.manager.host,
             Role::Readout => &mut self.readouts[usize::from(node.index)].host,
             Role::Builder => &mut self.builders[usize::from(node.index)].host,
+            Role::Output => &mut self.outputs[usize::from(node.index)].host,
         }
     }
 }
@@ -422,6 +454,9 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         | Happening::Farm(index, ..)
         | Happening::Decided(index, _)
         | Happening::Judged(index, ..) => Some(builder(*index)),
+        Happening::OutputWritten(index, _) | Happening::OutputDurable(index, ..) => {
+            Some(NodeId::output(index_u16(*index)))
+        }
         Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),
         Happening::Fault(_) | Happening::Back(_) | Happening::Healed => None,
     }

@@ -1,13 +1,14 @@
 //! The simulated disks: what each builder session has stored, in order.
 //!
 //! A session's output is what a real builder's event file is. Of it, only the first so many events count as the event
-//! manager has booked as stored; what lies behind was assigned to another builder.
+//! manager has booked as stored; what lies behind was assigned to another builder. Of an output node's session those events
+//! count whose places the event manager was told.
 
 use crate::payload::SimPayload;
 use sheaf_wire::{Event, NodeId, SessionId};
 use std::collections::BTreeMap;
 
-/// The disks of all builders.
+/// The disks of all builders and output nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Disks {
     sessions: BTreeMap<(NodeId, SessionId), Vec<Event<SimPayload>>>,
@@ -30,6 +31,13 @@ impl Disks {
     /// The output of a session, for tests that damage it.
     pub fn output_mut(&mut self, builder: NodeId, session: SessionId) -> &mut Vec<Event<SimPayload>> {
         self.sessions.entry((builder, session)).or_default()
+    }
+
+    /// What a crash leaves of a session's output: its first so many events.
+    pub fn cut(&mut self, node: NodeId, session: SessionId, events: u64) {
+        if let Some(output) = self.sessions.get_mut(&(node, session)) {
+            output.truncate(usize::try_from(events).unwrap_or(usize::MAX));
+        }
     }
 
     /// Sessions that have stored something.

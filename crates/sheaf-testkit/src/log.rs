@@ -255,6 +255,15 @@ impl Note {
                 let first = request.ranges.first().map(|entry| entry.first);
                 (request.ranges.len(), first, u64::from(request.part))
             }
+            Body::Delivery(delivery) => (
+                delivery.entries.len(),
+                delivery.entries.first().map(|entry| entry.event),
+                delivery.fragments.len() as u64,
+            ),
+            Body::Receipt(receipt) => {
+                let events = receipt.entries.iter().map(|entry| u64::from(entry.count)).sum();
+                (receipt.entries.len(), None, events)
+            }
         };
         Self {
             kind: message.body.kind(),
@@ -427,6 +436,8 @@ impl fmt::Display for Note {
             Kind::Fence => write!(f, "fence session {detail}")?,
             Kind::Dispatch => write!(f, "dispatch {entries} ranges to builder {detail}")?,
             Kind::PartRequest => write!(f, "ask {entries} ranges for part {detail}")?,
+            Kind::Delivery => write!(f, "deliver {entries} events, {detail} fragments")?,
+            Kind::Receipt => write!(f, "receipt of {detail} events")?,
             Kind::Shape => f.write_str(if detail == 0 { "the barrel stands" } else { "the barrel turns" })?,
         }
         if let Some(first) = self.first {

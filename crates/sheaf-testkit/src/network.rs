@@ -42,16 +42,17 @@ pub struct Network {
     options: NetworkOptions,
     dice: Dice,
     readouts: usize,
+    builders: usize,
     nodes: usize,
     links: Vec<Link>,
     counts: NetworkCounts,
 }
 
 impl Network {
-    /// A network that joins an event manager, `readouts` readout units and `builders` builders.
+    /// A network that joins an event manager, `readouts` readout units, `builders` builders and `outputs` output nodes.
     #[must_use]
-    pub fn new(seed: u64, options: NetworkOptions, readouts: u16, builders: u16) -> Self {
-        let nodes = 1 + usize::from(readouts) + usize::from(builders);
+    pub fn new(seed: u64, options: NetworkOptions, readouts: u16, builders: u16, outputs: u16) -> Self {
+        let nodes = 1 + usize::from(readouts) + usize::from(builders) + usize::from(outputs);
         let mut dice = Dice::new(seed, 1);
         let mut link = || Link { slowness: dice.between(1, options.spread), ..Link::default() };
         let links = (0..nodes * nodes).map(|_| link()).collect();
@@ -59,6 +60,7 @@ impl Network {
             options,
             dice,
             readouts: usize::from(readouts),
+            builders: usize::from(builders),
             nodes,
             links,
             counts: NetworkCounts::default(),
@@ -144,6 +146,7 @@ impl Network {
             Role::Manager => 0,
             Role::Readout => 1 + usize::from(node.index),
             Role::Builder => 1 + self.readouts + usize::from(node.index),
+            Role::Output => 1 + self.readouts + self.builders + usize::from(node.index),
         }
     }
 }
@@ -155,7 +158,7 @@ mod tests {
     fn arrivals(adjust: impl FnOnce(&mut NetworkOptions)) -> Vec<Fate> {
         let mut options = NetworkOptions::default();
         adjust(&mut options);
-        let mut network = Network::new(1, options, 1, 1);
+        let mut network = Network::new(1, options, 1, 1, 0);
         (0..1_000)
             .map(|step| network.send(Timestamp(step * 1_000), NodeId::MANAGER, NodeId::builder(0)))
             .collect()

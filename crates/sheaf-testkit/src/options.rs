@@ -65,6 +65,8 @@ pub struct SystemOptions {
     pub sources_per_readout: u16,
     /// Builder units, at least 1.
     pub builders: u16,
+    /// Output nodes; 0 where builders store events themselves.
+    pub outputs: u16,
     /// So many sources, the last of all, are optional.
     pub optional_sources: u16,
 }
@@ -358,7 +360,13 @@ impl Default for Options {
         Self {
             seed: 1,
             events: 200,
-            system: SystemOptions { readouts: 3, sources_per_readout: 2, builders: 3, optional_sources: 0 },
+            system: SystemOptions {
+                readouts: 3,
+                sources_per_readout: 2,
+                builders: 3,
+                outputs: 0,
+                optional_sources: 0,
+            },
             triggers: TriggerOptions::Free,
             sources: SourceOptions::default(),
             bounds: BoundOptions::default(),

@@ -34,6 +34,8 @@ pub enum Role {
     Readout = 2,
     /// Builder unit (BU): gathers one super-fragment per readout unit into an event.
     Builder = 3,
+    /// Output node: stores accepted events for builder units.
+    Output = 4,
 }
 
 impl Role {
@@ -44,6 +46,7 @@ impl Role {
             1 => Some(Self::Manager),
             2 => Some(Self::Readout),
             3 => Some(Self::Builder),
+            4 => Some(Self::Output),
             _ => None,
         }
     }
@@ -74,6 +77,12 @@ impl NodeId {
         Self { role: Role::Builder, index }
     }
 
+    /// Output node `index`.
+    #[must_use]
+    pub const fn output(index: u16) -> Self {
+        Self { role: Role::Output, index }
+    }
+
     /// The node as four bytes of a message: role in the top byte, index in the low two.
     #[must_use]
     pub const fn to_code(self) -> u32 {
@@ -94,12 +103,13 @@ impl NodeId {
 }
 
 impl fmt::Display for NodeId {
-    /// `evm`, `ru3`, `bu0`: the default node names, too.
+    /// `evm`, `ru3`, `bu0`, `out1`: the default node names, too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.role {
             Role::Manager => f.write_str("evm"),
             Role::Readout => write!(f, "ru{}", self.index),
             Role::Builder => write!(f, "bu{}", self.index),
+            Role::Output => write!(f, "out{}", self.index),
         }
     }
 }
@@ -121,7 +131,7 @@ mod tests {
 
     #[test]
     fn node_codes_round_trip_and_refuse_strangers() {
-        for node in [NodeId::MANAGER, NodeId::readout(0), NodeId::builder(65_535)] {
+        for node in [NodeId::MANAGER, NodeId::readout(0), NodeId::builder(65_535), NodeId::output(7)] {
             assert_eq!(NodeId::from_code(node.to_code()), Some(node));
         }
         assert_eq!(NodeId::from_code(0), None);

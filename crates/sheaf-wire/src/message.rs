@@ -1,7 +1,7 @@
-//! The messages between readout units, builder units and the event manager.
+//! The messages between readout units, builder units, output nodes and the event manager.
 //!
-//! A message is a *head* (the [`Header`] and the entries of its kind) and, for [`Body::SuperFragments`] only, a
-//! *payload*: the fragments' bytes one after another, in the order of their entries. Transports carry the two as
+//! A message is a *head* (the [`Header`] and the entries of its kind) and, for [`Body::SuperFragments`] and
+//! [`Body::Delivery`] only, a *payload*: the fragments' bytes one after another, in the order of their entries. Transports carry the two as
 //! opaque bytes and keep them apart, so that payload is never copied to make a message.
 //!
 //! [`Message::encode`] writes the head and hands out the payload handles in order; [`Message::decode`] checks the
@@ -10,10 +10,12 @@
 //! [`layout`]; `docs/reference/protocol.md` tells the same with the state diagrams.
 
 mod codec;
+mod delivery;
 pub mod layout;
 
 pub use codec::{DecodeError, PayloadSource};
 pub(crate) use codec::{fragment_to_bytes, missing_to_bytes, parse_fragment, parse_missing};
+pub use delivery::{Delivered, Delivery, Kept, Receipt, ReceiptEntry};
 
 use crate::{
     ByteCount, DropReason, EventId, Fragment, MissingSource, NodeId, Outcome, RunNumber, SessionId, SourceId,
@@ -60,7 +62,7 @@ pub enum Body<P> {
     Release(Vec<Release>),
     /// Builder to readout unit: send what you have of these events.
     FragmentRequest(Vec<EventRange>),
-    /// Readout unit to builder: super-fragments of requested events. The only message with payload.
+    /// Readout unit to builder: super-fragments of requested events. A message with payload.
     SuperFragments(SuperFragments<P>),
     /// Readout unit to event manager: that it is there, and what its buffers and sources are like.
     ReadoutStatus(ReadoutStatus),
@@ -78,6 +80,10 @@ pub enum Body<P> {
     Shape(Shape),
     /// Builder to readout unit: send what you have of some of your sources.
     PartRequest(PartRequest),
+    /// Builder to output node: store these events. A message with payload.
+    Delivery(Delivery<P>),
+    /// Output node to builder: what became of its events, and how many more are taken.
+    Receipt(Receipt),
 }
 
 /// An event id that a source has delivered for the first time.
@@ -101,6 +107,8 @@ pub struct Request {
     /// For finished events built without an answer of a readout unit: which, so that the readout unit can book the
     /// fragments that it still holds as not built.
     pub absent: Vec<AbsentReadout>,
+    /// Where output nodes store: which of their events are the stored ones among `finished`.
+    pub kept: Vec<Kept>,
     /// Whether its output holds it up: it fails, or events that wait for it have half of the builder's slots or more. Where
     /// triggers are refused for lack of credit, this tells whose fault it is.
     pub output_behind: bool,

@@ -154,6 +154,7 @@ impl Plan {
         ManagerConfig {
             readouts: self.count(Role::Readout),
             builders: self.count(Role::Builder),
+            outputs: self.count(Role::Output),
             triggers: match trigger.mode {
                 TriggerMode::Free => Triggers::Free,
                 TriggerMode::Fixed | TriggerMode::Poisson => Triggers::Driven,

@@ -135,6 +135,7 @@ fn manager(
     let config = ManagerConfig {
         readouts: READOUTS,
         builders: BUILDERS,
+        outputs: 0,
         triggers: Triggers::Free,
         first_event: EventId(0),
         max_events: Some(events),

@@ -112,6 +112,7 @@ impl World {
         let config = ManagerConfig {
             readouts: 1,
             builders: 1,
+            outputs: 0,
             triggers: if setup.rate.is_some() { Triggers::Driven } else { Triggers::Free },
             first_event: EventId(0),
             max_events: setup.events,

@@ -38,6 +38,8 @@ pub struct ManagerConfig {
     pub readouts: u16,
     /// How many builders there are.
     pub builders: u16,
+    /// How many output nodes there are; 0 where builders store events themselves.
+    pub outputs: u16,
     /// Where triggers come from.
     pub triggers: Triggers,
     /// The first event's id, where the event manager numbers them.

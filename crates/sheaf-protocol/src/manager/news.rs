@@ -41,7 +41,7 @@ pub enum ManagerEvent {
         builder: NodeId,
         /// The session.
         session: SessionId,
-        /// How many events of its output count: the first so many that it stored.
+        /// How many events it has reported as stored: the first so many of its own files, or as many at output nodes.
         committed: u64,
         /// How many events were assigned again.
         reassigned: usize,
@@ -50,6 +50,11 @@ pub enum ManagerEvent {
     ReadoutRestarted {
         /// The readout unit.
         readout: NodeId,
+    },
+    /// An output node has restarted; what it had not stored goes to another, or to its new session.
+    OutputRestarted {
+        /// The output node.
+        output: NodeId,
     },
     /// A node has reported its books at the end.
     Reported {

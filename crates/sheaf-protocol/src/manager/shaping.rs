@@ -109,7 +109,7 @@ impl<P: Clone> EventManager<P> {
             steering.due_at = now + steering.tick;
         }
         for node in self.peers.present() {
-            if is_news {
+            if is_news && node.role != Role::Output {
                 self.peers.push(node, Body::Shape(shape));
             } else if node.role == Role::Readout {
                 self.peers.say(node, self.me.plain(Body::Shape(shape)));

@@ -418,6 +418,7 @@ impl World {
     fn empty(triggers: Triggers, adjust: impl FnOnce(&mut ManagerConfig)) -> Self {
         let mut config = ManagerConfig {
             readouts: 2,
+            outputs: 0,
             builders: 2,
             triggers,
             first_event: EventId(1),

@@ -2,7 +2,7 @@
 
 use super::Evidence;
 use sheaf_protocol::ledger::Ledger;
-use sheaf_wire::{NodeId, Outcome};
+use sheaf_wire::Outcome;
 
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     triggers(evidence, violations);
@@ -88,10 +88,5 @@ fn fragments(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
 }
 
 fn on_disks(evidence: &Evidence<'_>) -> u64 {
-    let counting = |((node, session), committed): (&(NodeId, _), &u64)| {
-        let output = evidence.disks.output(*node, *session);
-        let committed = usize::try_from(*committed).unwrap_or(usize::MAX).min(output.len());
-        output[..committed].iter().map(|event| event.fragments.len() as u64).sum::<u64>()
-    };
-    evidence.manager.committed().iter().map(counting).sum()
+    evidence.counting().iter().map(|(_, event)| event.fragments.len() as u64).sum()
 }

@@ -59,7 +59,8 @@ impl<'a> Causes<'a> {
     fn new(evidence: &'a Evidence<'a>) -> Self {
         let (network, faults, defects) = (evidence.network, evidence.watch.faults, evidence.defects);
         let noise = network.lost + network.duplicated + network.reordered + network.clogged;
-        let nodes = faults.readout_crashes + faults.builder_crashes + faults.stalls + faults.links;
+        let crashes = faults.readout_crashes + faults.builder_crashes + faults.output_crashes;
+        let nodes = crashes + faults.stalls + faults.links;
         let disturbed = noise + nodes + faults.absent_at_start + faults.failed_starts > 0;
         let dropped = evidence.manager.ledger().dropped_total() > 0;
         let slow_sources = disturbed

@@ -1,5 +1,5 @@
-//! The disks: of each session's output, the first so many events that the event manager has booked as stored count,
-//! and together they are every stored event exactly once.
+//! The disks: of each builder session's output, the first so many events that the event manager has booked as stored count,
+//! of each output node's those at the places that it was told, and together they are every stored event exactly once.
 
 use super::Evidence;
 use crate::cluster::decide;
@@ -12,25 +12,35 @@ use std::collections::BTreeMap;
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let mut found: BTreeMap<EventId, (NodeId, SessionId)> = BTreeMap::new();
     for ((node, session), committed) in evidence.manager.committed() {
-        let output = evidence.disks.output(node, session);
-        let committed = usize::try_from(committed).unwrap_or(usize::MAX);
-        if committed > output.len() {
-            let have = output.len();
-            violations.push(format!("{committed} events of {node}/{session} count, its disk has {have}"));
+        check_length(evidence, (node, session), committed, violations);
+    }
+    for (owner, places) in evidence.manager.kept() {
+        check_length(evidence, *owner, places.end(), violations);
+    }
+    for ((node, session), event) in evidence.counting() {
+        if let Some((other, of)) = found.insert(event.id, (node, session)) {
+            violations.push(format!("event {} counts in {other}/{of} and in {node}/{session}", event.id));
         }
-        for event in output.iter().take(committed) {
-            if let Some((other, of)) = found.insert(event.id, (node, session)) {
-                violations.push(format!("event {} counts in {other}/{of} and in {node}/{session}", event.id));
-            }
-            if let Err(what) = check_event(evidence.options, event) {
-                violations.push(format!("event {} on the disk of {node}/{session}: {what}", event.id));
-            }
-            check_against_ending(evidence, event, violations);
+        if let Err(what) = check_event(evidence.options, event) {
+            violations.push(format!("event {} on the disk of {node}/{session}: {what}", event.id));
         }
+        check_against_ending(evidence, event, violations);
     }
     let stored = evidence.manager.ledger().stored;
     if found.len() as u64 != stored {
         violations.push(format!("{} events count on disks, {stored} are booked as stored", found.len()));
+    }
+}
+
+fn check_length(
+    evidence: &Evidence<'_>,
+    (node, session): (NodeId, SessionId),
+    events: u64,
+    violations: &mut Vec<String>,
+) {
+    let have = evidence.disks.output(node, session).len();
+    if events > have as u64 {
+        violations.push(format!("events of {node}/{session} count up to {events}, its disk has {have}"));
     }
 }
 

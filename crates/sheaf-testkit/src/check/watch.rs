@@ -19,6 +19,8 @@ pub struct FaultCounts {
     pub readout_crashes: u64,
     /// Builders that crashed.
     pub builder_crashes: u64,
+    /// Output nodes that crashed.
+    pub output_crashes: u64,
     /// Processors that were killed by plan.
     pub processor_kills: u64,
     /// Nodes that stalled.
@@ -130,7 +132,9 @@ impl Watch {
             ManagerEvent::Reported { node, books } => {
                 self.reported.insert(*node, books.fragments.clone());
             }
-            ManagerEvent::ReadoutRestarted { .. } | ManagerEvent::Closed => {}
+            ManagerEvent::ReadoutRestarted { .. }
+            | ManagerEvent::OutputRestarted { .. }
+            | ManagerEvent::Closed => {}
         }
     }
 

@@ -4,6 +4,7 @@
 //! between leaves an event on disk that the event manager has not heard of.
 
 use super::farm::Farm;
+use super::outputs;
 use super::post::{Happening, Host};
 use super::{Cluster, RUN, Sabotage};
 use crate::dice::{Ratio, mix};
@@ -12,8 +13,9 @@ use crate::options::Options;
 use crate::payload::SimPayload;
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderEvent, BuilderUnit, Decision, ReadoutSources};
+use sheaf_protocol::output::Sender;
 use sheaf_wire::message::Message;
-use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
+use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A builder and its driver.
@@ -31,6 +33,8 @@ pub(super) struct BuilderNode {
     disk_free_at: Timestamp,
     /// Who judges, where the filter is not the builder's own.
     pub(super) farm: Option<Farm>,
+    /// Who stores, where that is not the builder.
+    pub(super) sender: Option<Sender<SimPayload>>,
     has_begun: bool,
 }
 
@@ -44,6 +48,7 @@ impl BuilderNode {
             reporting: VecDeque::new(),
             disk_free_at: Timestamp::ZERO,
             farm: None,
+            sender: None,
             has_begun: false,
         }
     }
@@ -59,7 +64,7 @@ impl BuilderNode {
     }
 
     fn forget_events(&mut self) {
-        self.farm = None;
+        (self.farm, self.sender) = (None, None);
         self.judging.clear();
         self.writing.clear();
         self.reporting.clear();
@@ -67,7 +72,7 @@ impl BuilderNode {
 
     /// Events between built and reported.
     pub(super) fn undecided(&self) -> usize {
-        self.writing.len() + self.reporting.len()
+        self.writing.len() + self.reporting.len() + self.sender.as_ref().map_or(0, Sender::held)
     }
 }
 
@@ -107,17 +112,25 @@ impl Cluster {
         }
         node.disk_free_at = now;
         let (id, session) = (node.host.node, node.host.session);
-        node.unit =
-            Some(BuilderUnit::new(Identity { node: id, run: RUN, session }, config(&self.options), now));
+        let me = Identity { node: id, run: RUN, session };
+        node.unit = Some(BuilderUnit::new(me, config(&self.options), now));
+        node.sender = outputs::sender(&self.options, me, now);
         self.watch.sessions += 1;
         self.post.note(Line::Node { node: id, session, what: Turn::Began });
         self.post.open_links(&self.builders[index].host);
         self.begin_farm(index);
         self.settle_builder(index);
+        self.settle_sender(index);
     }
 
     pub(super) fn arrive_at_builder(&mut self, index: usize, message: Message<SimPayload>) {
-        if let Some(unit) = &mut self.builders[index].unit {
+        let node = &mut self.builders[index];
+        if message.header.sender.role == Role::Output
+            && let (Some(sender), Some(_)) = (&mut node.sender, &node.unit)
+        {
+            sender.handle_input(self.post.now, message);
+            self.settle_sender(index);
+        } else if let Some(unit) = &mut node.unit {
             unit.handle_input(self.post.now, message);
             self.settle_builder(index);
         }
@@ -136,6 +149,7 @@ impl Cluster {
             unit.handle_timeout(now);
         }
         self.settle_builder(index);
+        self.wake_sender(index);
         if due.is_some()
             && let Some(unit) = &mut self.builders[index].unit
         {
@@ -211,6 +225,13 @@ impl Cluster {
     pub(super) fn write_soon(&mut self, index: usize, event: Event<SimPayload>, decision: Decision) {
         let Self { post, builders, options, .. } = self;
         let node = &mut builders[index];
+        if let Some(sender) = &mut node.sender
+            && let Some(verdict) = outputs::verdict_for(options, &event, decision)
+        {
+            sender.handle_event(event, verdict);
+            self.settle_sender(index);
+            return;
+        }
         let slowness = options.storage.slow_builder.filter(|(slow, _)| *slow == node.host.node.index);
         let factor = slowness.map_or(1, |(_, factor)| factor);
         node.disk_free_at = node.disk_free_at.max(post.now) + Nanos(options.storage.write.0 * factor);
@@ -274,7 +295,7 @@ impl Cluster {
             return;
         };
         let step = match decision {
-            Decision::Stored => Step::Stored,
+            Decision::Stored | Decision::StoredAt(_) => Step::Stored,
             Decision::Rejected => Step::Rejected,
             Decision::Dropped(_) => Step::Failed,
         };
@@ -312,7 +333,7 @@ pub(crate) fn decide(options: &Options, event: EventId) -> Decision {
     }
 }
 
-fn built_line(node: NodeId, session: SessionId, event: &Event<SimPayload>, step: Step) -> Line {
+pub(super) fn built_line(node: NodeId, session: SessionId, event: &Event<SimPayload>, step: Step) -> Line {
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     Line::Built {
         node,

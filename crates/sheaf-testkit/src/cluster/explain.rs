@@ -50,6 +50,21 @@ impl Cluster {
             )
             .expect("a string takes every text");
         }
+        for node in &mut self.outputs {
+            let (id, session) = (node.host.node, node.host.session);
+            let state = match &mut node.unit {
+                Some(unit) => {
+                    let deadline = unit.poll_timeout().map(|deadline| (deadline.why, deadline.at));
+                    format!(
+                        "finished {}, holds {:?}, waits for {deadline:?}",
+                        unit.is_finished(),
+                        unit.held()
+                    )
+                }
+                None => (if node.host.is_gone { "gone for good" } else { "down" }).to_owned(),
+            };
+            writeln!(text, "  {id}/{session}: {state}").expect("a string takes every text");
+        }
         for source in &self.sources {
             if source.held_back.is_some() || !source.script.is_empty() {
                 let held = source.held_back.as_ref().map(|fragment| fragment.event.0);

@@ -11,7 +11,7 @@ use crate::payload::{PayloadQueue, SimPayload};
 use sheaf_protocol::recovery::{Happened, Link, NotTaken, Place, Settings};
 use sheaf_protocol::{Identity, Transmit};
 use sheaf_wire::message::Message;
-use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Role, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
@@ -62,7 +62,8 @@ impl Links {
         let system = &options.system;
         let nodes = std::iter::once(NodeId::MANAGER)
             .chain((0..system.readouts).map(NodeId::readout))
-            .chain((0..system.builders).map(NodeId::builder));
+            .chain((0..system.builders).map(NodeId::builder))
+            .chain((0..system.outputs).map(NodeId::output));
         let settings = Settings {
             rails,
             datagram_bytes: datagram.as_usize(),
@@ -86,6 +87,11 @@ impl Links {
     }
 }
 
+/// Whether two roles have anything to say to each other.
+fn talk(one: Role, other: Role) -> bool {
+    one != other && !matches!((one, other), (Role::Readout, Role::Output) | (Role::Output, Role::Readout))
+}
+
 impl Post {
     /// A node's life begins: it asks for its peers.
     pub(super) fn open_links(&mut self, host: &Host) {
@@ -93,7 +99,7 @@ impl Post {
         let Some(links) = &mut self.links else { return };
         let me = Identity { node: host.node, run: RUN, session: host.session };
         let peers: Vec<NodeId> =
-            links.nodes.iter().copied().filter(|peer| peer.role != me.node.role).collect();
+            links.nodes.iter().copied().filter(|peer| talk(me.node.role, peer.role)).collect();
         for peer in &peers {
             let link = Link::new(me, *peer, &links.settings, now);
             links.ends.insert((me.node, *peer), End { link, waiting: VecDeque::new(), wake_at: None });

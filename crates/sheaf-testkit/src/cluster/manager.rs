@@ -46,6 +46,7 @@ fn config(options: &Options) -> ManagerConfig {
     ManagerConfig {
         readouts: options.system.readouts,
         builders: options.system.builders,
+        outputs: options.system.outputs,
         triggers,
         first_event: FIRST_EVENT,
         max_events,
@@ -106,6 +107,7 @@ impl Cluster {
                 }
                 ManagerEvent::StartFailed { .. }
                 | ManagerEvent::ReadoutRestarted { .. }
+                | ManagerEvent::OutputRestarted { .. }
                 | ManagerEvent::Reported { .. } => {}
             }
         }

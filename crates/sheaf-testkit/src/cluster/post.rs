@@ -33,6 +33,10 @@ pub(super) enum Happening {
     Decided(usize, SessionId),
     /// A part of an event is judged.
     Judged(usize, SessionId, EventId),
+    /// The next event of an output node's queue to its disk is written.
+    OutputWritten(usize, SessionId),
+    /// The first so many events of an output node's session are durable.
+    OutputDurable(usize, SessionId, u64),
     /// Something in the farm of a builder's session.
     Farm(usize, SessionId, FarmTurn),
     Fault(usize),
@@ -115,7 +119,13 @@ pub(super) struct Post {
 impl Post {
     pub(super) fn new(options: &Options) -> Self {
         let system = &options.system;
-        let network = Network::new(options.seed, options.network.clone(), system.readouts, system.builders);
+        let network = Network::new(
+            options.seed,
+            options.network.clone(),
+            system.readouts,
+            system.builders,
+            system.outputs,
+        );
         Self {
             now: Timestamp::ZERO,
             agenda: BinaryHeap::new(),

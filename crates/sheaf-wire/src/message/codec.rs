@@ -1,5 +1,7 @@
 //! Bytes to messages and back.
 
+mod delivery;
+
 use super::layout::{
     AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
     EventRangeBytes, FRAGMENT_HAS_CHECKSUM, FRAGMENT_IS_PROCESSED, FenceBytes, FinishedBytes, FragmentBytes,
@@ -116,6 +118,17 @@ impl PayloadSource<bytes::Bytes> for std::collections::VecDeque<bytes::Bytes> {
     }
 }
 
+/// Bits of [`RequestBytes::flags`].
+const REQUEST_BEHIND: u32 = 1;
+const REQUEST_KEPT: u32 = 2;
+
+impl Kind {
+    /// Whether fragments follow the head.
+    const fn has_payload(self) -> bool {
+        matches!(self, Self::SuperFragments | Self::Delivery)
+    }
+}
+
 /// A fixed-size entry of a message head.
 trait Entry: Sized {
     type Bytes: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + 'static;
@@ -139,11 +152,15 @@ impl<P: Payload> Message<P> {
                     finished: count(request.finished.len()),
                     bytes: U64::new(request.bytes.0),
                     absent: count(request.absent.len()),
-                    flags: U32::new(u32::from(request.output_behind)),
+                    flags: U32::new(
+                        u32::from(request.output_behind) * REQUEST_BEHIND
+                            | u32::from(!request.kept.is_empty()) * REQUEST_KEPT,
+                    ),
                 };
                 head.extend_from_slice(fixed.as_bytes());
                 emit_all(head, &request.finished);
                 emit_all(head, &request.absent);
+                emit_all(head, &request.kept);
             }
             Body::Assign(entries) => emit_all(head, &entries),
             Body::Release(entries) => emit_all(head, &entries),
@@ -174,6 +191,14 @@ impl<P: Payload> Message<P> {
                 emit_all(head, &request.sources);
                 emit_all(head, &request.ranges);
             }
+            Body::Delivery(delivery) => {
+                delivery::emit_head(head, &delivery);
+                for fragment in delivery.fragments {
+                    payload_bytes += fragment.payload.len() as u64;
+                    payload(fragment.payload);
+                }
+            }
+            Body::Receipt(receipt) => delivery::emit_receipt(head, &receipt),
         }
         finish_header(head, kind, payload_bytes, &self.header);
     }
@@ -185,7 +210,7 @@ impl<P: Payload> Message<P> {
     pub fn decode(head: &[u8], payload: &mut impl PayloadSource<P>) -> Result<Self, DecodeError> {
         let (kind, header, declared_payload) = check_header(head)?;
         let body_bytes = &head[size_of::<HeaderBytes>()..];
-        if declared_payload != payload.total() || (kind != Kind::SuperFragments && declared_payload != 0) {
+        if declared_payload != payload.total() || (!kind.has_payload() && declared_payload != 0) {
             return Err(DecodeError::WrongPayloadLength {
                 declared: declared_payload,
                 have: payload.total(),
@@ -214,6 +239,8 @@ impl<P: Payload> Message<P> {
             Kind::Dispatch => Body::Dispatch(parse_all(body_bytes)?),
             Kind::Shape => Body::Shape(parse_one(body_bytes)?),
             Kind::PartRequest => Body::PartRequest(parse_part_request(body_bytes)?),
+            Kind::Delivery => Body::Delivery(delivery::parse(body_bytes, declared_payload, payload)?),
+            Kind::Receipt => Body::Receipt(delivery::parse_receipt(body_bytes)?),
         };
         Ok(Self { header, body })
     }
@@ -225,6 +252,7 @@ impl<P> Body<P> {
     pub fn payload_pieces(&self) -> usize {
         match self {
             Self::SuperFragments(parts) => parts.fragments.len(),
+            Self::Delivery(delivery) => delivery.fragments.len(),
             _ => 0,
         }
     }
@@ -247,6 +275,8 @@ impl<P> Body<P> {
             Self::Dispatch(_) => Kind::Dispatch,
             Self::Shape(_) => Kind::Shape,
             Self::PartRequest(_) => Kind::PartRequest,
+            Self::Delivery(_) => Kind::Delivery,
+            Self::Receipt(_) => Kind::Receipt,
         }
     }
 }
@@ -373,14 +403,18 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
     let (finished, rest) = parse_list(rest, fixed.finished.get())?;
     let (absent, rest) = parse_list(rest, fixed.absent.get())?;
     let flags = fixed.flags.get();
-    if flags > 1 {
+    if flags > (REQUEST_BEHIND | REQUEST_KEPT) {
         return Err(DecodeError::BadValue { field: "request flags", value: u64::from(flags) });
     }
     let (slots, bytes) = (fixed.slots.get(), ByteCount(fixed.bytes.get()));
-    match rest.len() {
-        0 => Ok(Request { slots, bytes, finished, absent, output_behind: flags == 1 }),
-        extra => Err(DecodeError::TrailingBytes(extra)),
-    }
+    let kept = match (flags & REQUEST_KEPT != 0, rest.len()) {
+        (false, 0) => Vec::new(),
+        (false, extra) => return Err(DecodeError::TrailingBytes(extra)),
+        (true, 0) => return Err(DecodeError::BadValue { field: "request flags", value: u64::from(flags) }),
+        (true, _) => parse_all(rest)?,
+    };
+    let output_behind = flags & REQUEST_BEHIND != 0;
+    Ok(Request { slots, bytes, finished, absent, kept, output_behind })
 }
 
 fn parse_part_request(bytes: &[u8]) -> Result<PartRequest, DecodeError> {

@@ -18,7 +18,7 @@ pub const MAX_HEAD_BYTES: usize = 4 << 20;
 pub enum Kind {
     /// RU to EVM, in the channel: n x [`AnnouncementBytes`].
     Announce = 1,
-    /// BU to EVM, in the channel: [`RequestBytes`], n x [`FinishedBytes`], m x [`AbsentReadoutBytes`].
+    /// BU to EVM, in the channel: [`RequestBytes`], n x [`FinishedBytes`], m x [`AbsentReadoutBytes`], k x [`KeptBytes`].
     Request = 2,
     /// EVM to BU, in the channel: n x [`AssignmentBytes`].
     Assign = 3,
@@ -44,6 +44,11 @@ pub enum Kind {
     Shape = 13,
     /// BU to RU, repeatable: [`PartRequestBytes`], m x [`SourceBytes`], n x [`EventRangeBytes`].
     PartRequest = 14,
+    /// BU to output node, in the channel between these two: [`DeliveryBytes`], its three lists, what was said of the events, then
+    /// the payload.
+    Delivery = 15,
+    /// Output node to BU, in the channel between these two: [`ReceiptBytes`], n x [`ReceivedBytes`].
+    Receipt = 16,
 }
 
 impl Kind {
@@ -65,6 +70,8 @@ impl Kind {
             12 => Self::Dispatch,
             13 => Self::Shape,
             14 => Self::PartRequest,
+            15 => Self::Delivery,
+            16 => Self::Receipt,
             _ => return None,
         })
     }
@@ -123,7 +130,7 @@ layout! {
 }
 
 layout! {
-    /// What a builder asks for, 24 bytes; its finished events and absent readout units follow.
+    /// What a builder asks for, 24 bytes; its finished events, absent readout units and kept events follow.
     RequestBytes[24] {
         /// Offset 0: events.
         slots: U32,
@@ -133,7 +140,7 @@ layout! {
         bytes: U64,
         /// Offset 16: how many [`AbsentReadoutBytes`].
         absent: U32,
-        /// Offset 20: bit 0, the output is behind; other bits are zero.
+        /// Offset 20: bit 0, the output is behind; bit 1, [`KeptBytes`] follow, up to the end; other bits are zero.
         flags: U32,
     }
 }
@@ -149,6 +156,22 @@ layout! {
         parts: U16,
         /// Offset 12: zero.
         reserved: U32,
+    }
+}
+
+layout! {
+    /// Stored events among those that ended, as places in an output node's files, 24 bytes.
+    KeptBytes[24] {
+        /// Offset 0: the output node's session.
+        session: U64,
+        /// Offset 8: the number of the first in that session.
+        first: U64,
+        /// Offset 16: how many consecutive numbers, at least 1.
+        count: U32,
+        /// Offset 20: the output node's index.
+        output: U16,
+        /// Offset 22: zero.
+        reserved: U16,
     }
 }
 
@@ -381,5 +404,73 @@ layout! {
         flags: U32,
         /// Offset 20: zero.
         reserved: U32,
+    }
+}
+
+layout! {
+    /// The sizes of what follows, 16 bytes.
+    DeliveryBytes[16] {
+        /// Offset 0: how many [`DeliveredBytes`].
+        entries: U32,
+        /// Offset 4: how many [`FragmentBytes`].
+        fragments: U32,
+        /// Offset 8: how many [`MissingBytes`].
+        missing: U32,
+        /// Offset 12: bytes of what was said of the events, behind these lists, in the order of the entries.
+        said: U32,
+    }
+}
+
+layout! {
+    /// An accepted event, or a part of one, 48 bytes.
+    DeliveredBytes[48] {
+        /// Offset 0: event id.
+        event: U64,
+        /// Offset 8: trigger time, ns.
+        time: U64,
+        /// Offset 16: tags.
+        tags: U64,
+        /// Offset 24: its fragments in the list of fragments.
+        fragments: U32,
+        /// Offset 28: its missing sources in the list of missing sources.
+        missing: U32,
+        /// Offset 32: bytes that were said of it.
+        said: U32,
+        /// Offset 36: trigger type.
+        trigger_type: U16,
+        /// Offset 38: attempt.
+        attempt: U16,
+        /// Offset 40: bit 0: a required source is missing; bit 1: the next message has more of this event. Other bits are zero.
+        flags: U32,
+        /// Offset 44: zero.
+        reserved: U32,
+    }
+}
+
+layout! {
+    /// What an output node takes more, 24 bytes; what became of events follows.
+    ReceiptBytes[24] {
+        /// Offset 0: it takes so many events, from the first of this pair of sessions.
+        events: U64,
+        /// Offset 8: it takes so many bytes of events, from the first.
+        bytes: U64,
+        /// Offset 16: how many [`ReceivedBytes`].
+        entries: U32,
+        /// Offset 20: bit 0: its disk holds it up. Other bits are zero.
+        flags: U32,
+    }
+}
+
+layout! {
+    /// Consecutive events of a builder that have consecutive places in the files, or none, 24 bytes.
+    ReceivedBytes[24] {
+        /// Offset 0: the number of the first between these two sessions, from 0.
+        first: U64,
+        /// Offset 8: its number in the output node's session; 0 where bit 0 of the flags is set.
+        place: U64,
+        /// Offset 16: how many, at least 1.
+        count: U32,
+        /// Offset 20: bit 0: no stream takes them. Other bits are zero.
+        flags: U32,
     }
 }

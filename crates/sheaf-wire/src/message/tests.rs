@@ -83,18 +83,55 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
     })
 }
 
+fn delivery() -> impl Strategy<Value = Delivery<Bytes>> {
+    let said = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 6);
+    (super_fragments(), said, any::<bool>()).prop_map(|(parts, said, more)| {
+        let last = parts.entries.len();
+        let entry = |((index, part), said): ((usize, &SuperFragment), Vec<u8>)| Delivered {
+            event: part.event,
+            time: Timestamp(part.event.0 ^ 5),
+            trigger_type: TriggerType(part.part),
+            attempt: part.attempt,
+            incomplete: part.missing > 0,
+            tags: crate::Tags(part.event.0),
+            said: said.into(),
+            fragments: u32::from(part.fragments),
+            missing: u32::from(part.missing),
+            more: more && index + 1 == last,
+        };
+        let entries = parts.entries.iter().enumerate().zip(said).map(entry).collect();
+        Delivery { entries, fragments: parts.fragments, missing: parts.missing }
+    })
+}
+
+fn receipt() -> impl Strategy<Value = Receipt> {
+    let entry = (any::<u64>(), 1..u32::MAX, any::<Option<u64>>())
+        .prop_map(|(first, count, place)| ReceiptEntry { first, count, place });
+    (any::<[u64; 2]>(), any::<bool>(), prop::collection::vec(entry, 0..5)).prop_map(
+        |([events, bytes], behind, entries)| Receipt { events, bytes: ByteCount(bytes), behind, entries },
+    )
+}
+
 fn body() -> impl Strategy<Value = Body<Bytes>> {
     let announcements = prop::collection::vec(any::<[u64; 2]>(), 0..9).prop_map(|list| {
         let entry = |[event, time]: [u64; 2]| Announcement { event: EventId(event), time: Timestamp(time) };
         Body::Announce(list.into_iter().map(entry).collect())
     });
     let absent = prop::collection::vec(any::<(u64, u16, u16)>(), 0..3);
+    let kept = prop::collection::vec((any::<u16>(), any::<[u64; 2]>(), 1..u32::MAX), 0..3);
     let sizes = (any::<u32>(), any::<u64>(), any::<bool>());
-    let request = (sizes, prop::collection::vec(finished(), 0..5), absent).prop_map(
-        |((slots, bytes, output_behind), finished, absent)| {
+    let request = (sizes, prop::collection::vec(finished(), 0..5), absent, kept).prop_map(
+        |((slots, bytes, output_behind), finished, absent, kept)| {
             let entry = |(event, readout, parts)| AbsentReadout { event: EventId(event), readout, parts };
             let absent = absent.into_iter().map(entry).collect();
-            Body::Request(Request { slots, bytes: ByteCount(bytes), finished, absent, output_behind })
+            let entry = |(output, [session, first], count): (u16, [u64; 2], u32)| Kept {
+                output,
+                session: SessionId(session),
+                first,
+                count,
+            };
+            let kept = kept.into_iter().map(entry).collect();
+            Body::Request(Request { slots, bytes: ByteCount(bytes), finished, absent, kept, output_behind })
         },
     );
     let assign =
@@ -175,6 +212,8 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         any::<u64>().prop_map(|session| Body::Fence(SessionId(session))),
         dispatch,
         shape,
+        delivery().prop_map(Body::Delivery),
+        receipt().prop_map(Body::Receipt),
     ]
 }
 

@@ -146,6 +146,7 @@ impl Settings {
         ManagerConfig {
             readouts: self.readouts,
             builders: self.builders,
+            outputs: 0,
             triggers: if self.is_driven { Triggers::Driven } else { Triggers::Free },
             first_event: FIRST_EVENT,
             max_events: Some(self.events),

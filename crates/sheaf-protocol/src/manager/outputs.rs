@@ -1,0 +1,80 @@
+//! Output nodes, as the event manager knows them: that they are there, and which events of theirs count. Whether one has died is
+//! for builders to find out; nothing is decided here.
+
+use super::{EventManager, index_u16};
+use crate::output::Places;
+use sheaf_wire::message::{Body, Command, Kept};
+use sheaf_wire::{NodeId, SessionId, Timestamp};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Default)]
+struct OutputState {
+    /// It has been heard of.
+    is_met: bool,
+    told_to_close: bool,
+    reported: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Outputs {
+    nodes: Vec<OutputState>,
+    kept: BTreeMap<(NodeId, SessionId), Places>,
+}
+
+impl Outputs {
+    pub(super) fn new(count: u16) -> Self {
+        Self { nodes: (0..count).map(|_| OutputState::default()).collect(), kept: BTreeMap::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// One speaks for the first time, or in a new life: whether it is a new life.
+    pub(super) fn meet(&mut self, node: NodeId) -> bool {
+        let fresh = OutputState { is_met: true, ..OutputState::default() };
+        std::mem::replace(&mut self.nodes[usize::from(node.index)], fresh).is_met
+    }
+
+    pub(super) fn note_report(&mut self, node: NodeId) {
+        self.nodes[usize::from(node.index)].reported = true;
+    }
+
+    /// Whether all that were ever there have reported, or are silent.
+    pub(super) fn have_reported(&self, silent: impl Fn(NodeId) -> bool) -> bool {
+        let done = |(index, state): (usize, &OutputState)| {
+            state.reported || !state.is_met || silent(NodeId::output(index_u16(index)))
+        };
+        self.nodes.iter().enumerate().all(done)
+    }
+
+    /// These events count.
+    pub(super) fn keep(&mut self, all: &[Kept]) {
+        for kept in all {
+            let places = self.kept.entry((NodeId::output(kept.output), kept.session)).or_default();
+            places.insert(kept.first, kept.count);
+        }
+    }
+}
+
+impl<P: Clone> EventManager<P> {
+    /// Which events of each session of an output node count, living sessions included.
+    #[must_use]
+    pub fn kept(&self) -> &BTreeMap<(NodeId, SessionId), Places> {
+        &self.outputs.kept
+    }
+
+    /// Output nodes close when no builder speaks to them any more.
+    pub(super) fn close_outputs(&mut self, now: Timestamp) {
+        if self.outputs.is_empty() || !self.builders_reported(now) {
+            return;
+        }
+        for (index, output) in self.outputs.nodes.iter_mut().enumerate() {
+            let node = NodeId::output(index_u16(index));
+            if output.is_met && !output.told_to_close && self.peers.is_open(node) {
+                output.told_to_close = true;
+                self.peers.push(node, Body::Command(Command::Close));
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Places in the files of output nodes, and which of them count.
+
+use sheaf_wire::message::Kept;
+use sheaf_wire::{NodeId, SessionId};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Where an event is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The output node's index.
+    pub output: u16,
+    /// Its session.
+    pub session: SessionId,
+    /// The event's number in that session, from 0.
+    pub number: u64,
+}
+
+impl Place {
+    /// The node and its session.
+    #[must_use]
+    pub fn owner(&self) -> (NodeId, SessionId) {
+        (NodeId::output(self.output), self.session)
+    }
+}
+
+/// Adds a place to a list in which neighbours are one entry. Places that follow each other are found where they are added one
+/// after another, as output nodes name them.
+pub(crate) fn note_kept(list: &mut Vec<Kept>, place: Place) {
+    let Place { output, session, number } = place;
+    match list.last_mut() {
+        Some(last)
+            if (last.output, last.session) == (output, session)
+                && last.first + u64::from(last.count) == number
+                && last.count < u32::MAX =>
+        {
+            last.count += 1;
+        }
+        _ => list.push(Kept { output, session, first: number, count: 1 }),
+    }
+}
+
+/// A set of numbers of one session, kept as ranges: one range, and a gap for whatever was written and never reported. While a
+/// session lives there are a few more, since builders report when they like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// First number to last number of each range; ranges neither overlap nor touch.
+    ranges: BTreeMap<u64, u64>,
+}
+
+impl Places {
+    /// Adds `count` consecutive numbers. A range that would pass the largest number is cut there.
+    pub fn insert(&mut self, first: u64, count: u32) {
+        if count == 0 {
+            return;
+        }
+        let (mut start, mut end) = (first, first.saturating_add(u64::from(count) - 1));
+        if let Some((&before, &before_end)) = self.ranges.range(..=start).next_back()
+            && before_end.saturating_add(1) >= start
+        {
+            (start, end) = (before, end.max(before_end));
+        }
+        while let Some((&next, &next_end)) =
+            self.ranges.range((Bound::Included(start), Bound::Unbounded)).next()
+            && next <= end.saturating_add(1)
+        {
+            self.ranges.remove(&next);
+            end = end.max(next_end);
+        }
+        self.ranges.insert(start, end);
+    }
+
+    /// Whether a number is in it.
+    #[must_use]
+    pub fn contains(&self, number: u64) -> bool {
+        self.ranges.range(..=number).next_back().is_some_and(|(_, end)| number <= *end)
+    }
+
+    /// One more than the largest number; 0 where there is none.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.ranges.last_key_value().map_or(0, |(_, end)| end.saturating_add(1))
+    }
+
+    /// The numbers below [`Self::end`] that are not in it, as first and last of each gap.
+    pub fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
+        let mut next = 0;
+        self.ranges.iter().filter_map(move |(first, last)| {
+            let from = std::mem::replace(&mut next, last.saturating_add(1));
+            (from < *first).then(|| (from, *first - 1))
+        })
+    }
+
+    /// How many numbers are in it.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.ranges.iter().map(|(first, last)| (last - first).saturating_add(1)).fold(0, u64::saturating_add)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+}

@@ -1,0 +1,370 @@
+//! The side of the output node: takes events, says which are stored and where, and bounds what it takes.
+
+use crate::channel::{Channel, ChannelTimes, Received};
+use crate::ledger::{Counter, NodeBooks};
+use crate::machine::{Deadline, Identity, Transmit, Why};
+use sheaf_wire::message::{Body, Command, Delivery, Message, Receipt, ReceiptEntry};
+use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Payload, Role, SessionId, Timestamp, Verdict};
+use std::collections::VecDeque;
+
+/// How an output node works. Memory: for each builder unit payload of `window` and one event more, and some 100 bytes a fragment.
+#[derive(Clone, Debug)]
+pub struct OutputConfig {
+    /// How many builder units there are.
+    pub builders: u16,
+    /// Events taken of one builder and not stored yet, at most.
+    pub window_events: u32,
+    /// Their bytes. One event more than this is taken, so that none is too large.
+    pub window: ByteCount,
+    /// Event manager and builders hear of this node at least this often.
+    pub heartbeat: Nanos,
+    /// Times of the channels.
+    pub channel: ChannelTimes,
+}
+
+/// What the driver of an output node is to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputEvent<P> {
+    /// The run begins.
+    Started,
+    /// An event is to be stored. The driver answers with [`OutputNode::handle_written`] in the order of these, and when it is
+    /// durable with [`OutputNode::handle_stored`].
+    Store(Ticket, Event<P>, Verdict),
+    /// The run closes: nothing more will come.
+    Closed,
+    /// The event manager lives anew; it knows nothing of this run any more.
+    ManagerRestarted,
+}
+
+/// An event of a builder's session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    builder: u16,
+    session: SessionId,
+    /// Between the two sessions, from 0.
+    number: u64,
+    bytes: u64,
+}
+
+/// The way from one builder.
+#[derive(Debug)]
+struct Lane<P> {
+    channel: Channel<P>,
+    /// An event of which more is to come.
+    partial: Option<(Event<P>, Verdict)>,
+    /// The number of the next event.
+    next: u64,
+    /// Events and bytes that are stored, or no more here for another reason.
+    done_events: u64,
+    done_bytes: u64,
+    /// What the builder is to be told.
+    entries: Vec<ReceiptEntry>,
+    is_news: bool,
+    beat_at: Timestamp,
+}
+
+impl<P: Payload> Lane<P> {
+    /// The present session of the builder has nothing here yet.
+    fn begin(&mut self) {
+        (self.partial, self.next, self.done_events, self.done_bytes) = (None, 0, 0, 0);
+        self.entries.clear();
+        self.is_news = true;
+    }
+
+    fn end(&mut self, ticket: &Ticket, place: Option<u64>) {
+        self.done_events += 1;
+        self.done_bytes += ticket.bytes;
+        self.is_news = true;
+        let number = ticket.number;
+        if let Some(last) = self.entries.last_mut() {
+            let count = u64::from(last.count);
+            let follows = last.first + count == number
+                && match (last.place, place) {
+                    (Some(first), Some(place)) => first + count == place,
+                    (None, None) => true,
+                    _ => false,
+                };
+            if follows && last.count < u32::MAX {
+                last.count += 1;
+                return;
+            }
+        }
+        self.entries.push(ReceiptEntry { first: number, count: 1, place });
+    }
+}
+
+/// See the [module](super) and the contract in the [crate documentation](crate).
+#[derive(Debug)]
+pub struct OutputNode<P> {
+    me: Identity,
+    config: OutputConfig,
+    manager: Channel<P>,
+    manager_beat_at: Timestamp,
+    lanes: Vec<Lane<P>>,
+    /// Written, not durable, in the order of their numbers in this session.
+    written: VecDeque<Ticket>,
+    /// The number of the first of these.
+    first_written: u64,
+    behind: bool,
+    events: VecDeque<OutputEvent<P>>,
+    closed: bool,
+    books: NodeBooks,
+}
+
+impl<P: Payload> OutputNode<P> {
+    /// An output node that has nothing.
+    #[must_use]
+    pub fn new(me: Identity, config: OutputConfig, now: Timestamp) -> Self {
+        assert_eq!(me.node.role, Role::Output, "{} is not an output node", me.node);
+        let lane = |index| Lane {
+            channel: Channel::new(NodeId::builder(index), config.channel),
+            partial: None,
+            next: 0,
+            done_events: 0,
+            done_bytes: 0,
+            entries: Vec::new(),
+            is_news: false,
+            beat_at: now,
+        };
+        Self {
+            me,
+            manager: Channel::new(NodeId::MANAGER, config.channel),
+            manager_beat_at: now,
+            lanes: (0..config.builders).map(lane).collect(),
+            written: VecDeque::new(),
+            first_written: 0,
+            behind: false,
+            events: VecDeque::new(),
+            closed: false,
+            books: NodeBooks::default(),
+            config,
+        }
+    }
+
+    /// Who this is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.me
+    }
+
+    /// Whether the run has closed and the event manager has this node's books.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.closed && self.manager.is_settled()
+    }
+
+    /// When the event manager was last heard of.
+    #[must_use]
+    pub fn manager_heard_at(&self) -> Option<Timestamp> {
+        self.manager.heard_at()
+    }
+
+    /// Events that are here and not known to be durable, and their bytes; parts of events are not counted.
+    #[must_use]
+    pub fn held(&self) -> (u64, ByteCount) {
+        let waiting = self.events.iter().filter_map(|event| match event {
+            OutputEvent::Store(ticket, ..) => Some(ticket.bytes),
+            _ => None,
+        });
+        let bytes = waiting.chain(self.written.iter().map(|ticket| ticket.bytes));
+        bytes.fold((0, ByteCount::ZERO), |(events, sum), bytes| (events + 1, sum + ByteCount(bytes)))
+    }
+
+    /// The counters as they stand.
+    #[must_use]
+    pub fn books(&self) -> NodeBooks {
+        let mut books = self.books.clone();
+        let repeats = self.lanes.iter().map(|lane| lane.channel.repeats()).sum::<u64>();
+        books.count(Counter::RepeatedMessages, repeats + self.manager.repeats());
+        books
+    }
+
+    /// Takes a message.
+    pub fn handle_input(&mut self, now: Timestamp, message: Message<P>) {
+        let header = message.header;
+        if header.run != self.me.run {
+            self.books.count(Counter::StaleMessages, 1);
+            return;
+        }
+        let index = usize::from(header.sender.index);
+        match header.sender.role {
+            Role::Manager => {
+                match self.manager.handle(now, &self.me, &header, message.body) {
+                    Received::Stale => self.books.count(Counter::StaleMessages, 1),
+                    Received::PeerRestarted { .. } => self.events.push_back(OutputEvent::ManagerRestarted),
+                    Received::Taken | Received::Duplicate | Received::BeyondWindow => {}
+                }
+                while let Some(body) = self.manager.poll_deliver() {
+                    self.handle_manager(body);
+                }
+            }
+            Role::Builder if index < self.lanes.len() => {
+                let lane = &mut self.lanes[index];
+                let before = lane.channel.peer_session();
+                if lane.channel.handle(now, &self.me, &header, message.body) == Received::Stale {
+                    self.books.count(Counter::StaleMessages, 1);
+                }
+                if lane.channel.peer_session() != before {
+                    lane.begin();
+                }
+                while let Some(body) = self.lanes[index].channel.poll_deliver() {
+                    match body {
+                        Body::Delivery(delivery) => self.handle_delivery(index, delivery),
+                        _ => self.books.count(Counter::UnexpectedMessages, 1),
+                    }
+                }
+            }
+            Role::Builder | Role::Readout | Role::Output => self.books.count(Counter::UnexpectedMessages, 1),
+        }
+    }
+
+    fn handle_manager(&mut self, body: Body<P>) {
+        match body {
+            Body::Command(Command::Start | Command::Join) => self.events.push_back(OutputEvent::Started),
+            Body::Command(Command::Close) => {
+                if !std::mem::replace(&mut self.closed, true) {
+                    self.manager.push(Body::Report(self.books().to_counts()));
+                    self.events.push_back(OutputEvent::Closed);
+                }
+            }
+            _ => self.books.count(Counter::UnexpectedMessages, 1),
+        }
+    }
+
+    fn handle_delivery(&mut self, index: usize, delivery: Delivery<P>) {
+        let lane = &mut self.lanes[index];
+        let Some(session) = lane.channel.peer_session() else { return };
+        let (mut fragments, mut missing) = (delivery.fragments.into_iter(), delivery.missing.into_iter());
+        for entry in delivery.entries {
+            let own_fragments = fragments.by_ref().take(entry.fragments as usize);
+            let (more, own_missing) = (entry.more, entry.missing as usize);
+            let (mut event, verdict) = match lane.partial.take() {
+                Some(begun) if begun.0.id == entry.event => begun,
+                begun => {
+                    // A channel neither loses nor swaps messages, and a builder sends the parts of an event one after another.
+                    self.books.count(Counter::UnexpectedMessages, u64::from(begun.is_some()));
+                    entry.into_event()
+                }
+            };
+            event.fragments.extend(own_fragments);
+            event.missing.extend(missing.by_ref().take(own_missing));
+            if more {
+                lane.partial = Some((event, verdict));
+                continue;
+            }
+            let bytes = event.payload_bytes() + verdict.payload.len() as u64;
+            let ticket = Ticket { builder: lane_index(index), session, number: lane.next, bytes };
+            lane.next += 1;
+            self.books.count(Counter::TakenEvents, 1);
+            self.events.push_back(OutputEvent::Store(ticket, event, verdict));
+        }
+    }
+
+    /// The driver has accepted an event into its files; `None`: no stream takes it. Accepted events are numbered from 0, in the
+    /// order of these calls.
+    ///
+    /// # Panics
+    /// If the number is not the next one.
+    pub fn handle_written(&mut self, ticket: Ticket, number: Option<u64>) {
+        match number {
+            Some(number) => {
+                let next = self.first_written + self.written.len() as u64;
+                assert_eq!(number, next, "{}: events are numbered in the order of writing", self.me.node);
+                self.written.push_back(ticket);
+            }
+            None => self.end(&ticket, None),
+        }
+    }
+
+    /// The first so many of the accepted events are as durable as configured.
+    pub fn handle_stored(&mut self, stored: u64) {
+        while self.first_written < stored
+            && let Some(ticket) = self.written.pop_front()
+        {
+            self.end(&ticket, Some(self.first_written));
+            self.first_written += 1;
+        }
+    }
+
+    /// Whether the files cannot be written now.
+    pub fn handle_trouble(&mut self, behind: bool) {
+        if std::mem::replace(&mut self.behind, behind) != behind {
+            self.lanes.iter_mut().for_each(|lane| lane.is_news = true);
+        }
+    }
+
+    /// An event needs no memory any more. Its builder hears of it, if it lives.
+    fn end(&mut self, ticket: &Ticket, place: Option<u64>) {
+        let lane = &mut self.lanes[usize::from(ticket.builder)];
+        if lane.channel.peer_session() == Some(ticket.session) {
+            lane.end(ticket, place);
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        let next = now + self.config.heartbeat;
+        if self.manager_beat_at <= now {
+            self.manager_beat_at = next;
+            self.manager.acknowledge_now();
+        }
+        for lane in self.lanes.iter_mut().filter(|lane| lane.beat_at <= now) {
+            lane.beat_at = next;
+            lane.channel.acknowledge_now();
+        }
+    }
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
+        if let Some(message) = self.manager.poll_transmit(now, &self.me) {
+            return Some(Transmit { to: NodeId::MANAGER, message });
+        }
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            let is_met = lane.channel.peer_session().is_some();
+            // What is said to nobody in particular could reach a later session than it was meant for.
+            if is_met && lane.channel.is_open() && std::mem::take(&mut lane.is_news) {
+                lane.channel.push(Body::Receipt(Receipt {
+                    events: lane.done_events + u64::from(self.config.window_events),
+                    bytes: ByteCount(lane.done_bytes) + self.config.window,
+                    behind: self.behind,
+                    entries: std::mem::take(&mut lane.entries),
+                }));
+            }
+            if let Some(message) = lane.channel.poll_transmit(now, &self.me) {
+                return Some(Transmit { to: NodeId::builder(lane_index(index)), message });
+            }
+        }
+        None
+    }
+
+    /// The next thing for the driver to know. Events of builder sessions that are over are left out: nobody would count them.
+    pub fn poll_event(&mut self) -> Option<OutputEvent<P>> {
+        while let Some(event) = self.events.pop_front() {
+            if let OutputEvent::Store(ticket, ..) = &event {
+                let session = self.lanes[usize::from(ticket.builder)].channel.peer_session();
+                if session != Some(ticket.session) {
+                    self.books.count(Counter::VoidEvents, 1);
+                    continue;
+                }
+            }
+            return Some(event);
+        }
+        None
+    }
+
+    /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
+    pub fn poll_timeout(&mut self) -> Option<Deadline> {
+        let heartbeat = (!self.closed).then_some(Deadline { at: self.manager_beat_at, why: Why::Heartbeat });
+        let of_lane = |(index, lane): (usize, &Lane<P>)| {
+            let why = Why::KeepAlive(NodeId::builder(lane_index(index)));
+            let beat = Some(Deadline { at: lane.beat_at, why });
+            Deadline::earliest(lane.channel.poll_timeout(), beat)
+        };
+        let lanes = self.lanes.iter().enumerate().map(of_lane);
+        lanes.fold(Deadline::earliest(self.manager.poll_timeout(), heartbeat), Deadline::earliest)
+    }
+}
+
+fn lane_index(index: usize) -> u16 {
+    u16::try_from(index).expect("the configuration has at most 65,535 builder units")
+}
