@@ -12,6 +12,7 @@ use crate::settings::{
 };
 use crate::text::shorten;
 use crate::{Config, Purpose};
+use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use sheaf_wire::{ByteCount, Nanos};
 
 /// The overlaps of a time slice are together at most so many slices: `sheaf_time::slices::MOST_LENGTHS`.
@@ -366,9 +367,9 @@ impl Checker<'_> {
     }
 
     fn memory(&mut self) {
-        let Config { source, readout, builder, manager, transport, protocol, .. } = self.config;
+        let Config { source, readout, builder, manager, transport, protocol, output, .. } = self.config;
         if transport.kind.uses_tcp() {
-            let peers = u64::from(readout.count) + u64::from(builder.count);
+            let peers = u64::from(readout.count) + u64::from(builder.count) + u64::from(output.nodes);
             let rails = u64::from(transport.rails);
             let blocks = (peers * rails + 2).saturating_mul(transport.block.0);
             let what = match rails {
@@ -377,6 +378,9 @@ impl Checker<'_> {
             };
             let keys = &["transport.block_bytes", "transport.rails", "readout.count", "builder.count"];
             self.holds("transport.receive_bytes", transport.receive, blocks, &what, keys);
+        }
+        if output.nodes > 0 {
+            self.output_memory();
         }
         if transport.kind.shares_memory() {
             let blocks = transport.block.0.saturating_mul(2);
@@ -425,6 +429,23 @@ impl Checker<'_> {
         if source.kind == SourceKind::Emulated {
             self.emulated_memory(readout.buffer);
         }
+    }
+
+    /// An output node receives what builder units may have under way to it, also while an event of each is not whole.
+    fn output_memory(&mut self) {
+        let Config { builder, output, transport, protocol, .. } = self.config;
+        // What a filter says of an event travels in the head of a message.
+        let said = MAX_VERDICT_PAYLOAD_BYTES as u64;
+        let what = "a message of `protocol.message_bytes` with the largest payload of a verdict";
+        let key = &["protocol.message_bytes", "output.nodes"];
+        self.holds("transport.max_frame_bytes", transport.max_frame, protocol.message.0 + said, what, key);
+        if transport.kind == TransportKind::Memory || transport.kind == TransportKind::Shm {
+            return;
+        }
+        let windows = u64::from(builder.count).saturating_mul(output.window.0);
+        let what = format!("`output.window_bytes` for each of {} builder units", builder.count);
+        let keys = &["output.window_bytes", "builder.count"];
+        self.holds("transport.receive_bytes", transport.receive, windows, &what, keys);
     }
 
     fn shaping(&mut self) {

@@ -127,7 +127,7 @@ pub struct Config {
     pub clocks: BTreeMap<String, CardClock>,
     /// What more is said of tags, by their names.
     pub tags: BTreeMap<String, Tag>,
-    /// The nodes, where they are listed one by one; empty: as many as `readout.count` and `builder.count` say.
+    /// The nodes, where they are listed one by one; empty: as many as `readout.count`, `builder.count` and `output.nodes` say.
     pub node: Vec<Node>,
 }
 
@@ -305,11 +305,15 @@ impl Config {
     fn follow(&mut self, origins: &Origins<'_>) {
         let listed = |role| self.node.iter().filter(|node| node.role == role).count();
         let (readouts, builders) = (listed(Role::Readout), listed(Role::Builder));
+        let outputs = listed(Role::Output);
         if readouts > 0 && !origins.is_in_file("readout.count") {
             self.readout.count = u16::try_from(readouts).unwrap_or(u16::MAX);
         }
         if builders > 0 && !origins.is_in_file("builder.count") {
             self.builder.count = u16::try_from(builders).unwrap_or(u16::MAX);
+        }
+        if outputs > 0 && !origins.is_in_file("output.nodes") {
+            self.output.nodes = u16::try_from(outputs).unwrap_or(u16::MAX);
         }
         let kind = self.source.kind;
         if kind.has_own_ids() && !origins.is_in_file("trigger.mode") {

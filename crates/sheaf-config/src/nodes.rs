@@ -33,7 +33,7 @@ pub struct NodeConfig {
 }
 
 impl Config {
-    /// All nodes: the event manager, the readout units, the builder units, each role in the order of its index.
+    /// All nodes: the event manager, the readout units, the builder units, the output nodes, each role in the order of its index.
     ///
     /// # Errors
     /// If the nodes do not make a system (never after a successful [`Config::validate`] of emulated sources), or if this
@@ -73,6 +73,7 @@ impl Config {
         let count = |role| u16::try_from(nodes.iter().filter(|node| node.id.role == role).count());
         self.readout.count = count(Role::Readout).unwrap_or(u16::MAX);
         self.builder.count = count(Role::Builder).unwrap_or(u16::MAX);
+        self.output.nodes = count(Role::Output).unwrap_or(u16::MAX);
         let table = |node: &NodeConfig| Node {
             name: node.name.clone(),
             role: node.id.role,
@@ -134,6 +135,7 @@ impl Config {
                 Role::Manager => (&of_roles.manager_cpu, of_roles.manager_priority, of_roles.manager_memory),
                 Role::Readout => (&of_roles.readout_cpu, of_roles.readout_priority, of_roles.readout_memory),
                 Role::Builder => (&of_roles.builder_cpu, of_roles.builder_priority, of_roles.builder_memory),
+                Role::Output => (&of_roles.output_cpu, of_roles.output_priority, of_roles.output_memory),
             };
             if node.cpu.is_empty() {
                 node.cpu.clone_from(cpu);
@@ -146,7 +148,8 @@ impl Config {
         let readouts = u16::try_from(sources).map_or(self.readout.count, |most| self.readout.count.min(most));
         let ids = std::iter::once(NodeId::MANAGER)
             .chain((0..readouts).map(NodeId::readout))
-            .chain((0..self.builder.count).map(NodeId::builder));
+            .chain((0..self.builder.count).map(NodeId::builder))
+            .chain((0..self.output.nodes).map(NodeId::output));
         let node = |id: NodeId| NodeConfig {
             id,
             name: id.to_string(),
@@ -233,13 +236,13 @@ impl Checker<'_> {
             self.fail(ErrorKind::Nodes, &[&key], found, "a system has exactly one event manager");
         }
         let roles = [
-            (Role::Readout, "readout", config.readout.count),
-            (Role::Builder, "builder", config.builder.count),
+            (Role::Readout, "readout", "readout.count", config.readout.count),
+            (Role::Builder, "builder", "builder.count", config.builder.count),
+            (Role::Output, "output", "output.nodes", config.output.nodes),
         ];
-        for (role, word, wanted) in roles {
+        for (role, word, key, wanted) in roles {
             let listed = count(role);
-            let key = format!("{word}.count");
-            if listed == 0 {
+            if listed == 0 && role != Role::Output {
                 let found = format!("there is no node with the role \"{word}\"");
                 self.fail(ErrorKind::Nodes, &["node[0]"], found, "a system has at least one");
             } else if listed != usize::from(wanted) {
@@ -247,7 +250,7 @@ impl Checker<'_> {
                     "`{key}` is {wanted}, but the number of nodes with the role \"{word}\" is {listed}"
                 );
                 let right = "leave the count out where nodes are listed, or make the two agree";
-                self.fail(ErrorKind::Nodes, &[&key], found, right);
+                self.fail(ErrorKind::Nodes, &[key], found, right);
             }
         }
         self.source_lists();
@@ -323,7 +326,7 @@ impl Checker<'_> {
                     let found = format!("readout unit \"{name}\" reads no source");
                     self.fail(ErrorKind::Sources, &[&key], found, "a readout unit reads one source or more");
                 }
-                (Role::Manager | Role::Builder, Some(_)) => {
+                (Role::Manager | Role::Builder | Role::Output, Some(_)) => {
                     let found = format!("\"{name}\" has a list of sources, but is no readout unit");
                     self.fail(ErrorKind::Sources, &[&key], found, "only readout units have `sources`");
                 }

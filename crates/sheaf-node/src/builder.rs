@@ -3,21 +3,20 @@
 use crate::content::ContentCheck;
 use crate::farm::{Farm, FarmReport};
 use crate::filter::Filter;
+use crate::forwarding::Forwarding;
 use crate::outbox::{Outbox, OutboxStats};
-use crate::sink::{EventSink, Taken};
+use crate::sink::EventSink;
 use crate::stall::StallFree;
 use crate::step::{StepFilter, StepVerdict};
+use crate::storing::{Settled, Storing};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision, More, PartDecision};
+use sheaf_protocol::ledger::NodeBooks;
+use sheaf_protocol::output::Sender;
 use sheaf_transport::Endpoint;
-use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Timestamp, Verdict};
-use std::collections::VecDeque;
+use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Role, Timestamp, Verdict};
 use std::fmt::Display;
-
-/// How long an output that failed is left alone before it is tried again. Meanwhile nothing is lost: events wait, credit
-/// runs out, triggers are vetoed.
-const RETRY_OUTPUT: Nanos = Nanos::from_millis(500);
 
 /// How long a closing node waits for the last acknowledgements.
 const LINGER: Nanos = Nanos::from_secs(2);
@@ -31,26 +30,29 @@ pub struct Judgement {
     pub check: ContentCheck,
     /// What is asked next, where there is no farm.
     pub filter: Box<dyn Filter>,
-    /// Where accepted events go.
+    /// Where accepted events go. With output nodes, who looks on at them on their way: what it takes is not stored by that.
     pub sink: Box<dyn EventSink>,
+}
+
+/// Where accepted events go.
+enum Outlet {
+    /// Into the builder unit's own output.
+    Here(Storing<EventId>),
+    /// To output nodes.
+    There(Forwarding),
 }
 
 /// A builder unit with its filter, its output and its endpoint.
 pub struct BuilderNode {
     role: BuilderUnit<Bytes>,
     outbox: Outbox,
-    judgement: Judgement,
+    check: ContentCheck,
+    filter: Box<dyn Filter>,
+    outlet: Outlet,
     /// Judges the first steps of events, where they are built in steps.
     steps: Option<Box<dyn StepFilter>>,
     /// Who judges, where the filter does not on this thread.
     farm: Option<Farm>,
-    /// Judged events whose decision the role does not know yet, in the order of writing.
-    decided: VecDeque<(EventId, Decision)>,
-    /// How many `Stored` decisions the role knows.
-    told_stored: u64,
-    /// An event that the output did not take, and what was said of it.
-    refused: Option<(Event<Bytes>, Verdict)>,
-    trouble: Option<Trouble>,
     manager_timeout: Nanos,
     time: StallFree,
     born: Timestamp,
@@ -75,11 +77,6 @@ impl Mishaps {
     }
 }
 
-struct Trouble {
-    error: String,
-    try_again_at: Timestamp,
-}
-
 /// What a builder's checks and links found, beside the books that it reports to the event manager.
 #[derive(Clone, Debug)]
 pub struct BuilderReport {
@@ -96,6 +93,8 @@ pub struct BuilderReport {
     pub farm: Option<FarmReport>,
     /// What the output counted.
     pub output: Vec<(String, u64)>,
+    /// What was counted on the way to output nodes, where there are any.
+    pub sender: NodeBooks,
     /// Parts of events that the step filter had no verdict about: the rest was asked for.
     pub step_failures: u64,
     /// What the step filter counted.
@@ -116,16 +115,16 @@ impl BuilderNode {
         now: Timestamp,
         report: impl FnOnce(BuilderReport) + Send + 'static,
     ) -> Self {
+        let Judgement { check, filter, sink } = judgement;
+        let outlet = Outlet::Here(Storing::new(role.identity().node, sink));
         Self {
             role,
             outbox: Outbox::new(endpoint),
-            judgement,
+            check,
+            filter,
+            outlet,
             farm: None,
             steps: None,
-            decided: VecDeque::new(),
-            told_stored: 0,
-            refused: None,
-            trouble: None,
             manager_timeout,
             time: StallFree::default(),
             born: now,
@@ -145,6 +144,16 @@ impl BuilderNode {
         self
     }
 
+    /// Has accepted events stored by output nodes.
+    #[must_use]
+    pub fn with_outputs(mut self, sender: Sender<Bytes>) -> Self {
+        self.outlet = match self.outlet {
+            Outlet::Here(storing) => Outlet::There(Forwarding::new(sender, storing.into_sink())),
+            there @ Outlet::There(_) => there,
+        };
+        self
+    }
+
     /// Judges the first steps of events, where the role builds in steps. Without it, the rest of every event is asked for.
     #[must_use]
     pub fn in_steps(mut self, filter: Box<dyn StepFilter>) -> Self {
@@ -154,13 +163,10 @@ impl BuilderNode {
 
     /// Takes built events, and what is said of those before. `true` if a worker had something to say or to do.
     fn take_events(&mut self, now: Timestamp) -> bool {
-        if self.trouble.as_ref().is_some_and(|trouble| trouble.try_again_at > now) {
-            // Built events stay with the role; only news of the run's course must not wait behind them.
-            return self.farm.as_mut().is_some_and(|farm| farm.work(now));
-        }
-        if let Some((event, verdict)) = self.refused.take()
-            && !self.write(now, event, verdict)
+        if let Outlet::Here(storing) = &mut self.outlet
+            && !storing.is_ready(now, |event| self.role.recycle(event))
         {
+            // Built events stay with the role; only news of the run's course must not wait behind them.
             return self.farm.as_mut().is_some_and(|farm| farm.work(now));
         }
         self.take_built(now);
@@ -204,7 +210,7 @@ impl BuilderNode {
         if verdict.accepted {
             return self.write(now, event, verdict);
         }
-        self.decided.push_back((event.id, Decision::Rejected));
+        self.role.handle_decision(now, event.id, Decision::Rejected);
         self.role.recycle(event);
         true
     }
@@ -231,7 +237,7 @@ impl BuilderNode {
 
     /// Whether an event, or a part of one, is not what its sources sent.
     fn is_bad(&mut self, event: &Event<Bytes>) -> bool {
-        let Err(problem) = self.judgement.check.check(event) else {
+        let Err(problem) = self.check.check(event) else {
             return false;
         };
         self.bad_events.note(self.role.identity().node, event.id, problem);
@@ -241,7 +247,8 @@ impl BuilderNode {
     /// Checks, filters and writes. False if the output failed.
     fn judge(&mut self, now: Timestamp, event: Event<Bytes>) -> bool {
         if self.is_bad(&event) {
-            self.decided.push_back((event.id, Decision::Dropped(DropReason::ContentMismatch)));
+            let decision = Decision::Dropped(DropReason::ContentMismatch);
+            self.role.handle_decision(now, event.id, decision);
             self.role.recycle(event);
             return true;
         }
@@ -249,7 +256,7 @@ impl BuilderNode {
             farm.offer(event);
             return true;
         }
-        let verdict = self.judgement.filter.judge(&event).unwrap_or_else(|failure| {
+        let verdict = self.filter.judge(&event).unwrap_or_else(|failure| {
             let what = format_args!("{failure}; it is stored as it is");
             self.quarantined.note(self.role.identity().node, event.id, what);
             Verdict::quarantine()
@@ -258,60 +265,51 @@ impl BuilderNode {
     }
 
     fn write(&mut self, now: Timestamp, event: Event<Bytes>, verdict: Verdict) -> bool {
-        match self.judgement.sink.write(&event, &verdict) {
-            Ok(taken) => {
-                let decision = match taken {
-                    Taken::Accepted => Decision::Stored,
-                    Taken::LeftOut => Decision::Rejected,
-                };
-                self.decided.push_back((event.id, decision));
-                self.role.recycle(event);
+        match &mut self.outlet {
+            Outlet::Here(storing) => match storing.write(now, event.id, event, verdict) {
+                Some(event) => {
+                    self.role.recycle(event);
+                    true
+                }
+                None => false,
+            },
+            Outlet::There(forwarding) => {
+                forwarding.take(event, verdict);
                 true
             }
-            Err(error) => {
-                self.refused = Some((event, verdict));
-                self.note_trouble(now, error);
-                false
-            }
         }
     }
 
+    /// Ends a batch, and tells the role what is decided; a stored event only when it is as durable as configured.
     fn end_batch(&mut self, now: Timestamp) {
-        match self.judgement.sink.end_batch(now) {
-            Ok(()) => {
-                if self.trouble.take().is_some() && self.refused.is_none() {
-                    log::info!("{}: the output works again", self.role.identity().node);
+        match &mut self.outlet {
+            Outlet::Here(storing) => {
+                storing.end_batch(now);
+                while let Some(settled) = storing.poll() {
+                    let (event, decision) = match settled {
+                        Settled::Stored(event, _) => (event, Decision::Stored),
+                        Settled::LeftOut(event) => (event, Decision::Rejected),
+                    };
+                    self.role.handle_decision(now, event, decision);
                 }
             }
-            Err(error) => self.note_trouble(now, error),
-        }
-        self.tell_decisions(now);
-    }
-
-    fn note_trouble(&mut self, now: Timestamp, error: String) {
-        if self.trouble.is_none() {
-            log::error!("{}: {error}; events wait until it works again", self.role.identity().node);
-        }
-        self.trouble = Some(Trouble { error, try_again_at: now + RETRY_OUTPUT });
-    }
-
-    /// Tells the role what is decided, in order; a stored event only when it is as durable as configured.
-    fn tell_decisions(&mut self, now: Timestamp) {
-        while let Some((event, decision)) = self.decided.front().copied() {
-            if decision == Decision::Stored {
-                if self.told_stored >= self.judgement.sink.stored() {
-                    break;
+            Outlet::There(forwarding) => {
+                forwarding.tend(now);
+                while let Some((event, decision)) = forwarding.poll() {
+                    self.role.handle_decision(now, event.id, decision);
+                    self.role.recycle(event);
                 }
-                self.told_stored += 1;
             }
-            self.decided.pop_front();
-            self.role.handle_decision(now, event, decision);
         }
     }
 
     /// Whether the output fails, or half of the slots wait for it.
     fn is_output_behind(&self) -> bool {
-        self.trouble.is_some() || 2 * self.decided.len() >= self.role.slots() as usize
+        let (in_trouble, waiting) = match &self.outlet {
+            Outlet::Here(storing) => (storing.is_in_trouble(), storing.waiting()),
+            Outlet::There(forwarding) => (forwarding.is_held_up(), forwarding.waiting()),
+        };
+        in_trouble || 2 * waiting >= self.role.slots() as usize
     }
 
     fn is_over(&mut self, now: Timestamp) -> bool {
@@ -343,14 +341,28 @@ impl Agent for BuilderNode {
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;
-            self.role.handle_input(now, message);
+            match &mut self.outlet {
+                Outlet::There(forwarding) if message.header.sender.role == Role::Output => {
+                    forwarding.sender.handle_input(now, message);
+                }
+                _ => self.role.handle_input(now, message),
+            }
         }
         self.role.handle_timeout(now);
+        if let Outlet::There(forwarding) = &mut self.outlet {
+            forwarding.sender.handle_timeout(now);
+        }
         busy |= self.take_events(now);
         self.role.handle_output(now, self.is_output_behind());
         while let Some(transmit) = self.role.poll_transmit(now) {
             busy = true;
             self.outbox.send(transmit);
+        }
+        if let Outlet::There(forwarding) = &mut self.outlet {
+            while let Some(transmit) = forwarding.sender.poll_transmit(now) {
+                busy = true;
+                self.outbox.send(transmit);
+            }
         }
         self.outbox.flush();
         if self.is_over(now) {
@@ -364,9 +376,11 @@ impl Agent for BuilderNode {
         }
         let farm = self.farm.as_ref().map_or(Timestamp::MAX, Farm::poll_timeout);
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at).min(farm);
-        let due = self.judgement.sink.due();
-        let retry = self.trouble.as_ref().map_or(due, |trouble| trouble.try_again_at);
-        Progress::Idle(self.time.everybodys(deadline.min(retry)))
+        let output = match &mut self.outlet {
+            Outlet::Here(storing) => storing.due(),
+            Outlet::There(forwarding) => forwarding.due(),
+        };
+        Progress::Idle(self.time.everybodys(deadline.min(output)))
     }
 
     fn wait(&mut self, timeout: Nanos) {
@@ -376,27 +390,30 @@ impl Agent for BuilderNode {
     fn finish(&mut self) -> Result<(), NodeError> {
         let node = self.node();
         self.outbox.endpoint().close(LINGER);
-        let closed = self.judgement.sink.finish();
+        let (closed, output, books) = match &mut self.outlet {
+            Outlet::Here(storing) => (storing.finish(), storing.counters(), NodeBooks::default()),
+            Outlet::There(forwarding) => (forwarding.finish(), Vec::new(), forwarding.sender.books()),
+        };
         let farm = self.farm.as_mut().map(Farm::finish);
         if let Some(report) = self.report.take() {
-            let filter = self.judgement.filter.counters();
+            let filter = self.filter.counters();
             report(BuilderReport {
                 node,
                 bad_events: self.bad_events.0,
                 quarantined: self.quarantined.0,
                 filter,
                 farm,
-                output: self.judgement.sink.counters(),
+                output,
+                sender: books,
                 step_failures: self.step_failures.0,
                 steps: self.steps.as_ref().map(|steps| steps.counters()).unwrap_or_default(),
                 outbox: self.outbox.stats(),
             });
         }
-        let trouble = self.trouble.take().map(|trouble| trouble.error).or(closed.err());
-        match (trouble, self.failed.take()) {
-            (Some(error), _) => Err(NodeError::Output { node, error }),
-            (None, Some(failed)) => Err(failed),
-            (None, None) => Ok(()),
+        match (closed, self.failed.take()) {
+            (Err(error), _) => Err(NodeError::Output { node, error }),
+            (Ok(()), Some(failed)) => Err(failed),
+            (Ok(()), None) => Ok(()),
         }
     }
 }

@@ -16,6 +16,7 @@
 //! | [`reborn`] | a builder that was given up begins a new life |
 //! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
 //! | [`prescale`] | what of their tags events keep, as in a trigger menu |
+//! | [`output`] | an output node: accepted events of builder units in, files out |
 //! | [`busy`] | a filter that takes its time, for measurements |
 //! | [`farm`] | a builder unit's farm: events to workers, verdicts back |
 //! | [`processor`] | a process that joins a farm |
@@ -37,10 +38,12 @@ pub mod content;
 pub mod evolution;
 pub mod farm;
 pub mod filter;
+mod forwarding;
 pub mod judging;
 pub mod lossy;
 pub mod manager;
 pub mod outbox;
+pub mod output;
 mod parcels;
 pub mod preprocessing;
 pub mod prescale;
@@ -51,6 +54,7 @@ pub mod report;
 pub mod sink;
 mod stall;
 pub mod step;
+mod storing;
 pub mod trigger;
 pub mod worker;
 

@@ -100,6 +100,12 @@ impl ManagerNode {
                     log::warn!("{readout} restarted; the fragments that it held are lost");
                     self.report.restarted_readouts += 1;
                 }
+                ManagerEvent::OutputRestarted { output } => {
+                    log::warn!(
+                        "{output} restarted; what it had not stored is stored elsewhere, or by its new session"
+                    );
+                    self.report.restarted_outputs += 1;
+                }
                 ManagerEvent::Reported { node, books } => {
                     self.report.nodes.insert(node, books);
                 }

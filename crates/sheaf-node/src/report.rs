@@ -6,6 +6,7 @@ use bytes::Bytes;
 use hdrhistogram::Histogram;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
 use sheaf_protocol::manager::{DeadTime, EventManager};
+use sheaf_protocol::output::Places;
 use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -26,8 +27,10 @@ pub struct RunReport {
     pub manager: NodeBooks,
     /// Dead time and vetoed triggers, by cause.
     pub dead_time: DeadTime,
-    /// How many events of each builder session count as stored.
+    /// How many events of each builder session count as stored: the first so many of its files. Empty where output nodes store.
     pub committed: BTreeMap<(NodeId, SessionId), u64>,
+    /// Which events of each output node's session count.
+    pub kept: BTreeMap<(NodeId, SessionId), Places>,
     /// Events built: stored, rejected, or dropped after they were built.
     pub built: u64,
     /// Events built that lack a required source.
@@ -56,6 +59,8 @@ pub struct RunReport {
     pub lost_builders: u64,
     /// Readout units that began a new life; what they had held is in nobody's books.
     pub restarted_readouts: u64,
+    /// Output nodes that began a new life.
+    pub restarted_outputs: u64,
     /// Whether the run was ended by a signal.
     pub interrupted: bool,
     /// What the event manager's link did not send or understand.
@@ -82,6 +87,7 @@ impl Default for RunReport {
             manager: NodeBooks::default(),
             dead_time: DeadTime::default(),
             committed: BTreeMap::new(),
+            kept: BTreeMap::new(),
             built: 0,
             incomplete: 0,
             fragments: 0,
@@ -96,6 +102,7 @@ impl Default for RunReport {
             absent: Vec::new(),
             lost_builders: 0,
             restarted_readouts: 0,
+            restarted_outputs: 0,
             interrupted: false,
             outbox: OutboxStats::default(),
         }
@@ -159,6 +166,7 @@ impl RunReport {
         self.manager = role.books();
         self.dead_time = role.dead_time(self.last_end_at.unwrap_or_default());
         self.committed = role.committed();
+        self.kept = role.kept().clone();
         self.stored_fragments = role.stored().0;
         self.outbox = outbox;
     }

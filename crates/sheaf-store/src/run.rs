@@ -1,9 +1,10 @@
-//! Run directories: the event files of all builder sessions of a run, and the manifest `run.json`.
+//! Run directories: the event files of all sessions of builders, or of output nodes, of a run, and the manifest `run.json`.
 //!
 //! A builder may die after it wrote events that it had not reported. The event manager gives these to other builders,
 //! and knows of each session how many of its events count: the first `committed` by their numbers. So a run's events
 //! are stored exactly once, whatever dies: [`seal_session`] cuts a session's files there, and [`RunReader`] stops
-//! there where that was not done.
+//! there where that was not done. An output node has events of several builders in its files, so that what does not count may
+//! lie between events that do: the manifest names these, and [`RunReader`] passes over them.
 
 mod lists;
 mod manifest;

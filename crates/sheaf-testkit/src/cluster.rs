@@ -307,9 +307,7 @@ impl Cluster {
             Happening::Written(builder, session) => self.happen_written(builder, session),
             Happening::Decided(builder, session) => self.happen_decided(builder, session),
             Happening::OutputWritten(output, session) => self.happen_output_written(output, session),
-            Happening::OutputDurable(output, session, durable) => {
-                self.happen_output_durable(output, session, durable);
-            }
+            Happening::OutputDurable(output, session) => self.happen_output_durable(output, session),
             Happening::Judged(builder, session, event) => self.happen_judged(builder, session, event),
             Happening::Farm(builder, session, turn) => self.happen_in_farm(builder, session, turn),
             Happening::Fault(index) => self.happen_fault(self.options.faults[index].kind),
@@ -454,7 +452,7 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         | Happening::Farm(index, ..)
         | Happening::Decided(index, _)
         | Happening::Judged(index, ..) => Some(builder(*index)),
-        Happening::OutputWritten(index, _) | Happening::OutputDurable(index, ..) => {
+        Happening::OutputWritten(index, _) | Happening::OutputDurable(index, _) => {
             Some(NodeId::output(index_u16(*index)))
         }
         Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),

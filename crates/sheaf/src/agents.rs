@@ -10,6 +10,7 @@ use anyhow::Context;
 use sheaf_node::builder::{BuilderNode, BuilderReport};
 use sheaf_node::farm::Farm;
 use sheaf_node::manager::ManagerNode;
+use sheaf_node::output::{OutputNode, OutputReport};
 use sheaf_node::readout::{ReadoutNode, ReadoutReport};
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
@@ -17,6 +18,7 @@ use sheaf_node::{Agent, Clock, NodeError};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::manager::EventManager;
+use sheaf_protocol::output::Sender;
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_wire::{NodeId, Role};
 use std::path::PathBuf;
@@ -46,7 +48,7 @@ impl AgentMaker {
         let agent = self.make(id, connect)?;
         Ok(match id.role {
             Role::Manager => agent,
-            Role::Readout | Role::Builder => Box::new(Leaving::new(agent, self.over.clone())),
+            Role::Readout | Role::Builder | Role::Output => Box::new(Leaving::new(agent, self.over.clone())),
         })
     }
 
@@ -129,10 +131,20 @@ impl AgentMaker {
                 if let Some(filter) = plan.step_filter(&me)? {
                     agent = agent.in_steps(filter);
                 }
+                if let Some(config) = plan.sender() {
+                    agent = agent.with_outputs(Sender::new(me, config, now));
+                }
                 Ok(Box::new(match farm {
                     Some(farm) => agent.with_farm(farm),
                     None => agent,
                 }))
+            }
+            Role::Output => {
+                let role = sheaf_protocol::output::OutputNode::new(me, plan.output_node(), now);
+                let list = self.reports.outputs.clone();
+                let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+                let sink = plan.sink(&me, self.directory.as_deref())?;
+                Ok(Box::new(OutputNode::new(role, endpoint, sink, plan.manager_timeout(), now, done)))
             }
         }
     }
@@ -144,6 +156,7 @@ pub(crate) struct Reports {
     pub(crate) run: Arc<Mutex<Option<RunReport>>>,
     pub(crate) readouts: Arc<Mutex<Vec<ReadoutReport>>>,
     pub(crate) builders: Arc<Mutex<Vec<BuilderReport>>>,
+    pub(crate) outputs: Arc<Mutex<Vec<OutputReport>>>,
     pub(crate) doors: ClosingDoors,
 }
 
@@ -155,6 +168,7 @@ impl Reports {
         let doors = consumers::counts(&self.doors);
         let readouts = self.readouts.lock().unwrap_or_else(PoisonError::into_inner);
         let builders = self.builders.lock().unwrap_or_else(PoisonError::into_inner);
-        Extras::new(&readouts, &builders, &doors)
+        let outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        Extras::new(&readouts, &builders, &outputs, &doors)
     }
 }

@@ -18,6 +18,7 @@ use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
+use sheaf_protocol::output::{OutputConfig, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_source::content::Content;
 use sheaf_source::emulator::EmulatedTime;
@@ -250,11 +251,41 @@ impl Plan {
             (true, true) => ContentCheck::Pattern,
         };
         let filter = filters::of_builder(&self.config, me.run)?;
-        let sink: Box<dyn EventSink> = match directory {
+        // Where output nodes store, the builder unit has no files.
+        let sink = self.sink(me, directory.filter(|_| self.config.output.nodes == 0))?;
+        Ok(Judgement { check, filter, sink })
+    }
+
+    /// Where a node's session writes events to.
+    pub(crate) fn sink(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Box<dyn EventSink>> {
+        Ok(match directory {
             Some(directory) => Box::new(crate::output::files(self, me, directory)?),
             None => Box::new(NullSink::default()),
+        })
+    }
+
+    /// How a builder unit gives events to output nodes, where there are any.
+    pub(crate) fn sender(&self) -> Option<SenderConfig> {
+        let Config { protocol, manager, .. } = &self.config;
+        let config = SenderConfig {
+            outputs: self.count(Role::Output),
+            message: protocol.message,
+            peer_timeout: manager.peer_timeout,
+            heartbeat: protocol.heartbeat,
+            channel: self.channel(),
         };
-        Ok(Judgement { check, filter, sink })
+        (config.outputs > 0).then_some(config)
+    }
+
+    pub(crate) fn output_node(&self) -> OutputConfig {
+        let Config { protocol, output, .. } = &self.config;
+        OutputConfig {
+            builders: self.count(Role::Builder),
+            window_events: output.window_events,
+            window: output.window,
+            heartbeat: protocol.heartbeat,
+            channel: self.channel(),
+        }
     }
 
     /// What every event file of the run says about it, and what consumers are told.

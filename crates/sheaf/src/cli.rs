@@ -121,6 +121,9 @@ pub(crate) struct RunArguments {
     /// Builder units [default: 4].
     #[arg(long, value_name = "M")]
     pub(crate) builders: Option<u16>,
+    /// Output nodes, which store events for the builder units; 0: these do it themselves [default: 0].
+    #[arg(long, value_name = "N")]
+    pub(crate) outputs: Option<u16>,
     /// Mean size of an emulated fragment [default: 2048].
     #[arg(long, value_name = "BYTES")]
     pub(crate) fragment_size: Option<u64>,
@@ -189,6 +192,9 @@ impl RunArguments {
         }
         if let Some(count) = self.builders {
             config.builder.count = count;
+        }
+        if let Some(count) = self.outputs {
+            config.output.nodes = count;
         }
         self.apply_sizes(config);
         if let Some(kind) = self.transport {

@@ -55,14 +55,14 @@ pub(crate) fn listens(node: NodeId) -> bool {
     node.role != Role::Builder
 }
 
-/// Whether `caller` opens the connection to `callee`: builders call everybody, readout units call the event manager.
+/// Whether `caller` opens the connection to `callee`: builders call everybody, readout units and output nodes the event manager.
 fn calls(caller: Role, callee: Role) -> bool {
-    matches!((caller, callee), (Role::Builder, _) | (Role::Readout, Role::Manager))
+    matches!((caller, callee), (Role::Builder, _) | (Role::Readout | Role::Output, Role::Manager))
 }
 
 /// Whether two roles have anything to say to each other.
 fn talk(one: Role, other: Role) -> bool {
-    one != other
+    one != other && !matches!((one, other), (Role::Readout, Role::Output) | (Role::Output, Role::Readout))
 }
 
 /// The endpoint of one node of many, which may be in other processes.

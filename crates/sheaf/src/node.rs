@@ -43,11 +43,11 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     let stop = signals::stop_flag()?;
     match node.id.role {
         Role::Manager => manager(&plan, &node, listener, stop, arguments, console),
-        Role::Readout | Role::Builder => other(&plan, &node, listener, &stop, arguments),
+        Role::Readout | Role::Builder | Role::Output => other(&plan, &node, listener, &stop, arguments),
     }
 }
 
-/// Without its parent nobody would take the node's report, and nobody would end it. A builder closes its files; the
+/// Without its parent nobody would take the node's report, and nobody would end it. Who has files closes them; the
 /// event manager has nothing to close, and would wait for the others.
 fn end_with_parent(role: Role) -> anyhow::Result<()> {
     let signal = if role == Role::Manager { Signal::KILL } else { Signal::TERM };
@@ -60,11 +60,12 @@ fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
     let listens = listens.map_or_else(String::new, |address| format!(", listens on {address}"));
     let manager = plan.node(NodeId::MANAGER).and_then(|manager| manager.address.as_deref()).unwrap_or("?");
     let calls = if node.id == NodeId::MANAGER {
-        format!(
-            "waits for {} readout and {} builder units",
-            plan.count(Role::Readout),
-            plan.count(Role::Builder)
-        )
+        let outputs = match plan.count(Role::Output) {
+            0 => String::new(),
+            count => format!(" and {count} output nodes"),
+        };
+        let (readouts, builders) = (plan.count(Role::Readout), plan.count(Role::Builder));
+        format!("waits for {readouts} readout and {builders} builder units{outputs}")
     } else {
         format!("calls the event manager at {manager}")
     };
@@ -171,7 +172,7 @@ fn print_run(summary: &Summary, report: &RunReport, arguments: &NodeArguments) -
     Ok(())
 }
 
-/// A readout unit or a builder unit.
+/// A readout unit, a builder unit or an output node.
 fn other(
     plan: &Arc<Plan>,
     node: &NodeConfig,

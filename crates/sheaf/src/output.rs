@@ -11,7 +11,7 @@ use sheaf_store::streams::StreamRule;
 use sheaf_wire::{Nanos, Tags, Timestamp};
 use std::path::Path;
 
-/// The event files of a builder's session in `directory`.
+/// The event files of a session of a builder unit or output node in `directory`.
 pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Result<FileSink> {
     let config = &plan.config;
     let session = session(plan, me);

@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What a process ends with that has panicked.
 const EXIT_PANICKED: i32 = 101;
 
-/// How often a builder's process is started again after it died.
+/// How often the process of a builder unit or an output node is started again after it died.
 const RESTARTS: u32 = 100;
 
 struct Process {
@@ -102,7 +102,7 @@ impl Family {
         Ok(())
     }
 
-    /// Until the event manager ends: passes on signals, starts dead builders again. Then waits for the others, which end
+    /// Until the event manager ends: passes on signals, starts dead builders and output nodes again. Then waits for the others, which end
     /// by themselves when it has told them to close. Without it, or where its word did not reach them, they are told by
     /// a signal.
     fn look_after(&mut self, stop: &AtomicBool) -> anyhow::Result<()> {
@@ -163,7 +163,7 @@ impl Family {
         let name = &process.node.name;
         // One that ended with a message of its own would end the same way again.
         let died = matches!(status.code(), None | Some(EXIT_PANICKED));
-        let again = process.node.id.role == Role::Builder && !closing && died;
+        let again = matches!(process.node.id.role, Role::Builder | Role::Output) && !closing && died;
         if again && process.restarts < RESTARTS {
             log::warn!("{name} died ({status}); it is started again");
             process.restarts += 1;
@@ -206,11 +206,11 @@ impl Family {
         others.note_lost_farms(self.lost_farms);
         let Some(mut manager) = manager else { return Err(no_books(output.as_deref())) };
         errors.append(&mut manager.errors);
-        let committed = manager.committed();
+        let stored = manager.stored();
         let mut summary = manager.summary;
         summary.join(&others);
         summary.output = output;
-        Ok(Outcome { summary, committed, errors })
+        Ok(Outcome { summary, stored, errors })
     }
 }
 

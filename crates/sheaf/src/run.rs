@@ -5,7 +5,7 @@ use crate::assemble::Plan;
 use crate::cli::RunArguments;
 use crate::console::Console;
 use crate::network::Connection;
-use crate::run_directory::RunDirectory;
+use crate::run_directory::{self, RunDirectory, Stored};
 use crate::summary::Summary;
 use crate::{Verdict, filters, network, placement, processes, signals};
 use anyhow::{Context, bail};
@@ -55,7 +55,7 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
     };
     let summary = outcome.summary;
     let close =
-        |directory: RunDirectory| directory.close(&outcome.committed, summary.ledger_json(), clock.now());
+        |directory: RunDirectory| directory.close(&outcome.stored, summary.ledger_json(), clock.now());
     // The books come first: they are printed also where the disk takes nothing more.
     let closed = directory.map_or(Ok(()), close);
     if arguments.json {
@@ -76,7 +76,7 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
 /// What a run left behind.
 pub(crate) struct Outcome {
     pub(crate) summary: Summary,
-    pub(crate) committed: std::collections::BTreeMap<(NodeId, sheaf_wire::SessionId), u64>,
+    pub(crate) stored: Stored,
     pub(crate) errors: Vec<String>,
 }
 
@@ -113,11 +113,11 @@ pub(crate) fn in_process(
     };
     let report = maker.reports.run.lock().unwrap_or_else(PoisonError::into_inner).take();
     let report = report.context("the event manager ended without a report")?;
-    let committed = report.committed.clone();
+    let stored = run_directory::stored(&report);
     let summary = Summary::new(&report, &maker.reports.extras(), plan, output);
     // What a builder had that was given up is built elsewhere or dropped, and booked.
     let failed = errors.iter().filter(|error| !matches!(error, NodeError::Fenced(_)));
-    Ok(Outcome { summary, committed, errors: failed.map(|error| plan.explain(error)).collect() })
+    Ok(Outcome { summary, stored, errors: failed.map(|error| plan.explain(error)).collect() })
 }
 
 /// The agents of one thread, and where it runs.

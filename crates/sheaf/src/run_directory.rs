@@ -3,8 +3,10 @@
 use anyhow::{Context, bail};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
+use sheaf_protocol::output::Places;
 use sheaf_store::event_file::{FileName, SessionName};
 use sheaf_store::run::{MANIFEST_NAME, Manifest, SessionRecord, closed_files, remove_list, seal_session};
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
@@ -16,7 +18,34 @@ use std::path::{Path, PathBuf};
 /// The software's name and version, as files give it.
 pub(crate) const SOFTWARE: &str = concat!("sheaf ", env!("CARGO_PKG_VERSION"));
 
-type Committed = BTreeMap<(NodeId, SessionId), u64>;
+/// What counts of the events of each session that stored.
+pub(crate) type Stored = BTreeMap<(NodeId, SessionId), Counting>;
+
+/// Which events of a session count: those below a number, but for some.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counting {
+    pub(crate) committed: u64,
+    /// First and last of each gap.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) void: Vec<[u64; 2]>,
+}
+
+impl Counting {
+    fn into_record(self, (node, session): (NodeId, SessionId), sealed: bool) -> SessionRecord {
+        SessionRecord { node, session, committed: self.committed, void: self.void, sealed }
+    }
+}
+
+/// What the event manager says of it.
+pub(crate) fn stored(report: &RunReport) -> Stored {
+    let of_builder = |committed: &u64| Counting { committed: *committed, void: Vec::new() };
+    let builders = report.committed.iter().map(|(key, committed)| (*key, of_builder(committed)));
+    let of_output = |places: &Places| Counting {
+        committed: places.end(),
+        void: places.gaps().map(|(first, last)| [first, last]).collect(),
+    };
+    builders.chain(report.kept.iter().map(|(key, places)| (*key, of_output(places)))).collect()
+}
 
 /// The directory of a run, made and empty.
 #[derive(Debug)]
@@ -52,19 +81,19 @@ impl RunDirectory {
         Ok(Some(Self { path, manifest, reserve }))
     }
 
-    /// Closes the run: cuts off what builders that died had written and not reported, and writes the manifest.
-    /// All builders must have ended.
+    /// Closes the run: cuts off what builders or output nodes that died had written and not reported, and writes the manifest.
+    /// All of them must have ended.
     pub(crate) fn close(
         mut self,
-        committed: &Committed,
+        stored: &Stored,
         ledger: serde_json::Value,
         now: Timestamp,
     ) -> anyhow::Result<()> {
         drop(self.reserve);
         let run = self.manifest.run;
-        let sessions = with_unknown_sessions(&self.path, committed)?;
-        for (key, committed) in &sessions {
-            self.manifest.sessions.push(seal(&self.path, run, *key, *committed)?);
+        let sessions = with_unknown_sessions(&self.path, stored)?;
+        for (key, counting) in &sessions {
+            self.manifest.sessions.push(seal(&self.path, run, *key, counting.clone())?);
         }
         let names =
             || sessions.keys().map(|(node, session)| SessionName { run, node: *node, session: *session });
@@ -83,17 +112,17 @@ impl RunDirectory {
     }
 }
 
-/// The sessions of the run, and those of builders that died before the event manager had heard of them: nothing that
-/// they wrote counts.
-fn with_unknown_sessions(directory: &Path, committed: &Committed) -> anyhow::Result<Committed> {
-    let mut all = committed.clone();
+/// The sessions of the run, and those that ended before the event manager had heard of an event of theirs: nothing that they
+/// wrote counts.
+fn with_unknown_sessions(directory: &Path, stored: &Stored) -> anyhow::Result<Stored> {
+    let mut all = stored.clone();
     let list = || -> std::io::Result<BTreeSet<_>> {
         let entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
         let name = |entry: fs::DirEntry| FileName::parse(entry.file_name().to_str()?);
         Ok(entries.into_iter().filter_map(name).map(|name| (name.node, name.session)).collect())
     };
     for key in list().with_context(|| format!("cannot look into {}", directory.display()))? {
-        all.entry(key).or_insert(0);
+        all.entry(key).or_default();
     }
     Ok(all)
 }
@@ -103,16 +132,16 @@ fn seal(
     directory: &Path,
     run: RunNumber,
     (node, session): (NodeId, SessionId),
-    committed: u64,
+    counting: Counting,
 ) -> anyhow::Result<SessionRecord> {
-    let sealed = seal_session(directory, SessionName { run, node, session }, committed)?;
+    let sealed = seal_session(directory, SessionName { run, node, session }, counting.committed)?;
     if sealed.void > 0 {
-        log::info!("{node}: {} events that were built again elsewhere are cut off", sealed.void);
+        log::info!("{node}: {} events that were stored again elsewhere are cut off", sealed.void);
     }
     if sealed.missing > 0 {
         log::error!("{node}: {} events that it reported as stored are not in its files", sealed.missing);
     }
-    Ok(SessionRecord { node, session, committed, sealed: true })
+    Ok(counting.into_record((node, session), true))
 }
 
 /// Room that is kept in the directory of a run while it lasts, so that the run can be closed when the disk has become
@@ -179,13 +208,8 @@ impl SharedManifest {
             let path = self.path.join(MANIFEST_NAME);
             return fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()));
         }
-        let record = |((node, session), committed): (&(NodeId, SessionId), &u64)| SessionRecord {
-            node: *node,
-            session: *session,
-            committed: *committed,
-            sealed: false,
-        };
-        self.manifest.sessions = report.committed.iter().map(record).collect();
+        let record = |(key, counting): ((NodeId, SessionId), Counting)| counting.into_record(key, false);
+        self.manifest.sessions = stored(report).into_iter().map(record).collect();
         self.manifest.ledger = ledger;
         self.manifest.ended = Some(now);
         self.manifest.write(&self.path)?;

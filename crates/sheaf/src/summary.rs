@@ -2,17 +2,19 @@
 
 use crate::assemble::Plan;
 use crate::processor::WorkerSummary;
+use crate::run_directory::{self, Counting, Stored};
 use serde::{Deserialize, Serialize};
 use sheaf_node::builder::BuilderReport;
 use sheaf_node::farm::FarmReport;
 use sheaf_node::judging::WorkerTimes;
 use sheaf_node::preprocessing::PreprocessingCounts;
+use sheaf_node::output::OutputReport;
 use sheaf_node::readout::ReadoutReport;
 use sheaf_node::report::RunReport;
 use sheaf_protocol::farm::Seat;
 use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_tap::door::DoorCounts;
-use sheaf_wire::{NodeId, Role};
+use sheaf_wire::{NodeId, Role, SessionId};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -108,6 +110,8 @@ pub(crate) struct Trouble {
     pub(crate) absent_nodes: Vec<String>,
     pub(crate) lost_builder_sessions: u64,
     pub(crate) restarted_readouts: u64,
+    #[serde(default)]
+    pub(crate) restarted_outputs: u64,
     /// Events whose content was not what their sources sent.
     pub(crate) content_mismatches: u64,
 }
@@ -127,7 +131,12 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    pub(crate) fn new(readouts: &[ReadoutReport], builders: &[BuilderReport], doors: &[DoorCounts]) -> Self {
+    pub(crate) fn new(
+        readouts: &[ReadoutReport],
+        builders: &[BuilderReport],
+        outputs: &[OutputReport],
+        doors: &[DoorCounts],
+    ) -> Self {
         let mut extras =
             Self { peak_rss_bytes: peak_rss_bytes(), cpu_seconds: cpu_seconds(), ..Self::default() };
         for report in readouts {
@@ -153,8 +162,9 @@ impl Extras {
             for (name, value) in &report.filter {
                 extras.add(&format!("filter_{name}"), *value);
             }
-            for (name, value) in &report.output {
-                extras.add(&format!("output_{name}"), *value);
+            extras.add_output(&report.output);
+            for (counter, value) in &report.sender.counters {
+                extras.add(counter.name(), *value);
             }
             if let Some(farm) = &report.farm {
                 extras.add_farm(report.node, farm);
@@ -164,10 +174,20 @@ impl Extras {
                 extras.add(&format!("step_{name}"), *value);
             }
         }
+        for report in outputs {
+            extras.add_outbox(report.outbox);
+            extras.add_output(&report.output);
+        }
         for (name, value) in doors.iter().flat_map(DoorCounts::fields) {
             extras.add(&format!("consumers_{name}"), value);
         }
         extras
+    }
+
+    fn add_output(&mut self, counts: &[(String, u64)]) {
+        for (name, value) in counts {
+            self.add(&format!("output_{name}"), *value);
+        }
     }
 
     fn add_farm(&mut self, node: NodeId, farm: &FarmReport) {
@@ -250,6 +270,7 @@ impl Summary {
                 absent_nodes: report.absent.iter().map(|node| plan.name(*node)).collect(),
                 lost_builder_sessions: report.lost_builders,
                 restarted_readouts: report.restarted_readouts,
+                restarted_outputs: report.restarted_outputs,
                 content_mismatches: 0,
             },
             workers: Vec::new(),
@@ -385,28 +406,31 @@ pub(crate) struct ManagerSummary {
     pub(crate) errors: Vec<String>,
 }
 
-/// How much of a builder session's output counts.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// How much of a session's files counts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SessionSummary {
-    pub(crate) builder: u16,
+    /// The builder unit or output node, as the code that messages have.
+    pub(crate) node: u32,
     pub(crate) session: u64,
-    pub(crate) committed: u64,
+    #[serde(flatten)]
+    pub(crate) counting: Counting,
 }
 
 impl ManagerSummary {
-    pub(crate) fn committed(&self) -> BTreeMap<(NodeId, sheaf_wire::SessionId), u64> {
+    pub(crate) fn stored(&self) -> Stored {
         let entry = |session: &SessionSummary| {
-            let key = (NodeId::builder(session.builder), sheaf_wire::SessionId(session.session));
-            (key, session.committed)
+            let node = NodeId::from_code(session.node)?;
+            Some(((node, SessionId(session.session)), session.counting.clone()))
         };
-        self.sessions.iter().map(entry).collect()
+        self.sessions.iter().filter_map(entry).collect()
     }
 
     pub(crate) fn new(summary: Summary, report: &RunReport, errors: Vec<String>) -> Self {
-        let session = |((node, session), committed): (&(NodeId, sheaf_wire::SessionId), &u64)| {
-            debug_assert_eq!(node.role, Role::Builder, "only builders commit events");
-            SessionSummary { builder: node.index, session: session.0, committed: *committed }
+        let session = |((node, session), counting): ((NodeId, SessionId), Counting)| SessionSummary {
+            node: node.to_code(),
+            session: session.0,
+            counting,
         };
-        Self { summary, sessions: report.committed.iter().map(session).collect(), errors }
+        Self { summary, sessions: run_directory::stored(report).into_iter().map(session).collect(), errors }
     }
 }

@@ -145,7 +145,13 @@ fn farm(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
 }
 
 fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
-    let Trouble { absent_nodes, lost_builder_sessions, restarted_readouts, content_mismatches } = trouble;
+    let Trouble {
+        absent_nodes,
+        lost_builder_sessions,
+        restarted_readouts,
+        restarted_outputs,
+        content_mismatches,
+    } = trouble;
     if !absent_nodes.is_empty() {
         writeln!(f, "{:<18}{} did not appear; the run went on without", "absent", absent_nodes.join(", "))?;
     }
@@ -155,6 +161,7 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
             "builder sessions lost; what they had not finished was built elsewhere or dropped",
         ),
         (restarted_readouts, "readout units restarted; what they held is lost"),
+        (restarted_outputs, "output nodes restarted; what they had not stored was stored elsewhere, or again"),
         (content_mismatches, "EVENTS WITH WRONG CONTENT"),
     ] {
         if *value > 0 {

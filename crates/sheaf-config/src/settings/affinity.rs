@@ -28,6 +28,8 @@ section! {
         readout_cpu: Vec<usize> = Vec::new(), "readout_cpu", id_list(1_023);
         /// The processors of the builder units. Empty: all. The `cpu` of a `[[node]]` goes before.
         builder_cpu: Vec<usize> = Vec::new(), "builder_cpu", id_list(1_023);
+        /// The processors of the output nodes. Empty: all. The `cpu` of a `[[node]]` goes before.
+        output_cpu: Vec<usize> = Vec::new(), "output_cpu", id_list(1_023);
         /// The real-time priority (`SCHED_FIFO`) of the event manager. 0: an ordinary thread. Higher than that of the
         /// kernel's own threads, 50, starves the network where they share a processor.
         manager_priority: Option<u8> = None, "manager_priority", zero_is_none(whole(1, 99));
@@ -35,12 +37,16 @@ section! {
         readout_priority: Option<u8> = None, "readout_priority", zero_is_none(whole(1, 99));
         /// The real-time priority of the builder units. 0: ordinary threads.
         builder_priority: Option<u8> = None, "builder_priority", zero_is_none(whole(1, 99));
+        /// The real-time priority of the output nodes. 0: ordinary threads.
+        output_priority: Option<u8> = None, "output_priority", zero_is_none(whole(1, 99));
         /// The memory of the event manager's thread.
         manager_memory: MemoryPolicy = MemoryPolicy::System, "manager_memory", pick();
         /// The memory of the readout units' threads: fragments and what is received.
         readout_memory: MemoryPolicy = MemoryPolicy::System, "readout_memory", pick();
         /// The memory of the builder units' threads: events, and what is received.
         builder_memory: MemoryPolicy = MemoryPolicy::System, "builder_memory", pick();
+        /// The memory of the output nodes' threads: what is received.
+        output_memory: MemoryPolicy = MemoryPolicy::System, "output_memory", pick();
         /// Whether a run fails that cannot have its threads where this table and the `cpu` of `[[node]]` want them. Else
         /// it warns, and runs as it can.
         required: bool = false, "required", switch();

@@ -9,13 +9,14 @@ impl Choice for Role {
         (Self::Manager, "manager", &["the event manager; there is one"]),
         (Self::Readout, "readout", &["a readout unit"]),
         (Self::Builder, "builder", &["a builder unit"]),
+        (Self::Output, "output", &["an output node"]),
     ];
 }
 
 section! {
     /// One node. Its index within its role is its place among the tables of that role. Without any `[[node]]` the nodes
-    /// are `evm`, `ru0`, `ru1`, ..., `bu0`, `bu1`, ... by `readout.count` and `builder.count`, and the sources are
-    /// shared out among the readout units in contiguous blocks.
+    /// are `evm`, `ru0`, `ru1`, ..., `bu0`, `bu1`, ..., `out0`, ... by `readout.count`, `builder.count` and `output.nodes`, and
+    /// the sources are shared out among the readout units in contiguous blocks.
     Node "node" {
         /// The name by which `sheaf node CONFIG NAME` starts this node. Required, and unique.
         name: String = String::new(), "name", name();

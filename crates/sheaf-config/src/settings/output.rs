@@ -11,7 +11,7 @@ const DAY: Nanos = Nanos::from_secs(86_400);
 choice! {
     /// Where accepted events go.
     OutputKind {
-        /// into event files in the run's directory, one series per builder unit
+        /// into event files in the run's directory, one series per builder unit or output node
         File = "file",
         /// nowhere: they are counted as stored and forgotten, for rate tests
         None = "none",
@@ -37,6 +37,14 @@ section! {
     Output "output" {
         /// Where accepted events go.
         kind: OutputKind = OutputKind::File, "kind", pick();
+        /// How many output nodes there are. 0: each builder unit stores its own events. With output nodes, builder units send them
+        /// the accepted events, each event to the one with most room.
+        nodes: u16 = 0, "nodes", whole(0, 1_024);
+        /// The bytes of events that an output node has of each builder unit and has not stored. It takes one event more than
+        /// this, so that none is too large.
+        window: ByteCount = ByteCount(16 * MIB), "window_bytes", bytes(KIB, TIB);
+        /// The number of such events.
+        window_events: u32 = 4_096, "window_events", whole(1, 1 << 24);
         /// The size at which an event file is closed and the next part begun.
         rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
         /// The number of events at which an event file is closed and the next part begun. It bounds the memory of the

@@ -27,8 +27,8 @@ pub struct OutputConfig {
 pub enum OutputEvent<P> {
     /// The run begins.
     Started,
-    /// An event is to be stored. The driver answers with [`OutputNode::handle_written`] in the order of these, and when it is
-    /// durable with [`OutputNode::handle_stored`].
+    /// An event is to be stored. The driver answers with [`OutputNode::handle_stored`] when it is durable, or with
+    /// [`OutputNode::handle_left_out`].
     Store(Ticket, Event<P>, Verdict),
     /// The run closes: nothing more will come.
     Closed,
@@ -101,10 +101,8 @@ pub struct OutputNode<P> {
     manager: Channel<P>,
     manager_beat_at: Timestamp,
     lanes: Vec<Lane<P>>,
-    /// Written, not durable, in the order of their numbers in this session.
-    written: VecDeque<Ticket>,
-    /// The number of the first of these.
-    first_written: u64,
+    /// Events that are with the driver, and their bytes.
+    storing: (u64, ByteCount),
     behind: bool,
     events: VecDeque<OutputEvent<P>>,
     closed: bool,
@@ -131,8 +129,7 @@ impl<P: Payload> OutputNode<P> {
             manager: Channel::new(NodeId::MANAGER, config.channel),
             manager_beat_at: now,
             lanes: (0..config.builders).map(lane).collect(),
-            written: VecDeque::new(),
-            first_written: 0,
+            storing: (0, ByteCount::ZERO),
             behind: false,
             events: VecDeque::new(),
             closed: false,
@@ -166,8 +163,7 @@ impl<P: Payload> OutputNode<P> {
             OutputEvent::Store(ticket, ..) => Some(ticket.bytes),
             _ => None,
         });
-        let bytes = waiting.chain(self.written.iter().map(|ticket| ticket.bytes));
-        bytes.fold((0, ByteCount::ZERO), |(events, sum), bytes| (events + 1, sum + ByteCount(bytes)))
+        waiting.fold(self.storing, |(events, sum), bytes| (events + 1, sum + ByteCount(bytes)))
     }
 
     /// The counters as they stand.
@@ -260,30 +256,15 @@ impl<P: Payload> OutputNode<P> {
         }
     }
 
-    /// The driver has accepted an event into its files; `None`: no stream takes it. Accepted events are numbered from 0, in the
-    /// order of these calls.
-    ///
-    /// # Panics
-    /// If the number is not the next one.
-    pub fn handle_written(&mut self, ticket: Ticket, number: Option<u64>) {
-        match number {
-            Some(number) => {
-                let next = self.first_written + self.written.len() as u64;
-                assert_eq!(number, next, "{}: events are numbered in the order of writing", self.me.node);
-                self.written.push_back(ticket);
-            }
-            None => self.end(&ticket, None),
-        }
+    /// An event is as durable as configured. Its number is its place among all events that the driver has accepted into the files
+    /// of this session, from 0.
+    pub fn handle_stored(&mut self, ticket: Ticket, number: u64) {
+        self.end(&ticket, Some(number));
     }
 
-    /// The first so many of the accepted events are as durable as configured.
-    pub fn handle_stored(&mut self, stored: u64) {
-        while self.first_written < stored
-            && let Some(ticket) = self.written.pop_front()
-        {
-            self.end(&ticket, Some(self.first_written));
-            self.first_written += 1;
-        }
+    /// No stream takes an event.
+    pub fn handle_left_out(&mut self, ticket: Ticket) {
+        self.end(&ticket, None);
     }
 
     /// Whether the files cannot be written now.
@@ -295,6 +276,8 @@ impl<P: Payload> OutputNode<P> {
 
     /// An event needs no memory any more. Its builder hears of it, if it lives.
     fn end(&mut self, ticket: &Ticket, place: Option<u64>) {
+        self.storing.0 -= 1;
+        self.storing.1 -= ByteCount(ticket.bytes);
         let lane = &mut self.lanes[usize::from(ticket.builder)];
         if lane.channel.peer_session() == Some(ticket.session) {
             lane.end(ticket, place);
@@ -346,6 +329,8 @@ impl<P: Payload> OutputNode<P> {
                     self.books.count(Counter::VoidEvents, 1);
                     continue;
                 }
+                self.storing.0 += 1;
+                self.storing.1 += ByteCount(ticket.bytes);
             }
             return Some(event);
         }

@@ -142,11 +142,11 @@ impl World {
         let Some(node) = &mut self.outputs[index] else { return Vec::new() };
         let mut events = Vec::new();
         for (ticket, event, _) in self.arrived[index].drain(..) {
-            node.handle_written(ticket, Some(self.written[index]));
+            node.handle_stored(ticket, self.written[index]);
             self.written[index] += 1;
             events.push(event.id);
         }
-        node.handle_stored(self.written[index]);
+        assert_eq!(node.held(), (0, ByteCount::ZERO), "nothing is left");
         self.settle();
         events
     }

@@ -61,7 +61,7 @@ impl fmt::Display for StreamName {
     }
 }
 
-/// What the name of an event file says: `run000001_bu0_s18c3a5d2e4f60718_0000.sheaf` is part 0 of what session
+/// What the name of an event file says, of a builder or of an output node (`out0`): `run000001_bu0_s18c3a5d2e4f60718_0000.sheaf` is part 0 of what session
 /// `18c3a5d2e4f60718` of builder 0 wrote in run 1 into the stream `default`, and
 /// `run000001_bu0_s18c3a5d2e4f60718_physics_0000.sheaf` what it wrote into the stream `physics`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,6 +164,8 @@ pub(crate) fn parse_node(name: &str) -> Option<NodeId> {
         NodeId::MANAGER
     } else if let Some(index) = name.strip_prefix("ru") {
         NodeId::readout(index.parse().ok()?)
+    } else if let Some(index) = name.strip_prefix("out") {
+        NodeId::output(index.parse().ok()?)
     } else {
         NodeId::builder(name.strip_prefix("bu")?.parse().ok()?)
     };
@@ -177,10 +179,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_round_trip(run: u32, index: u16, session: u64, part: u32, stream in "[a-z][a-z0-9-]{0,31}") {
+        fn names_round_trip(run: u32, index: u16, is_output: bool, session: u64, part: u32, stream in "[a-z][a-z0-9-]{0,31}") {
             let name = FileName {
                 run: RunNumber(run),
-                node: NodeId::builder(index),
+                node: if is_output { NodeId::output(index) } else { NodeId::builder(index) },
                 session: SessionId(session),
                 stream: stream.parse().unwrap(),
                 part,

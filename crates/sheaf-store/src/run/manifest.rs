@@ -32,7 +32,7 @@ pub struct Manifest {
     /// When the run was closed; `None` while it is not. Until then the counts below are not the last word.
     #[serde(rename = "ended_ns", with = "optional_timestamp")]
     pub ended: Option<Timestamp>,
-    /// The builder sessions that stored events.
+    /// The sessions of builders, or of output nodes, that stored events.
     pub sessions: Vec<SessionRecord>,
     /// The closed files of these sessions, where the files are in this directory and no one writes them any more.
     #[serde(default)]
@@ -43,19 +43,39 @@ pub struct Manifest {
     pub configuration: String,
 }
 
-/// What counts of a builder session's events.
+/// What counts of a session's events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRecord {
-    /// The builder.
+    /// The builder, or the output node.
     #[serde(with = "node")]
     pub node: NodeId,
     /// Its session.
     #[serde(with = "session")]
     pub session: SessionId,
-    /// The first so many of its events, in writing order, are the run's.
+    /// The first so many of its events, in writing order, are the run's, but for those that are [void](Self::void).
     pub committed: u64,
+    /// Of these, the numbers of events that do not count: the first and the last of each gap, ascending. Their builder died before it
+    /// had reported that an output node has them, or had given them to another meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub void: Vec<[u64; 2]>,
     /// Whether its files were cut there.
     pub sealed: bool,
+}
+
+impl SessionRecord {
+    /// Whether the event with this number in the session is the run's.
+    #[must_use]
+    pub fn counts(&self, sequence: u64) -> bool {
+        let gap = self.void.partition_point(|[_, last]| *last < sequence);
+        sequence < self.committed && self.void.get(gap).is_none_or(|[first, _]| sequence < *first)
+    }
+
+    /// How many of its events are the run's.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        let void = self.void.iter().map(|[first, last]| last.saturating_sub(*first).saturating_add(1));
+        self.committed.saturating_sub(void.fold(0, u64::saturating_add))
+    }
 }
 
 /// Why a manifest cannot be read or written.

@@ -51,7 +51,7 @@ pub enum RunReadError {
 pub struct RunCounts {
     /// Events that count, which were handed out.
     pub events: u64,
-    /// Events that do not count: written by a builder that died before it reported them.
+    /// Events that do not count: written by a builder that died before it reported them, or by an output node for such a builder.
     pub void: u64,
     /// Events with the id of an earlier one, not handed out: copies in other streams; and, where no manifest tells what
     /// counts, events of builders that died.
@@ -106,14 +106,14 @@ impl RunPlan {
         Ok(Self { manifest, files })
     }
 
-    /// Which events of a session count, where that is known: those whose number is below this. The manifest of a run that has not ended speaks only
-    /// of the sessions that are sealed.
-    pub(crate) fn limit(&self, session: Option<(NodeId, SessionId)>) -> Option<u64> {
+    /// Whether the event of a session with this number counts, where that is known. The manifest of a run that has not ended
+    /// speaks only of the sessions that are sealed.
+    pub(crate) fn counts(&self, session: Option<(NodeId, SessionId)>, sequence: u64) -> Option<bool> {
         let manifest = self.manifest.as_ref()?;
         let record = session.and_then(|(node, session)| manifest.session(node, session));
         match record {
-            Some(record) if record.sealed || manifest.ended.is_some() => Some(record.committed),
-            None if manifest.ended.is_some() => Some(0),
+            Some(record) if record.sealed || manifest.ended.is_some() => Some(record.counts(sequence)),
+            None if manifest.ended.is_some() => Some(false),
             _ => None,
         }
     }
@@ -257,11 +257,11 @@ impl RunReader {
 
     /// Whether an event with this number in the session that is read now counts. A damaged place, whose number is not
     /// known, has the one behind the last.
-    fn is_within_limit(&mut self, sequence: Option<u64>) -> bool {
+    fn is_counted(&mut self, sequence: Option<u64>) -> bool {
         let sequence = sequence.unwrap_or(self.next_sequence);
         self.next_sequence = sequence.saturating_add(1);
         let session = self.next_file.checked_sub(1).and_then(|file| self.plan.files[file].session);
-        self.plan.limit(session).is_none_or(|limit| sequence < limit)
+        self.plan.counts(session, sequence).unwrap_or(true)
     }
 
     /// What is handed out for an item of the file that is read now, if anything.
@@ -269,10 +269,10 @@ impl RunReader {
         &mut self,
         item: Result<StoredEvent<Bytes>, EventReadError>,
     ) -> Option<Result<StoredEvent<Bytes>, RunReadError>> {
-        let within = self.is_within_limit(item.as_ref().ok().map(|event| event.sequence));
+        let counts = self.is_counted(item.as_ref().ok().map(|event| event.sequence));
         match item {
             Err(error @ EventReadError::Io { .. }) => return Some(Err(error.into())),
-            _ if !within => self.counts.void += 1,
+            _ if !counts => self.counts.void += 1,
             Ok(event) if self.seen.as_mut().is_none_or(|seen| seen.insert(event.event.id)) => {
                 self.counts.events += 1;
                 return Some(Ok(event));

@@ -65,6 +65,7 @@ fn manifest(sessions: &[(u16, u64, u64)], ended: bool) -> Manifest {
             node: NodeId::builder(*builder),
             session: SessionId(*session),
             committed: *committed,
+            void: Vec::new(),
             sealed: false,
         })
         .collect();
@@ -201,4 +202,26 @@ fn a_wrong_manifest_is_refused_with_its_name_and_what_would_be_right() {
         let error = RunReader::open(directory.path()).unwrap_err().to_string();
         assert!(error.contains(says) && error.contains(&path.display().to_string()), "{error}");
     }
+}
+
+/// An output node's session holds events of several builders: one that died leaves gaps.
+#[test]
+fn events_between_those_that_count_are_passed_over() {
+    let directory = tempfile::tempdir().unwrap();
+    write_session(directory.path(), 0, 5, &numbered(10..20), 4, true);
+    let mut manifest = manifest(&[(0, 5, 9)], true);
+    manifest.sessions[0].void = vec![[0, 0], [3, 5]];
+    assert_eq!(manifest.sessions[0].events(), 5);
+    manifest.ledger = serde_json::json!({ "stored": 5 });
+    manifest.write(directory.path()).unwrap();
+    let (ids, counts) = ids(directory.path());
+    assert_eq!(ids, [11, 12, 16, 17, 18]);
+    assert_eq!((counts.events, counts.void), (5, 5));
+    let report = seal_session(directory.path(), session_name(0, 5), 9).unwrap();
+    assert_eq!((report.events, report.void), (9, 1), "only what lies behind is cut off");
+    manifest.sessions[0].sealed = true;
+    manifest.write(directory.path()).unwrap();
+    let report = crate::verify::verify(directory.path()).unwrap();
+    assert_eq!((report.events, report.events_void), (5, 4));
+    assert!(report.is_good(), "{report:?}");
 }

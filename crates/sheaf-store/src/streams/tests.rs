@@ -196,8 +196,13 @@ fn run(tags: &[Tags], finish: bool) -> tempfile::TempDir {
 fn manifest(directory: &tempfile::TempDir, committed: u64, sealed: bool) -> Manifest {
     let mut manifest = Manifest::new(SESSION.run, "sheaf test", Timestamp(1), "");
     manifest.ended = Some(Timestamp(9));
-    manifest.sessions =
-        vec![SessionRecord { node: SESSION.node, session: SESSION.session, committed, sealed }];
+    manifest.sessions = vec![SessionRecord {
+        node: SESSION.node,
+        session: SESSION.session,
+        committed,
+        void: Vec::new(),
+        sealed,
+    }];
     manifest.ledger = serde_json::json!({"stored": committed});
     manifest.files = closed_files(directory.path(), SESSION).unwrap();
     manifest

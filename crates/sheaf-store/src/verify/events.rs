@@ -82,7 +82,6 @@ impl Check {
             self.report.problem(&file.path, 0, error.to_string());
         }
         self.header(plan, file, &reader);
-        let limit = plan.limit(file.session);
         let mut places = Vec::new();
         let mut items = 0;
         while let Some(item) = reader.next() {
@@ -90,7 +89,7 @@ impl Check {
             match item {
                 Ok(stored) => {
                     places.push((stored.event.id, offset));
-                    items += u64::from(self.event(file, offset, &stored, limit));
+                    items += u64::from(self.event(plan, file, offset, &stored));
                 }
                 Err(error) => {
                     self.sessions.entry(file.session).or_default().damaged += 1;
@@ -129,13 +128,7 @@ impl Check {
     }
 
     /// Takes note of an event; whether it counts.
-    fn event(
-        &mut self,
-        file: &RunFile,
-        offset: u64,
-        stored: &StoredEvent<Bytes>,
-        limit: Option<u64>,
-    ) -> bool {
+    fn event(&mut self, plan: &RunPlan, file: &RunFile, offset: u64, stored: &StoredEvent<Bytes>) -> bool {
         let StoredEvent { event, sequence, .. } = stored;
         let progress = self.sessions.entry(file.session).or_default();
         let is_first = progress.sequences.insert(EventId(*sequence));
@@ -146,7 +139,7 @@ impl Check {
                 format!("event {} has the number {sequence} in its session, behind {before}", event.id);
             self.report.problem(&file.path, offset, what);
         }
-        if limit.is_some_and(|limit| *sequence >= limit) {
+        if plan.counts(file.session, *sequence) == Some(false) {
             self.report.events_void += u64::from(is_first);
             return false;
         }
@@ -301,8 +294,9 @@ impl Check {
                 .get(&session)
                 .map_or((0, 0), |progress| (progress.events(), progress.counted + progress.damaged));
             let name = format!("session {:016x} of {}", record.session.0, record.node);
-            if counted < record.committed {
-                let what = format!("{name}: {} events are committed, {counted} are there", record.committed);
+            let events = record.events();
+            if counted < events {
+                let what = format!("{name}: {events} events are committed, {counted} are there");
                 self.report.problem(path, None, what);
             } else if record.sealed && found > record.committed {
                 let what = format!("{name} is sealed at {} events, and {found} are there", record.committed);

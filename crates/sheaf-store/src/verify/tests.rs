@@ -54,6 +54,7 @@ fn run() -> (TempDir, Manifest) {
             node: NodeId::builder(builder),
             session: SessionId(5),
             committed,
+            void: Vec::new(),
             sealed: true,
         })
         .to_vec();

@@ -24,6 +24,8 @@ pub(super) struct OutputSide {
     /// Nothing while it is down.
     pub(super) unit: Option<OutputNode<SimPayload>>,
     writing: VecDeque<(Ticket, Event<SimPayload>, Verdict)>,
+    /// Written, not durable.
+    syncing: VecDeque<Ticket>,
     disk_free_at: Timestamp,
     /// How many events this session has written, and how many of them are durable.
     written: u64,
@@ -37,6 +39,7 @@ impl OutputSide {
             host: Host::new(NodeId::output(index)),
             unit: None,
             writing: VecDeque::new(),
+            syncing: VecDeque::new(),
             disk_free_at: Timestamp::ZERO,
             written: 0,
             durable: 0,
@@ -51,6 +54,7 @@ impl OutputSide {
     /// Forgets everything; false if there is nothing to forget.
     pub(super) fn crash(&mut self) -> bool {
         self.writing.clear();
+        self.syncing.clear();
         self.unit.take_if(|unit| !unit.is_finished()).is_some()
     }
 
@@ -184,26 +188,25 @@ impl Cluster {
         if wanted {
             let id = node.host.node;
             self.post.note(super::builders::built_line(id, session, &event, Step::Written));
-            unit.handle_written(ticket, Some(node.written));
+            node.syncing.push_back(ticket);
             node.written += 1;
-            let durable = node.written;
             self.disks.write(id, session, event);
             let at = self.post.now + self.options.storage.report;
-            self.post.plan(at, Happening::OutputDurable(index, session, durable));
+            self.post.plan(at, Happening::OutputDurable(index, session));
         } else {
-            unit.handle_written(ticket, None);
+            unit.handle_left_out(ticket);
         }
         self.settle_output(index);
     }
 
-    pub(super) fn happen_output_durable(&mut self, index: usize, session: SessionId, durable: u64) {
+    pub(super) fn happen_output_durable(&mut self, index: usize, session: SessionId) {
         let node = &mut self.outputs[index];
         if node.host.session != session {
             return;
         }
-        if let Some(unit) = &mut node.unit {
-            node.durable = durable;
-            unit.handle_stored(durable);
+        if let (Some(unit), Some(ticket)) = (&mut node.unit, node.syncing.pop_front()) {
+            unit.handle_stored(ticket, node.durable);
+            node.durable += 1;
             self.settle_output(index);
         }
     }

@@ -35,8 +35,8 @@ pub(super) enum Happening {
     Judged(usize, SessionId, EventId),
     /// The next event of an output node's queue to its disk is written.
     OutputWritten(usize, SessionId),
-    /// The first so many events of an output node's session are durable.
-    OutputDurable(usize, SessionId, u64),
+    /// The first written event of an output node is durable.
+    OutputDurable(usize, SessionId),
     /// Something in the farm of a builder's session.
     Farm(usize, SessionId, FarmTurn),
     Fault(usize),

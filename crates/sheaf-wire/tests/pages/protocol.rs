@@ -52,6 +52,14 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
         ("Fence", shape!(layout::FenceBytes: session)),
         ("Destination", shape!(layout::DestinationBytes: first, count, attempt, builder)),
         ("Shape", shape!(layout::ShapeBytes: epoch, clock, flags, reserved)),
+        ("Kept events", shape!(layout::KeptBytes: session, first, count, output, reserved)),
+        ("Delivery", shape!(layout::DeliveryBytes: entries, fragments, missing, said)),
+        (
+            "Delivered event",
+            shape!(layout::DeliveredBytes: event, time, tags, fragments, missing, said, trigger_type, attempt, flags, reserved),
+        ),
+        ("Receipt", shape!(layout::ReceiptBytes: events, bytes, entries, flags)),
+        ("Received events", shape!(layout::ReceivedBytes: first, place, count, flags)),
     ];
     assert_layouts(&page(), &layouts);
 }

@@ -63,6 +63,7 @@ fn threads(nodes: &[NodeConfig]) -> Vec<(String, CpuList)> {
         (Role::Manager, "event manager"),
         (Role::Readout, "readout units"),
         (Role::Builder, "builder units"),
+        (Role::Output, "output nodes"),
     ];
     let of_role = |(role, name): (Role, &str)| {
         let own: Vec<&NodeConfig> = nodes.iter().filter(|node| node.id.role == role).collect();
@@ -101,6 +102,7 @@ fn memory_bytes(config: &Config, node: &NodeConfig) -> u64 {
         Role::Manager => 0,
         Role::Readout => config.source.memory.0.saturating_mul(node.sources.len() as u64),
         Role::Builder => config.builder.memory.0,
+        Role::Output => config.output.window.0.saturating_mul(u64::from(config.builder.count)),
     };
     received.saturating_add(of_role)
 }
@@ -114,6 +116,6 @@ fn sockets(config: &Config, nodes: &[NodeConfig]) -> u64 {
         return 0;
     }
     let count = |role| nodes.iter().filter(|node| node.id.role == role).count() as u64;
-    let (readouts, builders) = (count(Role::Readout), count(Role::Builder));
-    (readouts + builders) * u64::from(config.transport.rails) + 1 + MOST_ADDRESSES
+    let nodes = count(Role::Readout) + count(Role::Builder) + count(Role::Output);
+    nodes * u64::from(config.transport.rails) + 1 + MOST_ADDRESSES
 }

@@ -126,7 +126,7 @@ pub(super) fn join<D: DatagramPort + 'static>(
     let unit = ByteCount::from(port.max_datagram_bytes() + port.wire_overhead_bytes());
     let shaper = match me.node.role {
         Role::Readout => plan.readout_shaper(unit, port.rails()),
-        Role::Builder | Role::Manager => plan.shaper(unit, port.rails()),
+        Role::Builder | Role::Manager | Role::Output => plan.shaper(unit, port.rails()),
     };
     // Slots are of builders in their order; who else there is comes behind.
     let mut nodes: Vec<NodeId> = peers.iter().map(|node| node.id).collect();

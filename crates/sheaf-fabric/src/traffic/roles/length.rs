@@ -2,12 +2,12 @@
 
 use super::Descriptor;
 use sheaf_wire::message::layout::{
-    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DestinationBytes,
-    EventRangeBytes, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes, MissingBytes, PartRequestBytes,
-    ReadoutStatusBytes, ReleaseBytes, RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes,
-    SuperFragmentsBytes,
+    AbsentReadoutBytes, AnnouncementBytes, AssignmentBytes, CommandBytes, CountBytes, DeliveredBytes,
+    DeliveryBytes, DestinationBytes, EventRangeBytes, FenceBytes, FinishedBytes, FragmentBytes, HeaderBytes,
+    KeptBytes, MissingBytes, PartRequestBytes, ReadoutStatusBytes, ReceiptBytes, ReceivedBytes, ReleaseBytes,
+    RequestBytes, ShapeBytes, SourceBytes, SuperFragmentBytes, SuperFragmentsBytes,
 };
-use sheaf_wire::message::{Body, SuperFragments};
+use sheaf_wire::message::{Body, Delivery, SuperFragments};
 
 /// Bytes of head and payload together.
 pub(super) fn of(body: &Body<Descriptor>) -> u32 {
@@ -25,6 +25,7 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
             size_of::<RequestBytes>()
                 + list::<FinishedBytes>(request.finished.len())
                 + list::<AbsentReadoutBytes>(request.absent.len())
+                + list::<KeptBytes>(request.kept.len())
         }
         Body::Assign(entries) => list::<AssignmentBytes>(entries.len()),
         Body::Release(entries) => list::<ReleaseBytes>(entries.len()),
@@ -48,5 +49,14 @@ fn body_bytes(body: &Body<Descriptor>) -> usize {
                 + list::<SourceBytes>(request.sources.len())
                 + list::<EventRangeBytes>(request.ranges.len())
         }
+        Body::Delivery(Delivery { entries, fragments, missing }) => {
+            size_of::<DeliveryBytes>()
+                + list::<DeliveredBytes>(entries.len())
+                + list::<FragmentBytes>(fragments.len())
+                + list::<MissingBytes>(missing.len())
+                + entries.iter().map(|entry| entry.said.len()).sum::<usize>()
+                + fragments.iter().map(|fragment| fragment.payload.bytes as usize).sum::<usize>()
+        }
+        Body::Receipt(receipt) => size_of::<ReceiptBytes>() + list::<ReceivedBytes>(receipt.entries.len()),
     }
 }

@@ -77,6 +77,7 @@ impl Roles {
                 ManagerEvent::StartFailed { .. }
                 | ManagerEvent::BuilderLost { .. }
                 | ManagerEvent::ReadoutRestarted { .. }
+                | ManagerEvent::OutputRestarted { .. }
                 | ManagerEvent::Reported { .. }
                 | ManagerEvent::Closed => {}
             }

@@ -1,0 +1,160 @@
+//! An output node on a thread: accepted events in, files out.
+
+use crate::outbox::{Outbox, OutboxStats};
+use crate::sink::EventSink;
+use crate::stall::StallFree;
+use crate::storing::{Settled, Storing};
+use crate::worker::{Agent, NodeError, Progress};
+use bytes::Bytes;
+use sheaf_protocol::output::{OutputEvent, OutputNode as Role, Ticket};
+use sheaf_transport::Endpoint;
+use sheaf_wire::{Nanos, NodeId, Timestamp};
+
+/// How long a closing node waits for the last acknowledgements.
+const LINGER: Nanos = Nanos::from_secs(2);
+
+/// An output node with its files and its endpoint.
+pub struct OutputNode {
+    role: Role<Bytes>,
+    outbox: Outbox,
+    storing: Storing<Ticket>,
+    manager_timeout: Nanos,
+    time: StallFree,
+    born: Timestamp,
+    closed_at: Option<Timestamp>,
+    failed: Option<NodeError>,
+    report: Option<Box<dyn FnOnce(OutputReport) + Send>>,
+}
+
+/// What an output node's files and links did, beside the books that it reports to the event manager.
+#[derive(Clone, Debug)]
+pub struct OutputReport {
+    /// The output node.
+    pub node: NodeId,
+    /// What its files counted.
+    pub output: Vec<(String, u64)>,
+    /// What was not sent or not understood.
+    pub outbox: OutboxStats,
+}
+
+impl OutputNode {
+    /// An output node that stores in `sink`. If the event manager is silent for `manager_timeout`, the node gives up. `report`
+    /// is called once at the end.
+    #[must_use]
+    pub fn new(
+        role: Role<Bytes>,
+        endpoint: Box<dyn Endpoint>,
+        sink: Box<dyn EventSink>,
+        manager_timeout: Nanos,
+        now: Timestamp,
+        report: impl FnOnce(OutputReport) + Send + 'static,
+    ) -> Self {
+        let node = role.identity().node;
+        Self {
+            role,
+            outbox: Outbox::new(endpoint),
+            storing: Storing::new(node, sink),
+            manager_timeout,
+            time: StallFree::default(),
+            born: now,
+            closed_at: None,
+            failed: None,
+            report: Some(Box::new(report)),
+        }
+    }
+
+    /// Writes what has come, and says what is stored. Events that the disk does not take stay with the role.
+    fn store(&mut self, now: Timestamp) {
+        if !self.storing.is_ready(now, drop) {
+            return;
+        }
+        while let Some(event) = self.role.poll_event() {
+            match event {
+                OutputEvent::Store(ticket, event, verdict) => {
+                    if self.storing.write(now, ticket, event, verdict).is_none() {
+                        break;
+                    }
+                }
+                OutputEvent::Started => {}
+                OutputEvent::Closed => self.closed_at = Some(now),
+                OutputEvent::ManagerRestarted => {
+                    self.failed = Some(NodeError::ManagerRestarted(self.role.identity().node));
+                }
+            }
+        }
+        self.storing.end_batch(now);
+    }
+
+    fn tell(&mut self) {
+        while let Some(settled) = self.storing.poll() {
+            match settled {
+                Settled::Stored(ticket, number) => self.role.handle_stored(ticket, number),
+                Settled::LeftOut(ticket) => self.role.handle_left_out(ticket),
+            }
+        }
+        self.role.handle_trouble(self.storing.is_in_trouble());
+    }
+
+    fn is_over(&mut self, now: Timestamp) -> bool {
+        if self.role.is_finished() || self.failed.is_some() {
+            return true;
+        }
+        if let Some(closed_at) = self.closed_at {
+            return now.since(closed_at) >= LINGER;
+        }
+        let silence = now.since(self.role.manager_heard_at().unwrap_or(self.born));
+        if silence >= self.manager_timeout {
+            self.failed = Some(NodeError::ManagerSilent { node: self.role.identity().node, silence });
+        }
+        self.failed.is_some()
+    }
+}
+
+impl Agent for OutputNode {
+    fn node(&self) -> NodeId {
+        self.role.identity().node
+    }
+
+    fn work(&mut self, now: Timestamp) -> Progress {
+        let now = self.time.at(now);
+        let mut busy = false;
+        while let Some(message) = self.outbox.poll() {
+            busy = true;
+            self.role.handle_input(now, message);
+        }
+        self.role.handle_timeout(now);
+        self.store(now);
+        self.tell();
+        while let Some(transmit) = self.role.poll_transmit(now) {
+            busy = true;
+            self.outbox.send(transmit);
+        }
+        self.outbox.flush();
+        if self.is_over(now) {
+            return Progress::Finished;
+        }
+        if busy {
+            return Progress::Busy;
+        }
+        let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
+        Progress::Idle(self.time.everybodys(deadline.min(self.storing.due())))
+    }
+
+    fn wait(&mut self, timeout: Nanos) {
+        self.outbox.endpoint().wait(timeout);
+    }
+
+    fn finish(&mut self) -> Result<(), NodeError> {
+        let node = self.node();
+        self.outbox.endpoint().close(LINGER);
+        let closed = self.storing.finish();
+        if let Some(report) = self.report.take() {
+            report(OutputReport { node, output: self.storing.counters(), outbox: self.outbox.stats() });
+        }
+        match (closed, self.failed.take()) {
+            (Err(error), _) => Err(NodeError::Output { node, error }),
+            (Ok(()), Some(failed)) => Err(failed),
+            (Ok(()), None) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! An output in use: events on their way into it, until they are as durable as configured. Whoever stores drives one of these,
+//! a builder unit or an output node.
+
+use crate::sink::{EventSink, Taken};
+use bytes::Bytes;
+use sheaf_wire::{Event, Nanos, NodeId, Timestamp, Verdict};
+use std::collections::VecDeque;
+
+/// How long an output that failed is left alone before it is tried again. Meanwhile nothing is lost: events wait, credit
+/// runs out, triggers are vetoed.
+const RETRY: Nanos = Nanos::from_millis(500);
+
+/// What became of an event, which its driver knows by a token of type `T`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled<T> {
+    /// It is stored; its number among all that were accepted, from 0.
+    Stored(T, u64),
+    /// No stream takes it.
+    LeftOut(T),
+}
+
+/// An output, and the events that it has not settled.
+pub(crate) struct Storing<T> {
+    node: NodeId,
+    sink: Box<dyn EventSink>,
+    /// Accepted and not known to be durable, in the order of writing.
+    accepted: VecDeque<T>,
+    /// How many were before these.
+    told: u64,
+    left_out: VecDeque<T>,
+    /// An event that the output did not take.
+    refused: Option<(T, Event<Bytes>, Verdict)>,
+    trouble: Option<Trouble>,
+}
+
+struct Trouble {
+    error: String,
+    try_again_at: Timestamp,
+}
+
+impl<T> Storing<T> {
+    /// An output that has taken nothing, of `node`.
+    pub(crate) fn new(node: NodeId, sink: Box<dyn EventSink>) -> Self {
+        Self {
+            node,
+            sink,
+            accepted: VecDeque::new(),
+            told: 0,
+            left_out: VecDeque::new(),
+            refused: None,
+            trouble: None,
+        }
+    }
+
+    /// The output, which has taken nothing yet.
+    pub(crate) fn into_sink(self) -> Box<dyn EventSink> {
+        debug_assert!(self.told == 0 && self.accepted.is_empty(), "{}: the output is in use", self.node);
+        self.sink
+    }
+
+    /// Whether events are taken now. What was refused is tried first; `spent` has events back that were written.
+    pub(crate) fn is_ready(&mut self, now: Timestamp, spent: impl FnOnce(Event<Bytes>)) -> bool {
+        if self.trouble.as_ref().is_some_and(|trouble| trouble.try_again_at > now) {
+            return false;
+        }
+        match self.refused.take() {
+            None => true,
+            Some((token, event, verdict)) => match self.write(now, token, event, verdict) {
+                Some(event) => {
+                    spent(event);
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
+    /// Writes an event, and gives it back; `None`: it could not be written, and is kept. Then nothing more is taken until
+    /// [`Self::is_ready`] says so.
+    pub(crate) fn write(
+        &mut self,
+        now: Timestamp,
+        token: T,
+        event: Event<Bytes>,
+        verdict: Verdict,
+    ) -> Option<Event<Bytes>> {
+        debug_assert!(self.refused.is_none(), "{}: one event waits already", self.node);
+        match self.sink.write(&event, &verdict) {
+            Ok(Taken::Accepted) => self.accepted.push_back(token),
+            Ok(Taken::LeftOut) => self.left_out.push_back(token),
+            Err(error) => {
+                self.refused = Some((token, event, verdict));
+                self.note_trouble(now, error);
+                return None;
+            }
+        }
+        Some(event)
+    }
+
+    /// Ends a batch of events. Then [`Self::poll`] tells what is settled.
+    pub(crate) fn end_batch(&mut self, now: Timestamp) {
+        match self.sink.end_batch(now) {
+            Ok(()) => {
+                if self.trouble.take().is_some() && self.refused.is_none() {
+                    log::info!("{}: the output works again", self.node);
+                }
+            }
+            Err(error) => self.note_trouble(now, error),
+        }
+    }
+
+    fn note_trouble(&mut self, now: Timestamp, error: String) {
+        if self.trouble.is_none() {
+            log::error!("{}: {error}; events wait until it works again", self.node);
+        }
+        self.trouble = Some(Trouble { error, try_again_at: now + RETRY });
+    }
+
+    /// The next event that is settled: stored ones in the order of writing.
+    pub(crate) fn poll(&mut self) -> Option<Settled<T>> {
+        if let Some(token) = self.left_out.pop_front() {
+            return Some(Settled::LeftOut(token));
+        }
+        if self.told >= self.sink.stored() {
+            return None;
+        }
+        let number = self.told;
+        let token = self.accepted.pop_front()?;
+        self.told += 1;
+        Some(Settled::Stored(token, number))
+    }
+
+    /// How many events are not settled.
+    pub(crate) fn waiting(&self) -> usize {
+        self.accepted.len() + usize::from(self.refused.is_some())
+    }
+
+    /// Whether the output fails.
+    pub(crate) fn is_in_trouble(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// When there is something to do without a further event.
+    pub(crate) fn due(&self) -> Timestamp {
+        let due = self.sink.due();
+        self.trouble.as_ref().map_or(due, |trouble| trouble.try_again_at)
+    }
+
+    /// What the output counted, by name.
+    pub(crate) fn counters(&self) -> Vec<(String, u64)> {
+        self.sink.counters()
+    }
+
+    /// Closes the output.
+    ///
+    /// # Errors
+    /// What was wrong with it last, in words for the operator.
+    pub(crate) fn finish(&mut self) -> Result<(), String> {
+        let closed = self.sink.finish();
+        self.trouble.take().map_or(closed, |trouble| Err(trouble.error))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+use super::*;
+use sheaf_wire::{EventId, TriggerType};
+use std::sync::{Arc, Mutex};
+
+/// What happens to a disk that is told what to do.
+#[derive(Default)]
+struct Script {
+    fails: bool,
+    accepted: u64,
+    stored: u64,
+}
+
+struct Scripted(Arc<Mutex<Script>>);
+
+impl EventSink for Scripted {
+    fn write(&mut self, event: &Event<Bytes>, _: &Verdict) -> Result<Taken, String> {
+        let mut script = self.0.lock().expect("no test panics with it");
+        if script.fails {
+            return Err("the disk is full".to_owned());
+        }
+        if event.id.0 % 10 == 0 {
+            return Ok(Taken::LeftOut);
+        }
+        script.accepted += 1;
+        Ok(Taken::Accepted)
+    }
+
+    fn end_batch(&mut self, _: Timestamp) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn stored(&self) -> u64 {
+        self.0.lock().expect("no test panics with it").stored
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn event(id: u64) -> Event<Bytes> {
+    Event {
+        id: EventId(id),
+        time: Timestamp(0),
+        trigger_type: TriggerType(0),
+        attempt: 1,
+        incomplete: false,
+        fragments: Vec::new(),
+        missing: Vec::new(),
+    }
+}
+
+fn settled(storing: &mut Storing<u64>) -> Vec<Settled<u64>> {
+    std::iter::from_fn(|| storing.poll()).collect()
+}
+
+#[test]
+fn what_no_stream_takes_waits_for_nothing_and_the_rest_for_the_disk() {
+    let script = Arc::new(Mutex::new(Script::default()));
+    let mut storing = Storing::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
+    for id in 8..12 {
+        assert!(storing.write(Timestamp(0), id, event(id), Verdict::accept()).is_some());
+    }
+    storing.end_batch(Timestamp(0));
+    assert_eq!(settled(&mut storing), [Settled::LeftOut(10)]);
+    script.lock().expect("no test panics with it").stored = 2;
+    assert_eq!(settled(&mut storing), [Settled::Stored(8, 0), Settled::Stored(9, 1)]);
+    assert_eq!(storing.waiting(), 1);
+}
+
+#[test]
+fn an_event_that_the_disk_refuses_is_tried_again_and_goes_first() {
+    let script = Arc::new(Mutex::new(Script { fails: true, stored: 9, ..Script::default() }));
+    let mut storing = Storing::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
+    assert!(storing.write(Timestamp(0), 1, event(1), Verdict::accept()).is_none());
+    assert!(storing.is_in_trouble() && storing.waiting() == 1);
+    let later = storing.due();
+    assert!(!storing.is_ready(Timestamp(1), drop), "it is left alone for a while");
+    assert!(!storing.is_ready(later, drop), "it fails again");
+    script.lock().expect("no test panics with it").fails = false;
+    let later = storing.due();
+    let mut back = None;
+    assert!(storing.is_ready(later, |event| back = Some(event.id)));
+    assert_eq!(back, Some(EventId(1)));
+    storing.end_batch(later);
+    assert!(!storing.is_in_trouble());
+    assert_eq!(settled(&mut storing), [Settled::Stored(1, 0)]);
+}
