@@ -161,7 +161,10 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
             "builder sessions lost; what they had not finished was built elsewhere or dropped",
         ),
         (restarted_readouts, "readout units restarted; what they held is lost"),
-        (restarted_outputs, "output nodes restarted; what they had not stored was stored elsewhere, or again"),
+        (
+            restarted_outputs,
+            "output nodes restarted; what they had not stored was stored elsewhere, or again",
+        ),
         (content_mismatches, "EVENTS WITH WRONG CONTENT"),
     ] {
         if *value > 0 {

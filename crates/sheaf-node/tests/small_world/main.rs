@@ -106,6 +106,21 @@ fn an_event_that_the_filter_fails_at_is_stored_and_marked_and_one_that_no_stream
 }
 
 #[test]
+fn a_rejected_event_does_not_wait_for_the_disk_behind_stored_ones() {
+    let mut world = World::new(|setup| {
+        setup.filter = Box::new(Failing);
+        setup.durable_every = u32::MAX;
+    });
+    // Event 0 is stored, and its disk takes its time.
+    world.run_until(|world| world.gauges.snapshot().ended >= 8);
+    assert_eq!(world.disk().durable(), 0);
+    world.disk().durable_every = 1;
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    assert!(world.report().ledger.is_balanced());
+}
+
+#[test]
 fn without_the_check_content_is_nobodys_business() {
     let mut world = World::new(|setup| setup.damaged = vec![7]);
     world.run_to_end();

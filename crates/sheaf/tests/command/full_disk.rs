@@ -70,3 +70,22 @@ fn a_full_disk_ends_one_process_cleanly() {
 fn a_full_disk_ends_many_processes_cleanly() {
     assert_ends_cleanly("--processes");
 }
+
+/// Output nodes on a full disk take nothing more. Builder units keep the events, and the dead time has the disk's name.
+#[test]
+fn a_full_disk_at_output_nodes_makes_dead_time_of_its_own_and_loses_nothing() {
+    let place = Place::new();
+    let Some(_disk) = SmallDisk::mount(&place.join("disk")) else { return };
+    let config = place.file(
+        "full.toml",
+        "[run]\noutput = \"disk\"\nduration_s = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
+         [output]\nnodes = 2\n[trigger]\nmode = \"fixed\"\nrate_hz = 20000\nqueue_events = 64\n\
+         [manager]\nbatch_events = 16\nstop_timeout_ms = 500\n",
+    );
+    let summary = place.sheaf(&format!("run {} --json", config.display())).exits(1).json();
+    assert_adds_up(&summary);
+    assert!(number(&summary, "ledger.stored") > 0);
+    assert!(number(&summary, "dead_time.output.vetoed_triggers") > 0, "{summary:#}");
+    // What found no room was vetoed; the rest, a few slots, waited for the disk until the run was over.
+    assert!(number(&summary, "ledger.dropped.stopped") <= 3 * 64, "{summary:#}");
+}

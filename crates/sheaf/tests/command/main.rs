@@ -31,6 +31,7 @@ mod lab;
 mod lossy;
 mod nodes;
 mod output;
+mod outputs;
 mod rails;
 mod real_data;
 mod repeatable;
