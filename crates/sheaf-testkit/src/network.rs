@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_cut_link_loses_until_it_is_whole() {
-        let mut network = Network::new(1, NetworkOptions::default(), 1, 1);
+        let mut network = Network::new(1, NetworkOptions::default(), 1, 1, 0);
         network.cut(NodeId::MANAGER, NodeId::builder(0), Timestamp(500));
         assert_eq!(network.send(Timestamp(499), NodeId::MANAGER, NodeId::builder(0)), Fate::default());
         assert!(network.send(Timestamp(499), NodeId::builder(0), NodeId::MANAGER).arrives.is_some());

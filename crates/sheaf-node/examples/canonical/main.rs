@@ -102,6 +102,7 @@ fn run(
                     now,
                 ),
                 sheaf_wire::Role::Builder => builder(*node, endpoint, touched, now),
+                sheaf_wire::Role::Output => unreachable!("the laboratory has no output nodes"),
             }
         })
         .collect();

@@ -18,7 +18,7 @@ impl EventSink for Scripted {
         if script.fails {
             return Err("the disk is full".to_owned());
         }
-        if event.id.0 % 10 == 0 {
+        if event.id.0.is_multiple_of(10) {
             return Ok(Taken::LeftOut);
         }
         script.accepted += 1;

@@ -129,7 +129,7 @@ impl World {
     fn pass(&mut self, time: Nanos) {
         let until = self.now + time;
         while self.now < until {
-            self.now = self.now + Nanos::from_millis(1);
+            self.now += Nanos::from_millis(1);
             self.sender.handle_timeout(self.now);
             let now = self.now;
             self.outputs.iter_mut().flatten().for_each(|node| node.handle_timeout(now));

@@ -153,8 +153,8 @@ impl<P: Payload> Message<P> {
                     bytes: U64::new(request.bytes.0),
                     absent: count(request.absent.len()),
                     flags: U32::new(
-                        u32::from(request.output_behind) * REQUEST_BEHIND
-                            | u32::from(!request.kept.is_empty()) * REQUEST_KEPT,
+                        flag(request.output_behind, REQUEST_BEHIND)
+                            | flag(!request.kept.is_empty(), REQUEST_KEPT),
                     ),
                 };
                 head.extend_from_slice(fixed.as_bytes());
@@ -425,6 +425,10 @@ fn parse_part_request(bytes: &[u8]) -> Result<PartRequest, DecodeError> {
     }
     let (sources, rest) = parse_list(rest, fixed.sources.get())?;
     Ok(PartRequest { part, sources, ranges: parse_all(rest)? })
+}
+
+fn flag(is_set: bool, bit: u32) -> u32 {
+    if is_set { bit } else { 0 }
 }
 
 fn count(length: usize) -> U32 {

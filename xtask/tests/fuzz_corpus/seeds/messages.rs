@@ -98,6 +98,7 @@ fn request() -> Request {
         bytes: ByteCount(1 << 28),
         finished: (0..4).map(finished).collect(),
         absent: vec![AbsentReadout { event: EventId(3), readout: 2, parts: 0 }],
+        kept: Vec::new(),
         output_behind: true,
     }
 }

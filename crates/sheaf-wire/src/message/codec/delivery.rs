@@ -1,8 +1,8 @@
 //! Deliveries, receipts, and what is kept.
 
 use super::{
-    DecodeError, Entry, PayloadSource, count, emit_all, emit_each, fragment_to_bytes, parse_all, parse_count,
-    parse_each, parse_fragment, split, split_list,
+    DecodeError, Entry, PayloadSource, count, emit_all, emit_each, flag, fragment_to_bytes, parse_all,
+    parse_count, parse_each, parse_fragment, split, split_list,
 };
 use crate::message::layout::{
     DeliveredBytes, DeliveryBytes, FragmentBytes, KeptBytes, MissingBytes, ReceiptBytes, ReceivedBytes,
@@ -50,7 +50,7 @@ fn delivered_to_bytes(entry: &Delivered) -> DeliveredBytes {
         said: count(entry.said.len()),
         trigger_type: U16::new(entry.trigger_type.0),
         attempt: U16::new(entry.attempt),
-        flags: U32::new(u32::from(entry.incomplete) * INCOMPLETE | u32::from(entry.more) * MORE),
+        flags: U32::new(flag(entry.incomplete, INCOMPLETE) | flag(entry.more, MORE)),
         reserved: U32::ZERO,
     }
 }
@@ -158,7 +158,7 @@ impl Entry for ReceiptEntry {
             first: U64::new(self.first),
             place: U64::new(self.place.unwrap_or(0)),
             count: U32::new(self.count),
-            flags: U32::new(u32::from(self.place.is_none()) * LEFT_OUT),
+            flags: U32::new(flag(self.place.is_none(), LEFT_OUT)),
         }
     }
     fn parse(bytes: &ReceivedBytes) -> Result<Self, DecodeError> {
