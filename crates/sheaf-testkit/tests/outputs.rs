@@ -22,7 +22,7 @@ fn run(options: Options) -> Report {
 /// Kills `node` at an instant that is drawn, and lets it come back.
 fn crash(options: &mut Options, draw: u64, node: NodeId) {
     let at = Timestamp(300_000 + mix(draw) % 12_000_000);
-    let back_after = Some(Nanos::from_micros(200 + mix(draw ^ 1) % 3_000));
+    let back_after = Some(Nanos::from_micros(100 + mix(draw ^ 1) % 1_500));
     options.faults.push(Fault { at, kind: FaultKind::Crash { node, back_after } });
 }
 
@@ -49,7 +49,7 @@ fn a_thousand_kills_lose_no_event_and_store_none_twice() {
     let (mut kills, mut builders, mut again, mut in_vain) = (0, 0, 0, 0);
     for seed in 0..100 {
         let mut options = options(seed);
-        for index in 0..20 {
+        for index in 0..28 {
             let draw = mix(seed ^ (100 + index) << 32);
             crash(&mut options, draw, NodeId::output((draw % 2) as u16));
         }
