@@ -388,7 +388,7 @@ impl<P: Clone> EventManager<P> {
                 }
             }
             Phase::Closing { until } => {
-                self.close_outputs(now);
+                self.close_outputs(now, until <= now);
                 if until <= now || self.all_reported(now) {
                     self.phase = Phase::Closed;
                     self.peers.acknowledge_all();
@@ -524,6 +524,8 @@ impl<P: Clone> EventManager<P> {
             Phase::Closing { .. } | Phase::Closed if node.role == Role::Builder => {
                 self.peers.push(node, Body::Command(Command::Close));
             }
+            // It may have been waited for in vain.
+            Phase::Closed if node.role == Role::Output => self.close_outputs(now, true),
             Phase::Closing { .. } | Phase::Closed | Phase::Waiting { .. } => {}
         }
     }

@@ -64,9 +64,9 @@ impl<P: Clone> EventManager<P> {
         &self.outputs.kept
     }
 
-    /// Output nodes close when no builder speaks to them any more.
-    pub(super) fn close_outputs(&mut self, now: Timestamp) {
-        if self.outputs.is_empty() || !self.builders_reported(now) {
+    /// Output nodes close when no builder speaks to them any more, or when the time is `over`.
+    pub(super) fn close_outputs(&mut self, now: Timestamp, over: bool) {
+        if self.outputs.is_empty() || !(over || self.builders_reported(now)) {
             return;
         }
         for (index, output) in self.outputs.nodes.iter_mut().enumerate() {
