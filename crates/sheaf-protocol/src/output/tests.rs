@@ -169,6 +169,8 @@ fn event(id: u64, fragments: u32, bytes: usize) -> Event<Size> {
         source: SourceId(source),
         time: Timestamp(9),
         checksum: None,
+        // What a readout unit has said of a fragment goes with it.
+        processed: source % 2 == 1,
         payload: Size(bytes),
     };
     Event {

@@ -47,7 +47,7 @@ pub(crate) fn fragment_streams(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
 
 fn fragment(dice: &mut Dice, event: EventId, source: SourceId, bytes: usize) -> Fragment<Bytes> {
     let payload = Bytes::from(dice.bytes(bytes));
-    Fragment { event, source, time: Timestamp(event.0 * 1000), checksum: None, payload }
+    Fragment { event, source, time: Timestamp(event.0 * 1000), checksum: None, processed: false, payload }
 }
 
 /// Event files closed and not, with complete, incomplete and empty events.

@@ -118,6 +118,7 @@ fn super_fragments(dice: &mut Dice, entries: u64, bytes_max: usize) -> SuperFrag
                 event,
                 source: SourceId(source as u32),
                 time: Timestamp(event.0 * 1000),
+                processed: false,
                 checksum: (source != 1).then(|| sheaf_wire::checksum::crc32c(&payload)),
                 payload: Bytes::from(payload),
             });
