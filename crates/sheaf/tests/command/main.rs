@@ -29,6 +29,7 @@ mod incomplete;
 mod json;
 mod lab;
 mod lossy;
+mod memory;
 mod nodes;
 mod output;
 mod outputs;
