@@ -29,7 +29,6 @@ mod incomplete;
 mod json;
 mod lab;
 mod lossy;
-mod memory;
 mod nodes;
 mod output;
 mod outputs;
