@@ -39,7 +39,8 @@ fn counter(summary: &Value, name: &str) -> u64 {
 
 /// The nodes that have files in the run's directory.
 fn writers(run: &Path) -> BTreeSet<String> {
-    let names = std::fs::read_dir(run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names =
+        std::fs::read_dir(run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let files = names.filter(|name| name.ends_with(".sheaf"));
     files.map(|name| name.split('_').nth(1).unwrap().to_owned()).collect()
 }
