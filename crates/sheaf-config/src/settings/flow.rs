@@ -44,7 +44,8 @@ section! {
         /// How long a builder unit waits for the fragments of an event, from its assignment. Then the event ends
         /// incomplete. Not used with the policy `wait`.
         event_timeout: Nanos = Nanos::from_secs(5), "event_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// How long a builder unit waits for the answer of a readout unit before it asks again.
+        /// How long a builder unit waits for the answer of a readout unit before it asks again; before it asks for the
+        /// third time it waits twice as long, and so on up to sixteen times.
         request_retry: Nanos = Nanos::from_millis(500), "request_retry_ms", milliseconds(SHORTEST, HOUR);
         /// Finished events are reported to the event manager when there are so many, or after `report_delay_us`, or
         /// when nothing is left to build.
