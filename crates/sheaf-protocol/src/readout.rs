@@ -18,6 +18,7 @@
 //! | is still held when the run closes | dropped, `never_triggered` |
 
 mod books;
+mod orders;
 mod ready;
 mod slots;
 
@@ -26,19 +27,15 @@ use crate::event_set::EventSet;
 use crate::flow::SlotClock;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, DeadlineQueue, EventDeadlines, Identity, Transmit, Why};
-use crate::manager::DISPATCH_EVENTS;
 use books::{Books, Ending};
 use ready::Ready;
 use rustc_hash::FxHashMap;
-use sheaf_wire::message::{
-    Announcement, Body, Command, Destination, EventRange, Message, PARTS_NOT_ASKED, PartRequest,
-    ReadoutStatus, Release, Shape, SuperFragments,
-};
+use sheaf_wire::message::{Announcement, Body, EventRange, Message, PartRequest, SuperFragments};
 use sheaf_wire::{
-    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Outcome, Payload, Role, SourceId,
+    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId,
     Timestamp,
 };
-use slots::{Answer, Asked, Cell, Ended, SlotKey, SlotState, Slots};
+use slots::{Answer, Asked, Cell, SlotKey, SlotState, Slots};
 use std::collections::VecDeque;
 
 /// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
@@ -727,137 +724,6 @@ impl<P: Payload> ReadoutUnit<P> {
         }
         self.books.send(bytes);
         (answered > 0).then_some(answers)
-    }
-
-    // Words with the event manager.
-
-    fn fill_channel(&mut self, now: Timestamp) {
-        while !self.announcements.is_empty() && self.channel.is_open() {
-            let count = self.announcements.len().min(self.config.request_events);
-            self.channel.push(Body::Announce(self.announcements.drain(..count).collect()));
-        }
-        if !self.closed && self.status_at <= now && self.channel.is_open() && self.announcements.is_empty() {
-            self.status_at = now + self.config.heartbeat;
-            let status = self.status();
-            self.refused_since_status = false;
-            self.channel.push(Body::ReadoutStatus(status));
-        }
-    }
-
-    fn status(&self) -> ReadoutStatus {
-        let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let (held, events) = self.held();
-        // Where one source makes the triggers, the end of the others says nothing: they may be held back for ever by
-        // fragments that nothing will ask for.
-        let makes_events = |input: &&Input| match self.config.announce {
-            Announce::Never | Announce::All => true,
-            Announce::Source(reference) => input.id == reference,
-        };
-        ReadoutStatus {
-            sources: count(self.inputs.iter().filter(makes_events).count()),
-            sources_ended: count(self.inputs.iter().filter(makes_events).filter(|input| input.ended).count()),
-            buffered_events: count(events),
-            buffered: held,
-            busy: self.refused_since_status,
-        }
-    }
-
-    fn handle_manager(&mut self, now: Timestamp, body: Body<P>) {
-        match body {
-            Body::Release(releases) => {
-                for release in releases {
-                    self.handle_release(release);
-                }
-            }
-            Body::Command(Command::Start) => self.events.push_back(ReadoutEvent::Started),
-            Body::Command(Command::Join) => self.join(now),
-            Body::Command(Command::Close) => self.close(),
-            Body::Dispatch(destinations) => self.handle_dispatch(now, &destinations),
-            Body::Shape(shape) => self.handle_shape(now, shape),
-            _ => self.books.count(Counter::UnexpectedMessages),
-        }
-    }
-
-    /// Events that go to a builder unasked: as if it had asked, and at most as many as the event manager says at a time.
-    fn handle_dispatch(&mut self, now: Timestamp, destinations: &[Destination]) {
-        let mut left = DISPATCH_EVENTS;
-        for Destination { events, builder } in destinations {
-            let Some(rest) = left.checked_sub(u64::from(events.count)) else {
-                self.books.count(Counter::UnexpectedMessages);
-                return;
-            };
-            left = rest;
-            self.handle_range(now, *builder, events, u64::MAX, Wanted::All);
-        }
-    }
-
-    fn handle_shape(&mut self, now: Timestamp, shape: Shape) {
-        self.slot_clock.note(now, shape.clock);
-        // What is repeated in the channel may be older than a tick that came outside it.
-        if shape.clock >= self.shaped_at {
-            self.shaped_at = shape.clock;
-            let epoch = self.slot_clock.to_own(shape.epoch);
-            self.events.push_back(ReadoutEvent::Shape { turning: shape.turning, epoch });
-        }
-    }
-
-    fn handle_release(&mut self, release: Release) {
-        let last = release.first.0.saturating_add(u64::from(release.count).saturating_sub(1));
-        let Release { outcome, reason, parts, .. } = release;
-        let ending = Ending { outcome, reason, parts };
-        let is_built = matches!(outcome, Outcome::Stored | Outcome::Rejected);
-        if self.slots.is_short(release.count) {
-            for event in (release.first.0..=last).map(EventId) {
-                let is_all_asked = self.end_event(event, ending).is_some_and(|ended| ended.is_all_asked);
-                if is_built && (parts == PARTS_NOT_ASKED || !is_all_asked) {
-                    self.passed_by.insert_range(event, 1);
-                }
-            }
-        } else {
-            // Of most of these events nothing was ever here.
-            if is_built {
-                self.passed_by.insert_range(release.first, release.count);
-            }
-            for key in self.slots.keys_between(release.first, EventId(last)) {
-                self.end_event(key.event, ending);
-            }
-        }
-        self.released.insert_range(release.first, release.count);
-    }
-
-    /// The run was under way before this unit came. Builders may have asked already, and their events' time may be over
-    /// without effect: they get it anew.
-    fn join(&mut self, now: Timestamp) {
-        self.joined_late = true;
-        self.events.push_back(ReadoutEvent::Started);
-        for key in self.slots.asked_keys() {
-            self.wait_for_sources(now, key.event, self.slots.found(key).part());
-        }
-    }
-
-    fn close(&mut self) {
-        if std::mem::replace(&mut self.closed, true) {
-            return;
-        }
-        for key in self.slots.all_keys() {
-            self.end_event(key.event, Ending::dropped(DropReason::NeverTriggered));
-        }
-        self.channel.push(Body::Report(self.books().to_counts()));
-        self.events.push_back(ReadoutEvent::Closed);
-    }
-
-    /// Books what is held of an event, and forgets it.
-    fn end_event(&mut self, event: EventId, ending: Ending) -> Option<Ended> {
-        let Self { slots, inputs, books, discarded, .. } = self;
-        slots.end(event, |index, part, fragment| {
-            let bytes = fragment.payload.len();
-            inputs[index].held_events -= 1;
-            inputs[index].held -= ByteCount::from(bytes);
-            books.end_one(ending, part, bytes as u64);
-            if P::IS_COUNTED_ELSEWHERE {
-                discarded.push(fragment.payload);
-            }
-        })
     }
 }
 

@@ -5,8 +5,8 @@ mod parts;
 
 use super::*;
 use crate::ledger::Ledger;
-use sheaf_wire::message::Header;
-use sheaf_wire::{RunNumber, SessionId, SuperFragment};
+use sheaf_wire::message::{Command, Destination, Header, Release, Shape};
+use sheaf_wire::{Outcome, RunNumber, SessionId, SuperFragment};
 use std::collections::BTreeMap;
 
 /// A payload that is only a size.
