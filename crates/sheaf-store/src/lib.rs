@@ -11,6 +11,7 @@
 //! | [`dump`] | prints one line per fragment of any of these |
 //! | [`kind`] | finds out which of these is at a path |
 //! | `hdf5` | runs as HDF5 files, for analysis (feature `hdf5`) |
+//! | [`upload`] | the port to whoever brings closed files to an object store |
 //! | [`id_set`] | a compact set of event ids |
 //!
 //! Byte layouts are in `sheaf-wire`; here is the I/O. The crate has no clock and no thread of its own: a writer is
@@ -32,6 +33,7 @@ pub mod inspect;
 pub mod kind;
 pub mod run;
 pub mod streams;
+pub mod upload;
 pub mod verify;
 
 #[cfg(test)]

@@ -53,6 +53,12 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "files are read without anything that runs",
     },
     Layer {
+        package: "sheaf-object",
+        may_know: &["sheaf-store", "sheaf-wire"],
+        may_use: &["log", "rusty-s3", "thiserror", "ureq"],
+        reason: "closed files go to an object store without knowing who wrote them",
+    },
+    Layer {
         package: "sheaf-source",
         may_know: &["sheaf-buffer", "sheaf-store", "sheaf-time", "sheaf-wire"],
         may_use: &["bytes", "etherparse", "libm", "pcap-parser", "thiserror"],

@@ -21,6 +21,9 @@ pub struct ClosedFile {
     /// file.
     #[serde(with = "hexadecimal")]
     pub crc32c: Option<u32>,
+    /// Where a whole copy of it is in an object store, like `s3://bucket/run000001/...`, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
 }
 
 mod as_text {

@@ -16,6 +16,10 @@ pub enum FlushPolicy {
     /// As [`FlushPolicy::EachBatch`], and to the disk at the first end of a batch that is so long after the last time.
     /// An event counts as stored when it is on the disk.
     SyncEvery(Nanos),
+    /// As [`FlushPolicy::EachBatch`], and an event counts as stored when the file that has it is closed and
+    /// [confirmed](super::EventFileWriter::confirm) to be in an object store as a whole. A file with events is closed, besides
+    /// the limits of its size and time, when no event has come for so long: the end of a run, or buffers that are full.
+    Uploaded(Nanos),
 }
 
 /// How a session's events are written.

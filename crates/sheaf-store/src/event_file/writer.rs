@@ -10,6 +10,7 @@ use sheaf_wire::event_file::{
     FOOTER_BYTES, FileFormatError, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, emit_event, event_bytes,
 };
 use sheaf_wire::{ByteCount, Event, EventId, Timestamp, Verdict};
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -120,8 +121,15 @@ pub struct EventFileWriter<S: Storage = Directory> {
     path: PathBuf,
     counts: WriterCounts,
     last_sync: Timestamp,
-    /// The first event that is with the operating system and may not be on the disk.
+    /// The first event that is with the operating system and may not be on the disk; where events are uploaded, the first
+    /// that is in the open file.
     unsynced: Option<u64>,
+    /// Closed files with events that are not confirmed, in order: where events are uploaded.
+    rising: VecDeque<Rising>,
+    /// Events of files that were confirmed, with all before them.
+    confirmed_events: u64,
+    /// How many events were accepted when that changed last, and when: where events are uploaded.
+    last_seen: (u64, Timestamp),
     /// Whether a file was begun whose name may not be on the disk.
     new_name: bool,
     /// Files that were closed since they were last asked for.
@@ -135,6 +143,15 @@ struct PendingEvent {
     sequence: u64,
     bytes: u64,
     payload_bytes: u64,
+}
+
+/// A closed file on its way to an object store.
+#[derive(Debug)]
+struct Rising {
+    file: String,
+    first: u64,
+    events: u64,
+    confirmed: bool,
 }
 
 impl EventFileWriter<Directory> {
@@ -165,6 +182,9 @@ impl<S: Storage> EventFileWriter<S> {
             path: PathBuf::new(),
             counts: WriterCounts::default(),
             unsynced: None,
+            rising: VecDeque::new(),
+            confirmed_events: 0,
+            last_seen: (0, Timestamp::ZERO),
             new_name: false,
             closed: Vec::new(),
             finished: false,
@@ -237,6 +257,14 @@ impl<S: Storage> EventFileWriter<S> {
                     self.last_sync = now;
                 }
             }
+            FlushPolicy::Uploaded(quiet) => {
+                self.flush()?;
+                if self.last_seen.0 != self.counts.accepted_events {
+                    self.last_seen = (self.counts.accepted_events, now);
+                } else if self.unsynced.is_some() && now.since(self.last_seen.1) >= quiet {
+                    self.end_part()?;
+                }
+            }
         }
         if let (Some(limit), Some(part)) = (self.options.rotate_time, &mut self.part) {
             let has_events = !part.index.is_empty() || !self.pending_events.is_empty();
@@ -287,9 +315,40 @@ impl<S: Storage> EventFileWriter<S> {
             synced.map_err(|error| EventWriteError::Sync { path: self.path.clone(), error })?;
         }
         self.new_name = false;
-        self.unsynced = None;
+        if !self.is_uploaded() {
+            self.unsynced = None;
+        }
         self.counts.synced_events = self.counts.written_events;
         Ok(())
+    }
+
+    /// Whether events count as stored when their file is confirmed to be in an object store.
+    pub fn is_uploaded(&self) -> bool {
+        matches!(self.options.flush, FlushPolicy::Uploaded(_))
+    }
+
+    /// Whoever gives the events has no room for more until some are stored. Where events are uploaded, the file is closed, if
+    /// it has some and none is on its way to the object store: one is uploaded while the next is filled.
+    ///
+    /// # Errors
+    /// An [`EventWriteError`]; the call can be made again.
+    pub fn press(&mut self) -> Result<(), EventWriteError> {
+        let has_events = self.unsynced.is_some() || !self.pending_events.is_empty();
+        if self.is_uploaded() && self.rising.is_empty() && has_events {
+            self.end_part()?;
+        }
+        Ok(())
+    }
+
+    /// Takes note that the closed file of this name is in the object store as a whole. `false` for a file that is not
+    /// waited for.
+    pub fn confirm(&mut self, file: &str) -> bool {
+        let Some(rising) = self.rising.iter_mut().find(|rising| rising.file == file) else { return false };
+        rising.confirmed = true;
+        while let Some(first) = self.rising.pop_front_if(|rising| rising.confirmed) {
+            self.confirmed_events += first.events;
+        }
+        true
     }
 
     /// Gives up the accepted events that are not stored, and names them in order. For a disk that stays full.
@@ -323,6 +382,7 @@ impl<S: Storage> EventFileWriter<S> {
             FlushPolicy::WhenFull => self.counts.accepted_events,
             FlushPolicy::EachBatch => self.counts.written_events,
             FlushPolicy::SyncEvery(_) => self.counts.synced_events,
+            FlushPolicy::Uploaded(_) => self.confirmed_events,
         }
     }
 
@@ -334,6 +394,9 @@ impl<S: Storage> EventFileWriter<S> {
             FlushPolicy::WhenFull => None,
             FlushPolicy::EachBatch => pending,
             FlushPolicy::SyncEvery(_) => self.unsynced.or(pending),
+            FlushPolicy::Uploaded(_) => {
+                self.rising.front().map(|rising| rising.first).or(self.unsynced).or(pending)
+            }
         }
     }
 
@@ -342,6 +405,7 @@ impl<S: Storage> EventFileWriter<S> {
     pub fn due(&self) -> Timestamp {
         let sync = match self.options.flush {
             FlushPolicy::SyncEvery(interval) if self.unsynced.is_some() => self.last_sync + interval,
+            FlushPolicy::Uploaded(quiet) if self.unsynced.is_some() => self.last_seen.1 + quiet,
             _ => Timestamp::MAX,
         };
         let begun = self.part.as_ref().and_then(|part| part.begun);
@@ -416,12 +480,20 @@ impl<S: Storage> EventFileWriter<S> {
             self.sync()?;
         }
         if let Some(part) = self.part.take() {
+            let file = self.options.file_name(self.counts.parts - 1).to_string();
+            let events = part.index.len() as u64;
+            if self.is_uploaded()
+                && let Some(first) = self.unsynced.take()
+            {
+                self.rising.push_back(Rising { file: file.clone(), first, events, confirmed: false });
+            }
             self.closed.push(ClosedFile {
-                file: self.options.file_name(self.counts.parts - 1).to_string(),
+                file,
                 stream: self.options.stream.clone(),
-                events: part.index.len() as u64,
+                events,
                 bytes: part.end,
                 crc32c: part.checksum,
+                object: None,
             });
         }
         Ok(())

@@ -20,7 +20,8 @@ pub fn list_name(session: SessionName) -> String {
     format!("{session}.{EXTENSION}")
 }
 
-/// Writes the list of a session: one line of JSON for each closed file, made when there is one.
+/// Writes the list of a session: one line of JSON for each closed file, made when there is one, and another when that is in
+/// an object store. Of two lines of a file the second counts.
 #[derive(Debug)]
 pub struct FileList<S: Storage> {
     storage: S,
@@ -142,11 +143,12 @@ pub fn closed_files(directory: &Path, session: SessionName) -> Result<Vec<Closed
         let (events, bytes) = (footer.events, reader.file_bytes());
         let file = name.to_string();
         let known = listed.get(&file).filter(|closed| (closed.events, closed.bytes) == (events, bytes));
+        let object = known.and_then(|closed| closed.object.clone());
         let crc32c = match known.and_then(|closed| closed.crc32c) {
             Some(checksum) => checksum,
             None => checksum_of(&path).map_err(|error| io_error(&path, error))?,
         };
-        found.push(ClosedFile { file, stream: name.stream, events, bytes, crc32c: Some(crc32c) });
+        found.push(ClosedFile { file, stream: name.stream, events, bytes, crc32c: Some(crc32c), object });
     }
     Ok(found)
 }

@@ -18,6 +18,8 @@ pub struct StreamsWriter<S: Storage + Clone = Directory> {
     /// In the order of the routing's rules.
     writers: Vec<EventFileWriter<S>>,
     list: FileList<S>,
+    /// Closed files that are to be uploaded.
+    uploads: Vec<ClosedFile>,
     accepted: u64,
     /// An accepted event that some of its streams have not taken yet, because they failed.
     owed: Option<Owed>,
@@ -86,7 +88,7 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         let writers = routing.rules().iter().map(writer).collect::<Result<_, _>>()?;
         let owner = SessionName { run: session.run, node: session.node, session: session.session };
         let list = FileList::new(storage.clone(), owner);
-        Ok(Self { routing, writers, list, accepted: 0, owed: None })
+        Ok(Self { routing, writers, list, uploads: Vec::new(), accepted: 0, owed: None })
     }
 
     /// Which streams there are, and which events each takes.
@@ -127,6 +129,29 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         let paid = self.pay();
         let ended = self.of_all(|writer| writer.end_batch(now));
         paid.and(ended).and(self.list_closed())
+    }
+
+    /// Whoever gives the events has no room for more until some are stored: streams whose files are uploaded close theirs, if
+    /// they have events and none of theirs is on its way.
+    ///
+    /// # Errors
+    /// The first [`EventWriteError`]; the call can be made again.
+    pub fn press(&mut self) -> Result<(), EventWriteError> {
+        let pressed = self.of_all(EventFileWriter::press);
+        pressed.and(self.list_closed())
+    }
+
+    /// Closed files with events that were not taken by this call before, of streams whose events count as stored when they
+    /// are in an object store. Who takes one says when it is there, with [`confirm`](Self::confirm).
+    pub fn take_uploads(&mut self) -> Vec<ClosedFile> {
+        std::mem::take(&mut self.uploads)
+    }
+
+    /// Takes note that a closed file is where its `object` says, as a whole. The list says so from the next end of a batch on.
+    pub fn confirm(&mut self, file: &ClosedFile) {
+        if self.writers.iter_mut().any(|writer| writer.confirm(&file.file)) {
+            self.list.add(file);
+        }
     }
 
     /// How many accepted events, counted from the first, are as durable as all of their streams ask for.
@@ -182,9 +207,13 @@ impl<S: Storage + Clone> StreamsWriter<S> {
     }
 
     fn list_closed(&mut self) -> Result<(), EventWriteError> {
-        let closed: Vec<ClosedFile> =
-            self.writers.iter_mut().flat_map(EventFileWriter::take_closed).collect();
-        closed.iter().for_each(|closed| self.list.add(closed));
+        for writer in &mut self.writers {
+            let closed = writer.take_closed();
+            closed.iter().for_each(|closed| self.list.add(closed));
+            if writer.is_uploaded() {
+                self.uploads.extend(closed.into_iter().filter(|closed| closed.events > 0));
+            }
+        }
         self.list.write().map_err(|error| EventWriteError::List { path: self.list.path(), error })
     }
 }

@@ -1,0 +1,118 @@
+//! What may go wrong.
+
+use sheaf_wire::ByteCount;
+use std::io;
+use std::path::PathBuf;
+
+/// Why something is not in the object store. No text has a signature in it.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// The environment does not say who asks.
+    #[error("the environment variable {variable} is not set, which the object store needs")]
+    Credentials {
+        /// Its name.
+        variable: &'static str,
+    },
+    /// The store cannot be addressed that way.
+    #[error(
+        "`{endpoint}` is no address of an object store: {error}; right is one like https://s3.example.org"
+    )]
+    Endpoint {
+        /// What was given.
+        endpoint: String,
+        /// What is wrong with it.
+        error: String,
+    },
+    /// A file could not be read.
+    #[error("cannot read {path}: {error}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        #[source]
+        error: io::Error,
+    },
+    /// A file is not what was written.
+    #[error("{path} is not what was written: its CRC-32C is {found:08x}, it was {expected:08x}")]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// What its writer computed.
+        expected: u32,
+        /// What was read.
+        found: u32,
+    },
+    /// The store was not reached, or the connection ended.
+    #[error("{request}: {error}")]
+    Connection {
+        /// Method and address.
+        request: String,
+        /// What the client says.
+        error: String,
+    },
+    /// The store says no.
+    #[error("{request}: the object store says {status} {code}: {message}")]
+    Refused {
+        /// Method and address.
+        request: String,
+        /// The status of HTTP.
+        status: u16,
+        /// The store's own word for it.
+        code: String,
+        /// And its explanation.
+        message: String,
+    },
+    /// The store says something else than it should.
+    #[error("{request}: the object store's answer has no {missing}")]
+    Answer {
+        /// Method and address.
+        request: String,
+        /// What is not in it.
+        missing: &'static str,
+    },
+    /// The object is not what was sent.
+    #[error("object {key} is not what was sent: it has {found}, right would be {expected}")]
+    Different {
+        /// The object.
+        key: String,
+        /// Its size or checksum.
+        found: String,
+        /// What it should be.
+        expected: String,
+    },
+    /// The store keeps no checksum.
+    #[error(
+        "the object store keeps no CRC-32C of object {key}; set `object_store.verify` to \"read\" to have objects read back"
+    )]
+    NoChecksum {
+        /// The object.
+        key: String,
+    },
+    /// The file is larger than an object may be.
+    #[error("{path} has {bytes} bytes, more than 10,000 parts of 5 GiB")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: ByteCount,
+    },
+    /// The work was ended.
+    #[error("the upload of {key} was given up because the run ends")]
+    Ended {
+        /// The object.
+        key: String,
+    },
+}
+
+impl ObjectError {
+    /// Whether this passes by itself, as far as can be known: a network or a store that is down or busy. The rest waits for
+    /// somebody to do something.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Connection { .. } => true,
+            Self::Refused { status, .. } => *status >= 500 || matches!(status, 408 | 429),
+            _ => false,
+        }
+    }
+}
