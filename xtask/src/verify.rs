@@ -122,26 +122,27 @@ pub(crate) fn ci() -> Result<()> {
     Ok(())
 }
 
-/// A cargo feature that needs a library of the system: what nobody asks for is left out of the build.
+/// A cargo feature that needs a library of the system, or many packages: what nobody asks for is left out of the build.
 struct OptionalPart {
     feature: &'static str,
-    /// What `pkg-config` must find.
-    library: &'static str,
+    /// What `pkg-config` must find, where it needs something.
+    library: Option<&'static str>,
     /// Packages that have the feature.
     packages: &'static [&'static str],
 }
 
-const OPTIONAL_PARTS: [OptionalPart; 2] = [
+const OPTIONAL_PARTS: [OptionalPart; 3] = [
     OptionalPart {
         feature: "fabric",
-        library: "libfabric >= 1.14",
+        library: Some("libfabric >= 1.14"),
         packages: &["sheaf-transport", "sheaf-bench", "sheaf"],
     },
-    OptionalPart { feature: "hdf5", library: "hdf5 >= 1.10", packages: &["sheaf-store", "sheaf"] },
+    OptionalPart { feature: "hdf5", library: Some("hdf5 >= 1.10"), packages: &["sheaf-store", "sheaf"] },
+    OptionalPart { feature: "s3", library: None, packages: &["sheaf"] },
 ];
 
 /// Tests of optional parts, by what their paths contain; all others have run without the features.
-const OPTIONAL_TESTS: [&str; 3] = ["fabric::", "hdf5::", "local::"];
+const OPTIONAL_TESTS: [&str; 4] = ["fabric::", "hdf5::", "local::", "objects::"];
 
 /// Lints and tests what needs a library of the system. All parts that can be built are built together: each set of
 /// features is another build of everything above it.
@@ -149,11 +150,12 @@ fn optional_parts() -> Result<()> {
     let mut features = Vec::new();
     let mut packages = BTreeSet::new();
     for part in &OPTIONAL_PARTS {
-        if shell::pkg_config_finds(part.library) {
+        let missing = part.library.filter(|library| !shell::pkg_config_finds(library));
+        if let Some(library) = missing {
+            println!("left out: {}, because pkg-config finds no {library}", part.feature);
+        } else {
             features.extend(part.packages.iter().map(|package| format!("{package}/{}", part.feature)));
             packages.extend(part.packages.iter().copied());
-        } else {
-            println!("left out: {}, because pkg-config finds no {}", part.feature, part.library);
         }
     }
     if features.is_empty() {

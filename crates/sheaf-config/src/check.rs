@@ -42,6 +42,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.memory();
         checker.shaping();
         checker.streams();
+        checker.uploads();
         checker.building();
         checker.preprocessing();
         checker.clocks();

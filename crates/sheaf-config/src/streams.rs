@@ -2,6 +2,7 @@
 
 use crate::check::Checker;
 use crate::error::ErrorKind;
+use crate::settings::{Stream, Sync};
 use crate::suggest::nearest;
 use crate::tables::STREAMS;
 use crate::text::shorten;
@@ -43,6 +44,39 @@ impl Checker<'_> {
             for tag in stream.tags.iter().filter(|tag| *tag != own) {
                 self.is_named(&key, tag);
             }
+        }
+    }
+
+    /// What is uploaded needs to know where to, and must be up before the end of a run gives up waiting.
+    pub(crate) fn uploads(&mut self) {
+        let config = self.config;
+        let of_stream = |(name, stream): (&String, &Stream)| {
+            (stream.sync == Some(Sync::Uploaded)).then(|| format!("{STREAMS}.{name}.sync"))
+        };
+        let output = (config.output.sync == Sync::Uploaded).then(|| "output.sync".to_owned());
+        let Some(who) = output.or_else(|| config.streams.iter().find_map(of_stream)) else { return };
+        let store = &config.object_store;
+        for (key, is_set, example) in [
+            ("object_store.endpoint", store.endpoint.is_some(), "endpoint = \"https://s3.example.org\""),
+            ("object_store.bucket", store.bucket.is_some(), "bucket = \"my-experiment\""),
+        ] {
+            if !is_set {
+                let found = format!("`{who}` is \"uploaded\", and `{key}` is not set");
+                self.fail(
+                    ErrorKind::Missing,
+                    &[&who, key],
+                    found,
+                    format!("write `{example}` below [object_store]"),
+                );
+            }
+        }
+        if 2 * store.quiet.0 > config.manager.stop_timeout.0 {
+            let keys = ["object_store.quiet_ms", "manager.stop_timeout_ms"];
+            let found = "the last events of a run are uploaded after `object_store.quiet_ms`, and the end of a run waits no \
+                         longer than `manager.stop_timeout_ms`"
+                .to_owned();
+            let right = "the second is at least twice the first, and the time of an upload";
+            self.fail(ErrorKind::Conflict, &keys, found, right);
         }
     }
 

@@ -45,6 +45,7 @@ tables! {
     "building" => building;
     "filter" => filter;
     "output" => output;
+    "object_store" => object_store;
     "consumers" => consumers;
     "transport" => transport;
     "transport.tls" => transport.tls;

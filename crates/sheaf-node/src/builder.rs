@@ -282,8 +282,12 @@ impl BuilderNode {
 
     /// Ends a batch, and tells the role what is decided; a stored event only when it is as durable as configured.
     fn end_batch(&mut self, now: Timestamp) {
+        let is_pressed = self.is_output_behind() || self.role.is_half_full();
         match &mut self.outlet {
             Outlet::Here(storing) => {
+                if is_pressed {
+                    storing.press();
+                }
                 storing.end_batch(now);
                 while let Some(settled) = storing.poll() {
                     let (event, decision) = match settled {

@@ -82,6 +82,9 @@ impl OutputNode {
                 }
             }
         }
+        if self.role.is_half_full() {
+            self.storing.press();
+        }
         self.storing.end_batch(now);
     }
 

@@ -92,6 +92,10 @@ impl EventSink for PrescaledTags {
         self.sink.end_batch(now)
     }
 
+    fn press(&mut self) {
+        self.sink.press();
+    }
+
     fn stored(&self) -> u64 {
         self.sink.stored()
     }

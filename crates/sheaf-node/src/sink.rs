@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use sheaf_store::event_file::{EventWriteError, WriterOptions};
 use sheaf_store::streams::{StreamRule, StreamsWriter};
-use sheaf_wire::{Event, Timestamp, Verdict};
+use sheaf_store::upload::Uploads;
+use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
+use std::fmt;
 use std::path::Path;
 
 /// Takes accepted events. An event counts as stored when [`EventSink::stored`] includes it; events become stored in the
@@ -20,6 +22,10 @@ pub trait EventSink: Send {
     /// # Errors
     /// What is wrong; nothing accepted is lost by it, the call may be made again.
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String>;
+
+    /// Whoever gives the events is running out of room, because events wait to be stored: what a sink does in larger units
+    /// than batches, it does at the next end of a batch. A sink in front of another hands this on.
+    fn press(&mut self);
 
     /// How many of the accepted events, counted from the first, are as durable as configured.
     fn stored(&self) -> u64;
@@ -67,6 +73,8 @@ impl EventSink for NullSink {
         Ok(())
     }
 
+    fn press(&mut self) {}
+
     fn stored(&self) -> u64 {
         self.accepted
     }
@@ -76,11 +84,22 @@ impl EventSink for NullSink {
     }
 }
 
-/// Writes event files, one series for each stream.
-#[derive(Debug)]
+/// While files are on their way to an object store, it is looked so often whether they are there.
+const UPLOAD_LOOKS: Nanos = Nanos::from_millis(5);
+
+/// Writes event files, one series for each stream, and has those uploaded whose events count as stored only then.
 pub struct FileSink {
     writer: StreamsWriter,
+    uploads: Option<Box<dyn Uploads>>,
+    pressed: bool,
+    looked_at: Timestamp,
     prescaled: u64,
+}
+
+impl fmt::Debug for FileSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileSink").field("writer", &self.writer).finish_non_exhaustive()
+    }
 }
 
 impl FileSink {
@@ -94,7 +113,32 @@ impl FileSink {
         streams: Vec<(StreamRule, WriterOptions)>,
         session: &WriterOptions,
     ) -> Result<Self, EventWriteError> {
-        Ok(Self { writer: StreamsWriter::create(directory, streams, session)?, prescaled: 0 })
+        Ok(Self {
+            writer: StreamsWriter::create(directory, streams, session)?,
+            uploads: None,
+            pressed: false,
+            looked_at: Timestamp::ZERO,
+            prescaled: 0,
+        })
+    }
+
+    /// Has the files of streams uploaded whose events count as stored only then. Without it these never do.
+    #[must_use]
+    pub fn with_uploads(mut self, uploads: Box<dyn Uploads>) -> Self {
+        self.uploads = Some(uploads);
+        self
+    }
+
+    /// Hands closed files over, and hears which are in the store.
+    fn exchange(&mut self) -> Result<(), String> {
+        let Some(uploads) = &mut self.uploads else { return Ok(()) };
+        for file in self.writer.take_uploads() {
+            uploads.submit(file);
+        }
+        while let Some(file) = uploads.poll() {
+            self.writer.confirm(&file);
+        }
+        uploads.trouble().map_or(Ok(()), Err)
     }
 }
 
@@ -110,7 +154,14 @@ impl EventSink for FileSink {
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
-        self.writer.end_batch(now).map_err(|error| error.to_string())
+        self.looked_at = now;
+        let pressed = if std::mem::take(&mut self.pressed) { self.writer.press() } else { Ok(()) };
+        let ended = pressed.and(self.writer.end_batch(now)).map_err(|error| error.to_string());
+        ended.and(self.exchange())
+    }
+
+    fn press(&mut self) {
+        self.pressed = true;
     }
 
     fn stored(&self) -> u64 {
@@ -118,11 +169,22 @@ impl EventSink for FileSink {
     }
 
     fn due(&self) -> Timestamp {
-        self.writer.due()
+        let is_waiting = self.uploads.as_ref().is_some_and(|uploads| uploads.waiting() > 0);
+        let look = if is_waiting { self.looked_at + UPLOAD_LOOKS } else { Timestamp::MAX };
+        self.writer.due().min(look)
     }
 
     fn finish(&mut self) -> Result<(), String> {
-        self.writer.finish().map_err(|error| error.to_string())
+        let finished = self.writer.finish().map_err(|error| error.to_string());
+        // What is closed only now has no event that counts: the run has not waited for it.
+        let Some(uploads) = &mut self.uploads else { return finished };
+        let ended = uploads.finish();
+        while let Some(file) = uploads.poll() {
+            self.writer.confirm(&file);
+        }
+        // Writes the list once more, with what was confirmed.
+        let listed = self.writer.finish().map_err(|error| error.to_string());
+        finished.and(ended).and(listed)
     }
 
     fn counters(&self) -> Vec<(String, u64)> {
@@ -134,6 +196,8 @@ impl EventSink for FileSink {
                 (format!("stream_{name}_bytes"), counts.file_bytes),
             ]
         });
-        [("prescaled".to_owned(), self.prescaled)].into_iter().chain(of_streams).collect()
+        let uploads = self.uploads.iter().flat_map(|uploads| uploads.counters());
+        let uploads = uploads.map(|(name, count)| (name.to_owned(), count));
+        [("prescaled".to_owned(), self.prescaled)].into_iter().chain(of_streams).chain(uploads).collect()
     }
 }

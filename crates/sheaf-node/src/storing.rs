@@ -97,6 +97,13 @@ impl<T> Storing<T> {
         Some(event)
     }
 
+    /// Whoever gives the events has no room for many more: see [`EventSink::press`].
+    pub(crate) fn press(&mut self) {
+        if !self.accepted.is_empty() {
+            self.sink.press();
+        }
+    }
+
     /// Ends a batch of events. Then [`Self::poll`] tells what is settled.
     pub(crate) fn end_batch(&mut self, now: Timestamp) {
         match self.sink.end_batch(now) {

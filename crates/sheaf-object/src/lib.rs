@@ -16,6 +16,8 @@
 pub mod client;
 pub mod error;
 pub mod settings;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod transfer;
 pub mod uploader;
 

@@ -1,13 +1,11 @@
 //! Uploads against a small object store in this process.
 
-mod server;
-
 use crate::client::{Client, base64};
 use crate::error::ObjectError;
 use crate::settings::{Secrets, Settings, Verification};
+use crate::testing::{ACCESS_KEY, Fault, Server};
 use crate::transfer::{self, Sent};
 use crate::uploader::Uploader;
-use server::{Fault, Server};
 use sheaf_store::event_file::{ClosedFile, StreamName};
 use sheaf_store::upload::Uploads;
 use sheaf_wire::checksum::crc32c;
@@ -15,7 +13,6 @@ use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const ACCESS_KEY: &str = "AKTEST";
 const SECRET: &str = "no-text-has-this";
 const PART: usize = 1_000;
 

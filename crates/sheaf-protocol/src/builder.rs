@@ -319,6 +319,12 @@ impl<P: Payload> BuilderUnit<P> {
         self.config.slots
     }
 
+    /// Whether events under construction and events that wait for their decision hold half of the memory for payload.
+    #[must_use]
+    pub fn is_half_full(&self) -> bool {
+        2 * self.held.0 >= self.config.memory.0
+    }
+
     /// Takes note of whether the output holds the builder up, so that the event manager can name the cause of dead time.
     /// The node knows: it sees the output fail, and how many events wait for it.
     pub fn handle_output(&mut self, now: Timestamp, behind: bool) {

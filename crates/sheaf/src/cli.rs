@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Dump(DumpArguments),
     /// Write a run as columns for analysis, into an HDF5 file.
     Export(ExportArguments),
+    /// Bring the object store of a run to what its directory has: for runs that ended while the store was away.
+    Upload(UploadArguments),
     /// Join a run that goes on, and print or save events of it; the run does not wait for it.
     Tap(TapArguments),
     /// Read this host and say what of it costs a run something, how much, and the command that would change it.
@@ -93,6 +95,12 @@ pub(crate) enum Command {
     Lab(LabArguments),
     /// Count ports, messages and bytes of a described detector, with and without grouped readout buffers.
     Model(ModelArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UploadArguments {
+    /// The run directory.
+    pub(crate) path: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -95,6 +95,10 @@ impl EventSink for WatchedSink {
         self.sink.end_batch(now)
     }
 
+    fn press(&mut self) {
+        self.sink.press();
+    }
+
     fn stored(&self) -> u64 {
         self.sink.stored()
     }

@@ -28,6 +28,7 @@
 //! | `model` | `sheaf model`: the paper model of a described detector |
 //! | `tap` | `sheaf tap`: events of a run that goes on |
 //! | `export` | `sheaf export`, in builds with HDF5 |
+//! | `objects` | `sheaf upload`, and the object store of a run, in builds that have one |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
 mod active;
@@ -48,6 +49,7 @@ mod model;
 mod names;
 mod network;
 mod node;
+mod objects;
 mod output;
 mod placement;
 mod processes;
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => files::verify(&arguments),
         Command::Dump(arguments) => files::dump(&arguments),
         Command::Export(arguments) => export::command(&arguments),
+        Command::Upload(arguments) => objects::command(&arguments),
         Command::Tap(arguments) => tap::command(&arguments),
         Command::Doctor(arguments) => doctor::command(&arguments),
         Command::Sim(arguments) => sim::command(&arguments, &console),

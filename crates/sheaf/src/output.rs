@@ -1,8 +1,9 @@
 //! Where accepted events go: from the configuration to a sink.
 
 use crate::assemble::Plan;
+use crate::objects;
 use anyhow::Context;
-use sheaf_config::{Config, Output, Stream, Sync};
+use sheaf_config::{Config, Stream, Sync};
 use sheaf_node::prescale::{PrescaledTags, TagRule};
 use sheaf_node::sink::{EventSink, FileSink};
 use sheaf_protocol::Identity;
@@ -18,9 +19,13 @@ pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Res
     let streams = config
         .streams
         .iter()
-        .map(|(name, stream)| Ok((rule(config, name, stream)?, options(&config.output, &session, stream))))
+        .map(|(name, stream)| Ok((rule(config, name, stream)?, options(config, &session, stream))))
         .collect::<anyhow::Result<_>>()?;
-    Ok(FileSink::create(directory, streams, &session)?)
+    let sink = FileSink::create(directory, streams, &session)?;
+    Ok(match objects::of(config)? {
+        Some(objects) => sink.with_uploads(objects.uploads(directory)?),
+        None => sink,
+    })
 }
 
 impl Plan {
@@ -46,28 +51,30 @@ fn session(plan: &Plan, me: &Identity) -> WriterOptions {
         rotate_events: output.rotate_events,
         rotate_time: output.rotate_time,
         buffer: output.buffer,
-        flush: policy(output.sync, output.sync_interval),
+        flush: policy(&plan.config, output.sync, output.sync_interval),
         ..WriterOptions::new(me.run, me.node, me.session, Timestamp(me.session.0))
     }
 }
 
 /// How the files of a stream are written.
-fn options(output: &Output, session: &WriterOptions, stream: &Stream) -> WriterOptions {
+fn options(config: &Config, session: &WriterOptions, stream: &Stream) -> WriterOptions {
+    let output = &config.output;
     let interval = stream.sync_interval.unwrap_or(output.sync_interval);
     WriterOptions {
         rotate_bytes: stream.rotate_size.unwrap_or(session.rotate_bytes),
         rotate_events: stream.rotate_events.unwrap_or(session.rotate_events),
         rotate_time: stream.rotate_time.or(session.rotate_time),
-        flush: policy(stream.sync.unwrap_or(output.sync), interval),
+        flush: policy(config, stream.sync.unwrap_or(output.sync), interval),
         ..session.clone()
     }
 }
 
-fn policy(sync: Sync, interval: Nanos) -> FlushPolicy {
+fn policy(config: &Config, sync: Sync, interval: Nanos) -> FlushPolicy {
     match sync {
         Sync::None => FlushPolicy::WhenFull,
         Sync::Flush => FlushPolicy::EachBatch,
         Sync::Fsync => FlushPolicy::SyncEvery(interval),
+        Sync::Uploaded => FlushPolicy::Uploaded(config.object_store.quiet),
     }
 }
 

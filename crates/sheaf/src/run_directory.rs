@@ -1,5 +1,6 @@
 //! Where a run is written: its directory, its manifest, and the last tidying.
 
+use crate::objects::{self, RunObjects};
 use anyhow::{Context, bail};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
-use sheaf_store::event_file::{FileName, SessionName};
+use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
 use sheaf_store::run::{MANIFEST_NAME, Manifest, SessionRecord, closed_files, remove_list, seal_session};
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,11 +49,12 @@ pub(crate) fn stored(report: &RunReport) -> Stored {
 }
 
 /// The directory of a run, made and empty.
-#[derive(Debug)]
 pub(crate) struct RunDirectory {
     pub(crate) path: PathBuf,
     manifest: Manifest,
-    reserve: Reserve,
+    reserve: Option<Reserve>,
+    /// Where files of it are uploaded, with what says which.
+    objects: Option<(Box<dyn RunObjects>, Config)>,
 }
 
 impl RunDirectory {
@@ -64,6 +66,7 @@ impl RunDirectory {
         if config.output.kind == OutputKind::None {
             return Ok(None);
         }
+        let objects = objects::of(config)?;
         let path = path_of(config);
         if !is_empty(&path)? {
             if !config.run.overwrite {
@@ -75,10 +78,14 @@ impl RunDirectory {
             fs::remove_dir_all(&path).with_context(|| format!("cannot empty {}", path.display()))?;
         }
         fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        let reserve = Reserve::create(&path)?;
+        let reserve = Some(Reserve::create(&path)?);
         let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
         manifest.write(&path)?;
-        Ok(Some(Self { path, manifest, reserve }))
+        if let Some(objects) = &objects {
+            objects.begin(&path, config.run.overwrite)?;
+        }
+        let objects = objects.map(|objects| (objects, config.clone()));
+        Ok(Some(Self { path, manifest, reserve, objects }))
     }
 
     /// Closes the run: cuts off what builders or output nodes that died had written and not reported, and writes the manifest.
@@ -89,9 +96,10 @@ impl RunDirectory {
         ledger: serde_json::Value,
         now: Timestamp,
     ) -> anyhow::Result<()> {
-        drop(self.reserve);
+        drop(self.reserve.take());
         let run = self.manifest.run;
         let sessions = with_unknown_sessions(&self.path, stored)?;
+        let before = event_files(&self.path)?;
         for (key, counting) in &sessions {
             self.manifest.sessions.push(seal(&self.path, run, *key, counting.clone())?);
         }
@@ -102,7 +110,16 @@ impl RunDirectory {
         }
         self.manifest.ended = Some(now);
         self.manifest.ledger = ledger;
+        // What counts is on this disk, whatever comes of the object store.
         self.manifest.write(&self.path)?;
+        if let Some((objects, config)) = self.objects.take() {
+            self.settle(&*objects, &config, &before).with_context(|| {
+                format!(
+                    "the object store has not all of this run; when it works, say `sheaf upload {}`",
+                    self.path.display()
+                )
+            })?;
+        }
         // What the lists say is in the manifest now.
         for name in names() {
             remove_list(&self.path, name)
@@ -110,19 +127,42 @@ impl RunDirectory {
         }
         Ok(())
     }
+
+    /// Brings the object store to what sealing has left, and tells readers of it what counts.
+    fn settle(
+        &mut self,
+        objects: &dyn RunObjects,
+        config: &Config,
+        before: &BTreeSet<FileName>,
+    ) -> anyhow::Result<()> {
+        let after = event_files(&self.path)?;
+        let uploaded = |name: &&FileName| objects::is_uploaded(config, &name.stream);
+        let removed: Vec<String> =
+            before.difference(&after).filter(uploaded).map(ToString::to_string).collect();
+        let is_uploaded = |file: &&ClosedFile| objects::is_uploaded(config, &file.stream);
+        let mut files: Vec<ClosedFile> = self.manifest.files.iter().filter(is_uploaded).cloned().collect();
+        objects.settle(&self.path, &mut files, &removed)?;
+        objects::merge(&mut self.manifest.files, &files);
+        self.manifest.write(&self.path)?;
+        objects.put_manifest(&self.path)
+    }
+}
+
+/// The event files in a directory.
+fn event_files(directory: &Path) -> anyhow::Result<BTreeSet<FileName>> {
+    let list = || -> std::io::Result<BTreeSet<_>> {
+        let entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+        Ok(entries.into_iter().filter_map(|entry| FileName::parse(entry.file_name().to_str()?)).collect())
+    };
+    list().with_context(|| format!("cannot look into {}", directory.display()))
 }
 
 /// The sessions of the run, and those that ended before the event manager had heard of an event of theirs: nothing that they
 /// wrote counts.
 fn with_unknown_sessions(directory: &Path, stored: &Stored) -> anyhow::Result<Stored> {
     let mut all = stored.clone();
-    let list = || -> std::io::Result<BTreeSet<_>> {
-        let entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
-        let name = |entry: fs::DirEntry| FileName::parse(entry.file_name().to_str()?);
-        Ok(entries.into_iter().filter_map(name).map(|name| (name.node, name.session)).collect())
-    };
-    for key in list().with_context(|| format!("cannot look into {}", directory.display()))? {
-        all.entry(key).or_default();
+    for name in event_files(directory)? {
+        all.entry((name.node, name.session)).or_default();
     }
     Ok(all)
 }
@@ -182,6 +222,7 @@ impl Drop for Reserve {
 pub(crate) struct SharedManifest {
     path: PathBuf,
     manifest: Manifest,
+    objects: Option<Box<dyn RunObjects>>,
 }
 
 impl SharedManifest {
@@ -193,7 +234,11 @@ impl SharedManifest {
         fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
         let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
         manifest.write(path)?;
-        Ok(Self { path: path.to_owned(), manifest })
+        let objects = objects::of(config)?;
+        if let Some(objects) = &objects {
+            objects.begin(path, false)?;
+        }
+        Ok(Self { path: path.to_owned(), manifest, objects })
     }
 
     /// Writes the manifest's last word; takes the manifest back where the run did not begin, so that it can be started
@@ -213,13 +258,18 @@ impl SharedManifest {
         self.manifest.ledger = ledger;
         self.manifest.ended = Some(now);
         self.manifest.write(&self.path)?;
-        Ok(())
+        self.objects.map_or(Ok(()), |objects| objects.put_manifest(&self.path))
     }
 }
 
 /// The directory of a run.
 pub(crate) fn path_of(config: &Config) -> PathBuf {
-    config.run.output.join(format!("run{:06}", config.run.number.0))
+    config.run.output.join(name_of(config))
+}
+
+/// Its name.
+pub(crate) fn name_of(config: &Config) -> String {
+    format!("run{:06}", config.run.number.0)
 }
 
 fn is_empty(path: &Path) -> anyhow::Result<bool> {

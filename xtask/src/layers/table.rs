@@ -157,6 +157,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-import",
             "sheaf-lab",
             "sheaf-node",
+            "sheaf-object",
             "sheaf-plot",
             "sheaf-protocol",
             "sheaf-sim",
@@ -219,10 +220,15 @@ pub(super) const PURE: &[&str] = &["sheaf-wire", "sheaf-protocol", "sheaf-time"]
 pub(super) const PURE_MAY_LINK: &[&str] = &[
     "bytes",
     "crc-fast",
-    // Of crc-fast: traits for whatever computes digests.
+    // Of crc-fast: traits for whatever computes digests. What another version of these needs, which signs requests, counts
+    // here, too: it computes, and nothing else.
+    "block-buffer",
+    "cmov",
     "crypto-common",
+    "ctutils",
     "digest",
     "generic-array",
+    "hybrid-array",
     "rustc-hash",
     "spin",
     "thiserror",

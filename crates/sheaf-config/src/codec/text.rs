@@ -66,6 +66,31 @@ pub(crate) fn name() -> Text {
     }
 }
 
+/// The address of a server on the web, without a path.
+pub(crate) fn web_address() -> Text {
+    Text {
+        limits: "`https://host`, `https://host:port`, or the same with `http`",
+        accepts: |text| {
+            let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+            let right = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
+            host.is_some_and(|host| (1..=255).contains(&host.len()) && host.bytes().all(right))
+        },
+    }
+}
+
+/// What the names of objects begin with.
+pub(crate) fn object_prefix() -> Text {
+    Text {
+        limits: "words of letters, digits, `-`, `_` or `.` with `/` between them, none of them `.` or `..`, at most 400 characters",
+        accepts: |text| {
+            let right = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            let is_word =
+                |word: &str| !word.is_empty() && word != "." && word != ".." && word.bytes().all(right);
+            text.len() <= 400 && text.split('/').all(is_word)
+        },
+    }
+}
+
 /// A line for people.
 pub(crate) fn prose() -> Text {
     Text {

@@ -29,6 +29,9 @@ choice! {
         Flush = "flush",
         /// to the disk, which is waited for at most every `sync_interval_ms`; a crash of the machine loses nothing
         Fsync = "fsync",
+        /// to `[object_store]`: to a file first, which is uploaded when it is closed; nothing that happens to this machine
+        /// loses anything
+        Uploaded = "uploaded",
     }
 }
 

@@ -26,6 +26,8 @@ impl EventSink for Keeper {
         Ok(())
     }
 
+    fn press(&mut self) {}
+
     fn stored(&self) -> u64 {
         self.written.lock().unwrap().len() as u64
     }

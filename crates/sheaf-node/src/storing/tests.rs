@@ -29,6 +29,8 @@ impl EventSink for Scripted {
         Ok(())
     }
 
+    fn press(&mut self) {}
+
     fn stored(&self) -> u64 {
         self.0.lock().expect("no test panics with it").stored
     }

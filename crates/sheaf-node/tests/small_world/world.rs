@@ -431,6 +431,8 @@ impl EventSink for Sink {
         Ok(())
     }
 
+    fn press(&mut self) {}
+
     fn stored(&self) -> u64 {
         self.disk.lock().unwrap().sessions[self.session].durable
     }

@@ -166,6 +166,13 @@ impl<P: Payload> OutputNode<P> {
         waiting.fold(self.storing, |(events, sum), bytes| (events + 1, sum + ByteCount(bytes)))
     }
 
+    /// Whether events that are with the driver are half of what one builder may have here.
+    #[must_use]
+    pub fn is_half_full(&self) -> bool {
+        let (events, bytes) = self.storing;
+        2 * events >= u64::from(self.config.window_events) || 2 * bytes.0 >= self.config.window.0
+    }
+
     /// The counters as they stand.
     #[must_use]
     pub fn books(&self) -> NodeBooks {

@@ -34,6 +34,8 @@ pub(crate) struct Ended {
 pub(crate) fn start<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoIterator<Item = A>) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sheaf"));
     command.args(arguments).current_dir(directory);
+    // Whom the object store of the tests lets in.
+    command.env("AWS_ACCESS_KEY_ID", "AKTEST").env("AWS_SECRET_ACCESS_KEY", "secret");
     // Files take any amount of output while nobody reads.
     let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     command.stdin(Stdio::null());

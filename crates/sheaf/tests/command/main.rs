@@ -30,6 +30,8 @@ mod json;
 mod lab;
 mod lossy;
 mod nodes;
+#[cfg(feature = "s3")]
+mod objects;
 mod output;
 mod outputs;
 mod rails;

@@ -1,6 +1,8 @@
-//! A small object store: enough of the S3 protocol for puts, parts, heads, gets and deletes, with faults on demand.
+//! A small object store in this process: enough of the S3 protocol for puts, parts, heads, gets and deletes, with faults on
+//! demand. The bucket is `bucket`. It looks whether a request is signed, and not whether rightly.
 
-use super::ACCESS_KEY;
+#![allow(missing_docs, clippy::unwrap_used, reason = "for tests, which may stop where they cannot go on")]
+
 use crate::client::base64;
 use sheaf_wire::checksum::crc32c;
 use std::collections::BTreeMap;
@@ -8,9 +10,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+/// Who is let in.
+pub const ACCESS_KEY: &str = "AKTEST";
+
 /// What happens to one request instead of what should.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fault {
+pub enum Fault {
     /// An error with this status.
     Status(u16, &'static str),
     /// The connection ends without an answer.
@@ -24,27 +29,27 @@ pub(super) enum Fault {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) objects: BTreeMap<String, Vec<u8>>,
-    pub(super) open: BTreeMap<String, BTreeMap<u16, Vec<u8>>>,
+pub struct State {
+    pub objects: BTreeMap<String, Vec<u8>>,
+    pub open: BTreeMap<String, BTreeMap<u16, Vec<u8>>>,
     /// For one of the next requests: behind so many that are served.
     fault: Option<(usize, Fault)>,
     /// Whether it keeps checksums of objects.
-    pub(super) keeps_checksums: bool,
+    pub keeps_checksums: bool,
     /// Whether it lets anybody in.
-    pub(super) is_locked: bool,
+    pub is_locked: bool,
     requests: u64,
 }
 
-#[derive(Clone)]
-pub(super) struct Server {
+#[derive(Clone, Debug)]
+pub struct Server {
     state: Arc<Mutex<State>>,
     address: SocketAddr,
 }
 
 impl Server {
     /// Serves until the process ends.
-    pub(super) fn start() -> Self {
+    pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let state = State { keeps_checksums: true, ..State::default() };
         let server = Self { state: Arc::new(Mutex::new(state)), address: listener.local_addr().unwrap() };
@@ -58,16 +63,16 @@ impl Server {
         server
     }
 
-    pub(super) fn endpoint(&self) -> String {
+    pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
     /// Has a request fail, behind so many that are served.
-    pub(super) fn fail_at(&self, served: usize, fault: Fault) {
+    pub fn fail_at(&self, served: usize, fault: Fault) {
         self.state().fault = Some((served, fault));
     }
 

@@ -1,0 +1,101 @@
+//! The object store of a run, in builds that have one: the files of streams with `sync = "uploaded"`, and the manifest.
+//!
+//! Builders upload the files that they close, and their events count when these are there. When the run closes, what sealing
+//! has changed since is uploaded again, what it has removed is removed, and `run.json` says what counts.
+
+use crate::Verdict;
+use crate::cli::UploadArguments;
+use anyhow::Context;
+use sheaf_config::{Config, OutputKind, Sync};
+use sheaf_store::event_file::{ClosedFile, StreamName};
+use sheaf_store::upload::Uploads;
+use std::path::Path;
+
+#[cfg(feature = "s3")]
+mod store;
+
+/// Whether the events of a stream count as stored when they are uploaded.
+pub(crate) fn is_uploaded(config: &Config, stream: &StreamName) -> bool {
+    let own = config.streams.get(stream.as_str()).and_then(|stream| stream.sync);
+    config.output.kind == OutputKind::File && own.unwrap_or(config.output.sync) == Sync::Uploaded
+}
+
+fn uploads_anything(config: &Config) -> bool {
+    let default = StreamName::default();
+    let names = config.streams.keys().filter_map(|name| name.parse().ok());
+    names.chain([default]).any(|stream| is_uploaded(config, &stream))
+}
+
+/// The object store of a run.
+pub(crate) trait RunObjects {
+    /// Begins a run whose directory has a manifest: makes sure that the store is there, lets us write and keeps what we need, and
+    /// has no run of this name, unless it may be replaced.
+    fn begin(&self, directory: &Path, may_replace: bool) -> anyhow::Result<()>;
+
+    /// Threads that upload files of the run's directory.
+    fn uploads(&self, directory: &Path) -> anyhow::Result<Box<dyn Uploads>>;
+
+    /// Brings the store to what the directory has: `files` that are not there, without those that were removed; says of
+    /// `files` where they are.
+    fn settle(&self, directory: &Path, files: &mut [ClosedFile], removed: &[String]) -> anyhow::Result<()>;
+
+    /// Uploads the manifest.
+    fn put_manifest(&self, directory: &Path) -> anyhow::Result<()>;
+}
+
+/// The object store of a run; `None` where nothing is uploaded.
+///
+/// # Errors
+/// Where something is and this build or the environment cannot do it.
+pub(crate) fn of(config: &Config) -> anyhow::Result<Option<Box<dyn RunObjects>>> {
+    if uploads_anything(config) { open(config).map(Some) } else { Ok(None) }
+}
+
+#[cfg(feature = "s3")]
+fn open(config: &Config) -> anyhow::Result<Box<dyn RunObjects>> {
+    Ok(Box::new(store::Store::open(config)?))
+}
+
+#[cfg(not(feature = "s3"))]
+fn open(_config: &Config) -> anyhow::Result<Box<dyn RunObjects>> {
+    anyhow::bail!(
+        "`sync = \"uploaded\"` needs an object store, which this build does without; build it with: \
+         cargo build --release --features s3"
+    )
+}
+
+/// `sheaf upload`: finishes what a run could not.
+pub(crate) fn command(arguments: &UploadArguments) -> anyhow::Result<Verdict> {
+    use sheaf_store::run::Manifest;
+
+    let path = &arguments.path;
+    let manifest = Manifest::read(path)?;
+    let mut manifest =
+        manifest.with_context(|| format!("{} is no run directory: it has no run.json", path.display()))?;
+    let config = Config::parse(&manifest.configuration, "run.json")
+        .with_context(|| format!("cannot understand the configuration in {}/run.json", path.display()))?;
+    let objects = of(&config)?
+        .with_context(|| format!("the run in {} has no stream with `sync = \"uploaded\"`", path.display()))?;
+    if manifest.ended.is_none() {
+        log::warn!("the run has not ended, or was not closed: only files in its manifest are uploaded");
+    }
+    let mut files: Vec<ClosedFile> =
+        manifest.files.iter().filter(|file| is_uploaded(&config, &file.stream)).cloned().collect();
+    // What the manifest says of objects may be from before somebody lost them.
+    files.iter_mut().for_each(|file| file.object = None);
+    objects.settle(path, &mut files, &[])?;
+    merge(&mut manifest.files, &files);
+    manifest.write(path)?;
+    objects.put_manifest(path)?;
+    crate::files::print(&format!("{} files are in the object store\n", files.len()))?;
+    Ok(Verdict::Good)
+}
+
+/// Takes over where files are.
+pub(crate) fn merge(all: &mut [ClosedFile], uploaded: &[ClosedFile]) {
+    for file in uploaded {
+        if let Some(known) = all.iter_mut().find(|known| known.file == file.file) {
+            known.object.clone_from(&file.object);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Runs whose events count as stored when they are in an object store.
+
+use crate::child::{Place, Running, signal, wait_until};
+use crate::output::{assert_adds_up, assert_books_match_files, directory, dump, field, number, verify};
+use serde_json::{Value, json};
+use sheaf_object::testing::Server;
+use std::path::{Path, PathBuf};
+
+const IMPATIENT: &str = "\
+[source.emulated]
+mean_bytes = 500
+rms_bytes = 200
+[trigger]
+mode = \"fixed\"
+rate_hz = 4000.0
+[readout]
+count = 2
+[builder]
+count = 2
+slots = 1000
+[manager]
+stop_timeout_ms = 3000
+peer_timeout_ms = 1000
+[protocol]
+heartbeat_ms = 50
+[output]
+sync = \"uploaded\"
+[object_store]
+bucket = \"bucket\"
+prefix = \"beam\"
+quiet_ms = 100
+";
+
+fn config(place: &Place, server: &Server, more: &str) -> PathBuf {
+    let endpoint = format!("endpoint = \"{}\"\n", server.endpoint());
+    place.file("objects.toml", &format!("{IMPATIENT}{endpoint}[run]\n{more}\n"))
+}
+
+/// Brings the objects of run 1 into a directory, as a tool that copies buckets does.
+fn fetch(place: &Place, server: &Server) -> PathBuf {
+    let fetched = place.join("fetched");
+    std::fs::create_dir_all(&fetched).unwrap();
+    let state = server.state();
+    assert!(state.open.is_empty(), "no upload is left open");
+    for (key, bytes) in &state.objects {
+        let name = key.strip_prefix("beam/run000001/").expect("nothing else is in the bucket");
+        std::fs::write(fetched.join(name), bytes).unwrap();
+    }
+    fetched
+}
+
+/// What is in the store is a run directory with every event that counts, once, and says the same as the one here.
+fn assert_store_has_the_run(place: &Place, server: &Server, summary: &Value) {
+    let fetched = fetch(place, server);
+    let here = verify(&directory(place, summary), 0);
+    let there = verify(&fetched, 0);
+    for what in ["events", "fragments", "payload_bytes", "duplicates"] {
+        assert_eq!(number(&here, what), number(&there, what), "{what}");
+    }
+    assert_eq!(number(&there, "events"), number(summary, "ledger.stored"));
+    assert_eq!(number(&there, "duplicates"), 0);
+    let manifest: Value = serde_json::from_slice(&std::fs::read(fetched.join("run.json")).unwrap()).unwrap();
+    let files = field(&manifest, "files").as_array().unwrap();
+    let with_events = files.iter().filter(|file| number(file, "events") > 0);
+    assert!(with_events.clone().count() > 0);
+    for file in with_events {
+        let name = file["file"].as_str().unwrap();
+        assert_eq!(file["object"], json!(format!("s3://bucket/beam/run000001/{name}")));
+        assert!(fetched.join(name).exists());
+    }
+}
+
+fn stored_objects(server: &Server) -> usize {
+    server.state().objects.keys().filter(|key| key.ends_with(".sheaf")).count()
+}
+
+#[test]
+fn every_event_of_a_run_is_in_the_object_store_when_the_run_ends() {
+    for how in ["", "--processes"] {
+        let (place, server) = (Place::new(), Server::start());
+        let config = config(&place, &server, "events = 5000");
+        let summary = place.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
+        assert_books_match_files(&place, &summary);
+        assert_eq!(number(&summary, "ledger.stored"), 5000);
+        assert!(number(&summary, "counters.output_uploaded_files") > 0);
+        assert_store_has_the_run(&place, &server, &summary);
+    }
+}
+
+#[test]
+fn a_run_does_not_begin_where_the_store_lets_nobody_in_or_has_such_a_run() {
+    let (place, server) = (Place::new(), Server::start());
+    server.state().is_locked = true;
+    let config = config(&place, &server, "number = 1\nevents = 10");
+    let run = format!("run {} --json", config.display());
+    place.sheaf(&run).exits(1).says(&["the object store says 403"]);
+    server.state().is_locked = false;
+    server.state().objects.insert("beam/run000001/run.json".into(), b"another".to_vec());
+    std::fs::remove_dir_all(place.join("runs")).unwrap();
+    place.sheaf(&run).exits(1).says(&["the object store already has s3://bucket/beam/run000001/run.json"]);
+    assert_eq!(server.state().objects["beam/run000001/run.json"], b"another");
+}
+
+fn start(place: &Place, server: &Server, how: &str) -> Running {
+    let config = config(place, server, "duration_s = 0");
+    place.start(&format!("run {} --json {how}", config.display()))
+}
+
+fn wait_for_objects(server: &Server) {
+    let before = stored_objects(server);
+    wait_until("objects appear", || stored_objects(server) > before + 1);
+}
+
+#[test]
+fn a_store_that_goes_away_holds_the_run_up_and_nothing_is_lost() {
+    let (place, server) = (Place::new(), Server::start());
+    let mut running = start(&place, &server, "");
+    wait_for_objects(&server);
+    server.state().is_locked = true;
+    running.wait_until_said("the object store says 403");
+    server.state().is_locked = false;
+    wait_for_objects(&server);
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_books_match_files(&place, &summary);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
+    assert!(number(&summary, "counters.output_uploads_failed") > 0);
+    assert_store_has_the_run(&place, &server, &summary);
+}
+
+#[test]
+fn what_is_not_in_the_store_when_a_run_ends_was_not_stored_and_the_rest_can_be_brought_there_later() {
+    let (place, server) = (Place::new(), Server::start());
+    let mut running = start(&place, &server, "");
+    wait_for_objects(&server);
+    server.state().is_locked = true;
+    running.wait_until_said("the object store says 403");
+    running.signal("INT");
+    let ended = running.end().exits(1).says(&["sheaf upload"]);
+    let _ = ended;
+    let run = place.join("runs/run000001");
+    let here = verify(&run, 0);
+    assert!(number(&here, "events") > 0);
+    place.sheaf(&format!("upload {}", run.display())).exits(1).says(&["403"]);
+    server.state().is_locked = false;
+    place.sheaf(&format!("upload {}", run.display())).exits(0);
+    assert_eq!(number(&verify(&fetch(&place, &server), 0), "events"), number(&here, "events"));
+}
+
+#[test]
+fn builders_that_are_killed_while_they_upload_lose_no_event_and_store_none_twice() {
+    let (place, server) = (Place::new(), Server::start());
+    let running = start(&place, &server, "--processes --transport tcp");
+    let mut killed = 0;
+    for builder in ["bu1", "bu0", "bu1"] {
+        let process = running.wait_for_node(builder, killed);
+        wait_for_objects(&server);
+        signal(process, "KILL");
+        killed = process;
+        running.wait_for_node(builder, killed);
+        wait_for_objects(&server);
+    }
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_adds_up(&summary);
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 3);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
+    assert_eq!(number(&summary, "ledger.stored"), number(&summary, "ledger.triggers"));
+    server.state().open.clear();
+    assert_store_has_the_run(&place, &server, &summary);
+    assert_eq!(dump(&place.join("fetched")).len(), dump(Path::new(&directory(&place, &summary))).len());
+}
