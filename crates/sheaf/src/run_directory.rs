@@ -81,8 +81,13 @@ impl RunDirectory {
         let reserve = Some(Reserve::create(&path)?);
         let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
         manifest.write(&path)?;
-        if let Some(objects) = &objects {
-            objects.begin(&path, config.run.overwrite)?;
+        if let Some(objects) = &objects
+            && let Err(error) = objects.begin(&path, config.run.overwrite)
+        {
+            // A run that cannot be leaves no directory behind.
+            drop(reserve);
+            let _ = fs::remove_dir_all(&path);
+            return Err(error);
         }
         let objects = objects.map(|objects| (objects, config.clone()));
         Ok(Some(Self { path, manifest, reserve, objects }))

@@ -301,6 +301,59 @@ fn stored_events_follow_the_flush_policy() {
     assert_eq!(stored(FlushPolicy::SyncEvery(Nanos(500)), 77 + 500), (0, 1, 1, 1));
 }
 
+/// Confirmed in any order; stored are the events before the first that is not confirmed.
+#[test]
+fn uploaded_events_are_stored_when_their_files_and_all_before_are_confirmed() {
+    let disk = Disk::new(u64::MAX);
+    let options = WriterOptions { flush: FlushPolicy::Uploaded(Nanos(100)), rotate_events: 2, ..options() };
+    let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
+    for id in 0..5 {
+        writer.write(&event(id, &[10]), &Verdict::accept()).unwrap();
+        writer.end_batch(Timestamp(1)).unwrap();
+    }
+    let closed: Vec<String> = writer.take_closed().into_iter().map(|closed| closed.file).collect();
+    assert_eq!((closed.len(), writer.first_unstored(), writer.stored_events()), (2, Some(0), 0));
+    assert!(writer.confirm(&closed[1]) && !writer.confirm("another"));
+    assert_eq!((writer.first_unstored(), writer.stored_events()), (Some(0), 0));
+    assert!(writer.confirm(&closed[0]));
+    assert_eq!((writer.first_unstored(), writer.stored_events()), (Some(4), 4));
+    // The fifth event waits in the open file, which is closed when nothing comes for a while.
+    assert_eq!(writer.due(), Timestamp(101));
+    writer.end_batch(Timestamp(100)).unwrap();
+    assert_eq!(writer.take_closed(), []);
+    writer.end_batch(Timestamp(101)).unwrap();
+    let last = writer.take_closed().remove(0);
+    assert_eq!((writer.due(), writer.first_unstored()), (Timestamp::MAX, Some(4)));
+    writer.confirm(&last.file);
+    assert_eq!((writer.first_unstored(), writer.stored_events()), (None, 5));
+}
+
+/// Without this rule each event behind a full buffer would be a file of its own.
+#[test]
+fn pressed_for_room_one_file_is_on_its_way_and_one_is_filled() {
+    let disk = Disk::new(u64::MAX);
+    let options = WriterOptions { flush: FlushPolicy::Uploaded(Nanos(u64::MAX)), ..options() };
+    let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
+    writer.press().unwrap();
+    assert_eq!(writer.take_closed(), [], "nothing is in it");
+    let mut on_its_way: Option<String> = None;
+    for id in 0..30 {
+        writer.write(&event(id, &[10]), &Verdict::accept()).unwrap();
+        writer.press().unwrap();
+        let closed = writer.take_closed();
+        assert!(closed.len() <= usize::from(on_its_way.is_none()));
+        if let Some(closed) = closed.into_iter().next() {
+            on_its_way = Some(closed.file);
+        } else if id % 10 == 0
+            && let Some(file) = on_its_way.take()
+        {
+            assert!(writer.confirm(&file));
+        }
+    }
+    let files = u64::from(writer.counts().parts);
+    assert!((3..=5).contains(&files), "{files}");
+}
+
 #[test]
 fn a_name_is_made_durable_once_and_with_the_first_events_of_its_file() {
     let disk = Disk::new(u64::MAX);

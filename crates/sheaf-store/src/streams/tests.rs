@@ -313,6 +313,31 @@ fn checksums_are_those_of_the_list_and_are_computed_where_it_has_none() {
     assert_eq!(names, ["calib", "calib", "default", "physics", "physics"]);
 }
 
+/// A stream that is uploaded holds up the report of its events and of those behind, and the list says where files are.
+#[test]
+fn events_of_an_uploaded_stream_are_stored_when_their_file_is_in_the_object_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let uploaded = WriterOptions { flush: FlushPolicy::Uploaded(Nanos::MAX), ..options() };
+    let streams = vec![(rule("physics", MUON, 1), uploaded)];
+    let mut writer = StreamsWriter::create(directory.path(), streams, &options()).unwrap();
+    for (id, tags) in [(1, Tags::NONE), (2, MUON), (3, Tags::NONE)] {
+        writer.write(&event(id, &[3]), &tagged(tags)).unwrap();
+        writer.end_batch(Timestamp(2)).unwrap();
+    }
+    assert_eq!((writer.stored(), writer.take_uploads().len()), (1, 0));
+    writer.press().unwrap();
+    let mut uploads = writer.take_uploads();
+    assert_eq!((writer.stored(), uploads.len(), uploads[0].events), (1, 1, 1));
+    uploads[0].object = Some("s3://bucket/it".to_owned());
+    writer.confirm(&uploads[0]);
+    assert_eq!((writer.stored(), writer.take_uploads().len()), (3, 0));
+    writer.finish().unwrap();
+    assert_eq!(writer.take_uploads().len(), 0, "files of other streams, and without events, stay here");
+    let listed = closed_files(directory.path(), SESSION).unwrap();
+    let objects: Vec<_> = listed.iter().filter_map(|file| file.object.as_deref()).collect();
+    assert_eq!(objects, ["s3://bucket/it"]);
+}
+
 #[test]
 fn an_event_in_two_sessions_is_a_duplicate_and_in_two_streams_it_is_not() {
     let directory = run(&[MUON, MUON], true);

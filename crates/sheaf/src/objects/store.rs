@@ -75,7 +75,7 @@ impl RunObjects for Store {
     }
 
     fn settle(&self, directory: &Path, files: &mut [ClosedFile], removed: &[String]) -> anyhow::Result<()> {
-        for file in files.iter_mut().filter(|file| file.object.is_none() && file.events > 0) {
+        for file in files.iter_mut().filter(|file| file.object.is_none()) {
             let key = self.key(&file.file);
             let path = directory.join(&file.file);
             patiently(|| upload(&self.client, &path, &key, file.crc32c, &|| false))?;
