@@ -50,6 +50,28 @@ impl Swarm {
         self.gathering();
         self.recovery();
         self.steps();
+        self.outputs();
+    }
+
+    /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with and without. Output nodes always come
+    /// back: without one of them no run ends.
+    fn outputs(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 7);
+        let outputs = dice.pick(&[0, 0, 0, 1, 2, 3]);
+        self.options.system.outputs = outputs;
+        if outputs == 0 || self.is_calm {
+            return;
+        }
+        for _ in 0..dice.pick(&[0, 0, 1, 2, 6]) {
+            let at = Timestamp(dice.below(self.busy_time().0));
+            let node = NodeId::output(u16::try_from(dice.below(u64::from(outputs))).unwrap_or(0));
+            let lasts = Nanos(dice.below(150_000_000));
+            let kind = match dice.below(3) {
+                0 => FaultKind::Stall { node, lasts },
+                _ => FaultKind::Crash { node, back_after: Some(lasts) },
+            };
+            self.options.faults.push(Fault { at, kind });
+        }
     }
 
     /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with and without.

@@ -59,8 +59,11 @@ impl BuilderNode {
 
     /// Forgets everything; false if there is nothing to forget.
     pub(super) fn crash(&mut self) -> bool {
-        self.forget_events();
-        self.unit.take_if(|unit| !unit.is_finished()).is_some()
+        let crashed = self.unit.take_if(|unit| !unit.is_finished()).is_some();
+        if crashed {
+            self.forget_events();
+        }
+        crashed
     }
 
     fn forget_events(&mut self) {
