@@ -63,7 +63,13 @@ impl RunObjects for Store {
             );
         }
         // The first object shows whether the bucket is there, lets us write, and keeps checksums.
-        upload(&self.client, &directory.join(MANIFEST_NAME), &key, None, &|| false)?;
+        let sent = upload(&self.client, &directory.join(MANIFEST_NAME), &key, None, &|| false);
+        if sent.is_err()
+            && let Err(error) = self.client.delete(&key)
+        {
+            log::debug!("a run that does not begin may have left {}: {error}", self.client.address(&key));
+        }
+        sent?;
         Ok(())
     }
 

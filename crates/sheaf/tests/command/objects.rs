@@ -76,9 +76,11 @@ fn stored_objects(server: &Server) -> usize {
 
 #[test]
 fn every_event_of_a_run_is_in_the_object_store_when_the_run_ends() {
-    for how in ["", "--processes"] {
+    for (how, nodes) in [("", ""), ("--processes", ""), ("", "nodes = 1\n"), ("--processes", "nodes = 2\n")] {
         let (place, server) = (Place::new(), Server::start());
         let config = config(&place, &server, "events = 5000");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, text.replace("[output]\n", &format!("[output]\n{nodes}"))).unwrap();
         let summary = place.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
         assert_books_match_files(&place, &summary);
         assert_eq!(number(&summary, "ledger.stored"), 5000);
@@ -95,6 +97,10 @@ fn a_run_does_not_begin_where_the_store_lets_nobody_in_or_has_such_a_run() {
     let run = format!("run {} --json", config.display());
     place.sheaf(&run).exits(1).says(&["the object store says 403"]);
     server.state().is_locked = false;
+    server.state().keeps_checksums = false;
+    place.sheaf(&run).exits(1).says(&["set `object_store.verify` to \"read\""]);
+    assert!(server.state().objects.is_empty(), "what shows this is taken back");
+    server.state().keeps_checksums = true;
     server.state().objects.insert("beam/run000001/run.json".into(), b"another".to_vec());
     assert!(!place.join("runs/run000001").exists());
     place.sheaf(&run).exits(1).says(&["the object store already has s3://bucket/beam/run000001/run.json"]);
