@@ -41,6 +41,9 @@ fn finished() -> impl Strategy<Value = Finished> {
     )
 }
 
+/// So many events are in a message at most.
+const MOST_EVENTS: usize = 7;
+
 fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
     let fragment =
         (any::<u32>(), any::<u64>(), any::<Option<u32>>(), prop::collection::vec(any::<u8>(), 0..40));
@@ -53,7 +56,7 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
         prop::collection::vec(fragment, 0..4),
         prop::collection::vec(missing, 0..3),
     );
-    prop::collection::vec(one, 0..8).prop_map(|parts| {
+    prop::collection::vec(one, 0..=MOST_EVENTS).prop_map(|parts| {
         let mut all = SuperFragments::default();
         for ((event, attempt, part), fragments, missing) in parts {
             let event = EventId(event);
@@ -84,22 +87,26 @@ fn super_fragments() -> impl Strategy<Value = SuperFragments<Bytes>> {
 }
 
 fn delivery() -> impl Strategy<Value = Delivery<Bytes>> {
-    let said = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 6);
+    let said = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), MOST_EVENTS);
     (super_fragments(), said, any::<bool>()).prop_map(|(parts, said, more)| {
-        let last = parts.entries.len();
-        let entry = |((index, part), said): ((usize, &SuperFragment), Vec<u8>)| Delivered {
-            event: part.event,
-            time: Timestamp(part.event.0 ^ 5),
+        // Each event has an entry of its own here.
+        let events = parts.entries.iter().flat_map(|part| part.events().map(move |event| (event, part)));
+        let entry = |((event, part), said): ((EventId, &SuperFragment), Vec<u8>)| Delivered {
+            event,
+            time: Timestamp(event.0 ^ 5),
             trigger_type: TriggerType(part.part),
             attempt: part.attempt,
             incomplete: part.missing > 0,
-            tags: crate::Tags(part.event.0),
+            tags: crate::Tags(event.0),
             said: said.into(),
             fragments: u32::from(part.fragments),
             missing: u32::from(part.missing),
-            more: more && index + 1 == last,
+            more: false,
         };
-        let entries = parts.entries.iter().enumerate().zip(said).map(entry).collect();
+        let mut entries: Vec<Delivered> = events.zip(said).map(entry).collect();
+        if let Some(last) = entries.last_mut() {
+            last.more = more;
+        }
         Delivery { entries, fragments: parts.fragments, missing: parts.missing }
     })
 }
