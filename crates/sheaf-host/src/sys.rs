@@ -1,8 +1,34 @@
 //! Calls of the operating system for which there is no safe wrapper: real-time scheduling, NUMA policies, the clock's
-//! discipline.
+//! discipline, handlers of signals.
 #![allow(unsafe_code, reason = "the C library's interface; each call with its argument")]
 
 use std::io;
+
+/// Takes back what libraries do with signals when they are loaded: those of PSM, which libfabric brings along where it has it,
+/// leave the process at once, with status 1, on Ctrl-C and on termination. Signals that are ignored, as `nohup` wants, stay
+/// so; those that the language's runtime handles are left alone. To be called first in `main`: what the program sets later
+/// counts.
+///
+/// # Errors
+/// None that a Linux would give: the signals exist and can be handled.
+pub fn forget_signal_handlers() -> io::Result<()> {
+    for signal in
+        [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGABRT, libc::SIGILL, libc::SIGFPE]
+    {
+        // SAFETY: `sigaction` is a struct of integers and an optional pointer, for which all zeros is a value.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: the call writes to `action`, which outlives it, and changes nothing.
+        check(unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) })?;
+        if action.sa_sigaction == libc::SIG_DFL || action.sa_sigaction == libc::SIG_IGN {
+            continue;
+        }
+        action.sa_sigaction = libc::SIG_DFL;
+        action.sa_flags = 0;
+        // SAFETY: the call reads `action`, which outlives it; the default action has no code that could be unsound.
+        check(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })?;
+    }
+    Ok(())
+}
 
 /// Real-time scheduling of this thread: first in, first out, at `priority` (1 to 99); threads that it starts are ordinary.
 pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {

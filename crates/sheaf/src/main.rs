@@ -87,6 +87,9 @@ enum Verdict {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let console = console::Console::install(cli.verbosity());
+    if let Err(error) = sheaf_host::forget_signal_handlers() {
+        console.error(&format!("handlers of signals that libraries have set stay: {error}"));
+    }
     let result = match cli.command() {
         Command::Run(arguments) => run::command(&arguments, &console),
         Command::Node(arguments) => node::command(&arguments, &console),

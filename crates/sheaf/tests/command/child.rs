@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -71,17 +71,17 @@ impl Running {
                 break status;
             }
             if begin.elapsed() > WATCHDOG {
-                let (name, said) = (&self.name, text(&mut self.stderr));
+                let (name, said) = (&self.name, text(&self.stderr));
                 panic!("{name} did not end under the watchdog; it said:\n{said}");
             }
             std::thread::sleep(PERIOD);
         };
-        Ended { status, stdout: text(&mut self.stdout), stderr: text(&mut self.stderr) }
+        Ended { status, stdout: text(&self.stdout), stderr: text(&self.stderr) }
     }
 
     /// What it said on standard error so far.
     pub(crate) fn said(&mut self) -> String {
-        text(&mut self.stderr)
+        text(&self.stderr)
     }
 
     /// Waits until it has said this on standard error.
@@ -122,12 +122,11 @@ impl Drop for Running {
     }
 }
 
-fn text(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(0)).unwrap();
-    file.read_to_end(&mut bytes).unwrap();
-    file.seek(SeekFrom::End(0)).unwrap();
-    String::from_utf8(bytes).unwrap()
+/// All of a file that its writer, who shares the position in it, goes on writing.
+fn text(file: &File) -> String {
+    let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Sends a signal, by its name for `kill`.

@@ -29,3 +29,20 @@ fn a_whole_run_goes_over_the_provider_shm() {
 fn a_whole_run_goes_over_the_provider_tcp() {
     run_over("tcp;ofi_rxm");
 }
+
+/// Libraries that libfabric brings along have handlers of their own.
+#[test]
+fn ctrl_c_ends_a_run_in_good_order() {
+    for (transport, provider) in [("memory", "shm"), ("fabric", "shm"), ("fabric", "tcp;ofi_rxm")] {
+        let place = Place::new();
+        let text = format!(
+            "[run]\nduration_s = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 2000.0\n[output]\nkind = \"none\"\n\
+             [transport]\nkind = \"{transport}\"\nprovider = \"{provider}\"\n"
+        );
+        let config = place.file("fabric.toml", &text).display().to_string();
+        let mut running = place.start(&format!("run {config} --json"));
+        running.wait_until_said("in flight");
+        running.signal("INT");
+        assert_adds_up(&running.end().exits(0).json());
+    }
+}
