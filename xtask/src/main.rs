@@ -53,7 +53,7 @@ enum Verb {
     CheckLayers,
     /// Sizes of files and functions, left-overs, module documentation, links, machine-specific paths, white space.
     Tidy,
-    /// All tests: `cargo test --workspace`, as the README says.
+    /// All tests: `cargo test --workspace`, with the optional parts whose libraries are here.
     Test,
     /// Simulated clusters under random faults, each decided by its seed.
     Sim(verify::SimArguments),

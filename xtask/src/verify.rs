@@ -69,7 +69,18 @@ fn check_steps(steps: &mut Steps) -> Result<()> {
 
 /// `cargo xtask test`.
 pub(crate) fn test() -> Result<()> {
-    shell::run(&mut cargo(&["test", "--workspace"]))
+    shell::run(&mut tests())
+}
+
+/// All tests, also those of optional parts that this machine has the libraries for: each set of features is another build of
+/// everything above it, so there is one.
+fn tests() -> Command {
+    let mut command = cargo(&["test", "--workspace"]);
+    let features = buildable_features();
+    if !features.is_empty() {
+        command.args(["--features", &features.join(",")]);
+    }
+    command
 }
 
 /// `cargo xtask docs`. Every generated page has a test that compares it with what the code says, and that writes it
@@ -108,10 +119,8 @@ fn testkit(arguments: &[&str]) -> Result<()> {
 pub(crate) fn ci() -> Result<()> {
     let mut steps = Steps::default();
     check_steps(&mut steps)?;
-    steps.step("tests", || {
-        shell::run(cargo(&["test", "--workspace"]).env("PROPTEST_RNG_SEED", PROPERTY_SEED))
-    })?;
-    steps.step("parts that need a library", optional_parts)?;
+    steps.step("clippy of optional parts", clippy_of_optional_parts)?;
+    steps.step("tests", || shell::run(tests().env("PROPTEST_RNG_SEED", PROPERTY_SEED)))?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("Python package", python::package_tests)?;
     steps.step("fuzz inputs", fuzz::replay)?;
@@ -141,39 +150,34 @@ const OPTIONAL_PARTS: [OptionalPart; 3] = [
     OptionalPart { feature: "s3", library: None, packages: &["sheaf"] },
 ];
 
-/// Tests of optional parts, by what their paths contain; all others have run without the features.
-const OPTIONAL_TESTS: [&str; 4] = ["fabric::", "hdf5::", "local::", "objects::"];
-
-/// Lints and tests what needs a library of the system. All parts that can be built are built together: each set of
-/// features is another build of everything above it.
-fn optional_parts() -> Result<()> {
-    let mut features = Vec::new();
-    let mut packages = BTreeSet::new();
-    for part in &OPTIONAL_PARTS {
+/// The features whose libraries are here, as cargo wants them: `package/feature`. Says which are left out, and why.
+fn buildable_features() -> Vec<String> {
+    let is_there = |part: &&OptionalPart| {
         let missing = part.library.filter(|library| !shell::pkg_config_finds(library));
         if let Some(library) = missing {
             println!("left out: {}, because pkg-config finds no {library}", part.feature);
-        } else {
-            features.extend(part.packages.iter().map(|package| format!("{package}/{}", part.feature)));
-            packages.extend(part.packages.iter().copied());
         }
-    }
-    if features.is_empty() {
+        missing.is_none()
+    };
+    let features = |part: &OptionalPart| -> Vec<String> {
+        part.packages.iter().map(|package| format!("{package}/{}", part.feature)).collect()
+    };
+    OPTIONAL_PARTS.iter().filter(is_there).flat_map(features).collect()
+}
+
+/// The lints of code that is built only with a feature; all other code is looked at without.
+fn clippy_of_optional_parts() -> Result<()> {
+    let features = buildable_features();
+    let packages: BTreeSet<_> =
+        features.iter().filter_map(|feature| Some(feature.split_once('/')?.0)).collect();
+    if packages.is_empty() {
         return Ok(());
     }
-    let with_parts = |verb: &str| {
-        let mut command = cargo(&[verb, "--features", &features.join(",")]);
-        packages.iter().for_each(|package| {
-            command.args(["--package", package]);
-        });
-        command
-    };
-    shell::run(with_parts("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
-    shell::run(with_parts("test").args(["--lib", "--test", "command", "--"]).args(OPTIONAL_TESTS))?;
-    if packages.contains("sheaf-transport") {
-        shell::run(with_parts("test").args(["--test", "fabric"]))?;
+    let mut clippy = cargo(&["clippy", "--features", &features.join(",")]);
+    for package in packages {
+        clippy.args(["--package", package]);
     }
-    Ok(())
+    shell::run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
 }
 
 fn python_tests() -> Result<()> {
@@ -192,9 +196,7 @@ fn python_tests() -> Result<()> {
 pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("simulation", || simulate(arguments.runs, arguments.start))?;
-    steps.step("properties", || {
-        shell::run(cargo(&["test", "--workspace", "--release"]).env("PROPTEST_CASES", NIGHTLY_CASES))
-    })?;
+    steps.step("properties", || shell::run(tests().arg("--release").env("PROPTEST_CASES", NIGHTLY_CASES)))?;
     steps.step("fuzzing", || fuzz::fuzz_all(arguments.seconds))?;
     steps.finish();
     Ok(())
@@ -209,7 +211,7 @@ mod tests {
     fn the_readme_has_the_command_that_ci_runs() {
         let readme =
             std::fs::read_to_string(workspace::root().join("README.md")).expect("there is a README.md");
-        let command = "cargo test --workspace";
+        let command = "cargo xtask test";
         let is_there =
             |line: &str| line.trim_start_matches("$ ").split('#').next().map(str::trim_end) == Some(command);
         assert!(readme.lines().map(str::trim).any(is_there), "README.md has no line `{command}`");
