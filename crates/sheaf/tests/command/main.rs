@@ -29,6 +29,7 @@ mod incomplete;
 mod json;
 mod lab;
 mod lossy;
+mod memory;
 mod nodes;
 #[cfg(feature = "s3")]
 mod objects;

@@ -1,0 +1,105 @@
+//! What the processes of a run take of the machine's memory: their pools, as configured, and little beside.
+
+use crate::child::{Place, wait_until};
+use crate::output::{assert_adds_up, number};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+const MIB: u64 = 1 << 20;
+
+/// What a process may take beside its pools: program, stacks, bookkeeping.
+const BESIDE: u64 = 32 * MIB;
+
+/// Pools, in bytes: what one source writes into, what a node receives into (over TCP), what it sends from (shared memory).
+const SOURCE: u64 = 8 * MIB;
+const RECEIVE: u64 = 6 * MIB;
+const SHARED: u64 = 4 * MIB;
+/// Sources of a readout unit.
+const SOURCES: u64 = 2;
+const READOUTS: u64 = 2;
+
+/// The largest that was seen of a process, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    /// All that is resident, as the kernel keeps its largest.
+    whole: u64,
+    /// Memory of its own, and the program.
+    own: u64,
+    /// Memory that it shares, whoever made it.
+    shared: u64,
+}
+
+impl Peak {
+    fn note(&mut self, process: u32) {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+            let kib = line.trim().trim_end_matches("kB").trim().parse::<u64>();
+            kib.map_or(0, |kib| kib * 1024)
+        };
+        self.whole = self.whole.max(bytes("VmHWM:"));
+        self.own = self.own.max(bytes("RssAnon:") + bytes("RssFile:"));
+        self.shared = self.shared.max(bytes("RssShmem:"));
+    }
+}
+
+/// A run under full load for a second; what was seen of each node's process.
+fn peaks(transport: &str) -> BTreeMap<String, Peak> {
+    let place = Place::new();
+    let config = format!(
+        "[run]\nduration_s = 1\n[output]\nkind = \"none\"\n[transport]\nkind = \"{transport}\"\n\
+         block_bytes = 262144\nreceive_bytes = {RECEIVE}\nshared_bytes = {SHARED}\nmax_frame_bytes = 1048576\n\
+         queue_bytes = 1048576\n[source]\ncount = {}\nmemory_bytes = {SOURCE}\n\
+         [source.emulated]\nsize = \"fixed\"\nmean_bytes = 2048\ncontent = \"fill\"\n\
+         [readout]\ncount = {READOUTS}\nbuffer_bytes = {}\n\
+         [builder]\ncount = 2\nmemory_bytes = 2097152\nread_payload = true\n",
+        READOUTS * SOURCES,
+        SOURCES * SOURCE,
+    );
+    let config = place.file("memory.toml", &config);
+    let running = place.start(&format!("run {} --processes --json", config.display()));
+    let peaks = RefCell::new(BTreeMap::<String, Peak>::new());
+    wait_until("the nodes have come and gone", || {
+        let children = running.children();
+        for (node, process) in &children {
+            peaks.borrow_mut().entry(node.clone()).or_default().note(*process);
+        }
+        children.is_empty() && !peaks.borrow().is_empty()
+    });
+    let summary = running.end().exits(0).json();
+    assert_adds_up(&summary);
+    let through = number(&summary, "bytes");
+    assert!(through > 4 * SOURCE, "{through} bytes have not been through all of the memory");
+    let peaks = peaks.into_inner();
+    assert_eq!(peaks.keys().collect::<Vec<_>>(), ["bu0", "bu1", "evm", "ru0", "ru1"]);
+    peaks
+}
+
+/// What the sources of a node write into.
+fn of_sources(node: &str) -> u64 {
+    if node.starts_with("ru") { SOURCES * SOURCE } else { 0 }
+}
+
+#[test]
+fn a_node_takes_its_pools_and_no_more_than_32_mib_beside() {
+    for (node, peak) in peaks("tcp") {
+        let pools = RECEIVE + of_sources(&node);
+        assert!(peak.whole <= pools + BESIDE, "{node}: {peak:?} where its pools have {pools}");
+        assert!(peak.whole > MIB, "{node}: {peak:?} is no process");
+    }
+}
+
+/// Memory that processes share belongs to the one that made it; who maps it has it resident as well.
+#[test]
+fn a_node_that_shares_memory_takes_its_pools_and_no_more_than_32_mib_beside() {
+    let made_by = |node: &str| SHARED + of_sources(node);
+    let peaks = peaks("shm");
+    let all: u64 = peaks.keys().map(|node| made_by(node)).sum();
+    for (node, peak) in &peaks {
+        assert!(peak.own <= BESIDE, "{node}: {peak:?} beside what is shared");
+        // The rings and positions of each link are shared, too.
+        assert!(peak.shared <= all + BESIDE, "{node}: {peak:?} where {all} are shared");
+    }
+    let read_in_place = peaks["bu0"].shared;
+    assert!(read_in_place > SOURCE, "{read_in_place}: a builder unit reads payload where it was written");
+}
