@@ -8,15 +8,22 @@ use sheaf_buffer::Pool;
 /// fairer to the other peers, larger ones save system calls.
 pub(super) const READ_BYTES: usize = 256 << 10;
 
-/// The receive memory of an endpoint: a bounded pool of blocks, and the block that is being filled.
+/// So many blocks with room left wait for the next reads at most; the rest of others stays empty until all that is in them
+/// is dropped. As many wait as connections have ended a frame while others were within one.
+const OPEN_BLOCKS: usize = 64;
+
+/// The receive memory of an endpoint: a bounded pool of blocks, and those of them that are being filled.
 ///
-/// Connections without an unfinished frame fill one block in turn; a connection with an unfinished frame keeps the
+/// Connections without an unfinished frame fill blocks in turn; a connection with an unfinished frame keeps its
 /// block until the frame is whole. So an idle connection holds no memory, and a pool with a block for each peer and
-/// two more can never be used up by unfinished frames alone.
+/// two more can never be used up by unfinished frames alone. A block is filled up to the least room for a read before it is
+/// left to its frames, however many connections come and go with it: else a node that holds many frames could have each in a
+/// block of its own, and stop reading with most of its memory empty.
 #[derive(Debug)]
 pub struct Blocks {
     pool: Pool,
-    current: Option<BytesMut>,
+    /// Blocks with room for a read at least.
+    open: Vec<BytesMut>,
     min_room: usize,
     bytes_copied: u64,
 }
@@ -27,7 +34,7 @@ impl Blocks {
     pub fn new(block_bytes: usize, max_blocks: usize) -> Self {
         Self {
             pool: Pool::new(block_bytes, max_blocks),
-            current: None,
+            open: Vec::new(),
             min_room: (block_bytes / 4).clamp(1, READ_BYTES),
             bytes_copied: 0,
         }
@@ -60,11 +67,14 @@ impl Blocks {
 
     /// An empty block with room for `bytes`, at most [`Blocks::block_bytes`]; `None` if all memory is in use.
     pub(super) fn take(&mut self, bytes: usize) -> Option<BytesMut> {
-        if let Some(mut block) = self.current.take() {
-            if block.capacity() >= bytes || block.try_reclaim(self.pool.block_bytes()) {
-                return Some(block);
-            }
-            self.pool.give_back(block);
+        // The fullest that will do: so blocks become full one after the other.
+        let fits = self.open.iter().enumerate().filter(|(_, block)| block.capacity() >= bytes);
+        if let Some((place, _)) = fits.min_by_key(|(_, block)| block.capacity()) {
+            return Some(self.open.swap_remove(place));
+        }
+        let whole = self.pool.block_bytes();
+        if let Some(place) = self.open.iter_mut().position(|block| block.try_reclaim(whole)) {
+            return Some(self.open.swap_remove(place));
         }
         self.pool.take()
     }
@@ -72,13 +82,19 @@ impl Blocks {
     /// Takes back what a connection has left of a block.
     pub(super) fn put(&mut self, mut block: BytesMut) {
         block.clear();
-        if self.current.is_some() {
-            self.pool.give_back(block);
-            return;
-        }
         // If no slice of it lives (all frames were handed out as copies), the block starts anew, and a trickle of
         // small frames stays within the same few cache lines.
         let _ = block.try_reclaim(self.pool.block_bytes());
-        self.current = Some(block);
+        if block.capacity() < self.min_room {
+            self.pool.give_back(block);
+            return;
+        }
+        self.open.push(block);
+        if self.open.len() > OPEN_BLOCKS {
+            let fullest = self.open.iter().enumerate().min_by_key(|(_, block)| block.capacity());
+            if let Some((place, _)) = fullest {
+                self.pool.give_back(self.open.swap_remove(place));
+            }
+        }
     }
 }

@@ -101,6 +101,34 @@ fn a_stream_without_an_unfinished_frame_holds_no_block() {
     }
 }
 
+proptest! {
+    /// Whoever ends a frame while others are within theirs leaves a block behind. A node that holds many frames must not run
+    /// out of memory over blocks that are mostly empty: it would stop reading what completes its events.
+    #[test]
+    fn frames_that_are_kept_fill_blocks_whichever_connections_they_came_by(
+        streams in 1_usize..12,
+        arrivals in proptest::collection::vec((any::<prop::sample::Index>(), 4_100_usize..9_000), 1..400),
+    ) {
+        const BLOCK: usize = 64 << 10;
+        let bytes = wire(&frame(10, &[6_000]));
+        let mut blocks = Blocks::new(BLOCK, 10_000);
+        let mut ends: Vec<(Deframer, usize)> = (0..streams).map(|_| (Deframer::new(MAX), 0)).collect();
+        let mut held = Vec::new();
+        for (index, arrives) in arrivals {
+            let (stream, at) = &mut ends[index.index(streams)];
+            let piece: Vec<u8> = bytes.iter().cycle().skip(*at).take(arrives).copied().collect();
+            *at = (*at + arrives) % bytes.len();
+            held.extend(feed(stream, &mut blocks, &piece).expect("there is room"));
+        }
+        let least_filled = BLOCK - BLOCK / 4;
+        let filled = held.len() * bytes.len() / least_filled;
+        prop_assert!(
+            blocks.allocated_bytes() <= (filled + streams + 2) * BLOCK,
+            "{} frames of {} streams are in {} blocks", held.len(), streams, blocks.allocated_bytes() / BLOCK
+        );
+    }
+}
+
 #[test]
 fn a_frame_larger_than_a_block_has_memory_of_its_own() {
     let (mut deframer, mut blocks) = new(8 << 10, 1);
