@@ -3,7 +3,7 @@
 use crate::tools::{ToolError, run};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What an interface with a line rate has sent so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,9 +79,11 @@ pub(crate) fn processor_drops(root: &Path) -> u64 {
 }
 
 /// What a process knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessCounters {
     pub(crate) resident_bytes: u64,
+    /// Which host it is on: the name that the kernel has for its network.
+    pub(crate) host: PathBuf,
     /// TCP segments that its host has sent again.
     pub(crate) retransmitted: u64,
     /// Datagrams that its host has dropped because a socket's buffer was full.
@@ -96,9 +98,21 @@ pub(crate) fn process(root: &Path, pid: u32) -> ProcessCounters {
     let snmp = std::fs::read_to_string(directory.join("net/snmp")).unwrap_or_default();
     ProcessCounters {
         resident_bytes: kib.unwrap_or(0) * 1024,
+        host: std::fs::read_link(directory.join("ns/net")).unwrap_or_default(),
         retransmitted: counter(&snmp, "Tcp:", "RetransSegs"),
         socket_drops: counter(&snmp, "Udp:", "RcvbufErrors"),
     }
+}
+
+/// What all hosts together have counted, each host once: segments sent again, and datagrams dropped at sockets. Processes that
+/// share a host see the same counters.
+pub(crate) fn of_hosts<'a>(processes: impl Iterator<Item = &'a ProcessCounters>) -> (u64, u64) {
+    let mut hosts: BTreeMap<&Path, (u64, u64)> = BTreeMap::new();
+    for process in processes {
+        let host = hosts.entry(&process.host).or_default();
+        *host = (host.0.max(process.retransmitted), host.1.max(process.socket_drops));
+    }
+    hosts.values().fold((0, 0), |sum, host| (sum.0 + host.0, sum.1 + host.1))
 }
 
 /// A counter of `/proc/net/snmp`: a line of names, then one of values.

@@ -16,6 +16,8 @@ const IMPOSSIBLE: f64 = 1.05;
 const BUSY: f64 = 0.85;
 /// With less than this share of its processors idle a machine may be the limit.
 const IDLE: f64 = 0.05;
+/// Of the time in which a run has triggers so much is its beginning, in which connections find their pace.
+const BEGINNING: f64 = 0.25;
 /// Intervals with less than this share of the busiest one's traffic are the run's beginning and end.
 const ACTIVE: f64 = 0.5;
 
@@ -43,7 +45,7 @@ impl LimitedBy {
     }
 }
 
-/// What was seen while the traffic was on: without the beginning and the end of the run.
+/// What was seen while the traffic was on: without the first quarter of the run, and without what ended after its last trigger.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
     /// How long that was.
@@ -73,7 +75,8 @@ pub struct Evidence {
     /// Mean size of a packet towards builders, with its Ethernet head, in bytes: more than the largest packet and 14 bytes
     /// would be what no cable carries.
     pub packet_bytes: f64,
-    /// Bits on the wire towards builders for each byte that the run has built into events, over the whole run.
+    /// Bits on the wire towards builders for each byte that the run has built into events, from the run's start to its end: the
+    /// greetings of the nodes come before.
     pub wire_bits_per_byte: f64,
 }
 
@@ -178,18 +181,44 @@ fn active(ports: &[Vec<(NetworkKind, String, String)>], samples: &[Sample]) -> O
     Some(first..=last + 1)
 }
 
+/// When a run had triggers, on the sampler's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    /// When it began; `None` where the event manager does not tell.
+    pub(crate) start: Option<Duration>,
+    /// For how long there were triggers.
+    pub(crate) triggered: Duration,
+}
+
+/// The samples at the ends of what counts, from those between which there was traffic.
+fn counting(samples: &[Sample], active: &RangeInclusive<usize>, span: Span) -> (usize, usize) {
+    let (first, last) = (*active.start(), *active.end());
+    let start = span.start.unwrap_or(samples[first].at);
+    let from = start + span.triggered.mul_f64(BEGINNING);
+    // The first and the last interval may have begun or ended in the middle.
+    let begin = (first + 1..last).find(|place| samples[*place].at >= from);
+    let end = (first + 1..last).rfind(|place| samples[*place].at <= start + span.triggered);
+    match begin.zip(end) {
+        Some((begin, end)) if begin < end => (begin, end),
+        // Of a short run nothing else is left.
+        _ => (first, last),
+    }
+}
+
 /// The evidence of a run. `payload_bytes` is what was built into events, `host_drops` what was lost in hosts.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub(crate) fn evidence(plan: &Plan, samples: &[Sample], payload_bytes: u64, host_drops: u64) -> Evidence {
+pub(crate) fn evidence(
+    plan: &Plan,
+    samples: &[Sample],
+    payload_bytes: u64,
+    host_drops: u64,
+    span: Span,
+) -> Evidence {
     let ports = builder_ports(plan);
     let (Some(active), Some(end)) = (active(&ports, samples), samples.last()) else {
         return Evidence { host_drops, ..Evidence::default() };
     };
-    // The first and the last interval may have begun or ended in the middle; of a short run nothing else is left.
-    let (first, last) = match active.end() - active.start() {
-        0..=3 => (*active.start(), *active.end()),
-        _ => (active.start() + 1, active.end() - 1),
-    };
+    let (first, last) = counting(samples, &active, span);
     let (before, after) = (&samples[first], &samples[last]);
     let seconds = (after.at - before.at).as_secs_f64().max(1e-9);
     let ticks = after.processors.total.saturating_sub(before.processors.total).max(1) as f64;
@@ -204,7 +233,9 @@ pub(crate) fn evidence(plan: &Plan, samples: &[Sample], payload_bytes: u64, host
     };
     let backlog =
         samples.iter().flat_map(|sample| sample.ports.values()).map(|port| port.backlog_bytes).max();
-    let wire: f64 = ports.iter().map(|ports| wire_bits(end, ports)).sum();
+    let total = |sample: &Sample| ports.iter().map(|ports| wire_bits(sample, ports)).sum::<f64>();
+    // No event was built before the last sample of which that can be said.
+    let greeted = span.start.and_then(|start| samples.iter().rfind(|sample| sample.at <= start));
     Evidence {
         seconds,
         idle_share: share(|sample| sample.processors.idle),
@@ -219,7 +250,7 @@ pub(crate) fn evidence(plan: &Plan, samples: &[Sample], payload_bytes: u64, host
         line_use: uses.iter().sum::<f64>() / uses.len().max(1) as f64,
         line_use_peak: uses.iter().copied().fold(0.0, f64::max),
         packet_bytes: carried(|port| port.bytes) / carried(|port| port.packets).max(1.0),
-        wire_bits_per_byte: wire / (payload_bytes.max(1)) as f64,
+        wire_bits_per_byte: (total(end) - greeted.map_or(0.0, total)) / (payload_bytes.max(1)) as f64,
     }
 }
 

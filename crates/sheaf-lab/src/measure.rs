@@ -1,7 +1,7 @@
 //! Runs a scenario, point by point: makes the network, starts the nodes, watches, and takes everything down.
 
 use crate::counters;
-use crate::evidence::{builder_ports, evidence, first_traffic, intervals};
+use crate::evidence::{Span, builder_ports, evidence, first_traffic, intervals};
 use crate::network::{Network, NetworkError};
 use crate::nodes::{Nodes, NodesError, Said, configuration};
 use crate::plan::{Plan, Shape, WIRE_OVERHEAD_BYTES};
@@ -13,7 +13,7 @@ use sheaf_config::{Config, LabFile, LabPoint, Measure, TransportKind};
 use sheaf_wire::{Nanos, NodeId};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use thiserror::Error;
 
 /// How often the nodes are looked after.
@@ -49,6 +49,8 @@ struct Report {
     bytes: u64,
     #[serde(default)]
     seconds: f64,
+    #[serde(default)]
+    started_at_ns: Option<u64>,
     #[serde(default)]
     bytes_per_second: f64,
     #[serde(default)]
@@ -157,6 +159,8 @@ pub fn one(point: &LabPoint, program: &Path, stop: &AtomicBool) -> Result<PointR
 
 /// What was seen of a run.
 struct Watched {
+    /// When the samples' clock showed zero.
+    began: SystemTime,
     samples: Vec<Sample>,
     said: Said,
 }
@@ -168,6 +172,7 @@ fn watch(
     measure: &Measure,
     stop: &AtomicBool,
 ) -> Result<Watched, MeasureError> {
+    let began = SystemTime::now();
     let mut sampler = Sampler::new(measure.sample.to_std());
     let mut slow = Slow::new(network.plan(), measure);
     let mut asked = false;
@@ -192,7 +197,7 @@ fn watch(
         }
         std::thread::sleep(PERIOD);
     }
-    Ok(Watched { samples: sampler.samples, said: nodes.collect()? })
+    Ok(Watched { began, samples: sampler.samples, said: nodes.collect()? })
 }
 
 /// The cable that is slow for a while.
@@ -253,11 +258,12 @@ fn line_bytes_per_second(point: &LabPoint) -> f64 {
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn result(point: &LabPoint, config: &Config, watched: Watched, host_drops: u64) -> PointResult {
-    let Watched { samples, said } = watched;
+    let Watched { began, samples, said } = watched;
     let plan = plan(point);
     let Said { run, mut errors } = said;
     let report: Report = serde_json::from_value(run.clone()).unwrap_or_default();
-    let evidence = evidence(&plan, &samples, report.bytes, host_drops);
+    let span = span(config.run.duration, &report, began);
+    let evidence = evidence(&plan, &samples, report.bytes, host_drops, span);
     let line = line_bytes_per_second(point);
     let rate: f64 = plan.rails().filter_map(|rail| rail.shape).map(|shape| shape.rate_bps).sum();
     let builder_hosts = builder_ports(&plan).len() as f64;
@@ -310,6 +316,17 @@ fn result(point: &LabPoint, config: &Config, watched: Watched, host_drops: u64) 
         run,
         errors,
     }
+}
+
+/// When a run had triggers, on the clock of a sampler that `began` then.
+fn span(duration: Option<Nanos>, report: &Report, began: SystemTime) -> Span {
+    let start = report.started_at_ns.and_then(|start| {
+        let start = SystemTime::UNIX_EPOCH + Duration::from_nanos(start);
+        // Of clocks that were set meanwhile nothing is known.
+        start.duration_since(began).ok()
+    });
+    let seconds = Duration::try_from_secs_f64(report.seconds).unwrap_or_default();
+    Span { start, triggered: duration.map_or(seconds, |duration| duration.to_std().min(seconds)) }
 }
 
 /// How much more memory all nodes had at their end than after the first third of the run.

@@ -92,7 +92,11 @@ fn name(point: &PointResult, x: &str) -> String {
             }
         })
         .collect();
-    if words.is_empty() {
+    // Where the number of nodes is on the axis, all points are of one curve.
+    let is_of_nodes = ["lab.units", "readout.count", "builder.count"].contains(&x);
+    if words.is_empty() && is_of_nodes {
+        point.transport.clone()
+    } else if words.is_empty() {
         format!("{}x{} {}", point.readouts, point.builders, point.transport)
     } else {
         words.join(", ")

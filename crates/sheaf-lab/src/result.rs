@@ -49,8 +49,9 @@ pub struct PointResult {
     pub bytes_per_second: f64,
     /// Built events per second in the same time.
     pub events_per_second: f64,
-    /// The same payload per second while the traffic was on: without the time in which connections find their pace and
-    /// the last events end. From the bits at the ports, and how many of them made a byte of payload.
+    /// The same payload per second without the first quarter of the run, in which connections find their pace, and without the
+    /// time after its last trigger, in which the last events end. From the bits at the ports, and how many of them made a
+    /// byte of payload.
     pub steady_bytes_per_second: f64,
     /// What the cables could carry to the builders at most: line rate x mtu / (mtu + 38), and of readout and builder
     /// units those which are fewer.
@@ -156,7 +157,7 @@ impl Display for LabResult {
         rows.extend(self.points.iter().map(|point| self.row(point)));
         f.write_str(&columns(&rows, self.sweeps.len() + 2))?;
         f.write_str(
-            "\nline: payload of built events over what the cables could carry, while the traffic was on; \
+            "\nline: payload of built events over what the cables could carry, without the run's beginning and end; \
              ports: how busy the ports towards builders were;\nlost: packets at full output buffers\n",
         )?;
         for (index, point) in self.points.iter().enumerate() {

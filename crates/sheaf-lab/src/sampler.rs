@@ -69,12 +69,13 @@ impl Sampler {
                 self.processes.insert(*pid, seen);
             }
         }
+        let (retransmitted, socket_drops) = counters::of_hosts(self.processes.values());
         let mut sample = Sample {
             processors: counters::processors(root),
             processor_drops: counters::processor_drops(root),
             resident_bytes: self.processes.values().map(|process| process.resident_bytes).sum(),
-            retransmitted: self.processes.values().map(|process| process.retransmitted).sum(),
-            socket_drops: self.processes.values().map(|process| process.socket_drops).sum(),
+            retransmitted,
+            socket_drops,
             ..Sample::default()
         };
         // The time is that of the ports: on a busy machine reading them takes long, and rates follow from both.

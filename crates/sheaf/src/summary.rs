@@ -34,6 +34,8 @@ pub(crate) struct Summary {
     pub(crate) load_fraction: Option<f64>,
     /// From the start of the run, or the end of its warm-up, to the end of its last event.
     pub(crate) seconds: f64,
+    /// When the run began, since 1970; `null` where it did not.
+    pub(crate) started_at_ns: Option<u64>,
     pub(crate) events_per_second: f64,
     pub(crate) fragments_per_second: f64,
     pub(crate) bytes_per_second: f64,
@@ -255,6 +257,7 @@ impl Summary {
             bytes: report.bytes.0,
             load_fraction: load_fraction(&counters(report)),
             seconds,
+            started_at_ns: report.started_at.map(|at| at.0),
             events_per_second: rate(measured.built),
             fragments_per_second: rate(measured.fragments),
             bytes_per_second: rate(measured.bytes.0),

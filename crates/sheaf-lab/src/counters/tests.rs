@@ -25,7 +25,23 @@ fn a_process_is_read_with_the_counters_of_its_host() {
     fs::write(root.path().join("proc/7/status"), "Name:\tsheaf\nVmRSS:\t    12 kB\n").expect("a file");
     let snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoMin RetransSegs InErrs\nTcp: 200 42 0\nUdp: InDatagrams RcvbufErrors\nUdp: 5 3\n";
     fs::write(process_directory.join("snmp"), snmp).expect("a file");
-    let expected = ProcessCounters { resident_bytes: 12 * 1024, retransmitted: 42, socket_drops: 3 };
+    fs::create_dir_all(root.path().join("proc/7/ns")).expect("a directory");
+    std::os::unix::fs::symlink("net:[4026531840]", root.path().join("proc/7/ns/net")).expect("a link");
+    let host = "net:[4026531840]".into();
+    let expected = ProcessCounters { resident_bytes: 12 * 1024, host, retransmitted: 42, socket_drops: 3 };
     assert_eq!(process(root.path(), 7), expected);
     assert_eq!(process(root.path(), 8), ProcessCounters::default());
+}
+
+#[test]
+fn processes_that_share_a_host_do_not_count_its_losses_twice() {
+    let on = |host: &str, retransmitted, socket_drops| ProcessCounters {
+        resident_bytes: 1,
+        host: host.into(),
+        retransmitted,
+        socket_drops,
+    };
+    // The second was looked at a little later than the first.
+    let processes = [on("net:[1]", 4, 2), on("net:[1]", 5, 2), on("net:[2]", 1, 0)];
+    assert_eq!(of_hosts(processes.iter()), (6, 2));
 }

@@ -5,6 +5,10 @@ fn point(text: &str) -> LabPoint {
     file.points[0].clone()
 }
 
+fn watched(samples: Vec<Sample>, said: Said) -> Watched {
+    Watched { began: SystemTime::UNIX_EPOCH, samples, said }
+}
+
 #[test]
 fn a_line_carries_its_rate_without_heads_and_gaps_for_as_many_pairs_as_there_are() {
     let line = line_bytes_per_second(&point(
@@ -17,10 +21,22 @@ fn a_line_carries_its_rate_without_heads_and_gaps_for_as_many_pairs_as_there_are
 #[test]
 fn a_run_without_books_is_not_whole() {
     let point = point("[lab]\nunits = 1\n");
-    let watched = Watched { samples: Vec::new(), said: Said::default() };
+    let watched = watched(Vec::new(), Said::default());
     let result = result(&point, &point.config, watched, 0);
     assert!(!result.is_whole);
     assert_eq!(result.efficiency, 0.0);
+}
+
+#[test]
+fn a_run_is_placed_among_the_samples_by_when_it_began() {
+    let began = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+    let report = |started_at_ns| Report { seconds: 9.5, started_at_ns, ..Report::default() };
+    let eight = Some(Nanos::from_secs(8));
+    let placed = span(eight, &report(Some(1_003_000_000_000)), began);
+    assert_eq!((placed.start, placed.triggered), (Some(Duration::from_secs(3)), Duration::from_secs(8)));
+    // Without an end of its own a run has triggers to the end; one that began before anybody looked is not placed.
+    let open = span(None, &report(Some(999_000_000_000)), began);
+    assert_eq!((open.start, open.triggered), (None, Duration::from_millis(9_500)));
 }
 
 #[test]
@@ -30,7 +46,7 @@ fn an_event_that_was_dropped_makes_a_run_not_whole() {
         let run =
             serde_json::json!({ "events_built": 9, "ledger": { "balanced": true, "dropped": dropped } });
         let said = Said { run, errors: Vec::new() };
-        result(&point, &point.config, Watched { samples: Vec::new(), said }, 0).is_whole
+        result(&point, &point.config, watched(Vec::new(), said), 0).is_whole
     };
     assert!(run(serde_json::json!({})));
     assert!(!run(serde_json::json!({ "timed_out": 1 })));
@@ -49,7 +65,7 @@ fn memory_that_grows_more_than_it_may_is_an_error() {
     let sample = |bytes| Sample { resident_bytes: bytes, ..Sample::default() };
     let errors = |last| {
         let samples = vec![sample(0), sample(0), sample(last)];
-        result(&point, &point.config, Watched { samples, said: Said::default() }, 0).errors
+        result(&point, &point.config, watched(samples, Said::default()), 0).errors
     };
     assert!(errors(2048).is_empty());
     assert_eq!(errors(2049).len(), 1);

@@ -38,6 +38,21 @@ fn numbers_are_the_axis_and_words_make_the_curves() {
 }
 
 #[test]
+fn systems_of_several_sizes_are_one_curve_where_their_size_is_the_axis() {
+    let of = |units: &str, readouts| {
+        let mut point = point(units, "udp", 0.95, LimitedBy::Network);
+        point.settings.truncate(1);
+        PointResult { readouts, builders: readouts, ..point }
+    };
+    let sweeps = vec!["lab.units".into()];
+    let found = LabResult { sweeps, ..result(vec![of("1", 1), of("8", 8), of("31", 31)]) };
+    let chart = efficiency(&found, "command").expect("there is something to show");
+    let curves: Vec<(&str, usize)> =
+        chart.series.iter().map(|it| (it.name.as_str(), it.points.len())).collect();
+    assert_eq!(curves, [("udp", 3)]);
+}
+
+#[test]
 fn what_the_processors_limited_is_left_out_and_counted() {
     let found = result(vec![
         point("1", "tcp", 0.9, LimitedBy::Network),
