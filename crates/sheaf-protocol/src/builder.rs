@@ -8,7 +8,8 @@
 //! | a readout unit has not answered for a while | asks again, each time after twice the wait; the answer may come twice without harm |
 //! | a super-fragment of an event that is not (any more) built here | ignored, counted `stale_super_fragments` |
 //! | a second super-fragment of the same unit | ignored, counted `duplicate_super_fragments` |
-//! | the event would exceed the memory bound | given back to the event manager, `builder_out_of_memory` |
+//! | the events would exceed the memory bound | the youngest goes back to the event manager; one that is alone and does not fit, as `builder_out_of_memory` |
+//! | an older event waits for a place somewhere | the youngest goes back to the event manager |
 //! | events are built in steps, and a part has all answers | the driver judges it: reject, enough, or more ([`Scope`]) |
 //! | requests would bring more than the credit | they wait ([`Asking`]) |
 //! | a super-fragment comes unasked, before its event is assigned | kept, within a bound |
@@ -173,6 +174,9 @@ pub struct BuilderUnit<P> {
     pending: EventTable<Pending>,
     /// Bytes of `assemblies` and `pending`.
     held: ByteCount,
+    /// Slots and bytes of events that went back for lack of memory: granted anew when another event here has ended, so that
+    /// what did not fit is not tried again and again meanwhile.
+    withheld: (u32, ByteCount),
     /// What is to go into the next request.
     request: Request,
     request_at: Option<Timestamp>,
@@ -217,6 +221,7 @@ impl<P: Payload> BuilderUnit<P> {
             ),
             pending: EventTable::new(config.slots as usize),
             held: ByteCount::ZERO,
+            withheld: (0, ByteCount::ZERO),
             request,
             request_at: Some(now),
             heartbeat_at: now,
@@ -430,6 +435,7 @@ impl<P: Payload> BuilderUnit<P> {
             Body::Assign(assignments) => self.handle_assignments(now, &assignments),
             Body::Command(Command::Start) => self.events.push_back(BuilderEvent::Started),
             Body::Command(Command::Close) => self.close(),
+            Body::Command(Command::GiveWay) => self.give_way(now),
             Body::Fence(session) if session == self.me.session => {
                 self.fenced = true;
                 self.events.push_back(BuilderEvent::Fenced);
@@ -516,8 +522,8 @@ impl<P: Payload> BuilderUnit<P> {
 
     fn finish(&mut self, now: Timestamp, event: Pending, outcome: Outcome, reason: Option<DropReason>) {
         self.held -= event.bytes;
-        self.request.slots += 1;
-        self.request.bytes += ByteCount(u64::from(event.charged));
+        self.request.slots += 1 + std::mem::take(&mut self.withheld.0);
+        self.request.bytes += ByteCount(u64::from(event.charged)) + std::mem::take(&mut self.withheld.1);
         let absent = |(readout, parts): &(u16, u16)| AbsentReadout {
             event: event.event,
             readout: *readout,
@@ -605,9 +611,42 @@ impl<P: Payload> BuilderUnit<P> {
             pull.learn(readout, assembly.part, bytes.0);
         }
         if self.held > self.config.memory {
-            self.give_back(now, key);
+            self.make_room(now, key);
         } else if assembly.awaited == 0 {
             self.complete(now, key);
+        }
+    }
+
+    /// What has come of an event is more than the memory holds. Younger events make way for it, the youngest first; if there are
+    /// none it goes back itself.
+    fn make_room(&mut self, now: Timestamp, key: AssemblyKey) {
+        while self.held > self.config.memory {
+            let youngest =
+                self.assemblies.youngest(|assembly| assembly.bytes > ByteCount::ZERO).unwrap_or(key);
+            let is_alone = self.assemblies.len() == 1 && self.pending.is_empty();
+            let reason = is_alone.then_some(DropReason::BuilderOutOfMemory);
+            let charged = ByteCount(u64::from(self.assemblies[youngest].charged));
+            let (slots, bytes) = self.withheld;
+            self.give_back(now, youngest, reason);
+            if !is_alone {
+                self.withheld = (slots + 1, bytes + charged);
+                self.request.slots -= self.withheld.0;
+                self.request.bytes -= self.withheld.1;
+            }
+            if youngest == key {
+                return;
+            }
+        }
+        if self.assemblies[key].awaited == 0 {
+            self.complete(now, key);
+        }
+    }
+
+    /// An older event waits for a place somewhere, and may be what all others wait for: the youngest goes back, at once.
+    fn give_way(&mut self, now: Timestamp) {
+        if let Some(youngest) = self.assemblies.youngest(|_| true) {
+            self.give_back(now, youngest, None);
+            self.request_at = Some(now);
         }
     }
 
@@ -656,12 +695,12 @@ impl<P: Payload> BuilderUnit<P> {
         self.assemblies.close(key)
     }
 
-    fn give_back(&mut self, now: Timestamp, key: AssemblyKey) {
+    fn give_back(&mut self, now: Timestamp, key: AssemblyKey, reason: Option<DropReason>) {
         self.books.count(Counter::GivenBack, 1);
         let assembly = self.close_assembly(key);
         assembly.clear();
         let pending = assembly.make_pending(false);
-        self.finish(now, pending, Outcome::GivenBack, Some(DropReason::BuilderOutOfMemory));
+        self.finish(now, pending, Outcome::GivenBack, reason);
     }
 
     fn complete(&mut self, now: Timestamp, key: AssemblyKey) {

@@ -16,6 +16,7 @@ mod dead_time;
 mod news;
 mod outputs;
 mod peers;
+mod precedence;
 mod releases;
 mod shaping;
 
@@ -31,6 +32,7 @@ use crate::machine::{Deadline, Identity, Transmit, Why};
 use credit::Credit;
 use outputs::Outputs;
 use peers::Peers;
+use precedence::Precedence;
 use releases::Releases;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering};
@@ -40,7 +42,7 @@ use sheaf_wire::message::{
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Nanos, NodeId, Outcome, Role, SessionId, Timestamp, TriggerType,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How many separate ranges of ended events the event manager remembers. Older gaps count as ended.
 const ENDED_RANGES: usize = 65_536;
@@ -63,6 +65,8 @@ struct Entry {
     trigger_type: TriggerType,
     /// How many builders have had it, the present one included.
     attempt: u16,
+    /// How many of them could not build it; not those that gave it back to make way for others.
+    failures: u16,
     /// The present builder, or the last.
     builder: Option<u16>,
     assigned: bool,
@@ -103,10 +107,11 @@ pub struct EventManager<P> {
     readouts: Vec<ReadoutState>,
     outputs: Outputs,
     table: EventTable<Entry>,
-    /// Waiting for a builder for the first time, in trigger order.
+    /// Waiting for a builder for the first time, ascending.
     queue: VecDeque<EventId>,
     /// Waiting for another builder.
-    again: VecDeque<EventId>,
+    again: BTreeSet<EventId>,
+    precedence: Precedence,
     next_event: EventId,
     next_builder: u16,
     mean_event: Option<u64>,
@@ -144,7 +149,8 @@ impl<P: Clone> EventManager<P> {
             outputs: Outputs::new(config.outputs),
             table: EventTable::new(config.queue_events),
             queue: VecDeque::new(),
-            again: VecDeque::new(),
+            again: BTreeSet::new(),
+            precedence: Precedence::default(),
             next_event: config.first_event,
             next_builder: 0,
             mean_event: config.expected_event.map(|bytes| bytes.0),
@@ -552,14 +558,15 @@ impl<P: Clone> EventManager<P> {
         };
         let committed = state.committed;
         *state = BuilderState { fenced: Some(session), reported: state.reported, ..BuilderState::default() };
+        self.precedence.note_news(node.index);
         if let Some(steering) = &mut self.steering {
             steering.look_again();
         }
         self.sessions.insert((node, session), committed);
         let lost = self.events_where(|entry| entry.assigned && entry.builder == Some(node.index));
         let reassigned = lost.len();
-        for event in lost.into_iter().rev() {
-            self.try_again(now, event, DropReason::BuilderLost);
+        for event in lost {
+            self.try_again(now, event, Some(DropReason::BuilderLost));
         }
         self.events.push_back(ManagerEvent::BuilderLost { builder: node, session, committed, reassigned });
     }
@@ -604,13 +611,15 @@ impl<P: Clone> EventManager<P> {
                 continue;
             }
             self.accept(*event, *time, now, self.config.trigger_type);
-            self.queue.push_back(*event);
+            self.enqueue(*event);
         }
     }
 
     fn handle_request(&mut self, now: Timestamp, builder: u16, request: Request) {
         let state = &mut self.builders[usize::from(builder)];
         state.credit.grant(request.slots, request.bytes);
+        self.precedence.note_news(builder);
+        let state = &mut self.builders[usize::from(builder)];
         state.output_behind = request.output_behind;
         for absent in &request.absent {
             let entry = self.table.get(absent.event);
@@ -638,7 +647,7 @@ impl<P: Clone> EventManager<P> {
         }
         state.outstanding -= 1;
         if finished.outcome == Outcome::GivenBack {
-            self.try_again(now, finished.event, finished.reason.unwrap_or(DropReason::BuilderOutOfMemory));
+            self.try_again(now, finished.event, finished.reason);
             return;
         }
         self.learn_size(finished.bytes);
@@ -657,8 +666,10 @@ impl<P: Clone> EventManager<P> {
     fn accept(&mut self, event: EventId, time: Timestamp, began: Timestamp, trigger_type: TriggerType) {
         self.ledger.received += 1;
         let trigger_type = self.config.trigger_mix.of(event).unwrap_or(trigger_type);
-        self.table
-            .insert(event, Entry { time, began, trigger_type, attempt: 0, builder: None, assigned: false });
+        self.table.insert(
+            event,
+            Entry { time, began, trigger_type, attempt: 0, failures: 0, builder: None, assigned: false },
+        );
     }
 
     /// Gives what waits to builders that have credit, in turn, a batch at a time.
@@ -679,6 +690,7 @@ impl<P: Clone> EventManager<P> {
                 self.peers.push(NodeId::builder(builder), Body::Assign(batch));
             }
         }
+        self.make_way();
         if self.waiting() < self.config.queue_events {
             self.dead_time.end(now);
         }
@@ -705,6 +717,7 @@ impl<P: Clone> EventManager<P> {
             entry.builder = Some(builder);
             entry.assigned = true;
             let (time, trigger_type, attempt) = (entry.time, entry.trigger_type, entry.attempt);
+            self.precedence.note_assigned(event);
             batch.push(Assignment { event, time, trigger_type, attempt, charged });
             let state = &mut self.builders[usize::from(builder)];
             state.credit.take(charged);
@@ -726,8 +739,12 @@ impl<P: Clone> EventManager<P> {
                 let failed_here = self.table.get(*event).is_some_and(|entry| entry.builder == Some(builder));
                 !(failed_here && others_have_credit)
             };
-            if let Some(at) = self.again.iter().position(fits) {
-                return self.again.remove(at);
+            // The oldest first: that which waits longest may be what all others wait for.
+            let event = self.again.iter().copied().find(fits);
+            let event = event.filter(|event| self.queue.front().is_none_or(|other| event < other));
+            if let Some(event) = event {
+                self.again.remove(&event);
+                return Some(event);
             }
         }
         if let Some(event) = self.queue.pop_front() {
@@ -746,16 +763,19 @@ impl<P: Clone> EventManager<P> {
         self.queue.len() + self.again.len()
     }
 
-    /// An event comes back unbuilt: it goes to another builder, or it had its chances.
-    fn try_again(&mut self, now: Timestamp, event: EventId, reason: DropReason) {
+    /// An event comes back unbuilt: it goes to another builder, or it had its chances. There is no reason where it made way for
+    /// others; that takes no chance from it.
+    fn try_again(&mut self, now: Timestamp, event: EventId, reason: Option<DropReason>) {
         let Some(entry) = self.table.get_mut(event) else {
             return;
         };
         entry.assigned = false;
-        if entry.attempt >= self.config.max_attempts {
+        entry.failures += u16::from(reason.is_some());
+        if entry.failures >= self.config.max_attempts || entry.attempt == u16::MAX {
+            let reason = reason.unwrap_or(DropReason::BuilderOutOfMemory);
             self.end(now, event, Outcome::Dropped, Some(reason), None);
         } else {
-            self.again.push_front(event);
+            self.again.insert(event);
         }
     }
 

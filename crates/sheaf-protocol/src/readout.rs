@@ -175,6 +175,8 @@ struct Input {
     highest: Option<EventId>,
     /// When it last gave a fragment.
     gave_at: Timestamp,
+    /// The event of the fragment that was refused for lack of room, until it is taken.
+    held_back: Option<EventId>,
 }
 
 impl<P: Payload> ReadoutUnit<P> {
@@ -191,6 +193,7 @@ impl<P: Payload> ReadoutUnit<P> {
             held: ByteCount::ZERO,
             highest: None,
             gave_at: now,
+            held_back: None,
         };
         Self {
             me,
@@ -278,6 +281,7 @@ impl<P: Payload> ReadoutUnit<P> {
             && !self.makes_way(now, index, bytes, known)
         {
             self.refused_since_status = true;
+            self.inputs[index].held_back = Some(event);
             return Err(fragment);
         }
         self.books.receive(bytes);
@@ -689,11 +693,13 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// Whether a source sends, and has not come as far as the event: late by its own load or this node's, not silent.
+    /// Whether a source sends, and has not come as far as the event: late by its own load or this node's, not silent. One that
+    /// this unit itself holds back is not silent either.
     fn is_on_its_way(&self, now: Timestamp, index: usize, event: EventId) -> bool {
         let input = &self.inputs[index];
         let sends = !input.ended && now.since(input.gave_at) < self.config.merge_timeout;
-        sends && input.highest.is_some_and(|highest| highest < event)
+        let is_behind = input.highest.is_some_and(|highest| highest < event);
+        (sends && is_behind) || input.held_back.is_some_and(|next| !input.ended && next <= event)
     }
 
     // Answers out.
@@ -736,7 +742,7 @@ impl Input {
 
     /// Takes note of a fragment. Whether it came after one of a higher event.
     fn note(&mut self, now: Timestamp, event: EventId) -> bool {
-        self.gave_at = now;
+        (self.gave_at, self.held_back) = (now, None);
         let before = self.highest.replace(event);
         let is_late = before.is_some_and(|before| event < before);
         if is_late {

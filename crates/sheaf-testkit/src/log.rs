@@ -429,7 +429,8 @@ impl fmt::Display for Note {
             Kind::Command => f.write_str(match detail {
                 1 => "start",
                 2 => "close",
-                _ => "join",
+                3 => "join",
+                _ => "give way",
             })?,
             Kind::Report => write!(f, "report {entries} counts")?,
             Kind::Acknowledge => write!(f, "acknowledge")?,

@@ -216,20 +216,12 @@ impl Swarm {
         bounds.max_attempts = u16::try_from(dice.between(1, 6)).unwrap_or(1);
         // Room for what is out of order, or sources could stand in their own way for ever.
         bounds.buffer_events = usize::try_from(dice.pick(&[16, 64, 512])).unwrap_or(16);
-        let mut share = bounds.max_fragment.0 * dice.pick(&[16, 100, 1_000]);
+        let share = bounds.max_fragment.0 * dice.pick(&[16, 100, 1_000]);
         let event = (largest * sources).max(1);
         let roomy = event * u64::from(bounds.slots);
         // From half of the largest event to a quarter of the slots.
         let tight = event / 2 + dice.below(event + roomy / 4);
-        let is_tight = dice.below(4) == 0;
-        bounds.memory = ByteCount(if is_tight { tight } else { roomy });
-        // The events that builders wait for can be behind others that wait for builders: always where builders wait without
-        // limit, and where they have so little memory that they give events back. Then only buffers that hold all
-        // events in flight keep the run from standing, or events from being incomplete.
-        if self.options.policy == IncompletePolicy::Wait || (self.is_calm && is_tight) {
-            bounds.buffer_events = 512;
-            share = bounds.max_fragment.0 * 512;
-        }
+        bounds.memory = ByteCount(if dice.below(4) == 0 { tight } else { roomy });
         bounds.buffer = ByteCount(share * per_readout);
     }
 

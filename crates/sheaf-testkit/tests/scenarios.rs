@@ -2,6 +2,7 @@
 //! is particular to them.
 
 use sheaf_protocol::builder::IncompletePolicy;
+use sheaf_protocol::flow::Gathering;
 use sheaf_protocol::ledger::Counter;
 use sheaf_testkit::dice::Ratio;
 use sheaf_testkit::options::{Fault, FaultKind, TimeOptions, TriggerOptions};
@@ -265,6 +266,49 @@ fn small_buffers_hold_sources_back_and_lose_nothing() {
     }));
     assert!(report.held_back > 100);
     assert_eq!((report.ledger.stored, report.incomplete, report.fragments.dropped_total()), (200, 0, 0));
+}
+
+#[test]
+fn buffers_and_memory_much_smaller_than_the_events_in_flight_lose_nothing() {
+    let credit = ByteCount(4_000);
+    let gatherings = [
+        Gathering::Pull,
+        Gathering::Paced { credit },
+        Gathering::Push,
+        Gathering::Barrel { credit, tick: Nanos::from_millis(5) },
+    ];
+    for policy in [IncompletePolicy::Wait, IncompletePolicy::Store] {
+        for gathering in gatherings {
+            let report = good(world(|options| {
+                (options.policy, options.gathering) = (policy, gathering);
+                // Events wait for each other; only what is really gone is to be given up.
+                options.times.event = Nanos::from_secs(10);
+                (options.bounds.slots, options.bounds.buffer_events) = (32, 2);
+                // Two events of the largest size, and fragments of very different sizes.
+                options.bounds.memory =
+                    ByteCount(2 * options.sources.largest.0 * u64::from(options.source_count()));
+                options.sources.smallest = ByteCount(0);
+            }));
+            assert_eq!((report.ledger.stored, report.incomplete), (200, 0), "{policy:?}, {gathering:?}");
+            assert!(report.counters[&Counter::GivenBack] > 0, "{policy:?}, {gathering:?}");
+            assert!(report.held_back > 0);
+        }
+    }
+}
+
+#[test]
+fn a_builder_that_is_gone_for_good_does_not_stop_a_run_with_small_buffers_that_waits_without_limit() {
+    for seed in 0..8 {
+        let mut cluster = world(|options| {
+            options.seed = seed;
+            options.policy = IncompletePolicy::Wait;
+            (options.bounds.slots, options.bounds.buffer_events) = (32, 2);
+        });
+        assert!(cluster.run_until(|cluster| cluster.ledger().stored >= 20));
+        cluster.inject(FaultKind::Crash { node: NodeId::builder(1), back_after: None });
+        let report = good(cluster);
+        assert_eq!((report.ledger.stored, report.incomplete), (200, 0), "seed {seed}");
+    }
 }
 
 #[test]

@@ -139,7 +139,8 @@ pub struct Finished {
     pub attempt: u16,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why, where the outcome is [`Outcome::Dropped`] or [`Outcome::GivenBack`].
+    /// Why, where the outcome is [`Outcome::Dropped`]. Where it is [`Outcome::GivenBack`], nothing if the event only made way
+    /// for others: it was not too much for the builder.
     pub reason: Option<DropReason>,
     /// The event's payload bytes.
     pub bytes: ByteCount,
@@ -288,6 +289,9 @@ pub enum Command {
     /// To a readout unit that comes, or comes back, while the run is under way: sources may send; of earlier events nothing
     /// more is to be awaited than what comes.
     Join = 3,
+    /// To a builder: an older event waits for a place. It gives back the youngest event that it has under construction, if it
+    /// has one.
+    GiveWay = 4,
 }
 
 /// One number of a node's books: which count, of which reason (0 where the count has none), and its value.

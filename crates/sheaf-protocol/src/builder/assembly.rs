@@ -8,12 +8,15 @@ use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
     TriggerType,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 /// What is not answered is asked for again at the latest after so many times the first wait.
 const LONGEST_PATIENCE: u32 = 16;
+
+/// Fewer events in the order of their age are never swept.
+const BY_AGE_FLOOR: usize = 64;
 
 /// Names an assembly. Event, attempt and part are in the key, so that one that outlived its assembly, or its part, is
 /// recognised.
@@ -55,6 +58,8 @@ pub(super) struct Assembly<P> {
     readouts: usize,
     /// Paced pull: what is charged for each readout unit's part, [`NOT_ASKED`] where it was not asked. Else empty.
     charges: Vec<u32>,
+    /// Paced pull: how many readout units are charged.
+    charged_readouts: usize,
     /// Paced pull: when a readout unit was last asked.
     pub(super) asked_at: Timestamp,
     /// How often the time for an answer has passed in vain, since this part began.
@@ -158,6 +163,7 @@ impl<P: Payload> Assembly<P> {
             return false;
         };
         *charge = bytes;
+        self.charged_readouts += 1;
         self.asked_at = now;
         true
     }
@@ -165,11 +171,21 @@ impl<P: Payload> Assembly<P> {
     /// What is charged for a readout unit, which it is no more.
     pub(super) fn uncharge(&mut self, readout: u16) -> u32 {
         let charge = self.charges.get_mut(usize::from(readout));
-        charge.map_or(NOT_ASKED, |charge| std::mem::replace(charge, NOT_ASKED))
+        let charge = charge.map_or(NOT_ASKED, |charge| std::mem::replace(charge, NOT_ASKED));
+        self.charged_readouts -= usize::from(charge != NOT_ASKED);
+        charge
+    }
+
+    /// The first readout unit that has not answered and was not asked, where none that was asked still owes an answer.
+    pub(super) fn stands_at(&self) -> Option<usize> {
+        let not_asked = |readout: &usize| self.charges[*readout] == NOT_ASKED && self.is_awaited(*readout);
+        let stands = self.charged_readouts == 0 && self.awaited > 0;
+        stands.then(|| (0..self.charges.len()).find(not_asked)).flatten()
     }
 
     /// The readout units that are charged, and what; they are no more.
     pub(super) fn take_charges(&mut self) -> impl Iterator<Item = (usize, u32)> {
+        self.charged_readouts = 0;
         let charges = self.charges.iter_mut().map(|charge| std::mem::replace(charge, NOT_ASKED));
         charges.enumerate().filter(|(_, charge)| *charge != NOT_ASKED)
     }
@@ -232,6 +248,8 @@ pub(super) struct Assemblies<P> {
     /// Whether it is kept what readout units are charged.
     keeps_charges: bool,
     by_event: EventIndex,
+    /// Paced pull: events under construction, ascending, and some that are no more.
+    by_age: VecDeque<EventId>,
 }
 
 impl<P: Payload> Assemblies<P> {
@@ -242,6 +260,7 @@ impl<P: Payload> Assemblies<P> {
             free: Vec::new(),
             keeps_charges,
             by_event: EventIndex::new(slots),
+            by_age: VecDeque::new(),
         }
     }
 
@@ -270,11 +289,50 @@ impl<P: Payload> Assemblies<P> {
         assembly.bytes = ByteCount::ZERO;
         assembly.answered.fill(0);
         assembly.charges.fill(NOT_ASKED);
+        assembly.charged_readouts = 0;
         assembly.asked_at = Timestamp::ZERO;
         (assembly.part, assembly.silences) = (0, 0);
         (assembly.is_last, assembly.at_driver, assembly.lives) = (false, false, true);
         self.by_event.insert(event, index);
+        self.note_age(event);
         Some(AssemblyKey { event, attempt, part: 0, index })
+    }
+
+    /// Puts an event at its place among those under construction. Mostly it is the youngest.
+    fn note_age(&mut self, event: EventId) {
+        if !self.keeps_charges {
+            return;
+        }
+        let Self { by_age, by_event, .. } = self;
+        if by_age.len() > BY_AGE_FLOOR + 2 * by_event.len() {
+            by_age.retain(|event| by_event.get(*event).is_some());
+        }
+        if by_age.back().is_none_or(|youngest| *youngest < event) {
+            by_age.push_back(event);
+            return;
+        }
+        let place = by_age.partition_point(|other| *other < event);
+        if by_age.get(place) != Some(&event) {
+            by_age.insert(place, event);
+        }
+    }
+
+    /// The oldest event under construction, that with the lowest id, where charges are kept.
+    pub(super) fn oldest(&mut self) -> Option<&mut Assembly<P>> {
+        while let Some(event) = self.by_age.front() {
+            if let Some(index) = self.by_event.get(*event) {
+                return Some(&mut self.assemblies[index as usize]);
+            }
+            self.by_age.pop_front();
+        }
+        None
+    }
+
+    /// The youngest event under construction that is wanted and not at the driver. A walk over all.
+    pub(super) fn youngest(&self, wanted: impl Fn(&Assembly<P>) -> bool) -> Option<AssemblyKey> {
+        let here = self.assemblies.iter().filter(|assembly| assembly.lives && !assembly.at_driver);
+        let youngest = here.filter(|assembly| wanted(assembly)).max_by_key(|assembly| assembly.event)?;
+        self.find(youngest.event)
     }
 
     /// Another assembly that is not under construction.
@@ -292,6 +350,7 @@ impl<P: Payload> Assemblies<P> {
             answered: vec![0; self.readouts.div_ceil(64)],
             readouts: self.readouts,
             charges: vec![NOT_ASKED; if self.keeps_charges { self.readouts } else { 0 }],
+            charged_readouts: 0,
             asked_at: Timestamp::ZERO,
             silences: 0,
             part: 0,

@@ -11,6 +11,10 @@
 //! - **A silent readout unit** holds at most a quarter of the credit (or its fair part, if that is more): the others
 //!   go on.
 //! - **At least one event**: where nothing is in flight one may be asked for that is larger than the credit.
+//! - **The oldest event never waits for credit**: what is asked for may not be there yet, because readout units are full of
+//!   older events. If credit were held by such requests alone, and an older event waited for credit, nothing would
+//!   ever move. So where the oldest event under construction is owed no answer, it is asked for beyond the credit, of one
+//!   readout unit at a time.
 
 use super::assembly::Assemblies;
 use super::scope::Ask;
@@ -64,8 +68,16 @@ fn mean_of(part: u16) -> usize {
 impl Asked {
     /// What is charged for one event of those that come next.
     fn expected(&self) -> u64 {
-        let part = self.queue.front().map_or(0, |(ask, _)| ask.part);
+        self.size_of(self.queue.front().map_or(0, |(ask, _)| ask.part))
+    }
+
+    /// How large the unit's super-fragment is expected to be, in a part of an event or the whole.
+    fn size_of(&self, part: u16) -> u64 {
         self.means[mean_of(part)].map_or(0, |mean| mean / MEAN_PARTS) + HEAD_BYTES
+    }
+
+    fn charge_of(&self, part: u16) -> u32 {
+        u32::try_from(self.size_of(part)).unwrap_or(NOT_ASKED - 1)
     }
 }
 
@@ -158,8 +170,11 @@ impl Pull {
         now: Timestamp,
         assemblies: &mut Assemblies<P>,
     ) -> Option<(u16, Ask, Vec<EventRange>)> {
-        if self.queued == 0 || (self.in_flight >= self.credit && self.in_flight > 0) {
+        if self.queued == 0 {
             return None;
+        }
+        if self.in_flight >= self.credit && self.in_flight > 0 {
+            return self.ask_for_oldest(now, assemblies);
         }
         let readouts = self.readouts.len();
         for step in 0..readouts {
@@ -173,7 +188,24 @@ impl Pull {
                 return Some((u16::try_from(readout).ok()?, ask, ranges));
             }
         }
-        None
+        self.ask_for_oldest(now, assemblies)
+    }
+
+    /// A request beyond the credit, where the oldest event would wait for it. What is in the queue of it is passed over later.
+    fn ask_for_oldest<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        assemblies: &mut Assemblies<P>,
+    ) -> Option<(u16, Ask, Vec<EventRange>)> {
+        let oldest = assemblies.oldest()?;
+        let readout = oldest.stands_at()?;
+        let asked = &mut self.readouts[readout];
+        let charge = asked.charge_of(oldest.part);
+        oldest.charge(readout, charge, now);
+        asked.in_flight += u64::from(charge);
+        self.in_flight += u64::from(charge);
+        let range = EventRange { first: oldest.event, count: 1, attempt: oldest.attempt };
+        Some((u16::try_from(readout).ok()?, oldest.ask(readout), vec![range]))
     }
 
     /// For how many events a readout unit may be asked now.

@@ -161,19 +161,62 @@ fn duplicates_and_strangers_do_no_harm() {
 }
 
 #[test]
-fn an_event_beyond_the_memory_is_given_back() {
+fn beyond_the_memory_the_youngest_event_makes_way_whichever_was_answered() {
+    for order in [[5, 6], [6, 5]] {
+        let mut builder = builder(|config| config.memory = ByteCount(35));
+        let _ = requests(&mut builder, START);
+        assign(&mut builder, 5, 2, 1);
+        for event in order {
+            answer(&mut builder, 0, event, &[0, 1], &[]);
+        }
+        assert_eq!(builder.held(), (1, 0, ByteCount(20)));
+        let request = requests(&mut builder, LATER).remove(0);
+        let finished = request.finished[0];
+        assert_eq!((finished.event, finished.outcome), (EventId(6), Outcome::GivenBack));
+        assert_eq!(finished.reason, None, "it is not too large");
+        assert_eq!((request.slots, request.bytes), (0, ByteCount::ZERO), "there is no room for it yet");
+        // The older event goes on; the rest of the one given back is stale.
+        answer(&mut builder, 1, 6, &[2, 3], &[]);
+        assert_eq!(builder.books().counters[&Counter::StaleSuperFragments], 1);
+        answer(&mut builder, 1, 5, &[2], &[3]);
+        assert_eq!(built(&mut builder).map(|event| event.id), Some(EventId(5)));
+        builder.handle_decision(LATER, EventId(5), Decision::Stored);
+        let request = requests(&mut builder, LATER).remove(0);
+        assert_eq!((request.slots, request.bytes), (2, ByteCount(100)), "now there is");
+    }
+}
+
+#[test]
+fn an_event_that_is_alone_and_does_not_fit_is_out_of_memory() {
     let mut builder = builder(|config| config.memory = ByteCount(35));
-    assign(&mut builder, 5, 2, 1);
+    let _ = requests(&mut builder, START);
+    assign(&mut builder, 5, 1, 1);
     answer(&mut builder, 0, 5, &[0, 1], &[]);
-    answer(&mut builder, 0, 6, &[0, 1], &[]);
-    assert_eq!(builder.held(), (1, 0, ByteCount(20)));
-    let request = requests(&mut builder, LATER).remove(0);
+    answer(&mut builder, 1, 5, &[2, 3], &[]);
+    let request = requests(&mut builder, START).remove(0);
     let finished = request.finished[0];
-    assert_eq!((finished.event, finished.outcome), (EventId(6), Outcome::GivenBack));
+    assert_eq!((finished.event, finished.outcome), (EventId(5), Outcome::GivenBack));
     assert_eq!(finished.reason, Some(DropReason::BuilderOutOfMemory));
-    // The other event goes on; the rest of the one given back is stale.
-    answer(&mut builder, 1, 6, &[2, 3], &[]);
-    assert_eq!(builder.books().counters[&Counter::StaleSuperFragments], 1);
+    assert_eq!((request.slots, request.bytes), (1, ByteCount(50)));
+}
+
+#[test]
+fn a_builder_that_is_told_to_give_way_gives_back_its_youngest_event_at_once() {
+    let mut builder = builder(|_| {});
+    let _ = requests(&mut builder, START);
+    assign(&mut builder, 5, 2, 1);
+    answer(&mut builder, 0, 6, &[0, 1], &[]);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 1, 5, &[2, 3], &[]);
+    from_manager(&mut builder, Body::Command(Command::GiveWay));
+    let request = requests(&mut builder, START).remove(0);
+    let finished = request.finished[0];
+    assert_eq!((finished.event, finished.outcome, finished.reason), (EventId(6), Outcome::GivenBack, None));
+    assert_eq!((request.slots, request.bytes), (1, ByteCount(50)));
+    // What is built stays: it ends without anybody's help.
+    from_manager(&mut builder, Body::Command(Command::GiveWay));
+    assert_eq!(requests(&mut builder, START), []);
+    assert_eq!(built(&mut builder).map(|event| event.id), Some(EventId(5)));
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub struct ManagerConfig {
     pub queue_events: usize,
     /// Consecutive events given to one builder at a time.
     pub batch_events: usize,
-    /// How many builders may try an event.
+    /// How many builders may fail to build an event; one that gave it back to make way for others has not failed.
     pub max_attempts: u16,
     /// An event's size before any was built; a builder's memory over its slots if `None`.
     pub expected_event: Option<ByteCount>,

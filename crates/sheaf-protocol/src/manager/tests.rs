@@ -250,6 +250,51 @@ fn a_builder_that_comes_back_gets_its_events_again_where_no_other_has_credit() {
 }
 
 #[test]
+fn the_youngest_event_makes_way_where_the_oldest_of_all_waits_for_a_builder() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(6));
+    world.grant(0, 3);
+    world.grant(1, 3);
+    assert_eq!((world.assigned(0), world.assigned(1)), (vec![1, 2, 3], vec![4, 5, 6]));
+    let gives_way = |world: &mut World, builder| {
+        world.said_to(NodeId::builder(builder)).contains(&Body::Command(Command::GiveWay))
+    };
+    // Event 2 waits, and is not the oldest: 1 will end, and make room.
+    world.finish(0, 2, 1, Outcome::GivenBack, None);
+    assert!(!gives_way(&mut world, 0) && !gives_way(&mut world, 1));
+    world.finish(0, 1, 1, Outcome::GivenBack, None);
+    assert!(!gives_way(&mut world, 0) && gives_way(&mut world, 1), "builder 1 has the youngest");
+    world.drain();
+    assert!(!gives_way(&mut world, 1), "it is told once");
+    world.finish(1, 6, 1, Outcome::GivenBack, None);
+    world.grant(1, 1);
+    assert_eq!(world.assigned(1), [1], "the oldest first");
+    assert!(!gives_way(&mut world, 0) && !gives_way(&mut world, 1));
+}
+
+#[test]
+fn an_event_that_makes_way_again_and_again_loses_no_chance() {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
+    world.grant(0, 1);
+    for attempt in 1..50 {
+        world.finish(0, 1, attempt, Outcome::GivenBack, None);
+        world.grant(0, 1);
+        assert_eq!(world.assigned(0), [1]);
+    }
+    world.finish(0, 1, 50, Outcome::Stored, None);
+    assert_eq!(world.manager.ledger().stored, 1);
+}
+
+#[test]
+fn events_that_are_announced_late_go_first() {
+    let mut world = World::new(Triggers::Announced, |_| {});
+    let announce = |event| Announcement { event: EventId(event), time: START };
+    world.say(NodeId::readout(0), Body::Announce([5, 9, 10].map(announce).to_vec()));
+    world.say(NodeId::readout(1), Body::Announce([7, 4].map(announce).to_vec()));
+    world.grant(0, 4);
+    assert_eq!(world.assigned(0), [4, 5, 7, 9]);
+}
+
+#[test]
 fn events_that_builders_give_back_take_the_place_of_new_triggers() {
     let mut world = World::new(Triggers::Driven, |config| config.queue_events = 2);
     let trigger = |world: &mut World| world.manager.handle_trigger(world.now, world.now, TriggerType(0));

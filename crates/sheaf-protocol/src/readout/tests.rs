@@ -154,6 +154,28 @@ fn a_full_share_is_back_pressure_on_its_source_alone() {
 }
 
 #[test]
+fn a_source_that_is_held_back_is_not_silent() {
+    let mut unit = unit(|config| config.buffer_events = 1);
+    give(&mut unit, 1, 0, 1);
+    for event in 1..=3 {
+        let _ = unit.handle_fragment(Timestamp(0), fragment(event, 1, 1));
+    }
+    let refused = unit.handle_fragment(Timestamp(0), fragment(2, 0, 1)).unwrap_err();
+    assert!(unit.handle_fragment(Timestamp(0), fragment(3, 1, 1)).is_err());
+    // Source 0 has event 2 and may not give it; source 1 has passed it by and is refused event 3.
+    ask(&mut unit, 0, 2, 1, 1);
+    ask(&mut unit, 0, 3, 1, 1);
+    unit.handle_timeout(LATER);
+    assert_eq!(answers(&mut unit, LATER), []);
+    release(&mut unit, 1, 1, Outcome::Stored, None);
+    assert!(unit.handle_fragment(LATER, refused).is_ok());
+    unit.handle_timeout(Timestamp(2 * LATER.0));
+    let answer = &answers(&mut unit, Timestamp(2 * LATER.0))[0].1;
+    assert_eq!((answer.entries[0].event, sources(answer)), (EventId(2), vec![0]));
+    assert_eq!(answer.missing[0].reason, MissingReason::SourceSilent, "source 1 gave event 3");
+}
+
+#[test]
 fn what_nobody_asks_for_is_unknown_after_the_orphan_time() {
     let mut unit = unit(|config| config.orphan_timeout = Some(TIMEOUT));
     give(&mut unit, 1, 0, 1);

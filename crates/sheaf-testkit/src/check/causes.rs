@@ -106,7 +106,7 @@ impl<'a> Causes<'a> {
         let (options, faults) = (self.evidence.options, self.evidence.watch.faults);
         match reason {
             DropReason::Incomplete => options.policy == IncompletePolicy::Drop && self.has_missing_sources(),
-            DropReason::BuilderOutOfMemory => options.memory_is_tight(),
+            DropReason::BuilderOutOfMemory => options.some_events_fit_nowhere(),
             DropReason::BuilderLost => self.disturbed,
             // Where a stop is planned, the time to finish may be short, also for a run that ends before it.
             DropReason::Stopped => !options.stops.is_empty() || faults.stops + faults.failed_starts > 0,
@@ -154,7 +154,7 @@ fn without_faults(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         DropReason::Late if options.is_selective() => true,
         // What an event that did not fit had not got yet comes too late.
         DropReason::BuilderOutOfMemory | DropReason::EventDropped | DropReason::Late => {
-            options.memory_is_tight()
+            options.some_events_fit_nowhere()
         }
         _ => false,
     };
@@ -201,10 +201,10 @@ impl Options {
         Nanos(2 * (period * apart + judge + disk + 8 * way + nodes))
     }
 
-    /// Whether the memory of a builder is less than its events can need.
+    /// Whether the memory of a builder is less than one event can need. What is only more than it has room for just now is not
+    /// lost.
     #[must_use]
-    pub fn memory_is_tight(&self) -> bool {
-        let event = self.sources.largest.0 * u64::from(self.source_count());
-        self.bounds.memory.0 < event * u64::from(self.bounds.slots)
+    pub fn some_events_fit_nowhere(&self) -> bool {
+        self.bounds.memory.0 < self.sources.largest.0 * u64::from(self.source_count())
     }
 }

@@ -548,15 +548,19 @@ fn emit_reason(reason: Option<DropReason>) -> u8 {
     reason.map_or(0, DropReason::code)
 }
 
-/// A reason stands beside an outcome exactly where the outcome needs one.
+/// A reason stands beside an outcome exactly where the outcome needs one, and may beside one that was given back.
 fn parse_reason(outcome: Outcome, code: u8) -> Result<Option<DropReason>, DecodeError> {
     let bad = DecodeError::BadValue { field: "reason", value: u64::from(code) };
     let reason = match code {
         0 => None,
         code => Some(DropReason::from_code(code).ok_or(bad)?),
     };
-    let needed = matches!(outcome, Outcome::Dropped | Outcome::GivenBack);
-    if reason.is_some() == needed { Ok(reason) } else { Err(bad) }
+    match outcome {
+        Outcome::GivenBack => Ok(reason),
+        Outcome::Dropped if reason.is_some() => Ok(reason),
+        Outcome::Stored | Outcome::Rejected if reason.is_none() => Ok(reason),
+        _ => Err(bad),
+    }
 }
 
 fn parse_count(count: u32) -> Result<u32, DecodeError> {
@@ -821,6 +825,7 @@ impl Entry for Command {
             1 => Ok(Self::Start),
             2 => Ok(Self::Close),
             3 => Ok(Self::Join),
+            4 => Ok(Self::GiveWay),
             code => Err(DecodeError::BadValue { field: "command", value: u64::from(code) }),
         }
     }

@@ -26,8 +26,13 @@ fn ending() -> impl Strategy<Value = (Outcome, Option<DropReason>)> {
     ]
 }
 
+fn ending_of_a_builder() -> impl Strategy<Value = (Outcome, Option<DropReason>)> {
+    let given_back = prop::option::of(prop::sample::select(DropReason::ALL));
+    prop_oneof![3 => ending(), 1 => given_back.prop_map(|reason| (Outcome::GivenBack, reason))]
+}
+
 fn finished() -> impl Strategy<Value = Finished> {
-    (any::<u64>(), any::<u16>(), ending(), any::<u64>(), any::<[u32; 2]>()).prop_map(
+    (any::<u64>(), any::<u16>(), ending_of_a_builder(), any::<u64>(), any::<[u32; 2]>()).prop_map(
         |(event, attempt, (outcome, reason), bytes, counts)| Finished {
             event: EventId(event),
             attempt,
@@ -213,7 +218,8 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
         part_request,
         super_fragments().prop_map(Body::SuperFragments),
         status,
-        prop::sample::select(&[Command::Start, Command::Close, Command::Join][..]).prop_map(Body::Command),
+        prop::sample::select(&[Command::Start, Command::Close, Command::Join, Command::GiveWay][..])
+            .prop_map(Body::Command),
         report,
         Just(Body::Acknowledge),
         any::<u64>().prop_map(|session| Body::Fence(SessionId(session))),

@@ -149,8 +149,8 @@ proptest! {
         choices in prop::collection::vec((any::<usize>(), 0..10_u8), 2_000),
     ) {
         let mut field = Field::new(readouts, bytes, me, Asking::Paced(ByteCount(credit)));
-        // One event may be asked for though it is larger than the credit.
-        let bound = credit.max(bytes + 64);
+        // One event may be asked for though it is larger than the credit, and the oldest of one readout unit beyond it.
+        let bound = credit.max(bytes + 64) + bytes + 64;
         let (mut events, mut choices) = (0, choices.into_iter().cycle());
         for batch in batches {
             field.assign(events, batch);
@@ -199,6 +199,23 @@ fn a_silent_readout_unit_holds_a_quarter_of_the_credit_and_the_others_go_on() {
     let silent = field.open.len();
     assert!((1..=16).contains(&silent), "{silent} events are asked of the silent one");
     assert_eq!(field.builder.pull.as_ref().map(|pull| pull.in_flight().0), Some(silent as u64 * 1_064));
+}
+
+#[test]
+fn the_oldest_event_is_asked_for_though_others_that_do_not_come_hold_all_credit() {
+    let mut field = Field::new(3, 1_000, 0, Asking::Paced(ByteCount(8_000)));
+    field.assign(100, 50);
+    let stuck = field.open.len();
+    assert!(stuck > 0);
+    field.assign(7, 1);
+    // One readout unit after the other, and none of what is younger.
+    for round in 1..=3 {
+        assert_eq!(field.open.len(), stuck + 1, "in round {round}");
+        let oldest = field.open.iter().position(|(_, event)| *event == 7).expect("it is asked for");
+        assert_eq!(field.built, 0);
+        field.end_one(oldest, false);
+    }
+    assert_eq!((field.built, field.open.len()), (1, stuck));
 }
 
 #[test]
