@@ -173,7 +173,7 @@ fn announced_events_are_triggered_once() {
         let announcement = |event| Announcement { event: EventId(event), time: START };
         world.say(NodeId::readout(readout), Body::Announce([7, 3, 11].map(announcement).to_vec()));
     }
-    assert_eq!(world.assigned(0), [7, 3, 11]);
+    assert_eq!(world.assigned(0), [3, 7, 11]);
     world.finish(0, 7, 1, Outcome::Stored, None);
     world.say(NodeId::readout(0), Body::Announce(vec![Announcement { event: EventId(7), time: START }]));
     assert_eq!(world.manager.ledger().received, 3);
@@ -275,6 +275,7 @@ fn the_youngest_event_makes_way_where_the_oldest_of_all_waits_for_a_builder() {
 fn an_event_that_makes_way_again_and_again_loses_no_chance() {
     let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
     world.grant(0, 1);
+    assert_eq!(world.assigned(0), [1]);
     for attempt in 1..50 {
         world.finish(0, 1, attempt, Outcome::GivenBack, None);
         world.grant(0, 1);
