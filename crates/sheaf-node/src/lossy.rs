@@ -17,7 +17,7 @@ mod shelf;
 pub use settings::{LossyError, LossyOptions, LossySettings};
 
 use crate::Clock;
-use sheaf_protocol::flow::Shaper;
+use sheaf_protocol::flow::{Shaper, Turn};
 use sheaf_protocol::recovery::{Arrived, Down, Happened, Link, NotTaken, Refused};
 use sheaf_transport::peers::PeerIndex;
 use sheaf_transport::{
@@ -81,7 +81,8 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         let index = PeerIndex::new(peers.iter().copied()).map_err(LossyError::NamedTwice)?;
         let (clock, recovery) = (Clock::new(), settings.recovery(&port, peers.len())?);
         let now = clock.now();
-        let shaper = Shaper::new(shaper, peers.len(), place);
+        let least = least_piece(&port);
+        let shaper = Shaper::new(shaper, peers.len(), place).cutting_from(least);
         let peer = |node| Peer {
             link: Link::new(identity, node, &recovery, now),
             due: Timestamp::ZERO,
@@ -134,7 +135,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         while self.outlet.stuck.is_none()
             && let Some(turn) = self.shaper.turn(now)
         {
-            self.serve(now, turn.peer, turn.bytes);
+            self.serve(now, turn);
         }
     }
 
@@ -171,13 +172,14 @@ impl<D: DatagramPort> LossyEndpoint<D> {
     }
 
     /// Sends datagrams to a peer whose turn it is.
-    fn serve(&mut self, now: Timestamp, place: usize, bytes: ByteCount) {
-        let mut left = bytes.0;
+    fn serve(&mut self, now: Timestamp, turn: Turn) {
+        let (place, mut left) = (turn.peer, turn.bytes.0);
+        let most = turn.piece.as_usize().saturating_sub(self.outlet.port.wire_overhead_bytes());
         loop {
             let Self { peers, buffer, outlet, shaper, .. } = self;
             let link = &mut peers[place].link;
             let to = link.peer();
-            let Some(departing) = link.poll_datagram(now, buffer) else { break };
+            let Some(departing) = link.poll_datagram_within(now, most, buffer) else { break };
             let mut pieces: Vec<&[u8]> = Vec::with_capacity(8);
             departing.pieces().for_each(|(frame, range)| slices(frame, range, &mut pieces));
             let rail = departing.rail;
@@ -297,6 +299,12 @@ impl<D: DatagramPort> Outlet<D> {
         }
         self.stuck.is_none()
     }
+}
+
+/// The smallest datagram that is cut to what is left of a slot, on the wire: its heads are a small part of it.
+fn least_piece(port: &impl DatagramPort) -> ByteCount {
+    let overhead = port.wire_overhead_bytes();
+    ByteCount::from((port.max_datagram_bytes() / 8).max(LEAST_DATAGRAM_BYTES) + overhead)
 }
 
 /// Adds the pieces that make up a range of a frame, head and payload counted together.

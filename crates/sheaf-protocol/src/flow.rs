@@ -128,6 +128,9 @@ pub struct Turn {
     /// How many bytes of the wire may go to it. The sender sends pieces as long as they fit, the first in any case, so
     /// that a turn always makes progress; what is sent beyond is taken from later turns.
     pub bytes: ByteCount,
+    /// The largest piece that may go: a unit, or less where what is left of a slot must not be exceeded and the sender cuts
+    /// pieces to it ([`Shaper::cutting_from`]).
+    pub piece: ByteCount,
 }
 
 /// What is known of a peer.
@@ -183,6 +186,16 @@ impl Shaper {
             barrel,
             wake_at: None,
         }
+    }
+
+    /// A shaper for a user that cuts its pieces to what is left of a synchronised slot, down to pieces of `least` bytes on the
+    /// wire. Without, what does not fit as a whole waits for the next turn, and the rest of the slot is lost.
+    #[must_use]
+    pub fn cutting_from(mut self, least: ByteCount) -> Self {
+        if let Some(barrel) = &mut self.barrel {
+            barrel.cut_from(least.0);
+        }
+        self
     }
 
     /// Takes note that `waiting` bytes wait for `peer` now, in place of what was said before: to be called whenever that
@@ -242,25 +255,29 @@ impl Shaper {
             None => u64::MAX,
             Some(pace) => pace.room(now),
         };
+        let unit = self.unit;
         let choice = match &mut self.barrel {
             Some(barrel) if self.is_turning => {
                 let builders = barrel.builders();
                 let express = (builders..self.peers.len()).find(|peer| self.peers[*peer].is_served());
                 match express {
-                    Some(peer) => Ok((peer, self.unit)),
-                    None => barrel.choose(now, |peer| {
-                        let peer = &self.peers[peer];
-                        barrel::Waiting {
-                            bytes: if peer.is_lost { 0 } else { peer.waiting },
-                            is_pressed: peer.is_pressed,
-                        }
-                    }),
+                    Some(peer) => Ok((peer, unit, unit)),
+                    None => barrel
+                        .choose(now, |peer| {
+                            let peer = &self.peers[peer];
+                            barrel::Waiting {
+                                bytes: if peer.is_lost { 0 } else { peer.waiting },
+                                is_pressed: peer.is_pressed,
+                            }
+                        })
+                        .map(|(peer, bytes)| (peer, bytes, barrel.largest_piece(bytes))),
                 }
             }
             _ => {
                 let peers = &self.peers;
                 self.fair
                     .choose(|peer| if peers[peer].is_served() { peers[peer].waiting } else { 0 })
+                    .map(|(peer, bytes)| (peer, bytes, unit))
                     .ok_or(None)
             }
         };
@@ -269,13 +286,13 @@ impl Shaper {
                 self.wake_at = wake_at;
                 None
             }
-            Ok((peer, bytes)) => {
-                let needed = self.peers[peer].waiting.min(self.unit);
+            Ok((peer, bytes, piece)) => {
+                let needed = self.peers[peer].waiting.min(piece);
                 if room < needed {
                     self.wake_at = self.pace.as_ref().map(|pace| pace.has_room_at(ByteCount(needed)));
                     return None;
                 }
-                Some(Turn { peer, bytes: ByteCount(bytes.min(room)) })
+                Some(Turn { peer, bytes: ByteCount(bytes.min(room)), piece: ByteCount(piece) })
             }
         }
     }

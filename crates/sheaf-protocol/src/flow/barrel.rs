@@ -14,7 +14,7 @@
 //!   that takes nothing holds its slot, and so delays the source: that is how sources that have come into the same slot
 //!   are sorted again by the network. It holds no longer than `patience`.
 //! - **Synchronised**: slot *t* begins *t* times (a block's time plus the guard) after the epoch. What would not be gone when
-//!   the guard begins waits for the next turn.
+//!   the guard begins waits for the next turn; a user that cuts pieces fills the slot with a shorter one.
 
 use super::block_time;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
@@ -60,6 +60,8 @@ pub struct Waiting {
 pub struct Barrel {
     config: BarrelConfig,
     unit: u64,
+    /// Synchronised: a piece is cut to what is left of its slot, unless that is less than this; a unit if pieces are whole.
+    least: u64,
     block: u64,
     me: u64,
     /// Slots of a turn.
@@ -93,6 +95,7 @@ impl Barrel {
         let block = config.block.0.max(units * unit);
         Self {
             unit,
+            least: unit,
             block,
             me: me as u64,
             turn: config.builders.max(config.senders).max(1) as u64,
@@ -106,6 +109,20 @@ impl Barrel {
             passed: 0,
             passed_empty: 0,
             config,
+        }
+    }
+
+    /// Pieces are cut to what is left of a synchronised slot, but not below `least` bytes.
+    pub fn cut_from(&mut self, least: u64) {
+        self.least = least.clamp(1, self.unit);
+    }
+
+    /// The largest piece that may go where `left` bytes of a block are left.
+    #[must_use]
+    pub fn largest_piece(&self, left: u64) -> u64 {
+        match self.config.slots {
+            Slots::FreeRunning => self.unit,
+            Slots::Synchronised => self.unit.min(left),
         }
     }
 
@@ -255,7 +272,7 @@ impl Barrel {
         let waits = waiting(builder);
         let open_for = rate.bytes_in((begins + open).since(now)).0;
         let left = u64::try_from(self.left).unwrap_or(0).min(open_for);
-        if waits.bytes == 0 || waits.is_pressed || left < waits.bytes.min(self.unit) {
+        if waits.bytes == 0 || waits.is_pressed || left < waits.bytes.min(self.least) {
             return Err(Some(next));
         }
         Ok((builder, left))

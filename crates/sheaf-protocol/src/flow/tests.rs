@@ -40,7 +40,7 @@ impl Sender {
             let mut left = turn.bytes.0;
             let mut is_first = true;
             loop {
-                let bytes = piece().clamp(1, UNIT).min(self.waiting[turn.peer]);
+                let bytes = piece().clamp(1, turn.piece.0).min(self.waiting[turn.peer]);
                 if bytes == 0 || (bytes > left && !is_first) {
                     break;
                 }
@@ -191,6 +191,28 @@ proptest! {
         for (from, until, peer, me) in &all {
             prop_assert_eq!(from / slot, (until - 1) / slot, "within one slot");
             prop_assert_eq!((*me as u64 + from / slot) % turn, *peer as u64);
+        }
+    }
+
+    /// Pieces do not divide a block. A sender that cuts the last one of a slot loses less than the least that it cuts, and the
+    /// others' slots stay theirs.
+    #[test]
+    fn a_sender_that_cuts_pieces_fills_synchronised_slots(
+        block in 2 * UNIT..9 * UNIT,
+        builders in 1..6_usize,
+    ) {
+        const LEAST: u64 = 100;
+        let config = BarrelConfig { block: ByteCount(block), ..barrel(Slots::Synchronised, builders, builders) };
+        let mut sender = Sender::new(shifting(config), builders, 0);
+        sender.shaper = sender.shaper.clone().cutting_from(ByteCount(LEAST));
+        sender.shaper.set_epoch(Timestamp(0));
+        (0..builders).for_each(|peer| sender.add(peer, 1 << 40));
+        let slot = (block + UNIT) * BYTE;
+        sender.run(Timestamp(50 * slot), || UNIT);
+        let sent: u64 = sender.sent.iter().map(|sent| sent.2).sum();
+        prop_assert!(sent <= 50 * block && sent > 50 * (block - LEAST), "{} of {}", sent, 50 * block);
+        for (at, peer, _) in &sender.sent {
+            prop_assert_eq!(at.0 / slot % builders as u64, *peer as u64, "in its own slot");
         }
     }
 

@@ -477,8 +477,18 @@ impl<M, A> Link<M, A> {
 
     /// The next datagram of data: its head in `buffer`. For when it is the peer's turn.
     pub fn poll_datagram(&mut self, now: Timestamp, buffer: &mut Vec<u8>) -> Option<Departing<'_, M>> {
+        self.poll_datagram_within(now, usize::MAX, buffer)
+    }
+
+    /// As [`Self::poll_datagram`], of no more than `most` bytes; less than 256 are taken for 256.
+    pub fn poll_datagram_within(
+        &mut self,
+        now: Timestamp,
+        most: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Departing<'_, M>> {
         let key = self.key.filter(|_| !matches!(self.standing, Standing::Apart | Standing::Over))?;
-        let rail = self.sending.cut(now, key, buffer, &mut self.counts)?;
+        let rail = self.sending.cut(now, key, most, buffer, &mut self.counts)?;
         self.sent_at = now;
         Some(Departing { rail, sending: &self.sending })
     }

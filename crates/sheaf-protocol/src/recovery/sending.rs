@@ -3,7 +3,8 @@
 use super::rail::{Ending, Piece, Rail};
 use super::{Counts, NotTaken, SPAN, Settings, cost, expand, low_bits, low_half};
 use sheaf_wire::datagram::{
-    self, Greeting, HEAD_BYTES, Head, Key, Kind, MAX_HEADS_BYTES, PART_BYTES, Part, RailReport, Report,
+    self, Greeting, HEAD_BYTES, Head, Key, Kind, LEAST_DATAGRAM_BYTES, MAX_HEADS_BYTES, PART_BYTES, Part,
+    RailReport, Report,
 };
 use sheaf_wire::{ByteCount, Timestamp};
 use std::collections::VecDeque;
@@ -147,11 +148,13 @@ impl<M> Sending<M> {
         self.rails.iter().position(|rail| std::ptr::eq(rail, best))
     }
 
-    /// Makes the next datagram: its head in `buffer`, its pieces in [`Self::pieces`]. The rail, if there is one to send.
+    /// Makes the next datagram, of at most `most` bytes: its head in `buffer`, its pieces in [`Self::pieces`]. The rail, if
+    /// there is one to send.
     pub(super) fn cut(
         &mut self,
         now: Timestamp,
         key: Key,
+        most: usize,
         buffer: &mut Vec<u8>,
         counts: &mut Counts,
     ) -> Option<usize> {
@@ -170,7 +173,7 @@ impl<M> Sending<M> {
         };
         datagram::begin(buffer, key, head);
         if ping.is_none() {
-            self.fill(buffer, counts);
+            self.fill(most, buffer, counts);
         }
         datagram::seal(buffer, key);
         let bytes: u64 = self.pieces.iter().map(|piece| u64::from(piece.bytes)).sum();
@@ -181,8 +184,8 @@ impl<M> Sending<M> {
         Some(rail)
     }
 
-    fn fill(&mut self, buffer: &mut Vec<u8>, counts: &mut Counts) {
-        let mut room = self.settings.datagram_bytes - HEAD_BYTES;
+    fn fill(&mut self, most: usize, buffer: &mut Vec<u8>, counts: &mut Counts) {
+        let mut room = self.settings.datagram_bytes.min(most.max(LEAST_DATAGRAM_BYTES)) - HEAD_BYTES;
         let end = HEAD_BYTES + MAX_HEADS_BYTES;
         while room >= PART_BYTES && buffer.len() + PART_BYTES <= end {
             let fits = room - PART_BYTES;

@@ -30,9 +30,10 @@ proptest! {
 
     #[test]
     fn every_message_arrives_once_and_as_it_was_sent(
-        seed in any::<u64>(), faults in faults(), rails in 1..4_usize, count in 1..150_u64,
+        seed in any::<u64>(), faults in faults(), rails in 1..4_usize, count in 1..150_u64, cuts: bool,
     ) {
         let mut world = World::met(seed, Settings { rails, ..small() }, faults);
+        world.cuts = cuts;
         world.carry(0, &messages(seed, count, 16_000));
         world.carry(1, &messages(seed ^ 1, count / 2, 16_000));
         let most = world.settings.window.0 as usize;

@@ -2,7 +2,7 @@
 
 use crate::Identity;
 use crate::recovery::{Counts, Down, Happened, Link, NotTaken, Settings};
-use sheaf_wire::datagram::{HEAD_BYTES, PART_BYTES};
+use sheaf_wire::datagram::{HEAD_BYTES, LEAST_DATAGRAM_BYTES, PART_BYTES};
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -138,6 +138,8 @@ pub(super) struct World {
     /// Message bytes in datagrams of data that were lost.
     pub(super) bytes_lost: u64,
     pub(super) settings: Settings,
+    /// Whether drivers ask for datagrams of any size, as slots have room.
+    pub(super) cuts: bool,
     /// All datagrams that were sent, if they are wanted.
     pub(super) recorded: Option<Vec<Flying>>,
 }
@@ -158,6 +160,7 @@ impl World {
             sent: 0,
             bytes_lost: 0,
             settings,
+            cuts: false,
             recorded: None,
         }
     }
@@ -208,12 +211,21 @@ impl World {
             bytes.resize(bytes.len() + control.padding, 0);
             self.transmit(end, control.rail, bytes, 0);
         }
-        while let Some(departing) = self.ends[end].link.poll_datagram(now, &mut buffer) {
+        loop {
+            let whole = self.settings.datagram_bytes;
+            let most = if self.cuts { self.dice.below(whole as u64) as usize } else { whole };
+            let Some(departing) = self.ends[end].link.poll_datagram_within(now, most, &mut buffer) else {
+                break;
+            };
             let (rail, mut bytes) = (departing.rail, buffer.clone());
             for (message, range) in departing.pieces() {
                 bytes.extend_from_slice(&message[range]);
             }
             let message_bytes = (bytes.len() - buffer.len()) as u64;
+            assert!(
+                bytes.len() <= most.max(LEAST_DATAGRAM_BYTES),
+                "no datagram is larger than what it may be"
+            );
             self.transmit(end, rail, bytes, message_bytes);
         }
     }
