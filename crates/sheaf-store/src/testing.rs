@@ -8,6 +8,7 @@ use sheaf_wire::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, IoSlice};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -74,7 +75,7 @@ fn any_event() -> impl Strategy<Value = Event<Bytes>> {
                 source: SourceId(source),
                 time: Timestamp(time),
                 checksum: None,
-                processed: false,
+                processed: source % 3 == 1,
                 payload: Bytes::from(payload),
             });
             let missing = missing
@@ -105,6 +106,8 @@ struct State {
     syncs: u64,
     name_syncs: u64,
     files: BTreeMap<String, Vec<u8>>,
+    /// What is there after a power cut, and which range of each file it has not been asked to keep yet.
+    durable: BTreeMap<String, (Vec<u8>, Range<usize>)>,
     /// Where the slices that were written started in memory.
     addresses: BTreeSet<usize>,
 }
@@ -118,6 +121,7 @@ impl Disk {
             syncs: 0,
             name_syncs: 0,
             files: BTreeMap::new(),
+            durable: BTreeMap::new(),
             addresses: BTreeSet::new(),
         })))
     }
@@ -142,6 +146,11 @@ impl Disk {
         self.state().sync_fails = fails;
     }
 
+    /// Changes a byte of every file, behind everybody's back.
+    pub(crate) fn spoil(&self, at: usize) {
+        self.state().files.values_mut().for_each(|file| file[at] ^= 1);
+    }
+
     pub(crate) fn syncs(&self) -> u64 {
         self.state().syncs
     }
@@ -158,12 +167,25 @@ impl Disk {
         self.state().bytes()
     }
 
+    /// What is there after a power cut.
+    pub(crate) fn durable_files(&self) -> BTreeMap<String, Vec<u8>> {
+        let state = self.state();
+        state.durable.iter().map(|(name, (bytes, _))| (name.clone(), bytes.clone())).collect()
+    }
+
     pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         self.state().files.clone()
     }
 }
 
 impl State {
+    /// Takes note that bytes from `from` on are not durable.
+    fn touch(&mut self, name: &str, from: usize) {
+        let end = self.files.get(name).map_or(0, Vec::len);
+        let (_, dirty) = self.durable.entry(name.to_owned()).or_default();
+        *dirty = if dirty.start >= dirty.end { from..end } else { dirty.start.min(from)..end };
+    }
+
     fn bytes(&self) -> u64 {
         self.files.values().map(|file| file.len() as u64).sum()
     }
@@ -202,6 +224,7 @@ impl PartFile for DiskFile {
         let mut state = self.disk.state();
         let room = state.capacity.saturating_sub(state.bytes()) as usize;
         let mut written = 0;
+        let from = state.files[&self.name].len();
         for slice in slices {
             let bytes = slice.len().min(room - written);
             state.addresses.insert(slice.as_ptr() as usize);
@@ -209,6 +232,7 @@ impl PartFile for DiskFile {
             file.extend_from_slice(&slice[..bytes]);
             written += bytes;
         }
+        state.touch(&self.name, from);
         match written {
             0 => Err(ErrorKind::StorageFull.into()),
             written => Ok(written),
@@ -221,15 +245,32 @@ impl PartFile for DiskFile {
             return Err(ErrorKind::StorageFull.into());
         }
         state.files.get_mut(&self.name).unwrap().truncate(bytes as usize);
+        state.touch(&self.name, bytes as usize);
         Ok(())
     }
 
     fn sync(&mut self) -> io::Result<()> {
         let mut state = self.disk.state();
+        let state = &mut *state;
+        let (durable, dirty) = state.durable.entry(self.name.clone()).or_default();
+        let dirty = std::mem::take(dirty);
         if state.sync_fails {
+            // As Linux does: what could not be written is clean from now on.
             return Err(ErrorKind::Other.into());
         }
+        let file = &state.files[&self.name];
+        durable.resize(file.len(), 0);
+        let dirty = dirty.start.min(file.len())..dirty.end.min(file.len());
+        durable[dirty.clone()].copy_from_slice(&file[dirty]);
         state.syncs += 1;
         Ok(())
+    }
+
+    fn write_again(&mut self, range: Range<u64>, checksum: u32) -> io::Result<u32> {
+        let mut state = self.disk.state();
+        let bytes = range.start as usize..range.end as usize;
+        let checksum = sheaf_wire::checksum::crc32c_append(checksum, &state.files[&self.name][bytes.clone()]);
+        state.touch(&self.name, bytes.start);
+        Ok(checksum)
     }
 }

@@ -205,7 +205,7 @@ impl Storage for OneFile {
     type File = File;
 
     fn create(&mut self, _name: &str) -> io::Result<File> {
-        File::create_new(&self.0)
+        File::options().read(true).write(true).create_new(true).open(&self.0)
     }
 
     fn sync_names(&mut self) -> io::Result<()> {

@@ -34,6 +34,10 @@ pub(super) struct Part<F> {
     pub(super) index: Vec<IndexEntryBytes>,
     /// CRC-32C of the bytes up to `end`; unknown once a write has failed, because it is not known how far it got.
     pub(super) checksum: Option<u32>,
+    /// How far the file is known to be durable, with the checksum up to there.
+    durable: (u64, Option<u32>),
+    /// Whether making it durable failed since: what lies behind may be forgotten by the operating system.
+    doubtful: bool,
     /// When it was first seen to have events.
     pub(super) begun: Option<Timestamp>,
 }
@@ -49,6 +53,8 @@ impl<F: PartFile> Part<F> {
             dirty: false,
             index: touched_index(events),
             checksum: Some(0),
+            durable: (0, Some(0)),
+            doubtful: false,
             begun: None,
         }
     }
@@ -85,6 +91,26 @@ impl<F: PartFile> Part<F> {
         self.dirty = partial_bytes > 0;
         let _ = self.clean();
         Err(error)
+    }
+
+    /// Makes everything up to `end` durable. Where that failed before, what may have been forgotten is written again first: Linux
+    /// reports a page that it could not write once, keeps it as if it were written, and calls the next attempt a success.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.clean()?;
+        if self.doubtful {
+            let (from, checksum) = self.durable;
+            let again = self.file.write_again(from..self.end, checksum.unwrap_or(0))?;
+            // Without both checksums it is not known what should be there.
+            if checksum.is_none() || self.checksum != Some(again) {
+                let what = format!("it failed before, and what was written behind byte {from} is lost since");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
+        }
+        self.doubtful = true;
+        self.file.sync()?;
+        self.doubtful = false;
+        self.durable = (self.end, self.checksum);
+        Ok(())
     }
 
     /// Writes index and footer, and says how many bytes.

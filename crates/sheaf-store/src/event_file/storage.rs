@@ -1,8 +1,13 @@
 //! Where event files are kept: the seam that lets tests fill a disk without one.
 
-use std::fs::File;
-use std::io::{self, IoSlice, Seek, SeekFrom, Write};
+use sheaf_wire::checksum::crc32c_append;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+/// So many bytes are written again at a time.
+const AGAIN_BYTES: u64 = 1 << 20;
 
 /// A place for the files of one writer.
 pub trait Storage {
@@ -42,8 +47,16 @@ pub trait PartFile {
     /// Makes the content durable.
     ///
     /// # Errors
-    /// Whatever the operating system says.
+    /// Whatever the operating system says. Then what was appended since the last time may be forgotten, although a further call
+    /// says that all is well.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Writes the bytes of a range once more, as they are read back, where the next [`sync`](Self::sync) finds them new. Gives
+    /// their CRC-32C, which goes on from `checksum`. The next append goes on at the end of the range.
+    ///
+    /// # Errors
+    /// Whatever the operating system says.
+    fn write_again(&mut self, range: Range<u64>, checksum: u32) -> io::Result<u32>;
 }
 
 /// A directory of a file system.
@@ -65,7 +78,7 @@ impl Storage for Directory {
     type File = File;
 
     fn create(&mut self, name: &str) -> io::Result<File> {
-        File::create_new(self.0.join(name))
+        OpenOptions::new().read(true).write(true).create_new(true).open(self.0.join(name))
     }
 
     fn sync_names(&mut self) -> io::Result<()> {
@@ -89,5 +102,25 @@ impl PartFile for File {
 
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn write_again(&mut self, range: Range<u64>, mut checksum: u32) -> io::Result<u32> {
+        let mut block = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let bytes = (range.end - at).min(AGAIN_BYTES);
+            self.seek(SeekFrom::Start(at))?;
+            block.clear();
+            Read::by_ref(self).take(bytes).read_to_end(&mut block)?;
+            if block.len() as u64 != bytes {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            checksum = crc32c_append(checksum, &block);
+            self.seek(SeekFrom::Start(at))?;
+            self.write_all(&block)?;
+            at += bytes;
+        }
+        self.seek(SeekFrom::Start(range.end))?;
+        Ok(checksum)
     }
 }

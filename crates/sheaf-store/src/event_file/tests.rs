@@ -1,5 +1,7 @@
 //! Round trips, every way in which a file can be damaged, and disks that fill up.
 
+mod durable;
+
 use super::*;
 use crate::testing::{Disk, bare, event, events, small_events, verdict};
 use bytes::Bytes;

@@ -4,7 +4,7 @@ use super::closed::ClosedFile;
 use super::options::{FlushPolicy, WriterOptions};
 use super::part::Part;
 use super::pending::Pending;
-use super::storage::{Directory, PartFile, Storage};
+use super::storage::{Directory, Storage};
 use bytes::Bytes;
 use sheaf_wire::event_file::{
     FOOTER_BYTES, FileFormatError, FileHeader, INDEX_HEADER_BYTES, IndexEntryBytes, emit_event, event_bytes,
@@ -47,7 +47,8 @@ pub enum EventWriteError {
         #[source]
         error: io::Error,
     },
-    /// Making the file durable failed: what was written since the last time may be lost if the machine dies.
+    /// Making the file durable failed: what was written since the last time may be lost if the machine dies. The next attempt
+    /// writes it again, from what the operating system gives back, and succeeds only where that is what was written.
     #[error("cannot make event file {path} durable: {error}")]
     Sync {
         /// The file.
@@ -311,7 +312,7 @@ impl<S: Storage> EventFileWriter<S> {
         self.flush()?;
         if let Some(part) = &mut self.part {
             let names = if self.new_name { self.storage.sync_names() } else { Ok(()) };
-            let synced = names.and_then(|()| part.file.sync());
+            let synced = names.and_then(|()| part.sync());
             synced.map_err(|error| EventWriteError::Sync { path: self.path.clone(), error })?;
         }
         self.new_name = false;
@@ -325,6 +326,11 @@ impl<S: Storage> EventFileWriter<S> {
     /// Whether events count as stored when their file is confirmed to be in an object store.
     pub fn is_uploaded(&self) -> bool {
         matches!(self.options.flush, FlushPolicy::Uploaded(_))
+    }
+
+    /// Whether closed files are made into another format.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.options.replaced
     }
 
     /// Whoever gives the events has no room for more until some are stored. Where events are uploaded, the file is closed, if
