@@ -11,6 +11,7 @@
 //! | [`node`] | a sender, a receiver, the two sides of a round trip |
 //! | [`local`] | a whole measurement on threads of this process |
 //! | [`memory`] | what the processors do with memory: copy, read, fill, gather |
+//! | [`store`] | accepted events to a disk, by the writer that a run has, beside plain writes |
 //! | [`plain`] | a vectored stream over a loopback socket, with nothing around it |
 //! | [`cpu`] | which processors there are, how they belong together, and staying on one |
 //! | [`fit`] | `time = offset + size / speed`, with a plateau below |
@@ -31,4 +32,5 @@ pub mod node;
 pub mod payload;
 pub mod plain;
 pub mod statistics;
+pub mod store;
 pub mod wiring;

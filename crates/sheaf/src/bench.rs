@@ -8,6 +8,7 @@
 //! | `builder` | `builder`: the whole event builder, as `sheaf run` runs it |
 //! | `farm` | `farm`: workers with filters that take their time |
 //! | `memory` | `memory`: what the processors do without any network |
+//! | `store` | `store`: accepted events to a disk |
 //! | `limits` | what the machine itself can, measured in turn with the rest |
 //! | `scan` | points, repetitions, progress |
 //! | `report`, `table`, `plot` | what is printed and drawn |
@@ -23,6 +24,7 @@ mod plot;
 mod processes;
 mod report;
 mod scan;
+mod store;
 mod table;
 
 use crate::console::Console;
@@ -48,6 +50,7 @@ pub(crate) fn command(arguments: &BenchArguments, console: &Console) -> anyhow::
         BenchCommand::Pingpong(arguments) => links::pingpong(arguments, &scan)?,
         BenchCommand::Builder(arguments) => builder::measure(arguments, &scan)?,
         BenchCommand::Memory(arguments) => memory::measure(arguments, &scan)?,
+        BenchCommand::Store(arguments) => store::measure(arguments, &scan)?,
         BenchCommand::Farm(arguments) => farm::measure(arguments, &scan)?,
         BenchCommand::Node { .. } => bail!("a node measures nothing by itself"),
     };

@@ -135,9 +135,16 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-bench",
-        may_know: &["sheaf-buffer", "sheaf-node", "sheaf-protocol", "sheaf-transport", "sheaf-wire"],
+        may_know: &[
+            "sheaf-buffer",
+            "sheaf-node",
+            "sheaf-protocol",
+            "sheaf-store",
+            "sheaf-transport",
+            "sheaf-wire",
+        ],
         may_use: &["bytes", "hdrhistogram", "rustix", "serde", "serde_json", "thiserror"],
-        reason: "the test programs measure transports and the machine; the event builder's own is run by the command",
+        reason: "the test programs measure transports, storing and the machine; the event builder's own is run by the command",
     },
     Layer {
         package: "sheaf-host",

@@ -3,6 +3,7 @@
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use sheaf_bench::payload::Use;
+use sheaf_bench::store::Policy;
 use sheaf_bench::wiring::Transport;
 use sheaf_config::TransportKind;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,8 @@ pub(crate) enum BenchCommand {
     Pingpong(PingpongArguments),
     /// What the processors do with memory: copy, read, fill, gather; no network.
     Memory(MemoryArguments),
+    /// Accepted events to a disk, as a run stores them, beside plain writes with the same flush policy.
+    Store(StoreArguments),
     /// The trigger farm: workers with a filter that takes so much processor time for an event.
     Farm(FarmArguments),
     /// A node of a measurement in processes.
@@ -61,6 +64,7 @@ impl BenchCommand {
             Self::Roundtrip(arguments) => &arguments.scan.output,
             Self::Pingpong(arguments) => &arguments.link.scan.output,
             Self::Memory(arguments) => &arguments.scan.output,
+            Self::Store(arguments) => &arguments.output,
             Self::Farm(arguments) => &arguments.output,
             Self::Node { .. } => &Output { json: true, plot: None },
         }
@@ -210,6 +214,29 @@ pub(crate) struct BuilderArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StoreArguments {
+    /// The directory on the disk that is measured [default: that of temporary files].
+    pub(super) directory: Option<PathBuf>,
+    /// How far events are written; several with commas between them [default: all].
+    #[arg(long, value_name = "none|flush|fsync-at-end|fsync-each-batch,...", value_delimiter = ',', value_parser = parse_policy)]
+    pub(super) sync: Vec<Policy>,
+    /// Fragments of an event.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(super) fragments: u32,
+    /// Payload of a fragment; several with commas between them.
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "2000", value_parser = parse_size)]
+    pub(super) size: Vec<u64>,
+    /// Payload of each repetition, in millions of bytes; once for each side.
+    #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(super) megabytes: u64,
+    /// How often each point is measured; figures are medians.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) repeat: u32,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct FarmArguments {
     /// Processor time that the filter takes for an event, in microseconds; several with commas between them.
     #[arg(long, value_name = "US,...", value_delimiter = ',', default_value = "0,100,200,300,400", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
@@ -308,6 +335,12 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 
 fn parse_rms(text: &str) -> Result<f64, String> {
     number_in(text, 0.0, 4.0, "a fraction of the mean")
+}
+
+fn parse_policy(text: &str) -> Result<Policy, String> {
+    let names = Policy::ALL.map(Policy::name);
+    let known = Policy::ALL.into_iter().find(|policy| policy.name() == text);
+    known.ok_or_else(|| format!("there are {}", names.join(", ")))
 }
 
 fn parse_payload(text: &str) -> Result<Use, String> {

@@ -48,6 +48,19 @@ fn the_event_builder_has_all_its_figures() {
 }
 
 #[test]
+fn storing_is_measured_beside_plain_writes_for_every_way_to_be_durable() {
+    let place = Place::new();
+    let report = place.sheaf("bench store . --megabytes 1 --repeat 2 --json").exits(0).json();
+    let names = ["bytes_per_second", "plain_bytes_per_second", "fraction_of_plain", "read_bytes_per_second"];
+    let points = points(&report);
+    assert_eq!(points.len(), 4);
+    points.into_iter().for_each(|point| positive(point, &names));
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "a measurement leaves nothing behind");
+    place.sheaf("bench store no/such/directory").exits(1).says(&["no/such/directory"]);
+    place.sheaf("bench store --sync always").exits(2).says(&["fsync-at-end"]);
+}
+
+#[test]
 fn one_run_of_fixed_sizes_has_whole_events() {
     let place = Place::new();
     let arguments = "bench builder --readouts 3 --builders 2 --size 512 --seconds 0.15 --repeat 1 --json";
