@@ -43,6 +43,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.shaping();
         checker.streams();
         checker.uploads();
+        checker.formats();
         checker.building();
         checker.preprocessing();
         checker.clocks();

@@ -871,3 +871,25 @@ fn clocks_and_tags_are_read_and_written() {
     assert_eq!((config.tags["muon"].prescale, config.clocks["far"].offset_ps), (7, -3));
     assert_eq!(parse(&config.to_toml()).unwrap(), config);
 }
+
+#[test]
+fn formats_of_output_that_cannot_be() {
+    let text = "[output]
+format = \"hdf5\"
+compression = \"deflate\"
+compression_level = 12
+[streams.physics]
+sync = \"uploaded\"
+[object_store]
+endpoint = \"https://s3.example.org\"
+bucket = \"beam\"
+";
+    let errors = parse(text).unwrap_err();
+    let found: Vec<_> = errors.errors().iter().map(|error| error.found.as_str()).collect();
+    let both = "`streams.physics.format` is \"hdf5\" and `streams.physics.sync` is \"uploaded\"";
+    assert_eq!(found, [both, "`output.compression_level` is 12"]);
+    let text = "[output]\nformat = \"hdf5\"\n[streams.physics]\nformat = \"sheaf\"\nsync = \"uploaded\"\n";
+    let config =
+        parse(&format!("{text}[object_store]\nendpoint = \"https://x.org\"\nbucket = \"b\"\n")).unwrap();
+    assert_eq!(parse(&config.to_toml()).unwrap(), config);
+}

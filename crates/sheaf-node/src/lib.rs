@@ -17,6 +17,7 @@
 //! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
 //! | [`prescale`] | what of their tags events keep, as in a trigger menu |
 //! | [`output`] | an output node: accepted events of builder units in, files out |
+//! | [`converting`] | a thread that makes other files of closed ones |
 //! | [`busy`] | a filter that takes its time, for measurements |
 //! | [`farm`] | a builder unit's farm: events to workers, verdicts back |
 //! | [`processor`] | a process that joins a farm |
@@ -35,6 +36,7 @@ pub mod busy;
 pub mod clock;
 pub mod coincidence;
 pub mod content;
+pub mod converting;
 pub mod evolution;
 pub mod farm;
 pub mod filter;

@@ -96,6 +96,10 @@ impl EventSink for PrescaledTags {
         self.sink.press();
     }
 
+    fn has_room(&self) -> bool {
+        self.sink.has_room()
+    }
+
     fn stored(&self) -> u64 {
         self.sink.stored()
     }

@@ -1,5 +1,6 @@
 //! Where accepted events go.
 
+use crate::converting::Converter;
 use bytes::Bytes;
 use sheaf_store::event_file::{EventWriteError, WriterOptions};
 use sheaf_store::streams::{StreamRule, StreamsWriter};
@@ -26,6 +27,12 @@ pub trait EventSink: Send {
     /// Whoever gives the events is running out of room, because events wait to be stored: what a sink does in larger units
     /// than batches, it does at the next end of a batch. A sink in front of another hands this on.
     fn press(&mut self);
+
+    /// Whether it takes events now; if not, whoever has them keeps them and asks again. So what a sink does with files that it
+    /// has closed holds up the run where it takes longer than to fill them. A sink in front of another hands this on.
+    fn has_room(&self) -> bool {
+        true
+    }
 
     /// How many of the accepted events, counted from the first, are as durable as configured.
     fn stored(&self) -> u64;
@@ -91,6 +98,7 @@ const UPLOAD_LOOKS: Nanos = Nanos::from_millis(5);
 pub struct FileSink {
     writer: StreamsWriter,
     uploads: Option<Box<dyn Uploads>>,
+    converter: Option<Converter>,
     pressed: bool,
     looked_at: Timestamp,
     prescaled: u64,
@@ -116,6 +124,7 @@ impl FileSink {
         Ok(Self {
             writer: StreamsWriter::create(directory, streams, session)?,
             uploads: None,
+            converter: None,
             pressed: false,
             looked_at: Timestamp::ZERO,
             prescaled: 0,
@@ -129,8 +138,38 @@ impl FileSink {
         self
     }
 
-    /// Hands closed files over, and hears which are in the store.
+    /// Has the last files converted, and lists them.
+    fn finish_converter(&mut self) -> Result<(), String> {
+        let Some(converter) = &mut self.converter else { return Ok(()) };
+        self.writer.take_replaceable().into_iter().for_each(|file| converter.submit(file));
+        let ended = converter.finish();
+        while let Some(file) = converter.poll() {
+            self.writer.replaced(&file);
+        }
+        let listed = self.writer.finish().map_err(|error| error.to_string());
+        ended.and(listed)
+    }
+
+    /// Has closed files of streams made into another format that say so ([`WriterOptions::replaced`]).
+    #[must_use]
+    pub fn with_converter(mut self, converter: Converter) -> Self {
+        self.converter = Some(converter);
+        self
+    }
+
+    /// Hands closed files over, and hears which were converted and which are in the store.
     fn exchange(&mut self) -> Result<(), String> {
+        let converted = self.converter.as_mut().map_or(Ok(()), |converter| {
+            self.writer.take_replaceable().into_iter().for_each(|file| converter.submit(file));
+            while let Some(file) = converter.poll() {
+                self.writer.replaced(&file);
+            }
+            converter.trouble().map_or(Ok(()), Err)
+        });
+        converted.and(self.exchange_uploads())
+    }
+
+    fn exchange_uploads(&mut self) -> Result<(), String> {
         let Some(uploads) = &mut self.uploads else { return Ok(()) };
         for file in self.writer.take_uploads() {
             uploads.submit(file);
@@ -164,18 +203,24 @@ impl EventSink for FileSink {
         self.pressed = true;
     }
 
+    fn has_room(&self) -> bool {
+        self.converter.as_ref().is_none_or(Converter::has_room)
+    }
+
     fn stored(&self) -> u64 {
         self.writer.stored()
     }
 
     fn due(&self) -> Timestamp {
-        let is_waiting = self.uploads.as_ref().is_some_and(|uploads| uploads.waiting() > 0);
+        let is_waiting = self.uploads.as_ref().is_some_and(|uploads| uploads.waiting() > 0)
+            || self.converter.as_ref().is_some_and(|converter| converter.waiting() > 0);
         let look = if is_waiting { self.looked_at + UPLOAD_LOOKS } else { Timestamp::MAX };
         self.writer.due().min(look)
     }
 
     fn finish(&mut self) -> Result<(), String> {
         let finished = self.writer.finish().map_err(|error| error.to_string());
+        let finished = finished.and(self.finish_converter());
         // What is closed only now has no event that counts: the run has not waited for it.
         let Some(uploads) = &mut self.uploads else { return finished };
         let ended = uploads.finish();
@@ -198,6 +243,8 @@ impl EventSink for FileSink {
         });
         let uploads = self.uploads.iter().flat_map(|uploads| uploads.counters());
         let uploads = uploads.map(|(name, count)| (name.to_owned(), count));
-        [("prescaled".to_owned(), self.prescaled)].into_iter().chain(of_streams).chain(uploads).collect()
+        let converted = self.converter.iter().flat_map(Converter::counters);
+        let done = uploads.chain(converted.map(|(name, count)| (name.to_owned(), count)));
+        [("prescaled".to_owned(), self.prescaled)].into_iter().chain(of_streams).chain(done).collect()
     }
 }

@@ -10,6 +10,9 @@ use std::collections::VecDeque;
 /// runs out, triggers are vetoed.
 const RETRY: Nanos = Nanos::from_millis(500);
 
+/// An output that has no room for the moment is asked again so often.
+const HELD_UP: Nanos = Nanos::from_millis(5);
+
 /// What became of an event, which its driver knows by a token of type `T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settled<T> {
@@ -31,6 +34,8 @@ pub(crate) struct Storing<T> {
     /// An event that the output did not take.
     refused: Option<(T, Event<Bytes>, Verdict)>,
     trouble: Option<Trouble>,
+    /// When an output is asked again that has no room; `None` where it has.
+    held_up: Option<Timestamp>,
 }
 
 struct Trouble {
@@ -49,6 +54,7 @@ impl<T> Storing<T> {
             left_out: VecDeque::new(),
             refused: None,
             trouble: None,
+            held_up: None,
         }
     }
 
@@ -63,6 +69,13 @@ impl<T> Storing<T> {
         if self.trouble.as_ref().is_some_and(|trouble| trouble.try_again_at > now) {
             return false;
         }
+        if !self.sink.has_room() {
+            // What was written before must not wait for that.
+            self.end_batch(now);
+            self.held_up = Some(now + HELD_UP);
+            return false;
+        }
+        self.held_up = None;
         match self.refused.take() {
             None => true,
             Some((token, event, verdict)) => match self.write(now, token, event, verdict) {
@@ -142,14 +155,14 @@ impl<T> Storing<T> {
         self.accepted.len() + usize::from(self.refused.is_some())
     }
 
-    /// Whether the output fails.
+    /// Whether the output fails, or has no room for the moment.
     pub(crate) fn is_in_trouble(&self) -> bool {
-        self.trouble.is_some()
+        self.trouble.is_some() || self.held_up.is_some()
     }
 
     /// When there is something to do without a further event.
     pub(crate) fn due(&self) -> Timestamp {
-        let due = self.sink.due();
+        let due = self.held_up.unwrap_or_else(|| self.sink.due());
         self.trouble.as_ref().map_or(due, |trouble| trouble.try_again_at)
     }
 

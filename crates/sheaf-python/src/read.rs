@@ -3,7 +3,7 @@
 use crate::event::{Event, Fragment, TagNames};
 use crate::{DamagedError, sheaf_error};
 use pyo3::prelude::*;
-use sheaf_store::event_file::{EventFileReader, EventReadError};
+use sheaf_store::event_file::EventReadError;
 use sheaf_store::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::{RunReadError, RunReader};
@@ -24,10 +24,11 @@ impl About {
     /// Of the first file whose header is good.
     pub(crate) fn of_run(reader: &RunReader) -> Self {
         let run = reader.manifest().map(|manifest| manifest.run.0);
-        let opened = reader.files().find_map(|path| EventFileReader::open(path).ok());
-        let Some(file) = opened else { return Self { run: run.unwrap_or(0), ..Self::default() } };
-        let metadata = file.metadata().to_owned();
-        let run = run.or_else(|| file.header().map(|header| header.run.0)).unwrap_or(0);
+        let Some(header) = reader.first_header() else {
+            return Self { run: run.unwrap_or(0), ..Self::default() };
+        };
+        let metadata = reader.first_metadata().to_owned();
+        let run = run.unwrap_or(header.run.0);
         let tags = Arc::new(tag_names(&metadata));
         Self { run, metadata, tags }
     }
@@ -134,7 +135,12 @@ impl EventReader {
 
 /// Whether nothing more can be read behind an error.
 pub(crate) fn is_fatal(error: &RunReadError) -> bool {
-    !matches!(error, RunReadError::Header { .. } | RunReadError::Read(EventReadError::Damaged { .. }))
+    !matches!(
+        error,
+        RunReadError::Header { .. }
+            | RunReadError::Read(EventReadError::Damaged { .. })
+            | RunReadError::Hdf5 { .. }
+    )
 }
 
 /// The fragments of a fragment stream, in its order.

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 pub const CSV_HEADER: &str = "event,source,time_ns,bytes,crc32";
 
 /// The first line of [`dump_verdicts`].
-pub const VERDICTS_HEADER: &str = "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict";
+pub const VERDICTS_HEADER: &str =
+    "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed";
 
 /// What was printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -98,7 +99,7 @@ pub fn dump(path: &Path, out: &mut impl Write) -> Result<DumpSummary, DumpError>
 
 /// Prints [`VERDICTS_HEADER`] and one line per event of the run or event file at `path` to `out`, unbuffered, in the order of
 /// [`RunReader`]: the numbers of fragments and of missing sources, the payload bytes of the fragments, the names of the tags
-/// joined by `+`, and the filter's payload in hexadecimal digits.
+/// joined by `+`, the filter's payload in hexadecimal digits, and how many of the fragments a readout unit has processed.
 ///
 /// # Errors
 /// A [`DumpError`] where something cannot be read at all or written, or is no run. Damage is counted, and printing goes on.
@@ -138,7 +139,8 @@ fn verdict_line(
     for byte in &verdict.payload {
         write!(out, "{byte:02x}")?;
     }
-    out.write_all(b"\n")
+    let processed = event.fragments.iter().filter(|fragment| fragment.processed).count();
+    writeln!(out, ",{processed}")
 }
 
 fn stream(file: &Path, out: &mut impl Write, summary: &mut DumpSummary) -> Result<(), DumpError> {

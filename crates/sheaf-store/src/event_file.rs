@@ -15,8 +15,8 @@ mod writer;
 
 pub use closed::ClosedFile;
 pub use metadata::Metadata;
-pub(crate) use name::parse_node;
 pub use name::{FileName, SessionName, StreamName, WrongStreamName};
+pub(crate) use name::{HDF5_EXTENSION, parse_node};
 pub use options::{FlushPolicy, WriterOptions};
 pub use outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
 pub use reader::EventFileReader;

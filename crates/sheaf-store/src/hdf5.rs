@@ -1,20 +1,27 @@
 //! Runs as HDF5 files, for analysis: flat columns, ragged data as one long column with offsets.
 //!
-//! `docs/reference/hdf5.md` has the layout. The file is written beside its place and moved there when it is whole: what
-//! has the name is whole. Event files stay what a run is stored in, see `docs/decisions/0039-hdf5.md`.
+//! `docs/reference/hdf5.md` has the layout. A file is written beside its place and moved there when it is whole: what
+//! has the name is whole. [`export`] makes one of a whole run; [`replace`] makes one of each closed event file while a run
+//! lasts, and [`settle`] sees to the rest when it has ended. Events are stored in event files until then, see
+//! `docs/decisions/0055-hdf5-as-output.md`.
 
 mod column;
+mod reader;
+mod replace;
+mod writer;
 
-use crate::event_file::{Metadata, StoredEvent, StreamName};
+pub(crate) use reader::Reader;
+pub use replace::{SettleReport, replace, settle};
+
+use crate::event_file::StreamName;
 use crate::run::{RunReadError, RunReader};
-use bytes::Bytes;
-use column::Column;
-use hdf5_metno::types::VarLenUnicode;
-use hdf5_metno::{File, Group};
 use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use writer::Writer;
+
+type Result5<T> = hdf5_metno::Result<T>;
 
 /// The value of the attribute `format`.
 pub const FORMAT: &str = "sheaf-hdf5";
@@ -31,6 +38,22 @@ pub enum Compression {
     Deflate(u8),
     /// With Zstandard, 1 to 22: libhdf5 needs the plugin of filter 32015 to write and to read it.
     Zstd(u8),
+}
+
+impl Compression {
+    /// The level of deflate that is taken where none is asked for.
+    pub const DEFLATE_LEVEL: u8 = 1;
+    /// The level of Zstandard that is taken where none is asked for.
+    pub const ZSTD_LEVEL: u8 = 3;
+
+    /// Makes sure that libhdf5 can do it.
+    ///
+    /// # Errors
+    /// [`ExportError::NoZstd`].
+    pub fn check(self) -> Result<(), ExportError> {
+        let zstd = hdf5_metno::filters::Filter::user(ZSTD_FILTER, &[]);
+        if matches!(self, Self::Zstd(_)) && !zstd.is_available() { Err(ExportError::NoZstd) } else { Ok(()) }
+    }
 }
 
 /// The number under which the HDF Group has registered Zstandard.
@@ -70,6 +93,30 @@ pub enum ExportError {
         #[source]
         error: io::Error,
     },
+    /// An event file is damaged: it is worth more than what could be made of it, and stays.
+    #[error("{path} is not made into HDF5, because it is damaged: {error}")]
+    Damaged {
+        /// The event file.
+        path: PathBuf,
+        /// Its first damage.
+        error: String,
+    },
+    /// What was read back is not what was written.
+    #[error("{path} does not hold what {source_path} has: {what}")]
+    Different {
+        /// The HDF5 file, which was removed.
+        path: PathBuf,
+        /// What it was made of.
+        source_path: PathBuf,
+        /// The first difference.
+        what: String,
+    },
+    /// The work was ended.
+    #[error("{path} was left as it is, because the work ended")]
+    Ended {
+        /// The event file.
+        path: PathBuf,
+    },
 }
 
 /// What was written.
@@ -101,21 +148,14 @@ pub fn export(
     if target.exists() {
         return Err(ExportError::Exists { path: target.to_owned() });
     }
-    let zstd = hdf5_metno::filters::Filter::user(ZSTD_FILTER, &[]);
-    if matches!(compression, Compression::Zstd(_)) && !zstd.is_available() {
-        return Err(ExportError::NoZstd);
-    }
+    compression.check()?;
     let mut reader = RunReader::open(source)?;
     if let Some(stream) = stream {
         reader = reader.only(stream);
     }
-    let draft = target.with_extension("h5.draft");
+    let draft = draft_of(target);
     let written = write(reader, &draft, compression);
-    let moved = written.and_then(|summary| {
-        let synced = fs::File::open(&draft).and_then(|file| file.sync_all());
-        let moved = synced.and_then(|()| fs::rename(&draft, target));
-        moved.map(|()| summary).map_err(|error| ExportError::Io { path: target.to_owned(), error })
-    });
+    let moved = written.and_then(|summary| move_into_place(&draft, target).map(|()| summary));
     if moved.is_err() {
         // The draft is worth nothing; why there is none is told.
         let _ = fs::remove_file(&draft);
@@ -123,15 +163,26 @@ pub fn export(
     moved
 }
 
+/// Where a file is written before it has its name.
+fn draft_of(target: &Path) -> PathBuf {
+    target.with_extension("h5.draft")
+}
+
+/// Gives a whole file, which is made durable first, its name.
+fn move_into_place(draft: &Path, target: &Path) -> Result<(), ExportError> {
+    let moved =
+        fs::File::open(draft).and_then(|file| file.sync_all()).and_then(|()| fs::rename(draft, target));
+    moved.map_err(|error| ExportError::Io { path: target.to_owned(), error })
+}
+
 fn write(reader: RunReader, draft: &Path, compression: Compression) -> Result<ExportSummary, ExportError> {
-    let failed =
-        |error: hdf5_metno::Error| ExportError::Hdf5 { path: draft.to_owned(), error: error.to_string() };
     let mut summary = ExportSummary::default();
-    let mut writer = Writer::create(draft, &reader, compression).map_err(failed)?;
+    let about = writer::About::of(&reader);
+    let mut writer = Writer::create(draft, &about, compression).map_err(|error| failed(draft, &error))?;
     for stored in reader {
         match stored {
             Ok(stored) => {
-                writer.add(&stored).map_err(failed)?;
+                writer.add(&stored).map_err(|error| failed(draft, &error))?;
                 summary.events += 1;
                 summary.fragments += stored.event.fragments.len() as u64;
                 summary.payload_bytes += stored.event.payload_bytes();
@@ -142,181 +193,12 @@ fn write(reader: RunReader, draft: &Path, compression: Compression) -> Result<Ex
             }
         }
     }
-    writer.finish().map_err(failed)?;
+    writer.finish().map_err(|error| failed(draft, &error))?;
     Ok(summary)
 }
 
-type Result5<T> = hdf5_metno::Result<T>;
-
-/// The columns of a file.
-struct Writer {
-    events: Events,
-    fragments: Fragments,
-    missing: Missing,
-    file: File,
-}
-
-struct Events {
-    id: Column<u64>,
-    time: Column<u64>,
-    trigger_type: Column<u16>,
-    attempt: Column<u16>,
-    incomplete: Column<u8>,
-    tags: Column<u64>,
-    sequence: Column<u64>,
-    fragment_offsets: Column<u64>,
-    missing_offsets: Column<u64>,
-    verdict_offsets: Column<u64>,
-    verdicts: Column<u8>,
-}
-
-struct Fragments {
-    source: Column<u32>,
-    time: Column<u64>,
-    checksum: Column<u32>,
-    payload_offsets: Column<u64>,
-    payloads: Column<u8>,
-}
-
-struct Missing {
-    source: Column<u32>,
-    reason: Column<u8>,
-}
-
-impl Writer {
-    fn create(path: &Path, reader: &RunReader, compression: Compression) -> Result5<Self> {
-        let file = File::create_excl(path)?;
-        describe(&file, reader)?;
-        let group = |name: &str| file.create_group(name).map(|group| Place { group, compression });
-        let (events, fragments, missing) = (group("events")?, group("fragments")?, group("missing")?);
-        Ok(Self {
-            events: Events {
-                id: events.column("id")?,
-                time: events.column("time_ns")?,
-                trigger_type: events.column("trigger_type")?,
-                attempt: events.column("attempt")?,
-                incomplete: events.column("incomplete")?,
-                tags: events.column("tags")?,
-                sequence: events.column("sequence")?,
-                fragment_offsets: events.offsets("fragment_offsets")?,
-                missing_offsets: events.offsets("missing_offsets")?,
-                verdict_offsets: events.offsets("verdict_offsets")?,
-                verdicts: events.column("verdicts")?,
-            },
-            fragments: Fragments {
-                source: fragments.column("source")?,
-                time: fragments.column("time_ns")?,
-                checksum: fragments.column("crc32c")?,
-                payload_offsets: fragments.offsets("payload_offsets")?,
-                payloads: fragments.column("payloads")?,
-            },
-            missing: Missing { source: missing.column("source")?, reason: missing.column("reason")? },
-            file,
-        })
-    }
-
-    fn add(&mut self, StoredEvent { event, verdict, sequence }: &StoredEvent<Bytes>) -> Result5<()> {
-        for fragment in &event.fragments {
-            let columns = &mut self.fragments;
-            columns.source.push(fragment.source.0)?;
-            columns.time.push(fragment.time.0)?;
-            // The reader has compared it, and files always have it.
-            columns.checksum.push(fragment.checksum.unwrap_or_default())?;
-            columns.payloads.extend(&fragment.payload)?;
-            columns.payload_offsets.push(columns.payloads.len())?;
-        }
-        for missing in &event.missing {
-            self.missing.source.push(missing.source.0)?;
-            self.missing.reason.push(missing.reason.code())?;
-        }
-        let columns = &mut self.events;
-        columns.id.push(event.id.0)?;
-        columns.time.push(event.time.0)?;
-        columns.trigger_type.push(event.trigger_type.0)?;
-        columns.attempt.push(event.attempt)?;
-        columns.incomplete.push(u8::from(event.incomplete))?;
-        columns.tags.push(verdict.tags.0)?;
-        columns.sequence.push(*sequence)?;
-        columns.verdicts.extend(&verdict.payload)?;
-        columns.verdict_offsets.push(columns.verdicts.len())?;
-        columns.fragment_offsets.push(self.fragments.source.len())?;
-        columns.missing_offsets.push(self.missing.source.len())
-    }
-
-    fn finish(self) -> Result5<()> {
-        let Events {
-            id,
-            time,
-            trigger_type,
-            attempt,
-            incomplete,
-            tags,
-            sequence,
-            fragment_offsets,
-            missing_offsets,
-            verdict_offsets,
-            verdicts,
-        } = self.events;
-        for column in [id, time, tags, sequence, fragment_offsets, missing_offsets, verdict_offsets] {
-            column.finish()?;
-        }
-        for column in [trigger_type, attempt] {
-            column.finish()?;
-        }
-        let Fragments { source, time, checksum, payload_offsets, payloads } = self.fragments;
-        for column in [time, payload_offsets] {
-            column.finish()?;
-        }
-        for column in [source, checksum, self.missing.source] {
-            column.finish()?;
-        }
-        for column in [incomplete, verdicts, payloads, self.missing.reason] {
-            column.finish()?;
-        }
-        self.file.close()
-    }
-}
-
-/// Where columns are made, and how they are compressed.
-struct Place {
-    group: Group,
-    compression: Compression,
-}
-
-impl Place {
-    fn column<T: column::Element>(&self, name: &str) -> Result5<Column<T>> {
-        Column::create(&self.group, name, self.compression)
-    }
-
-    /// A column of offsets, which begins with zero and so has one entry more than there are things.
-    fn offsets(&self, name: &str) -> Result5<Column<u64>> {
-        let mut column = self.column(name)?;
-        column.push(0_u64)?;
-        Ok(column)
-    }
-}
-
-/// The attributes of the file.
-fn describe(file: &File, reader: &RunReader) -> Result5<()> {
-    let text = |name: &str, value: &str| -> Result5<()> {
-        file.new_attr::<VarLenUnicode>().create(name)?.write_scalar(&unicode(value))
-    };
-    text("format", FORMAT)?;
-    file.new_attr::<u32>().create("version")?.write_scalar(&VERSION)?;
-    if let Some(header) = reader.first_header() {
-        file.new_attr::<u32>().create("run")?.write_scalar(&header.run.0)?;
-    }
-    let metadata = reader.first_metadata();
-    text("metadata", metadata)?;
-    text("software", Metadata::parse(metadata).software.as_deref().unwrap_or_default())?;
-    let names: Vec<_> = reader.tag_names().iter().map(|name| unicode(name)).collect();
-    file.new_attr::<VarLenUnicode>().shape(names.len()).create("tags")?.write_raw(&names)
-}
-
-/// Text as HDF5 holds it, which ends at a NUL.
-fn unicode(text: &str) -> VarLenUnicode {
-    let text = text.split('\0').next().unwrap_or_default();
-    text.parse().unwrap_or_default()
+fn failed(path: &Path, error: &hdf5_metno::Error) -> ExportError {
+    ExportError::Hdf5 { path: path.to_owned(), error: error.to_string() }
 }
 
 #[cfg(test)]

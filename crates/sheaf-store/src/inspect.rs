@@ -1,11 +1,11 @@
 //! Says what is in an event file, a run directory, a fragment stream or a directory of fragment streams. Damage is
 //! counted; `verify` tells it one by one, and is the one that reads every payload's checksum.
 
-use crate::event_file::{EventFileReader, EventOpenError, StoredEvent};
+use crate::event_file::StoredEvent;
 use crate::fragment_stream::{Ending, StreamOpenError, StreamReader};
 use crate::id_set::IdRange;
 use crate::kind::{Kind, KindError, files_with, source_in_name};
-use crate::run::{Manifest, RunReadError, RunReader};
+use crate::run::{Manifest, OpenFile, RunReadError, RunReader};
 use bytes::Bytes;
 use serde::Serialize;
 use sheaf_wire::stream_file::EXTENSION;
@@ -171,9 +171,6 @@ pub enum InspectError {
     /// A run cannot be read.
     #[error(transparent)]
     Run(#[from] RunReadError),
-    /// An event file cannot be read.
-    #[error(transparent)]
-    EventFile(#[from] EventOpenError),
     /// A fragment stream cannot be read.
     #[error(transparent)]
     Stream(#[from] StreamOpenError),
@@ -244,7 +241,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
 }
 
 fn event_file_info(path: &Path) -> Result<FileInfo, InspectError> {
-    let (reader, _) = EventFileReader::open_damaged(path)?;
+    let (reader, _) = OpenFile::open(path)?;
     Ok(FileInfo {
         path: path.to_owned(),
         bytes: reader.file_bytes(),
@@ -256,7 +253,7 @@ fn event_file_info(path: &Path) -> Result<FileInfo, InspectError> {
             created_ns: header.created.0,
         }),
         metadata: metadata(reader.metadata()),
-        finished: reader.footer().is_ok(),
+        finished: reader.is_finished(),
     })
 }
 

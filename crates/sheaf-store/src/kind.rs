@@ -8,11 +8,14 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+/// What an HDF5 file starts with.
+const HDF5_MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A single event file.
+    /// A single event file, or an HDF5 file of events.
     EventFile,
     /// A directory of event files.
     Run,
@@ -75,7 +78,7 @@ impl Kind {
         let mut magic = Vec::new();
         File::open(path).and_then(|file| file.take(8).read_to_end(&mut magic)).map_err(io_error)?;
         let extension = path.extension().and_then(|extension| extension.to_str());
-        if magic == event_file::MAGIC {
+        if magic == event_file::MAGIC || magic == *HDF5_MAGIC {
             Ok(Self::EventFile)
         } else if magic == stream_file::MAGIC {
             Ok(Self::FragmentStream)

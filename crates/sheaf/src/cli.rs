@@ -374,7 +374,7 @@ pub(crate) struct DumpArguments {
     #[arg(long)]
     pub(crate) csv: bool,
     /// One line an event with what its filter said, not one a fragment:
-    /// `event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict`.
+    /// `event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed`.
     #[arg(long)]
     pub(crate) verdicts: bool,
 }

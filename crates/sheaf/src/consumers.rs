@@ -99,6 +99,10 @@ impl EventSink for WatchedSink {
         self.sink.press();
     }
 
+    fn has_room(&self) -> bool {
+        self.sink.has_room()
+    }
+
     fn stored(&self) -> u64 {
         self.sink.stored()
     }

@@ -46,8 +46,8 @@ fn compression(text: &str) -> anyhow::Result<sheaf_store::hdf5::Compression> {
     };
     match name {
         "none" if text == "none" => Some(Compression::None),
-        "deflate" => level(1, 9).map(Compression::Deflate),
-        "zstd" => level(3, 22).map(Compression::Zstd),
+        "deflate" => level(Compression::DEFLATE_LEVEL, 9).map(Compression::Deflate),
+        "zstd" => level(Compression::ZSTD_LEVEL, 22).map(Compression::Zstd),
         _ => None,
     }
     .with_context(|| {

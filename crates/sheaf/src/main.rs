@@ -28,6 +28,7 @@
 //! | `model` | `sheaf model`: the paper model of a described detector |
 //! | `tap` | `sheaf tap`: events of a run that goes on |
 //! | `export` | `sheaf export`, in builds with HDF5 |
+//! | `hdf5` | streams whose files become HDF5 files, in builds that have it |
 //! | `objects` | `sheaf upload`, and the object store of a run, in builds that have one |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
@@ -43,6 +44,7 @@ mod export;
 mod farms;
 mod files;
 mod filters;
+mod hdf5;
 mod lab;
 mod leaving;
 mod model;

@@ -1,7 +1,7 @@
 //! Where accepted events go: from the configuration to a sink.
 
 use crate::assemble::Plan;
-use crate::objects;
+use crate::{hdf5, objects};
 use anyhow::Context;
 use sheaf_config::{Config, Stream, Sync};
 use sheaf_node::prescale::{PrescaledTags, TagRule};
@@ -19,9 +19,13 @@ pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Res
     let streams = config
         .streams
         .iter()
-        .map(|(name, stream)| Ok((rule(config, name, stream)?, options(config, &session, stream))))
+        .map(|(name, stream)| Ok((rule(config, name, stream)?, options(config, &session, name, stream))))
         .collect::<anyhow::Result<_>>()?;
     let sink = FileSink::create(directory, streams, &session)?;
+    let sink = match hdf5::converter(config, directory)? {
+        Some(converter) => sink.with_converter(converter),
+        None => sink,
+    };
     Ok(match objects::of(config)? {
         Some(objects) => sink.with_uploads(objects.uploads(directory)?),
         None => sink,
@@ -51,19 +55,21 @@ fn session(plan: &Plan, me: &Identity) -> WriterOptions {
         rotate_events: output.rotate_events,
         rotate_time: output.rotate_time,
         buffer: output.buffer,
+        replaced: hdf5::is_hdf5(&plan.config, StreamName::DEFAULT),
         flush: policy(&plan.config, output.sync, output.sync_interval),
         ..WriterOptions::new(me.run, me.node, me.session, Timestamp(me.session.0))
     }
 }
 
 /// How the files of a stream are written.
-fn options(config: &Config, session: &WriterOptions, stream: &Stream) -> WriterOptions {
+fn options(config: &Config, session: &WriterOptions, name: &str, stream: &Stream) -> WriterOptions {
     let output = &config.output;
     let interval = stream.sync_interval.unwrap_or(output.sync_interval);
     WriterOptions {
         rotate_bytes: stream.rotate_size.unwrap_or(session.rotate_bytes),
         rotate_events: stream.rotate_events.unwrap_or(session.rotate_events),
         rotate_time: stream.rotate_time.or(session.rotate_time),
+        replaced: hdf5::is_hdf5(config, name),
         flush: policy(config, stream.sync.unwrap_or(output.sync), interval),
         ..session.clone()
     }

@@ -1,5 +1,6 @@
 //! Where a run is written: its directory, its manifest, and the last tidying.
 
+use crate::hdf5;
 use crate::objects::{self, RunObjects};
 use anyhow::{Context, bail};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -53,8 +54,10 @@ pub(crate) struct RunDirectory {
     pub(crate) path: PathBuf,
     manifest: Manifest,
     reserve: Option<Reserve>,
-    /// Where files of it are uploaded, with what says which.
-    objects: Option<(Box<dyn RunObjects>, Config)>,
+    /// Where files of it are uploaded.
+    objects: Option<Box<dyn RunObjects>>,
+    /// Says which, and which become HDF5.
+    config: Config,
 }
 
 impl RunDirectory {
@@ -67,6 +70,7 @@ impl RunDirectory {
             return Ok(None);
         }
         let objects = objects::of(config)?;
+        hdf5::check(config)?;
         let path = path_of(config);
         if !is_empty(&path)? {
             if !config.run.overwrite {
@@ -89,8 +93,7 @@ impl RunDirectory {
             let _ = fs::remove_dir_all(&path);
             return Err(error);
         }
-        let objects = objects.map(|objects| (objects, config.clone()));
-        Ok(Some(Self { path, manifest, reserve, objects }))
+        Ok(Some(Self { path, manifest, reserve, objects, config: config.clone() }))
     }
 
     /// Closes the run: cuts off what builders or output nodes that died had written and not reported, and writes the manifest.
@@ -110,15 +113,20 @@ impl RunDirectory {
         }
         let names =
             || sessions.keys().map(|(node, session)| SessionName { run, node: *node, session: *session });
-        for name in names() {
-            self.manifest.files.extend(closed_files(&self.path, name)?);
-        }
+        self.list_files(names())?;
         self.manifest.ended = Some(now);
         self.manifest.ledger = ledger;
-        // What counts is on this disk, whatever comes of the object store.
+        // What counts is on this disk, whatever comes of HDF5 and the object store.
         self.manifest.write(&self.path)?;
-        if let Some((objects, config)) = self.objects.take() {
-            self.settle(&*objects, &config, &before).with_context(|| {
+        if hdf5::is_used(&self.config) {
+            for record in &self.manifest.sessions {
+                hdf5::settle(&self.config, &self.path, run, record)?;
+            }
+            self.list_files(names())?;
+            self.manifest.write(&self.path)?;
+        }
+        if let Some(objects) = self.objects.take() {
+            self.settle(&*objects, &before).with_context(|| {
                 format!(
                     "the object store has not all of this run; when it works, say `sheaf upload {}`",
                     self.path.display()
@@ -133,14 +141,17 @@ impl RunDirectory {
         Ok(())
     }
 
+    /// Has the manifest list the closed files of these sessions as they are now.
+    fn list_files(&mut self, sessions: impl Iterator<Item = SessionName>) -> anyhow::Result<()> {
+        let files = sessions.map(|name| closed_files(&self.path, name)).collect::<Result<Vec<_>, _>>()?;
+        self.manifest.files = files.concat();
+        Ok(())
+    }
+
     /// Brings the object store to what sealing has left, and tells readers of it what counts.
-    fn settle(
-        &mut self,
-        objects: &dyn RunObjects,
-        config: &Config,
-        before: &BTreeSet<FileName>,
-    ) -> anyhow::Result<()> {
+    fn settle(&mut self, objects: &dyn RunObjects, before: &BTreeSet<FileName>) -> anyhow::Result<()> {
         let after = event_files(&self.path)?;
+        let config = &self.config;
         let uploaded = |name: &&FileName| objects::is_uploaded(config, &name.stream);
         let removed: Vec<String> =
             before.difference(&after).filter(uploaded).map(ToString::to_string).collect();
@@ -157,7 +168,10 @@ impl RunDirectory {
 fn event_files(directory: &Path) -> anyhow::Result<BTreeSet<FileName>> {
     let list = || -> std::io::Result<BTreeSet<_>> {
         let entries = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
-        Ok(entries.into_iter().filter_map(|entry| FileName::parse(entry.file_name().to_str()?)).collect())
+        Ok(entries
+            .into_iter()
+            .filter_map(|entry| FileName::parse_either(entry.file_name().to_str()?))
+            .collect())
     };
     list().with_context(|| format!("cannot look into {}", directory.display()))
 }
@@ -239,6 +253,7 @@ impl SharedManifest {
         fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
         let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
         manifest.write(path)?;
+        hdf5::check(config)?;
         let objects = objects::of(config)?;
         if let Some(objects) = &objects {
             objects.begin(path, false)?;

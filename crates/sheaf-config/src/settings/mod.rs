@@ -22,7 +22,7 @@ pub use lab::{Lab, LabHead, LabPlacement, Measure};
 pub use network::{Congestion, EthernetBackend, FabricProvider, Protocol, Tls, Transport, TransportKind};
 pub use node::Node;
 pub use object_store::{ObjectCheck, ObjectStore};
-pub use output::{Output, OutputKind, Stream, Sync, Tag};
+pub use output::{Output, OutputCompression, OutputFormat, OutputKind, Stream, Sync, Tag};
 pub use preprocessing::Preprocessing;
 pub use run::{Filter, FilterKind, Run, Trigger, TriggerMode};
 pub use shaping::{Shaping, ShapingPolicy};

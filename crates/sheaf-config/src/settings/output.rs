@@ -35,11 +35,40 @@ choice! {
     }
 }
 
+choice! {
+    /// What the files of accepted events are in the end.
+    OutputFormat {
+        /// event files, see the reference page
+        Sheaf = "sheaf",
+        /// HDF5 files for analysis: events are stored in event files, and each that is closed is made into an HDF5 file with the
+        /// same events, which takes its place; only in builds with the feature `hdf5`
+        Hdf5 = "hdf5",
+    }
+}
+
+choice! {
+    /// How the columns of HDF5 files are compressed.
+    OutputCompression {
+        /// not
+        None = "none",
+        /// by deflate (gzip), which each HDF5 library reads
+        Deflate = "deflate",
+        /// by Zstandard: libhdf5 needs the plugin of filter 32015 to write and to read it
+        Zstd = "zstd",
+    }
+}
+
 section! {
     /// Where accepted events go.
     Output "output" {
         /// Where accepted events go.
         kind: OutputKind = OutputKind::File, "kind", pick();
+        /// What the files are in the end.
+        format: OutputFormat = OutputFormat::Sheaf, "format", pick();
+        /// How HDF5 files are compressed. Files that are closed faster than they are compressed hold up the run.
+        compression: OutputCompression = OutputCompression::None, "compression", pick();
+        /// How much effort it takes, 1 to 9 for `deflate`, 1 to 22 for `zstd`. 0: 1 for `deflate`, 3 for `zstd`.
+        compression_level: Option<u8> = None, "compression_level", zero_is_none(whole(1, 22));
         /// How many output nodes there are. 0: each builder unit stores its own events. With output nodes, builder units send them
         /// the accepted events, each event to the one with most room.
         nodes: u16 = 0, "nodes", whole(0, 1_024);
@@ -77,6 +106,8 @@ section! {
         /// Of these it takes one of so many, chosen by the event's id. Events that no stream takes are rejected. An event
         /// that was not judged (`quarantined`) is always taken.
         prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
+        /// As `output.format`, for this stream.
+        format: Option<OutputFormat> = None, "format", maybe(pick());
         /// As `output.rotate_bytes`, for this stream.
         rotate_size: Option<ByteCount> = None, "rotate_bytes", maybe(bytes(MIB, TIB));
         /// As `output.rotate_events`, for this stream.

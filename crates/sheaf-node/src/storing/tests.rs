@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex};
 #[derive(Default)]
 struct Script {
     fails: bool,
+    /// It closes files faster than somebody converts them.
+    is_behind: bool,
+    batches: u64,
     accepted: u64,
     stored: u64,
 }
@@ -26,10 +29,15 @@ impl EventSink for Scripted {
     }
 
     fn end_batch(&mut self, _: Timestamp) -> Result<(), String> {
+        self.0.lock().expect("no test panics with it").batches += 1;
         Ok(())
     }
 
     fn press(&mut self) {}
+
+    fn has_room(&self) -> bool {
+        !self.0.lock().expect("no test panics with it").is_behind
+    }
 
     fn stored(&self) -> u64 {
         self.0.lock().expect("no test panics with it").stored
@@ -87,4 +95,20 @@ fn an_event_that_the_disk_refuses_is_tried_again_and_goes_first() {
     storing.end_batch(later);
     assert!(!storing.is_in_trouble());
     assert_eq!(settled(&mut storing), [Settled::Stored(1, 0)]);
+}
+
+#[test]
+fn an_output_without_room_holds_events_up_and_what_was_written_before_does_not_wait() {
+    let script = Arc::new(Mutex::new(Script { is_behind: true, stored: 1, ..Script::default() }));
+    let mut storing = Storing::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
+    assert!(storing.write(Timestamp(0), 1, event(1), Verdict::accept()).is_some());
+    assert!(!storing.is_ready(Timestamp(0), drop));
+    assert!(storing.is_in_trouble(), "whoever counts dead time hears of it");
+    assert_eq!(script.lock().expect("no test panics with it").batches, 1);
+    assert_eq!(settled(&mut storing), [Settled::Stored(1, 0)]);
+    let later = storing.due();
+    assert!(later > Timestamp(0) && later < Timestamp::MAX, "it is asked again");
+    script.lock().expect("no test panics with it").is_behind = false;
+    assert!(storing.is_ready(later, drop));
+    assert!(!storing.is_in_trouble());
 }

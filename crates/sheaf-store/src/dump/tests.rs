@@ -48,13 +48,15 @@ fn what_was_said_of_events_is_dumped_with_the_names_of_tags() {
     };
     let mut writer = EventFileWriter::create(directory.path(), options).unwrap();
     let said = Verdict::accept().with_tags(Tags(0b1010)).with_payload(vec![0x0f, 0xa0]);
-    writer.write(&event(8, &[5, 9]), &said).unwrap();
+    let mut one_is_processed = event(8, &[5, 9]);
+    one_is_processed.fragments[1].processed = true;
+    writer.write(&one_is_processed, &said).unwrap();
     writer.write(&event(9, &[1]), &Verdict::quarantine()).unwrap();
     writer.finish().unwrap();
     let mut out = Vec::new();
     let summary = dump_verdicts(directory.path(), &mut out).unwrap();
-    let expected = "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict\n\
-                    8,8000,1,0,2,0,14,laser+bit3,0fa0\n9,9000,1,0,1,0,1,quarantined,\n";
+    let expected = "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed\n\
+                    8,8000,1,0,2,0,14,laser+bit3,0fa0,1\n9,9000,1,0,1,0,1,quarantined,,0\n";
     assert_eq!((String::from_utf8(out).unwrap().as_str(), summary.lines), (expected, 2));
     let stream = directory.path().join("streams");
     std::fs::create_dir(&stream).unwrap();

@@ -5,6 +5,9 @@ use sheaf_wire::{NodeId, RunNumber, SessionId};
 use std::fmt;
 use std::str::FromStr;
 
+/// What the name of an HDF5 file ends with that was made of an event file.
+pub(crate) const HDF5_EXTENSION: &str = "h5";
+
 /// The name of a stream of accepted events: 1 to 32 lower-case letters, digits and hyphens, the first a letter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamName(Box<str>);
@@ -110,6 +113,18 @@ impl FileName {
         } else {
             format!("{owner}_{}_{:04}", self.stream, self.part)
         }
+    }
+
+    /// As [`FileName::parse`], of an event file or of the HDF5 file that was made of it.
+    #[must_use]
+    pub fn parse_either(name: &str) -> Option<Self> {
+        Self::parse(name).or_else(|| Self::parse_with(name, HDF5_EXTENSION))
+    }
+
+    /// The name of the HDF5 file that is made of it.
+    #[must_use]
+    pub fn hdf5(&self) -> String {
+        format!("{}.{HDF5_EXTENSION}", self.stem())
     }
 
     /// Whose file it is.

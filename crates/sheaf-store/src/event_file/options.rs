@@ -47,6 +47,9 @@ pub struct WriterOptions {
     pub buffer: ByteCount,
     /// When events leave the writer.
     pub flush: FlushPolicy,
+    /// Whether somebody makes files of another format of its closed files:
+    /// [`StreamsWriter::take_replaceable`](crate::streams::StreamsWriter::take_replaceable).
+    pub replaced: bool,
 }
 
 impl WriterOptions {
@@ -66,6 +69,7 @@ impl WriterOptions {
             rotate_time: None,
             buffer: ByteCount::kib(256),
             flush: FlushPolicy::default(),
+            replaced: false,
         }
     }
 

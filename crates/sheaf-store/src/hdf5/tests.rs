@@ -1,10 +1,15 @@
 //! What is written can be read: by libhdf5 through this crate, and by h5py where Python has it.
 
+mod replacing;
+
 use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
-use crate::testing::{event, small_events, verdict};
+use crate::testing::{bare, event, small_events, verdict};
+use bytes::Bytes;
+use hdf5_metno::File;
 use proptest::prelude::*;
 use sheaf_wire::{Event, NodeId, RunNumber, SessionId, Timestamp};
+use std::fs;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,6 +32,18 @@ fn run(events: &[Event<Bytes>]) -> tempfile::TempDir {
     }
     writer.finish().unwrap();
     directory
+}
+
+/// What a reader gives for events whose checksums the writer computed.
+fn with_checksums(events: &[Event<Bytes>]) -> Vec<Event<Bytes>> {
+    let mut events = events.to_vec();
+    for event in &mut events {
+        for fragment in &mut event.fragments {
+            fragment.event = event.id;
+            fragment.checksum = Some(sheaf_wire::checksum::crc32c(&fragment.payload));
+        }
+    }
+    events
 }
 
 fn column<T: hdf5_metno::H5Type>(file: &File, name: &str) -> Vec<T> {
@@ -56,6 +73,8 @@ proptest! {
         let compression = if compressed { Compression::Deflate(1) } else { Compression::None };
         let summary = export(directory.path(), None, &target, compression).unwrap();
         prop_assert_eq!((summary.events, summary.damaged), (events.len() as u64, 0));
+        let again: Vec<_> = Reader::open(&target).unwrap().map(|stored| bare(stored.unwrap())).collect();
+        prop_assert_eq!(again, with_checksums(&events));
         let file = File::open(&target).unwrap();
         let of = |take: fn(&Event<Bytes>) -> u64| events.iter().map(take).collect::<Vec<_>>();
         prop_assert_eq!(column::<u64>(&file, "events/id"), of(|event| event.id.0));
@@ -74,6 +93,8 @@ proptest! {
         let offsets = column::<u64>(&file, "events/fragment_offsets");
         let counts: Vec<_> = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).collect();
         prop_assert_eq!(counts, events.iter().map(|event| event.fragments.len()).collect::<Vec<_>>());
+        let processed: Vec<u8> = fragments().map(|fragment| u8::from(fragment.processed)).collect();
+        prop_assert_eq!(column::<u8>(&file, "fragments/processed"), processed);
         let reasons: Vec<u8> =
             events.iter().flat_map(|event| &event.missing).map(|missing| missing.reason.code()).collect();
         prop_assert_eq!(column::<u8>(&file, "missing/reason"), reasons);

@@ -1,10 +1,9 @@
 //! Which files were closed, and what each should be: a list beside the files of a session while the run lasts, a part of
 //! the manifest when it has ended.
 
-use crate::event_file::{
-    ClosedFile, EventFileReader, EventOpenError, FileName, Metadata, PartFile, SessionName, Storage,
-    StreamName,
-};
+use super::open_file::OpenFile;
+use super::reader::RunReadError;
+use crate::event_file::{ClosedFile, FileName, Metadata, PartFile, SessionName, Storage, StreamName};
 use sheaf_wire::checksum::crc32c_append;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -125,7 +124,7 @@ pub enum ListError {
     },
     /// A file could not be opened.
     #[error("cannot list the files of a session: {0}")]
-    Open(#[from] EventOpenError),
+    Open(#[from] RunReadError),
 }
 
 /// The closed files of `session` in `directory`, by stream and part, with the checksums of its list; those of files that
@@ -137,11 +136,13 @@ pub fn closed_files(directory: &Path, session: SessionName) -> Result<Vec<Closed
     let io_error = |path: &Path, error| ListError::Io { path: path.to_owned(), error };
     let listed = read_lists(directory).map_err(|error| io_error(directory, error))?;
     let mut found = Vec::new();
-    for (name, path) in session_files(directory, session).map_err(|error| io_error(directory, error))? {
-        let (reader, _) = EventFileReader::open_damaged(&path)?;
-        let Ok(footer) = reader.footer() else { continue };
-        let (events, bytes) = (footer.events, reader.file_bytes());
-        let file = name.to_string();
+    for (name, path) in session_files(directory, session, FileName::parse_either)
+        .map_err(|error| io_error(directory, error))?
+    {
+        let (reader, _) = OpenFile::open(&path)?;
+        let Some(events) = reader.events() else { continue };
+        let bytes = reader.file_bytes();
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let known = listed.get(&file).filter(|closed| (closed.events, closed.bytes) == (events, bytes));
         let object = known.and_then(|closed| closed.object.clone());
         let crc32c = match known.and_then(|closed| closed.crc32c) {
@@ -164,12 +165,16 @@ pub fn remove_list(directory: &Path, session: SessionName) -> io::Result<()> {
     }
 }
 
-/// The files of a session, by stream and part.
-pub(super) fn session_files(directory: &Path, session: SessionName) -> io::Result<Vec<(FileName, PathBuf)>> {
+/// The files of a session whose names `parse` knows, by stream and part.
+pub(super) fn session_files(
+    directory: &Path,
+    session: SessionName,
+    parse: fn(&str) -> Option<FileName>,
+) -> io::Result<Vec<(FileName, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if let Some(name) = entry.file_name().to_str().and_then(FileName::parse)
+        if let Some(name) = entry.file_name().to_str().and_then(parse)
             && name.owner() == session
         {
             files.push((name, entry.path()));

@@ -2,15 +2,16 @@
 
 use super::lists::stream_of;
 use super::manifest::{Manifest, ManifestError};
+use super::open_file::{OpenFile, is_hdf5};
 use crate::event_file::{
-    EXTENSION, EventFileReader, EventOpenError, EventReadError, FileFormatError, FileHeader, FileName,
-    Metadata, StoredEvent, StreamName,
+    EXTENSION, EventOpenError, EventReadError, FileFormatError, FileHeader, FileName, Metadata, StoredEvent,
+    StreamName,
 };
 use crate::id_set::IdSet;
 use bytes::Bytes;
 use sheaf_wire::{NodeId, SessionId};
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,22 @@ pub enum RunReadError {
     /// A file is damaged or cannot be read.
     #[error(transparent)]
     Read(#[from] EventReadError),
+    /// An HDF5 file cannot be read, or an event in it.
+    #[error("cannot read HDF5 file {path}: {error}")]
+    Hdf5 {
+        /// The file.
+        path: PathBuf,
+        /// What libhdf5 says, or what is not as it should be.
+        error: String,
+    },
+    /// There is an HDF5 file.
+    #[error(
+        "{path} is an HDF5 file, which this build cannot read; build with the feature `hdf5`, or use h5py"
+    )]
+    NoHdf5 {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// What was read of a run.
@@ -96,7 +113,7 @@ impl RunPlan {
         let mut files = Vec::new();
         for entry in fs::read_dir(path).map_err(list_error)? {
             let file = entry.map_err(list_error)?.path();
-            if file.extension().is_some_and(|extension| extension == EXTENSION) {
+            if file.extension().is_some_and(|extension| extension == EXTENSION) || is_part_as_hdf5(&file) {
                 files.push(run_file(&file)?);
             }
         }
@@ -124,9 +141,16 @@ impl RunPlan {
     }
 }
 
+/// Whether an HDF5 file was made of an event file that is no longer there. While it is, that one is the run's. HDF5 files of
+/// other names are exports.
+fn is_part_as_hdf5(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse_either);
+    is_hdf5(path) && name.is_some_and(|name| !path.with_file_name(name.to_string()).exists())
+}
+
 fn run_file(path: &Path) -> Result<RunFile, RunReadError> {
-    let (reader, _) = EventFileReader::open_damaged(path)?;
-    let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+    let (reader, _) = OpenFile::open(path)?;
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse_either);
     let (session, part) = match (reader.header(), &name) {
         (Some(header), _) => (Some((header.node, header.session)), header.part),
         (None, Some(name)) => (Some((name.node, name.session)), name.part),
@@ -148,7 +172,7 @@ fn run_file(path: &Path) -> Result<RunFile, RunReadError> {
 pub struct RunReader {
     plan: RunPlan,
     next_file: usize,
-    current: Option<EventFileReader<File>>,
+    current: Option<OpenFile>,
     /// The number in the session that the next event has if none is missing.
     next_sequence: u64,
     /// Ids that were handed out, where duplicates are looked for.
@@ -236,9 +260,9 @@ impl RunReader {
     fn open_next(&mut self) -> Option<Result<(), RunReadError>> {
         let file = self.plan.files.get(self.next_file)?;
         self.next_file += 1;
-        let (mut reader, wrong) = match EventFileReader::open_damaged(&file.path) {
+        let (mut reader, wrong) = match OpenFile::open(&file.path) {
             Ok(opened) => opened,
-            Err(error) => return Some(Err(error.into())),
+            Err(error) => return Some(Err(error)),
         };
         reader.check_payloads(self.check_payloads);
         if file.part == 0 {
@@ -267,11 +291,11 @@ impl RunReader {
     /// What is handed out for an item of the file that is read now, if anything.
     fn sift(
         &mut self,
-        item: Result<StoredEvent<Bytes>, EventReadError>,
+        item: Result<StoredEvent<Bytes>, RunReadError>,
     ) -> Option<Result<StoredEvent<Bytes>, RunReadError>> {
         let counts = self.is_counted(item.as_ref().ok().map(|event| event.sequence));
         match item {
-            Err(error @ EventReadError::Io { .. }) => return Some(Err(error.into())),
+            Err(error @ RunReadError::Read(EventReadError::Io { .. })) => return Some(Err(error)),
             _ if !counts => self.counts.void += 1,
             Ok(event) if self.seen.as_mut().is_none_or(|seen| seen.insert(event.event.id)) => {
                 self.counts.events += 1;
@@ -280,7 +304,7 @@ impl RunReader {
             Ok(_) => self.counts.duplicates += 1,
             Err(error) => {
                 self.counts.damaged += 1;
-                return Some(Err(error.into()));
+                return Some(Err(error));
             }
         }
         None
@@ -299,7 +323,7 @@ impl Iterator for RunReader {
                     }
                 }
                 Some(None) => {
-                    let finished = self.current.take().is_none_or(|reader| reader.footer().is_ok());
+                    let finished = self.current.take().is_none_or(|reader| reader.is_finished());
                     self.counts.unfinished_files += u64::from(!finished);
                 }
                 None => {

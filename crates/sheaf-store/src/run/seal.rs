@@ -1,7 +1,8 @@
 //! Cuts the files of a session behind the last event that counts.
 
 use super::lists::session_files;
-use crate::event_file::{EventFileReader, EventOpenError, EventReadError, Place, SessionName};
+use super::reader::RunReadError;
+use crate::event_file::{EventFileReader, EventOpenError, EventReadError, FileName, Place, SessionName};
 use sheaf_wire::EventId;
 use sheaf_wire::event_file::{IndexEntryBytes, emit_index};
 use std::fs::{self, File, OpenOptions};
@@ -27,6 +28,9 @@ pub enum SealError {
     /// A file could not be read.
     #[error("cannot seal a session: {0}")]
     Read(#[from] EventReadError),
+    /// A file that was made into HDF5 could not be read.
+    #[error("cannot seal a session: {0}")]
+    Hdf5(#[from] RunReadError),
 }
 
 /// What sealing a session did. An event that is in several streams counts in each.
@@ -55,7 +59,9 @@ pub struct SealReport {
 pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> Result<SealReport, SealError> {
     let mut report = SealReport::default();
     let mut reached = 0;
-    let files = session_files(directory, session).map_err(|error| io_error(directory, error))?;
+    let files =
+        session_files(directory, session, FileName::parse).map_err(|error| io_error(directory, error))?;
+    reached = reached.max(reached_in_hdf5(directory, session, committed)?);
     for (name, path) in files {
         let content = read_content(&path, committed)?;
         let events = content.events.len() as u64;
@@ -81,6 +87,26 @@ pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> R
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| io_error(directory, error))?;
     Ok(report)
+}
+
+/// One more than the number of the last event that counts in files that were made into HDF5 while the session lasted.
+#[cfg(feature = "hdf5")]
+fn reached_in_hdf5(directory: &Path, session: SessionName, committed: u64) -> Result<u64, SealError> {
+    let hdf5 = |name: &str| FileName::parse_either(name).filter(|_| FileName::parse(name).is_none());
+    let files = session_files(directory, session, hdf5).map_err(|error| io_error(directory, error))?;
+    let mut reached = 0;
+    for (_, path) in files {
+        let sequences = crate::hdf5::Reader::open(&path)?.sequences()?;
+        let counted = sequences.into_iter().filter(|sequence| *sequence < committed);
+        reached = counted.map(|sequence| sequence + 1).max().unwrap_or(0).max(reached);
+    }
+    Ok(reached)
+}
+
+#[cfg(not(feature = "hdf5"))]
+#[expect(clippy::unnecessary_wraps, reason = "there are no such files that this build made")]
+fn reached_in_hdf5(_directory: &Path, _session: SessionName, _committed: u64) -> Result<u64, SealError> {
+    Ok(0)
 }
 
 fn io_error(path: &Path, error: io::Error) -> SealError {

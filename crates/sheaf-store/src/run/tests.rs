@@ -217,6 +217,13 @@ fn events_between_those_that_count_are_passed_over() {
     let (ids, counts) = ids(directory.path());
     assert_eq!(ids, [11, 12, 16, 17, 18]);
     assert_eq!((counts.events, counts.void), (5, 5));
+    let mut lines = Vec::new();
+    crate::dump::dump_verdicts(directory.path(), &mut lines).unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    let dumped: Vec<_> = lines.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(dumped, ["11", "12", "16", "17", "18"]);
+    let summary = crate::inspect::inspect(directory.path()).unwrap();
+    assert_eq!(summary.events, 5);
     let report = seal_session(directory.path(), session_name(0, 5), 9).unwrap();
     assert_eq!((report.events, report.void), (9, 1), "only what lies behind is cut off");
     manifest.sessions[0].sealed = true;

@@ -20,6 +20,8 @@ pub struct StreamsWriter<S: Storage + Clone = Directory> {
     list: FileList<S>,
     /// Closed files that are to be uploaded.
     uploads: Vec<ClosedFile>,
+    /// Closed files that are to become files of another format.
+    replaceable: Vec<ClosedFile>,
     accepted: u64,
     /// An accepted event that some of its streams have not taken yet, because they failed.
     owed: Option<Owed>,
@@ -88,7 +90,15 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         let writers = routing.rules().iter().map(writer).collect::<Result<_, _>>()?;
         let owner = SessionName { run: session.run, node: session.node, session: session.session };
         let list = FileList::new(storage.clone(), owner);
-        Ok(Self { routing, writers, list, uploads: Vec::new(), accepted: 0, owed: None })
+        Ok(Self {
+            routing,
+            writers,
+            list,
+            uploads: Vec::new(),
+            replaceable: Vec::new(),
+            accepted: 0,
+            owed: None,
+        })
     }
 
     /// Which streams there are, and which events each takes.
@@ -145,6 +155,17 @@ impl<S: Storage + Clone> StreamsWriter<S> {
     /// are in an object store. Who takes one says when it is there, with [`confirm`](Self::confirm).
     pub fn take_uploads(&mut self) -> Vec<ClosedFile> {
         std::mem::take(&mut self.uploads)
+    }
+
+    /// Closed files that were not taken by this call before, of streams whose files become files of another format. Who takes
+    /// one says when it has, with [`replaced`](Self::replaced).
+    pub fn take_replaceable(&mut self) -> Vec<ClosedFile> {
+        std::mem::take(&mut self.replaceable)
+    }
+
+    /// Takes note of a file that is there instead of one that was closed. The list has it from the next end of a batch on.
+    pub fn replaced(&mut self, file: &ClosedFile) {
+        self.list.add(file);
     }
 
     /// Takes note that a closed file is where its `object` says, as a whole. The list says so from the next end of a batch on.
@@ -212,6 +233,8 @@ impl<S: Storage + Clone> StreamsWriter<S> {
             closed.iter().for_each(|closed| self.list.add(closed));
             if writer.is_uploaded() {
                 self.uploads.extend(closed.into_iter().filter(|closed| closed.events > 0));
+            } else if writer.is_replaced() {
+                self.replaceable.extend(closed);
             }
         }
         self.list.write().map_err(|error| EventWriteError::List { path: self.list.path(), error })

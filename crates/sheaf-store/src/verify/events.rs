@@ -6,7 +6,7 @@ use crate::event_file::{
 };
 use crate::id_set::IdSet;
 use crate::kind::Kind;
-use crate::run::{Manifest, RunFile, RunPlan, RunReadError, checksum_of, read_lists};
+use crate::run::{Manifest, OpenFile, RunFile, RunPlan, RunReadError, checksum_of, is_hdf5, read_lists};
 use bytes::Bytes;
 use sheaf_wire::{Event, EventId, NodeId, SessionId};
 use std::collections::BTreeMap;
@@ -77,11 +77,14 @@ struct Series {
 
 impl Check {
     fn file(&mut self, plan: &RunPlan, file: &RunFile) -> Result<(), VerifyError> {
+        self.header(plan, file);
+        if is_hdf5(&file.path) {
+            return self.hdf5_file(plan, file);
+        }
         let (mut reader, wrong) = EventFileReader::open_damaged(&file.path).map_err(RunReadError::from)?;
         if let Some(error) = wrong {
             self.report.problem(&file.path, 0, error.to_string());
         }
-        self.header(plan, file, &reader);
         let mut places = Vec::new();
         let mut items = 0;
         while let Some(item) = reader.next() {
@@ -107,13 +110,35 @@ impl Check {
         Ok(())
     }
 
+    /// The events of an HDF5 file, which has no places in bytes.
+    fn hdf5_file(&mut self, plan: &RunPlan, file: &RunFile) -> Result<(), VerifyError> {
+        let (mut reader, _) = OpenFile::open(&file.path)?;
+        let mut items = 0;
+        for item in &mut reader {
+            match item {
+                Ok(stored) => items += u64::from(self.event(plan, file, None, &stored)),
+                Err(error) => {
+                    self.sessions.entry(file.session).or_default().damaged += 1;
+                    self.report.problem(&file.path, None, error.to_string());
+                }
+            }
+        }
+        self.report.files.push(FileReport {
+            path: file.path.clone(),
+            bytes: reader.file_bytes(),
+            items,
+            finished: reader.is_finished(),
+        });
+        Ok(())
+    }
+
     /// Parts of a session follow each other, and all files are of the run that the manifest is of.
-    fn header(&mut self, plan: &RunPlan, file: &RunFile, reader: &EventFileReader<File>) {
+    fn header(&mut self, plan: &RunPlan, file: &RunFile) {
         if self.report.kind != Kind::Run {
             return;
         }
         if let Some(manifest) = &plan.manifest
-            && let Some(header) = reader.header()
+            && let Some(header) = &file.header
             && header.run != manifest.run
         {
             let what = format!("file is of run {}, the manifest is of run {}", header.run, manifest.run);
@@ -128,13 +153,24 @@ impl Check {
     }
 
     /// Takes note of an event; whether it counts.
-    fn event(&mut self, plan: &RunPlan, file: &RunFile, offset: u64, stored: &StoredEvent<Bytes>) -> bool {
+    fn event(
+        &mut self,
+        plan: &RunPlan,
+        file: &RunFile,
+        offset: impl Into<Option<u64>>,
+        stored: &StoredEvent<Bytes>,
+    ) -> bool {
+        let offset = offset.into();
+
         let StoredEvent { event, sequence, .. } = stored;
         let progress = self.sessions.entry(file.session).or_default();
-        let is_first = progress.sequences.insert(EventId(*sequence));
+        // An export of a whole run has several sessions in one file, and numbers that mean nothing.
+        let is_series = !is_hdf5(&file.path) || file.session.is_some();
+        let number = if is_series { EventId(*sequence) } else { event.id };
+        let is_first = progress.sequences.insert(number);
         let series = self.series.entry((file.session, file.stream.clone())).or_default();
         let before = series.last_sequence.replace(*sequence);
-        if let Some(before) = before.filter(|before| before >= sequence) {
+        if let Some(before) = before.filter(|before| is_series && before >= sequence) {
             let what =
                 format!("event {} has the number {sequence} in its session, behind {before}", event.id);
             self.report.problem(&file.path, offset, what);
@@ -162,7 +198,7 @@ impl Check {
         true
     }
 
-    fn new_event(&mut self, file: &Path, offset: u64, event: &Event<Bytes>) {
+    fn new_event(&mut self, file: &Path, offset: Option<u64>, event: &Event<Bytes>) {
         self.report.events += 1;
         self.report.events_incomplete += u64::from(event.incomplete);
         self.report.fragments += event.fragments.len() as u64;
@@ -233,7 +269,7 @@ impl Check {
         let mut listed = read_lists(path).map_err(list_error)?;
         // Of sealed sessions the manifest has the last word: a list may be older.
         listed.retain(|name, _| {
-            let owner = FileName::parse(name).map(|name| (name.node, name.session));
+            let owner = FileName::parse_either(name).map(|name| (name.node, name.session));
             let record = owner.and_then(|(node, session)| manifest?.session(node, session));
             record.is_none_or(|record| !record.sealed)
         });
@@ -246,6 +282,10 @@ impl Check {
             }
             let file = path.join(&name);
             let problem = match file.metadata() {
+                // It was made into HDF5.
+                Err(_) if FileName::parse(&name).is_some_and(|name| path.join(name.hdf5()).exists()) => {
+                    continue;
+                }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     "the file was closed and is not there".into()
                 }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A small file system in memory; unmounted when dropped.
-struct SmallDisk {
-    path: PathBuf,
+pub(crate) struct SmallDisk {
+    pub(crate) path: PathBuf,
 }
 
 impl SmallDisk {
     /// `None` and a printed reason where this process may not mount.
-    fn mount(path: &Path) -> Option<Self> {
+    pub(crate) fn mount(path: &Path) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             println!("skipped: only root may mount a small file system");
             return None;

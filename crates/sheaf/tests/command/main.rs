@@ -25,6 +25,8 @@ mod fabric;
 mod farm;
 mod filters;
 mod full_disk;
+#[cfg(feature = "hdf5")]
+mod hdf5;
 mod incomplete;
 mod json;
 mod lab;

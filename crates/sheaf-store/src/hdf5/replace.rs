@@ -1,0 +1,243 @@
+//! Closed event files become HDF5 files, one of each.
+//!
+//! An HDF5 file has its name when it is whole, durable and compared event by event with what it was made of; only then is the
+//! event file removed. So whatever dies, each event is in a file that can be read: what is there under both names is in the
+//! event file, and readers take that one.
+
+use super::writer::{About, Writer};
+use super::{Compression, ExportError, Reader, draft_of, failed, move_into_place};
+use crate::event_file::{
+    ClosedFile, FileName, HDF5_EXTENSION, Metadata, SessionName, StoredEvent, StreamName,
+};
+use crate::run::{OpenFile, SessionRecord, checksum_of};
+use bytes::Bytes;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Makes an HDF5 file of the closed event file `name` in `directory`, beside it, and removes the event file. `is_ended` is asked
+/// now and then whether to leave off. The list of what was closed does not say so: whoever keeps it does.
+///
+/// # Errors
+/// An [`ExportError`]; the event file is then there as it was.
+pub fn replace(
+    directory: &Path,
+    name: &FileName,
+    compression: Compression,
+    is_ended: &dyn Fn() -> bool,
+) -> Result<ClosedFile, ExportError> {
+    let source = directory.join(name.to_string());
+    let closed = make(directory, name, &source, compression, &|_| true, is_ended)?;
+    remove(&source)?;
+    Ok(closed)
+}
+
+/// What was done to the files of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettleReport {
+    /// Event files that were made into HDF5 files now.
+    pub made: u64,
+    /// HDF5 files that had events that do not count, and were made again without them, or removed where nothing was left.
+    pub cut: u64,
+    /// Events that do not count, in these.
+    pub void: u64,
+    /// Event files that are damaged and stay, each with its first damage.
+    pub damaged: Vec<String>,
+}
+
+/// Brings the files of a session that has ended, and whose event files are sealed, to what they should be: HDF5 files for the
+/// streams that have a compression, with the events that count and no others. Nobody else may write these files. Can be called
+/// again after an error.
+///
+/// # Errors
+/// An [`ExportError`]; what was done so far is right.
+pub fn settle(
+    directory: &Path,
+    session: SessionName,
+    record: &SessionRecord,
+    compression: &dyn Fn(&StreamName) -> Option<Compression>,
+) -> Result<SettleReport, ExportError> {
+    let mut report = SettleReport::default();
+    let names = names_in(directory)?;
+    let draft = format!("{HDF5_EXTENSION}.draft");
+    for name in names.iter().filter(|name| of_session(name, &draft, session).is_some()) {
+        remove(&directory.join(name))?;
+    }
+    let event_files = names.iter().filter_map(|name| FileName::parse(name));
+    for name in event_files.filter(|name| name.owner() == session) {
+        let Some(compression) = compression(&name.stream) else { continue };
+        let source = directory.join(name.to_string());
+        match make(directory, &name, &source, compression, &|number| record.counts(number), &|| false) {
+            Ok(_) => {
+                remove(&source)?;
+                report.made += 1;
+            }
+            Err(error @ ExportError::Damaged { .. }) => report.damaged.push(error.to_string()),
+            Err(error) => return Err(error),
+        }
+    }
+    for name in names_in(directory)?.iter().filter_map(|name| of_session(name, HDF5_EXTENSION, session)) {
+        // Beside an event file, which stays because it is damaged, it is a copy.
+        if !directory.join(name.to_string()).exists() {
+            cut(directory, &name, record, compression(&name.stream).unwrap_or_default(), &mut report)?;
+        }
+    }
+    Ok(report)
+}
+
+/// Makes an HDF5 file again that has events that do not count.
+fn cut(
+    directory: &Path,
+    name: &FileName,
+    record: &SessionRecord,
+    compression: Compression,
+    report: &mut SettleReport,
+) -> Result<(), ExportError> {
+    let path = directory.join(name.hdf5());
+    let sequences = Reader::open(&path)?.sequences()?;
+    let void = sequences.iter().filter(|number| !record.counts(**number)).count();
+    if void == 0 {
+        return Ok(());
+    }
+    report.void += void as u64;
+    report.cut += 1;
+    if void == sequences.len() && name.part > 0 {
+        return remove(&path);
+    }
+    make(directory, name, &path, compression, &|number| record.counts(number), &|| false).map(drop)
+}
+
+/// Makes the HDF5 file of `name` of the events in `source` whose numbers count.
+fn make(
+    directory: &Path,
+    name: &FileName,
+    source: &Path,
+    compression: Compression,
+    counts: &dyn Fn(u64) -> bool,
+    is_ended: &dyn Fn() -> bool,
+) -> Result<ClosedFile, ExportError> {
+    let target = directory.join(name.hdf5());
+    let draft = draft_of(&target);
+    let work = Work { source, draft: &draft, counts, is_ended };
+    let written = work
+        .write(compression)
+        .and_then(|()| work.compare())
+        .and_then(|events| move_into_place(&draft, &target).map(|()| events));
+    if written.is_err() {
+        // The draft is worth nothing; why there is none is told.
+        let _ = fs::remove_file(&draft);
+    }
+    let io_error = |error| ExportError::Io { path: target.clone(), error };
+    let events = written?;
+    fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(io_error)?;
+    Ok(ClosedFile {
+        file: name.hdf5(),
+        stream: name.stream.clone(),
+        events,
+        bytes: target.metadata().map_err(io_error)?.len(),
+        crc32c: Some(checksum_of(&target).map_err(io_error)?),
+        object: None,
+    })
+}
+
+struct Work<'a> {
+    source: &'a Path,
+    draft: &'a Path,
+    counts: &'a dyn Fn(u64) -> bool,
+    is_ended: &'a dyn Fn() -> bool,
+}
+
+impl Work<'_> {
+    fn damaged(&self, error: impl ToString) -> ExportError {
+        ExportError::Damaged { path: self.source.to_owned(), error: error.to_string() }
+    }
+
+    fn open(&self) -> Result<OpenFile, ExportError> {
+        let (file, wrong) = OpenFile::open(self.source)?;
+        match wrong {
+            Some(error) => Err(self.damaged(error)),
+            None if file.is_finished() => Ok(file),
+            None => Err(self.damaged("it was not closed")),
+        }
+    }
+
+    /// The events that count, of a file of which each is good.
+    fn events(
+        &self,
+        file: OpenFile,
+    ) -> impl Iterator<Item = Result<StoredEvent<Bytes>, ExportError>> + use<'_> {
+        let counts = |item: &Result<StoredEvent<Bytes>, _>| {
+            item.as_ref().map_or(true, |stored| (self.counts)(stored.sequence))
+        };
+        file.filter(counts).map(|item| match item {
+            _ if (self.is_ended)() => Err(ExportError::Ended { path: self.source.to_owned() }),
+            item => item.map_err(|error| self.damaged(error)),
+        })
+    }
+
+    fn write(&self, compression: Compression) -> Result<(), ExportError> {
+        // Of a writer that died.
+        remove(self.draft)?;
+        let file = self.open()?;
+        let metadata = file.metadata().to_owned();
+        let header = file.header().copied();
+        let tags = Metadata::parse(&metadata).tags;
+        let about = About { header, run: header.map(|header| header.run), metadata, tags };
+        let mut writer =
+            Writer::create(self.draft, &about, compression).map_err(|error| failed(self.draft, &error))?;
+        for stored in self.events(file) {
+            writer.add(&stored?).map_err(|error| failed(self.draft, &error))?;
+        }
+        writer.finish().map_err(|error| failed(self.draft, &error))
+    }
+
+    /// Reads back what was written beside what it was made of, and says how many events there are.
+    fn compare(&self) -> Result<u64, ExportError> {
+        let different = |what: String| ExportError::Different {
+            path: self.draft.to_owned(),
+            source_path: self.source.to_owned(),
+            what,
+        };
+        // Payloads are compared themselves.
+        let (mut file, mut made) = (self.open()?, Reader::open(self.draft)?);
+        file.check_payloads(false);
+        made.check_payloads(false);
+        let mut events = 0;
+        for stored in self.events(file) {
+            let stored = stored?;
+            let again = made.next().transpose().map_err(|error| different(error.to_string()))?;
+            if again.as_ref() != Some(&stored) {
+                return Err(different(format!("event {} is not as it was", stored.event.id)));
+            }
+            events += 1;
+        }
+        if made.next().is_some() {
+            return Err(different(format!("it has more than {events} events")));
+        }
+        Ok(events)
+    }
+}
+
+/// The name of a session's file with this extension.
+fn of_session(name: &str, extension: &str, session: SessionName) -> Option<FileName> {
+    FileName::parse_with(name, extension).filter(|name| name.owner() == session)
+}
+
+fn names_in(directory: &Path) -> Result<Vec<String>, ExportError> {
+    let io_error = |error| ExportError::Io { path: directory.to_owned(), error };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).map_err(io_error)? {
+        names.extend(entry.map_err(io_error)?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> Result<(), ExportError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(ExportError::Io { path: PathBuf::from(path), error })
+        }
+        _ => Ok(()),
+    }
+}

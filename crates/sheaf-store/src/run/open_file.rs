@@ -1,0 +1,118 @@
+//! A file of a run that is open: an event file, or what was made of one.
+
+use super::reader::RunReadError;
+use crate::event_file::{EventFileReader, FileFormatError, FileHeader, HDF5_EXTENSION, StoredEvent};
+use bytes::Bytes;
+use std::fs::File;
+use std::path::Path;
+
+/// Whether a path is that of an HDF5 file.
+pub(crate) fn is_hdf5(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == HDF5_EXTENSION)
+}
+
+/// An open file of a run: an iterator over its events. `Err` items cost what they speak of; the iterator goes on behind them.
+#[derive(Debug)]
+pub(crate) enum OpenFile {
+    Event(Box<EventFileReader<File>>),
+    #[cfg(feature = "hdf5")]
+    Hdf5(Box<crate::hdf5::Reader>, u64),
+}
+
+impl OpenFile {
+    /// Opens a file, and says what is wrong with its header where it can be read all the same.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Option<FileFormatError>), RunReadError> {
+        if is_hdf5(path) {
+            return Self::open_hdf5(path).map(|file| (file, None));
+        }
+        match EventFileReader::open_damaged(path) {
+            Ok((reader, wrong)) => Ok((Self::Event(Box::new(reader)), wrong)),
+            // It may have been replaced since somebody saw it.
+            Err(error) => match path.with_extension(HDF5_EXTENSION) {
+                replaced if !path.exists() && replaced.exists() => {
+                    Self::open_hdf5(&replaced).map(|file| (file, None))
+                }
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    #[cfg(feature = "hdf5")]
+    fn open_hdf5(path: &Path) -> Result<Self, RunReadError> {
+        let bytes = path.metadata().map(|metadata| metadata.len());
+        let bytes =
+            bytes.map_err(|error| RunReadError::Hdf5 { path: path.to_owned(), error: error.to_string() })?;
+        Ok(Self::Hdf5(Box::new(crate::hdf5::Reader::open(path)?), bytes))
+    }
+
+    #[cfg(not(feature = "hdf5"))]
+    fn open_hdf5(path: &Path) -> Result<Self, RunReadError> {
+        Err(RunReadError::NoHdf5 { path: path.to_owned() })
+    }
+
+    /// What the file says about itself; `None` where its header is damaged, or where it was made of several files.
+    pub(crate) fn header(&self) -> Option<&FileHeader> {
+        match self {
+            Self::Event(reader) => reader.header(),
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5(reader, _) => reader.header(),
+        }
+    }
+
+    /// The metadata, a JSON object as text.
+    pub(crate) fn metadata(&self) -> &str {
+        match self {
+            Self::Event(reader) => reader.metadata(),
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5(reader, _) => reader.metadata(),
+        }
+    }
+
+    /// Whether payload checksums are compared with the payload. They are, unless this says otherwise.
+    pub(crate) fn check_payloads(&mut self, check: bool) {
+        match self {
+            Self::Event(reader) => reader.check_payloads(check),
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5(reader, _) => reader.check_payloads(check),
+        }
+    }
+
+    /// The file's size.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        match self {
+            Self::Event(reader) => reader.file_bytes(),
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5(_, bytes) => *bytes,
+        }
+    }
+
+    /// Whether its writer closed it. An HDF5 file has its name only then.
+    pub(crate) fn is_finished(&self) -> bool {
+        match self {
+            Self::Event(reader) => reader.footer().is_ok(),
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5(..) => true,
+        }
+    }
+
+    /// How many events it has, where its end says so.
+    pub(crate) fn events(&self) -> Option<u64> {
+        match self {
+            Self::Event(reader) => reader.footer().ok().map(|footer| footer.events),
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5(reader, _) => Some(reader.events()),
+        }
+    }
+}
+
+impl Iterator for OpenFile {
+    type Item = Result<StoredEvent<Bytes>, RunReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Event(reader) => reader.next().map(|item| item.map_err(RunReadError::from)),
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5(reader, _) => reader.next(),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Streams with `format = "hdf5"`, in builds that have HDF5.
+//!
+//! Their events are stored in event files, as those of every stream; a closed file is made into HDF5 by a thread while the run
+//! goes on, and what is left when it has ended, by who closes the run.
+
+use sheaf_config::{Config, OutputFormat, OutputKind};
+use sheaf_node::converting::Converter;
+use sheaf_store::event_file::StreamName;
+use sheaf_store::run::SessionRecord;
+use sheaf_wire::RunNumber;
+use std::path::Path;
+
+/// Whether the files of a stream become HDF5 files.
+pub(crate) fn is_hdf5(config: &Config, stream: &str) -> bool {
+    let own = config.streams.get(stream).and_then(|stream| stream.format);
+    config.output.kind == OutputKind::File && own.unwrap_or(config.output.format) == OutputFormat::Hdf5
+}
+
+/// Whether those of any stream do.
+pub(crate) fn is_used(config: &Config) -> bool {
+    let names = config.streams.keys().map(String::as_str);
+    names.chain([StreamName::DEFAULT]).any(|stream| is_hdf5(config, stream))
+}
+
+/// Makes sure, before a run begins, that this build can do what the configuration asks for.
+pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
+    if is_used(config) { built::check(config) } else { Ok(()) }
+}
+
+/// The thread that makes HDF5 files of the closed event files in `directory`; `None` where no stream asks for it.
+pub(crate) fn converter(config: &Config, directory: &Path) -> anyhow::Result<Option<Converter>> {
+    if is_used(config) { built::converter(config, directory).map(Some) } else { Ok(None) }
+}
+
+/// Makes what is left of a session's files into HDF5, with the events that count and no others, when it has ended and its event
+/// files are sealed.
+pub(crate) fn settle(
+    config: &Config,
+    directory: &Path,
+    run: RunNumber,
+    record: &SessionRecord,
+) -> anyhow::Result<()> {
+    built::settle(config, directory, run, record)
+}
+
+#[cfg(feature = "hdf5")]
+mod built {
+    use super::{Config, Converter, Path, RunNumber, SessionRecord, is_hdf5};
+    use anyhow::Context;
+    use sheaf_config::OutputCompression;
+    use sheaf_store::event_file::{FileName, SessionName};
+    use sheaf_store::hdf5::{Compression, replace, settle as settle_session};
+
+    fn compression(config: &Config) -> Compression {
+        let level = |default| config.output.compression_level.unwrap_or(default);
+        match config.output.compression {
+            OutputCompression::None => Compression::None,
+            OutputCompression::Deflate => Compression::Deflate(level(Compression::DEFLATE_LEVEL)),
+            OutputCompression::Zstd => Compression::Zstd(level(Compression::ZSTD_LEVEL)),
+        }
+    }
+
+    pub(super) fn check(config: &Config) -> anyhow::Result<()> {
+        compression(config).check().context("`output.compression` cannot be done")
+    }
+
+    pub(super) fn converter(config: &Config, directory: &Path) -> anyhow::Result<Converter> {
+        let (directory, compression) = (directory.to_owned(), compression(config));
+        let convert = move |file: &sheaf_store::event_file::ClosedFile, is_ended: &dyn Fn() -> bool| {
+            let name = FileName::parse(&file.file)
+                .ok_or_else(|| format!("`{}` is no name of an event file", file.file))?;
+            replace(&directory, &name, compression, is_ended).map_err(|error| error.to_string())
+        };
+        Converter::start(Box::new(convert)).context("cannot start a thread that makes HDF5 files")
+    }
+
+    pub(super) fn settle(
+        config: &Config,
+        directory: &Path,
+        run: RunNumber,
+        record: &SessionRecord,
+    ) -> anyhow::Result<()> {
+        let session = SessionName { run, node: record.node, session: record.session };
+        let of_stream =
+            |stream: &super::StreamName| is_hdf5(config, stream.as_str()).then(|| compression(config));
+        let report = settle_session(directory, session, record, &of_stream)
+            .with_context(|| format!("not all files of {session} are HDF5; their event files are whole"))?;
+        if report.cut > 0 {
+            let node = record.node;
+            log::info!(
+                "{node}: {} events that do not count are taken out of {} files",
+                report.void,
+                report.cut
+            );
+        }
+        for damaged in &report.damaged {
+            log::error!("{damaged}");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(feature = "hdf5"))]
+mod built {
+    use super::{Config, Converter, Path, RunNumber, SessionRecord};
+
+    fn none<T>() -> anyhow::Result<T> {
+        anyhow::bail!(
+            "`format = \"hdf5\"` needs libhdf5, which this build does without; build it with: \
+             cargo build --release --features hdf5"
+        )
+    }
+
+    pub(super) fn check(_config: &Config) -> anyhow::Result<()> {
+        none()
+    }
+
+    pub(super) fn converter(_config: &Config, _directory: &Path) -> anyhow::Result<Converter> {
+        none()
+    }
+
+    pub(super) fn settle(
+        _config: &Config,
+        _directory: &Path,
+        _run: RunNumber,
+        _record: &SessionRecord,
+    ) -> anyhow::Result<()> {
+        none()
+    }
+}

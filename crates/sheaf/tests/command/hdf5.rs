@@ -1,0 +1,153 @@
+//! Runs whose files are HDF5 in the end.
+
+use crate::child::{Place, Running, signal, wait_until};
+use crate::full_disk::SmallDisk;
+use crate::output::{assert_adds_up, assert_books_match_files, directory, dump, field, number};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SMALL_FILES: &str = "\
+[source.emulated]
+mean_bytes = 500
+rms_bytes = 200
+[trigger]
+mode = \"fixed\"
+rate_hz = 4000.0
+[readout]
+count = 2
+[builder]
+count = 2
+[manager]
+stop_timeout_ms = 3000
+peer_timeout_ms = 1000
+[protocol]
+heartbeat_ms = 50
+[output]
+format = \"hdf5\"
+compression = \"deflate\"
+rotate_events = 700
+";
+
+fn config(place: &Place, more: &str) -> PathBuf {
+    place.file("hdf5.toml", &format!("{SMALL_FILES}{more}\n"))
+}
+
+/// How many files of the run end so.
+fn files(run: &Path, ending: &str) -> usize {
+    let Ok(entries) = std::fs::read_dir(run) else { return 0 };
+    entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(ending)).count()
+}
+
+/// Nothing but HDF5 is left, each event is there once, and whoever reads columns with h5py finds the same.
+fn assert_all_is_hdf5(place: &Place, summary: &Value) {
+    assert_books_match_files(place, summary);
+    let run = directory(place, summary);
+    assert!(files(&run, ".h5") > 0);
+    for ending in [".sheaf", ".draft", ".jsonl"] {
+        assert_eq!(files(&run, ending), 0, "{ending}");
+    }
+    let python = std::env::var("SHEAF_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let script = "import glob, h5py, sys\n\
+                  ids = [i for name in glob.glob(sys.argv[1] + '/*.h5') for i in h5py.File(name)['events/id'][:]]\n\
+                  print(len(ids), len(set(ids)))";
+    let output = Command::new(&python).args(["-c", script]).arg(&run).output();
+    match output {
+        Ok(output) if output.status.success() => {
+            let stored = number(summary, "ledger.stored");
+            assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), format!("{stored} {stored}"));
+        }
+        _ => println!("skipped: {python} has no h5py; name another with SHEAF_PYTHON"),
+    }
+}
+
+#[test]
+fn a_run_whose_files_become_hdf5_holds_every_event_once() {
+    let place = Place::new();
+    for how in ["", "--outputs 1"] {
+        let config = config(&place, "[run]\nevents = 5000");
+        let summary = place.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
+        assert_eq!(number(&summary, "ledger.stored"), 5000);
+        assert!(number(&summary, "counters.output_converted_files") > 0, "{summary:#}");
+        assert_all_is_hdf5(&place, &summary);
+    }
+}
+
+#[test]
+fn a_stream_alone_may_become_hdf5() {
+    let place = Place::new();
+    let file = place.file(
+        "one.toml",
+        "[run]\nevents = 300\n[streams.columns]\nprescale = 3\nformat = \"hdf5\"\n[readout]\ncount = 2\n",
+    );
+    let summary = place.sheaf(&format!("run {} --json", file.display())).exits(0).json();
+    let run = directory(&place, &summary);
+    assert!(files(&run, "_columns_0000.h5") > 0);
+    assert_eq!(files(&run, "_columns_0000.sheaf"), 0);
+    assert!(files(&run, "_0000.sheaf") > 0, "the stream `default` is in event files");
+    assert_books_match_files(&place, &summary);
+}
+
+fn start(place: &Place, how: &str) -> Running {
+    let config = config(place, "");
+    place.start(&format!("run {} --json --processes --transport tcp {how}", config.display()))
+}
+
+fn kill_while_it_writes(nodes: &[&str], how: &str) -> (Place, Value) {
+    let place = Place::new();
+    let running = start(&place, how);
+    let run = place.join("runs/run000001");
+    let mut killed = 0;
+    for node in nodes {
+        let process = running.wait_for_node(node, killed);
+        let before = files(&run, ".h5");
+        wait_until("files become HDF5", || files(&run, ".h5") > before + 1);
+        signal(process, "KILL");
+        killed = process;
+        running.wait_for_node(node, killed);
+    }
+    let before = files(&run, ".h5");
+    wait_until("files become HDF5 again", || files(&run, ".h5") > before + 1);
+    running.signal("INT");
+    let summary = running.end().exits(0).json();
+    assert_adds_up(&summary);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
+    assert_eq!(number(&summary, "ledger.stored"), number(&summary, "ledger.triggers"));
+    (place, summary)
+}
+
+#[test]
+fn builders_that_are_killed_while_they_write_lose_no_event_and_store_none_twice() {
+    let (place, summary) = kill_while_it_writes(&["bu1", "bu0", "bu1"], "");
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 3);
+    assert_all_is_hdf5(&place, &summary);
+}
+
+#[test]
+fn builders_and_output_nodes_that_are_killed_leave_no_void_event_in_a_file() {
+    let (place, summary) = kill_while_it_writes(&["bu1", "out0", "bu0"], "--outputs 1");
+    assert_all_is_hdf5(&place, &summary);
+}
+
+/// The event files fill the disk, so that there is no room to make HDF5 of them: everything that counts is in one or the other.
+#[test]
+fn a_full_disk_loses_nothing_that_was_stored() {
+    let place = Place::new();
+    let Some(disk) = SmallDisk::mount(&place.join("disk")) else { return };
+    let config = place.file(
+        "full.toml",
+        "[run]\noutput = \"disk\"\nduration_s = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
+         [output]\nformat = \"hdf5\"\nrotate_events = 500\n\
+         [trigger]\nmode = \"fixed\"\nrate_hz = 20000\nqueue_events = 64\n\
+         [manager]\nbatch_events = 16\nstop_timeout_ms = 500\n",
+    );
+    let ended = place.sheaf(&format!("run {} --json", config.display())).exits(1);
+    let summary = ended.json();
+    assert_adds_up(&summary);
+    let stored = number(&summary, "ledger.stored");
+    assert!(stored > 0 && number(&summary, "dead_time.output.vetoed_triggers") > 0, "{summary:#}");
+    let run = disk.path.join("run000001");
+    let lines = dump(&run);
+    let events: std::collections::BTreeSet<_> = lines.iter().map(|line| line.event).collect();
+    assert_eq!((lines.len() as u64, events.len() as u64), (2 * stored, stored));
+}
