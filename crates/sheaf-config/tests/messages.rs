@@ -887,7 +887,7 @@ bucket = \"beam\"
     let errors = parse(text).unwrap_err();
     let found: Vec<_> = errors.errors().iter().map(|error| error.found.as_str()).collect();
     let both = "`streams.physics.format` is \"hdf5\" and `streams.physics.sync` is \"uploaded\"";
-    assert_eq!(found, [both, "`output.compression_level` is 12"]);
+    assert_eq!(found, ["`output.compression_level` is 12", both]);
     let text = "[output]\nformat = \"hdf5\"\n[streams.physics]\nformat = \"sheaf\"\nsync = \"uploaded\"\n";
     let config =
         parse(&format!("{text}[object_store]\nendpoint = \"https://x.org\"\nbucket = \"b\"\n")).unwrap();
