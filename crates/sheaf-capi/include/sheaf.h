@@ -383,7 +383,7 @@ typedef struct SheafProcessed {
    */
   uint8_t *data;
   /**
-   * How many bytes fit there: as many as the fragment has.
+   * How many bytes fit there: at least as many as the fragment has; `preprocessing.extra_bytes` gives more.
    */
   size_t room;
   /**

@@ -4,6 +4,7 @@ use crate::ErrorKind;
 use crate::check::Checker;
 use crate::settings::{ShapingPolicy, StepFilterKind, TriggerMode};
 use crate::tables::{CLOCKS, TAGS, TRIGGERS};
+use sheaf_wire::ByteCount;
 use std::collections::BTreeMap;
 
 impl Checker<'_> {
@@ -44,6 +45,13 @@ impl Checker<'_> {
             let why = "what a worker hangs with must leave before the event is given up";
             let wait = ("builder.event_timeout_ms", self.config.builder.event_timeout);
             self.in_order(("preprocessing.time_limit_ms", limit), wait, why);
+        }
+        let preprocessing = &self.config.preprocessing;
+        if preprocessing.extra > ByteCount::ZERO {
+            let keys = &["preprocessing.extra_bytes"];
+            let what = "eight results of `preprocessing.extra_bytes` alone";
+            let least = preprocessing.extra.0.saturating_mul(8);
+            self.holds("preprocessing.memory_bytes", preprocessing.memory, least, what, keys);
         }
     }
 

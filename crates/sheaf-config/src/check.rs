@@ -35,6 +35,7 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.fragment_sizes();
         checker.replay();
         checker.timed();
+        checker.runs();
         checker.filter();
         checker.farm();
         checker.timeouts();
@@ -189,6 +190,19 @@ impl Checker<'_> {
                 &["source.replay.pacing", "source.replay.rate_hz"],
                 "`source.replay.pacing` is \"fixed\", and `source.replay.rate_hz` is not set".into(),
                 "write the rate, like `rate_hz = 1000.0`",
+            );
+        }
+    }
+
+    /// What a process has loaded once it cannot be made to load anew from the same path.
+    fn runs(&mut self) {
+        let run = &self.config.run;
+        if run.runs != Some(1) && !run.copy_code {
+            self.fail(
+                ErrorKind::Conflict,
+                &["run.runs", "run.copy_code"],
+                "`run.copy_code` is false, and there may be several runs".into(),
+                "leave `run.copy_code` true: the filter of one run could stay loaded in the next",
             );
         }
     }
@@ -359,7 +373,7 @@ impl Checker<'_> {
     }
 
     /// Reports that the bound `key` is below `needed`, which is `what`.
-    fn holds(&mut self, key: &str, bound: ByteCount, needed: u64, what: &str, others: &[&str]) {
+    pub(crate) fn holds(&mut self, key: &str, bound: ByteCount, needed: u64, what: &str, others: &[&str]) {
         if bound.0 >= needed {
             return;
         }

@@ -171,8 +171,20 @@ impl Config {
     /// # Errors
     /// All that is wrong with it, in the order of the file.
     pub fn load_for_node(path: &Path, name: &str) -> Result<Self, ConfigErrors> {
+        Self::load_for_node_with(path, name, |_| {})
+    }
+
+    /// As [`Config::load_for_node`], with a change before it is validated.
+    ///
+    /// # Errors
+    /// All that is wrong with the result.
+    pub fn load_for_node_with(
+        path: &Path,
+        name: &str,
+        change: impl FnOnce(&mut Self),
+    ) -> Result<Self, ConfigErrors> {
         let bytes = read_file(path)?;
-        Self::from_bytes(&bytes, &path.display().to_string(), |_| {}, Purpose::Node(name))
+        Self::from_bytes(&bytes, &path.display().to_string(), change, Purpose::Node(name))
     }
 
     /// Reads and validates the text of a file. `file` is its name in messages.
@@ -221,9 +233,14 @@ impl Config {
     /// the largest frame, some of which is for the head.
     #[must_use]
     pub fn max_fragment(&self) -> ByteCount {
+        self.readout.max_fragment.unwrap_or_else(|| self.readout.buffer.min(self.frame_payload()))
+    }
+
+    /// The payload that the largest frame carries: some of it is for the head.
+    #[must_use]
+    pub fn frame_payload(&self) -> ByteCount {
         let frame = self.transport.max_frame.0;
-        let allowed = self.readout.buffer.min(ByteCount(frame - frame / 16));
-        self.readout.max_fragment.unwrap_or(allowed)
+        ByteCount(frame - frame / 16)
     }
 
     /// The complete configuration as a file: every knob with its value, but those that are not set and have no

@@ -239,7 +239,7 @@ pub struct RawFragment {
 pub struct Processed {
     /// Where the new payload is to be written. It belongs to the caller, and what is there before means nothing.
     pub data: *mut u8,
-    /// How many bytes fit there: as many as the fragment has.
+    /// How many bytes fit there: at least as many as the fragment has; `preprocessing.extra_bytes` gives more.
     pub room: usize,
     /// How long the new payload is: 0 to `room`. 0 when the preprocessor is called.
     pub bytes: usize,

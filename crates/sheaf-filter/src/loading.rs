@@ -1,8 +1,9 @@
 //! What filters, step filters and preprocessors from shared libraries have in common: how they are loaded, made and unmade.
 //!
-//! A library is loaded when one of its things is opened and let go when the last of them is dropped. So the next run has the
-//! version that is on disk when it starts. Install a new version beside the old one and rename it (`mv`): a file that is
-//! overwritten in place changes under the run that uses it.
+//! A library is loaded when one of its things is opened and let go when the last of them is dropped. Whether that takes it out of
+//! memory is up to the library and the loader, which gives what is in memory to whoever asks for the same path again. So who
+//! wants a new version in the same process loads it from another path: `sheaf run` copies it for each run. Without copies, install
+//! a new version beside the old one and rename it (`mv`): a file that is overwritten in place changes under the run that uses it.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What makes smaller payloads of fragments, in a readout unit, before they leave it.
+//! What makes new payloads of fragments, in a readout unit, before they leave it.
 
 #![allow(unsafe_code)]
 
@@ -34,7 +34,7 @@ pub enum Processed {
 
 /// Processes fragments before they leave a readout unit: compaction, zero suppression, features in place of samples.
 pub trait Preprocessor: Send {
-    /// Makes a new payload of a fragment, in `room`, which has as many bytes as the fragment; or leaves it as it is.
+    /// Makes a new payload of a fragment, in `room`, which has at least as many bytes as the fragment; or leaves it as it is.
     ///
     /// Where a builder unit asks again the same fragment comes again: the result should depend on nothing else.
     ///

@@ -6,7 +6,7 @@ use crate::filter::{Filter, FilterFailure};
 use bytes::Bytes;
 use sheaf_protocol::farm::Ticket;
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
-use sheaf_wire::{Event, Nanos, Verdict};
+use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A worker judges so many events before it answers, at most.
@@ -31,7 +31,8 @@ pub struct WorkerTimes {
     pub filter: Nanos,
     /// Processor time of the worker, the filter's included.
     pub worker: Nanos,
-    /// Processor time of the worker while it had nothing to do: it looks for events a little before it sleeps.
+    /// Processor time of looks and sleeps that found nothing: a worker looks for events a little before it sleeps. Where events
+    /// come over a network, what it took to read them is not in this, also where no event was whole after it.
     pub idle: Nanos,
 }
 
@@ -85,6 +86,10 @@ pub(crate) trait Desk {
         event: Self::Event,
         answer: Result<Verdict, FilterFailure>,
     ) -> Result<(), Self::Error>;
+    /// How often something was fetched that takes time to fetch, whether or not an event was whole with it.
+    fn fetched(&self) -> u64 {
+        0
+    }
     /// Lets the other side see what was answered.
     fn flush(&mut self) -> Result<(), Self::Error>;
     /// Whether nothing more will come.
@@ -103,7 +108,7 @@ pub(crate) fn work<D: Desk>(desk: &mut D, filter: &mut dyn Filter) -> Result<Wor
     let mut batch: Vec<(Ticket, D::Event)> = Vec::with_capacity(LARGEST_BATCH);
     let mut answers: Vec<Result<Verdict, FilterFailure>> = Vec::with_capacity(LARGEST_BATCH);
     let mut idle_looks = 0;
-    let mut idle_since = None;
+    let mut watch = IdleWatch::default();
     loop {
         while batch.len() < size
             && let Some(next) = desk.take()?
@@ -111,9 +116,10 @@ pub(crate) fn work<D: Desk>(desk: &mut D, filter: &mut dyn Filter) -> Result<Wor
             batch.push(next);
         }
         if batch.is_empty() {
-            idle_since.get_or_insert_with(thread_cpu_time);
+            let now = thread_cpu_time();
+            times.idle = times.idle + watch.found_nothing(now, desk.fetched());
             if desk.is_over() {
-                times.worker = thread_cpu_time().since(begun);
+                times.worker = now.since(begun);
                 desk.show(&times);
                 return Ok(times);
             }
@@ -123,14 +129,13 @@ pub(crate) fn work<D: Desk>(desk: &mut D, filter: &mut dyn Filter) -> Result<Wor
             } else {
                 desk.flush()?;
                 desk.sleep(LONGEST_SLEEP);
+                times.idle = times.idle + watch.found_nothing(thread_cpu_time(), desk.fetched());
             }
             continue;
         }
         idle_looks = 0;
+        watch = IdleWatch::default();
         let before = thread_cpu_time();
-        if let Some(since) = idle_since.take() {
-            times.idle = times.idle + before.since(since);
-        }
         answers.extend(batch.iter().map(|(_, event)| judge(filter, event.as_ref())));
         let after = thread_cpu_time();
         let judged = batch.len();
@@ -144,6 +149,24 @@ pub(crate) fn work<D: Desk>(desk: &mut D, filter: &mut dyn Filter) -> Result<Wor
         times.worker = after.since(begun);
         desk.show(&times);
         size = next_size(judged, took);
+    }
+}
+
+/// Tells idle time from work while there are no events: what passes between two moments without anything is idle, unless
+/// something was fetched meanwhile. The look that finds an event is work.
+#[derive(Default)]
+struct IdleWatch {
+    /// The last such moment, and how much had been fetched.
+    since: Option<(Timestamp, u64)>,
+}
+
+impl IdleWatch {
+    /// There is nothing, so much was fetched so far: how much of the time since the last call was idle.
+    fn found_nothing(&mut self, now: Timestamp, fetched: u64) -> Nanos {
+        match self.since.replace((now, fetched)) {
+            Some((since, before)) if before == fetched => now.since(since),
+            _ => Nanos::ZERO,
+        }
     }
 }
 
@@ -174,6 +197,15 @@ mod tests {
         assert_eq!(next_size(1, Nanos::from_micros(100)), 1);
         assert_eq!(next_size(1, Nanos::from_micros(5)), 4);
         assert_eq!(next_size(32, Nanos(0)), LARGEST_BATCH);
+    }
+
+    #[test]
+    fn only_looks_that_find_and_fetch_nothing_are_idle() {
+        let mut watch = IdleWatch::default();
+        assert_eq!(watch.found_nothing(Timestamp(100), 3), Nanos::ZERO, "the first look was after work");
+        assert_eq!(watch.found_nothing(Timestamp(130), 3), Nanos(30));
+        assert_eq!(watch.found_nothing(Timestamp(170), 4), Nanos::ZERO, "it has read a part of an event");
+        assert_eq!(watch.found_nothing(Timestamp(175), 4), Nanos(5));
     }
 
     #[test]

@@ -14,10 +14,12 @@
 //! fails to do, loses a fragment: the raw one is sent in its place, and counted by the reason. Where a builder unit asks
 //! again for what is being processed, the work is not done twice.
 
+mod growth;
 pub mod isolated;
 mod outputs;
 mod worker;
 
+pub use growth::Growth;
 pub use outputs::{MemoryMaker, OutputMemory, Outputs};
 
 use crate::parcels::Parcels;
@@ -61,6 +63,8 @@ pub struct PreprocessingSetup {
     pub make: PreprocessorMaker,
     /// Makes the memory that a worker's results are in.
     pub memory: MemoryMaker,
+    /// How much larger than their fragments results may be.
+    pub growth: Growth,
 }
 
 /// Why there is no preprocessing.
@@ -85,7 +89,7 @@ pub enum PreprocessingError {
 }
 
 /// What became of the fragments that were to be processed, and of the workers. Every such fragment that was sent is in
-/// exactly one of the first five.
+/// exactly one of the first six.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreprocessingCounts {
     /// Fragments sent with the payload that the preprocessor made.
@@ -98,6 +102,8 @@ pub struct PreprocessingCounts {
     pub abandoned: u64,
     /// Fragments sent as they were, because builder units still held all of the memory for results.
     pub no_memory: u64,
+    /// Fragments sent as they were, because what was made of their event was more than a frame can carry.
+    pub too_large: u64,
     /// Payload of the processed fragments, before.
     pub bytes_before: u64,
     /// Payload of the processed fragments, after.
@@ -113,13 +119,14 @@ pub struct PreprocessingCounts {
 impl PreprocessingCounts {
     /// All of them, by name.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 10] {
+    pub fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("processed", self.processed),
             ("kept", self.kept),
             ("failed", self.failed),
             ("abandoned", self.abandoned),
             ("no_memory", self.no_memory),
+            ("too_large", self.too_large),
             ("bytes_before", self.bytes_before),
             ("bytes_after", self.bytes_after),
             ("workers_restarted", self.workers_restarted),
@@ -161,8 +168,8 @@ pub(crate) struct Preprocessing {
     was_full: bool,
     time: StallFree,
     counts: PreprocessingCounts,
-    /// How many bytes less were sent than the role has booked, since it was told last.
-    saved: u64,
+    /// How many bytes less were sent than the role has booked, and how many more, since it was told last.
+    difference: (u64, u64),
 }
 
 impl Preprocessing {
@@ -190,7 +197,7 @@ impl Preprocessing {
             was_full: false,
             time: StallFree::default(),
             counts: PreprocessingCounts::default(),
-            saved: 0,
+            difference: (0, 0),
         })
     }
 
@@ -332,23 +339,26 @@ impl Preprocessing {
     }
 
     /// Puts an answer together from what a worker has made, or from what there was where it has made nothing.
-    fn send(&mut self, pending: Pending, made: Vec<Made>) {
+    fn send(&mut self, pending: Pending, mut made: Vec<Made>) {
         let Pending { to, header, entries, missing, fragments } = pending;
         for errand in entries.iter().flat_map(|entry| errands(to, *entry)) {
             self.outstanding.remove(&errand);
         }
         // The worker has let go of its own handle; if it hangs it has not.
         let mut fragments = Arc::try_unwrap(fragments).unwrap_or_else(|shared| shared.to_vec());
+        self.counts.too_large += self.setup.growth.bound_events(&entries, &fragments, &mut made);
         for (fragment, made) in fragments.iter_mut().zip(made) {
             self.replace(fragment, made);
         }
-        let body = Body::SuperFragments(SuperFragments { entries, fragments, missing });
-        self.done.push_back(Transmit { to, message: Message { header, body } });
+        for parts in self.setup.growth.divide(SuperFragments { entries, fragments, missing }) {
+            let message = Message { header, body: Body::SuperFragments(parts) };
+            self.done.push_back(Transmit { to, message });
+        }
     }
 
     fn replace(&mut self, fragment: &mut Fragment<Bytes>, made: Made) {
         match made {
-            Made::NotWanted => {}
+            Made::NotWanted | Made::TooLarge => {}
             Made::Kept => self.counts.kept += 1,
             Made::NoMemory => self.counts.no_memory += 1,
             Made::Failed(failure) => {
@@ -363,7 +373,8 @@ impl Preprocessing {
                 self.counts.processed += 1;
                 self.counts.bytes_before += before;
                 self.counts.bytes_after += after;
-                self.saved += before.saturating_sub(after);
+                self.difference.0 += before.saturating_sub(after);
+                self.difference.1 += after.saturating_sub(before);
                 *fragment = Fragment { checksum, payload, processed: true, ..fragment.clone() };
             }
         }
@@ -405,9 +416,9 @@ impl Preprocessing {
         self.done.pop_front()
     }
 
-    /// How many bytes of payload less than the role has booked were sent since the last call.
-    pub(crate) fn take_saved(&mut self) -> u64 {
-        std::mem::take(&mut self.saved)
+    /// How many bytes of payload less than the role has booked were sent since the last call, and how many more.
+    pub(crate) fn take_difference(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.difference)
     }
 
     pub(crate) fn counts(&self) -> PreprocessingCounts {
@@ -437,6 +448,7 @@ fn start(
         preprocessor,
         sources: setup.sources.clone(),
         outputs: (setup.memory)(),
+        growth: setup.growth,
         waker: waker.clone(),
     };
     Line::start(format!("{node}.p{place}"), jobs, desk)

@@ -102,6 +102,19 @@ pub enum ProcessorError {
     Unasked,
 }
 
+impl ProcessorError {
+    /// Whether it says that there is no converter: one may come.
+    #[must_use]
+    pub fn nobody_is_there(&self) -> bool {
+        matches!(
+            self,
+            Self::Door(VisitError::NobodyThere { .. })
+                | Self::Network(GuestError::NobodyThere { .. } | GuestError::Closed(_))
+                | Self::NoDoor(_)
+        )
+    }
+}
+
 /// A processor that has joined.
 #[derive(Debug)]
 pub struct Processor {
@@ -135,11 +148,9 @@ impl Processor {
         let (way, welcome) = loop {
             match Way::meet(&address, &options) {
                 Ok(met) => break met,
-                Err(
-                    ProcessorError::Door(VisitError::NobodyThere { .. })
-                    | ProcessorError::Network(GuestError::NobodyThere { .. } | GuestError::Closed(_))
-                    | ProcessorError::NoDoor(_),
-                ) if start.elapsed() < options.patience.to_std() => std::thread::sleep(KNOCK),
+                Err(error) if error.nobody_is_there() && start.elapsed() < options.patience.to_std() => {
+                    std::thread::sleep(KNOCK);
+                }
                 Err(error) => return Err(error),
             }
         };
@@ -267,7 +278,8 @@ impl Processor {
     }
 }
 
-/// The door that an address means: a socket, or the only one in a run's directory.
+/// The door that an address means: a socket, or the only one in a run's directory; of a directory of runs, that of the newest run
+/// that has one.
 ///
 /// # Errors
 /// If there is none in the directory, or there are several.
@@ -275,15 +287,33 @@ pub fn door_of(address: &Path) -> Result<PathBuf, ProcessorError> {
     if !address.is_dir() {
         return Ok(address.to_owned());
     }
-    let entries = std::fs::read_dir(address).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut doors: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|it| it == DOOR_EXTENSION)).collect();
-    doors.sort();
+    let doors_in = |directory: &Path| {
+        let is_door = |path: &PathBuf| path.extension().is_some_and(|it| it == DOOR_EXTENSION);
+        let mut doors: Vec<PathBuf> = entries(directory).filter(is_door).collect();
+        doors.sort();
+        doors
+    };
+    let mut doors = doors_in(address);
+    if doors.is_empty() {
+        let is_run = |path: &PathBuf| {
+            let number = path.file_name().and_then(|name| name.to_str()?.strip_prefix("run"));
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        };
+        let mut runs: Vec<PathBuf> = entries(address).filter(is_run).collect();
+        // Their numbers have leading zeros.
+        runs.sort();
+        doors =
+            runs.iter().rev().map(|run| doors_in(run)).find(|doors| !doors.is_empty()).unwrap_or_default();
+    }
     match (doors.pop(), doors.pop()) {
         (None, _) => Err(ProcessorError::NoDoor(address.into())),
         (Some(door), None) => Ok(door),
         (Some(_), Some(other)) => Err(ProcessorError::SeveralDoors(address.into(), other)),
     }
+}
+
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
 /// An event of this process's own.
@@ -326,6 +356,10 @@ impl Desk for Working<'_> {
 
     fn is_over(&mut self) -> bool {
         self.processor.is_closed()
+    }
+
+    fn fetched(&self) -> u64 {
+        self.processor.way.fetched()
     }
 
     fn sleep(&mut self, longest: Nanos) {

@@ -142,7 +142,9 @@ impl ReadoutNode {
             some = true;
             outbox.send_shaped(now, transmit);
         }
-        role.note_saved(preprocessing.take_saved());
+        let (saved, added) = preprocessing.take_difference();
+        role.note_saved(saved);
+        role.note_added(added);
         some
     }
 

@@ -373,6 +373,11 @@ impl<P: Payload> ReadoutUnit<P> {
         self.books.save(bytes);
     }
 
+    /// Takes note that so many bytes more than were composed left the unit, because its driver has processed them.
+    pub fn note_added(&mut self, bytes: u64) {
+        self.books.send(bytes);
+    }
+
     /// The next message to send.
     pub fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<P>> {
         if let Some(control) = self.poll_control(now) {

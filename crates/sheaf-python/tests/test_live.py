@@ -239,3 +239,36 @@ def test_the_example_filter_decides_in_python_as_in_c(start: Callable[..., Run],
     assert {e.id: (e.tags, bytes(e.payload)) for e in sheaf.open(filtered.directory)} == expected
     kinds = {tags for tags, _ in expected.values()}
     assert kinds == {("sum",), ("pair",), ("sum", "pair")}, "the comparison means something"
+
+
+def test_a_filter_is_exchanged_between_runs(start: Callable[..., Run], tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+
+    def install(every: int) -> None:
+        script.write_text(f"import sheaf\n@sheaf.filter\ndef mine(event):\n    return event.id % {every} == 0\n")
+
+    def wait_for_events(directory: Path) -> None:
+        files = lambda: directory.glob("*.sheaf")  # noqa: E731
+        wait_until(lambda: any(file.stat().st_size > 20_000 for file in files()), f"events are in {directory}")
+
+    install(2)
+    filter = f'kind = "python"\npath = "{script}"\npython = "{sys.executable}"\nprocesses = true\nworkers = 1\n'
+    run = start(f"[filter]\n{filter}[readout]\ncount = 1\n[builder]\ncount = 1\n", "--runs", "0")
+    wait_for_events(run.directory)
+    install(3)
+    run.process.send_signal(signal.SIGUSR1)
+    wait_for_events(tmp_path / "run000002")
+    script.write_text("def mine(event:\n")
+    run.process.send_signal(signal.SIGUSR1)
+    out, err = run.process.communicate(timeout=PATIENCE)
+    assert run.process.returncode == 1, err
+    assert "run 3 does not begin" in err
+    assert "SyntaxError" in err
+    assert not (tmp_path / "run000003").exists()
+    checksums = set()
+    for every, line in zip((2, 3), out.splitlines(), strict=True):
+        ledger, directory = json.loads(line)["ledger"], Path(json.loads(line)["output"])
+        assert ledger["balanced"], ledger["problems"]
+        assert sorted(event.id for event in sheaf.open(directory)) == list(range(0, ledger["triggers"], every))
+        checksums.add(json.loads((directory / "run.json").read_text())["code"][0]["crc32c"])
+    assert len(checksums) == 2

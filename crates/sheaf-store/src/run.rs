@@ -14,7 +14,7 @@ mod seal;
 
 pub use lists::{FileList, ListError, closed_files, list_name, remove_list};
 pub(crate) use lists::{checksum_of, read_lists};
-pub use manifest::{MANIFEST_NAME, Manifest, ManifestError, SessionRecord};
+pub use manifest::{CodeRecord, MANIFEST_NAME, Manifest, ManifestError, SessionRecord};
 pub(crate) use open_file::{OpenFile, is_hdf5};
 pub use reader::{RunCounts, RunReadError, RunReader};
 pub(crate) use reader::{RunFile, RunPlan};

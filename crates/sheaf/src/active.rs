@@ -6,11 +6,11 @@ use crate::{Verdict, describe};
 use anyhow::Context;
 use rustix::process::Signal;
 use sheaf_buffer::{Heap, Memory, Pool};
-use sheaf_config::NodeConfig;
+use sheaf_config::{Config, NodeConfig};
 use sheaf_filter::{LibraryPreprocessor, Preprocessor, Setup};
 use sheaf_node::preprocessing::isolated::{self, Isolated, LaunchPeer, Peer};
 use sheaf_node::preprocessing::{
-    MOST_LEFT_BEHIND, MemoryMaker, OutputMemory, Outputs, PreprocessingSetup, PreprocessorMaker,
+    Growth, MOST_LEFT_BEHIND, MemoryMaker, OutputMemory, Outputs, PreprocessingSetup, PreprocessorMaker,
 };
 use sheaf_protocol::Identity;
 use sheaf_transport::shm::Arena;
@@ -61,6 +61,19 @@ fn end(mut child: Child) {
     let _ = child.wait();
 }
 
+/// What a configuration names as its preprocessor.
+fn library(config: &Config, run: RunNumber) -> Option<Library> {
+    let preprocessing = &config.preprocessing;
+    let (symbol, parameters) = (preprocessing.symbol.clone(), preprocessing.parameters.clone());
+    let setup = Setup { run, tags: Vec::new(), parameters };
+    Some(Library { path: preprocessing.path.clone()?, symbol, setup })
+}
+
+/// The preprocessor of a configuration, where it has one.
+pub(crate) fn preprocessor(config: &Config, run: RunNumber) -> anyhow::Result<Option<Box<dyn Preprocessor>>> {
+    library(config, run).map(|library| library.open().map_err(anyhow::Error::msg)).transpose()
+}
+
 /// `sheaf preprocessor`: processes fragments for a worker of a readout unit, which is at the other end of standard input.
 pub(crate) fn command(arguments: &PreprocessorArguments) -> anyhow::Result<Verdict> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
@@ -69,7 +82,9 @@ pub(crate) fn command(arguments: &PreprocessorArguments) -> anyhow::Result<Verdi
     let setup =
         Setup { run: RunNumber(arguments.run), tags: Vec::new(), parameters: arguments.parameters.clone() };
     let library = Library { path: arguments.library.clone(), symbol: arguments.symbol.clone(), setup };
-    isolated::serve(UnixStream::from(input), || library.open()).context("the readout unit went away")?;
+    let stream = UnixStream::from(input);
+    isolated::serve(stream, isolated::FRAGMENT_BYTES, || library.open())
+        .context("the readout unit went away")?;
     Ok(Verdict::Good)
 }
 
@@ -81,11 +96,8 @@ impl Plan {
         me: &Identity,
         arena: Option<&Arena>,
     ) -> Option<PreprocessingSetup> {
+        let library = library(&self.loading(), me.run).filter(|_| self.is_active(node))?;
         let preprocessing = &self.config.preprocessing;
-        let path = preprocessing.path.clone().filter(|_| self.is_active(node))?;
-        let (symbol, parameters) = (preprocessing.symbol.clone(), preprocessing.parameters.clone());
-        let setup = Setup { run: me.run, tags: Vec::new(), parameters };
-        let library = Library { path, symbol, setup };
         let limit = preprocessing.time_limit;
         let make: PreprocessorMaker = if preprocessing.processes {
             Box::new(move || Ok(Box::new(Isolated::start(library.clone().launcher(), limit)?)))
@@ -100,6 +112,12 @@ impl Plan {
             // A worker whose process hangs ends it by itself.
             time_limit: limit.filter(|_| !preprocessing.processes),
             make,
+            growth: Growth {
+                extra: preprocessing.extra,
+                fragment: self.config.max_fragment(),
+                event: self.config.frame_payload(),
+                message: self.config.protocol.message,
+            },
             memory: match arena.cloned() {
                 Some(arena) => self.results(move || arena.lender()),
                 None => self.results(|| Heap),

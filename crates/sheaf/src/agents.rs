@@ -5,6 +5,7 @@ use crate::consumers::{self, BuilderDoor, ClosingDoors};
 use crate::describe;
 use crate::leaving::Leaving;
 use crate::network::Connection;
+use crate::steps::step_filter;
 use crate::summary::Extras;
 use anyhow::Context;
 use sheaf_node::builder::{BuilderNode, BuilderReport};
@@ -128,7 +129,7 @@ impl AgentMaker {
                 let waker = endpoint.waker();
                 let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
                 let mut agent = BuilderNode::new(role, endpoint, judgement, timeout, now, done);
-                if let Some(filter) = plan.step_filter(&me)? {
+                if let Some(filter) = step_filter(&plan.loading(), me.run)? {
                     agent = agent.in_steps(filter);
                 }
                 if let Some(config) = plan.sender() {

@@ -1,5 +1,6 @@
 //! From the configuration to roles, sources and outputs.
 
+use crate::code::Code;
 use crate::filters;
 use crate::timed::{self, TimedSources};
 use anyhow::Context;
@@ -38,6 +39,8 @@ use std::sync::atomic::AtomicBool;
 pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) nodes: Vec<NodeConfig>,
+    /// The run's own copies of what it loads.
+    pub(crate) code: Code,
     streams: Option<StreamSet>,
     timed: Option<TimedSources>,
 }
@@ -61,7 +64,12 @@ impl Plan {
                 None => config.nodes()?,
             },
         };
-        Self { config, nodes, streams, timed }.check_steps()
+        Self { config, nodes, code: Code::default(), streams, timed }.check_steps()
+    }
+
+    /// The configuration as those need it who load something: with the run's own copies.
+    pub(crate) fn loading(&self) -> Config {
+        self.code.in_place(&self.config)
     }
 
     /// The node with this id.
@@ -250,7 +258,7 @@ impl Plan {
             (true, false) => ContentCheck::Checksum,
             (true, true) => ContentCheck::Pattern,
         };
-        let filter = filters::of_builder(&self.config, me.run)?;
+        let filter = filters::of_builder(&self.loading(), me.run)?;
         // Where output nodes store, the builder unit has no files.
         let sink = self.sink(me, directory.filter(|_| self.config.output.nodes == 0))?;
         Ok(Judgement { check, filter, sink })

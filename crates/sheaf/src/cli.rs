@@ -71,6 +71,9 @@ pub(crate) enum Command {
     /// Process fragments for a worker of a readout unit, which starts this by itself.
     #[command(hide = true)]
     Preprocessor(PreprocessorArguments),
+    /// Load once what a run is to load; the run starts this by itself.
+    #[command(hide = true)]
+    Rehearsal(RehearsalArguments),
     /// Measure transports, memory and the whole event builder on this machine.
     Bench(BenchArguments),
     /// Turn a detector's data into fragment streams, one file a source.
@@ -119,6 +122,13 @@ pub(crate) struct PreprocessorArguments {
     pub(crate) run: u32,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct RehearsalArguments {
+    /// The number of the run.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) run: u32,
+}
+
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArguments {
     /// The configuration, a TOML file; without it, the embedded default: an emulated detector for ten seconds.
@@ -144,6 +154,10 @@ pub(crate) struct RunArguments {
     /// End after so many seconds; 0: no limit [default: 10, where nothing else ends the run].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
     pub(crate) duration: Option<Nanos>,
+    /// So many runs, one after the other; 0: until Ctrl-C. SIGUSR1 ends a run before its time, and the next begins
+    /// [default: 1].
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<u32>,
     /// How messages travel [default: memory].
     #[arg(long, value_name = "memory|tcp|udp|ethernet|shm|mixed|fabric", value_parser = TransportKind::from_str)]
     pub(crate) transport: Option<TransportKind>,
@@ -171,7 +185,7 @@ pub(crate) struct RunArguments {
     /// Pause between two fragments of a replayed source.
     #[arg(long, value_name = "MICROSECONDS")]
     pub(crate) pause_us: Option<u64>,
-    /// Print one JSON object on standard output, and nothing else there.
+    /// Print one JSON object on standard output, and nothing else there; with several runs, one a line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -213,6 +227,9 @@ impl RunArguments {
         }
         if let Some(output) = &self.output {
             config.run.output.clone_from(output);
+        }
+        if let Some(runs) = self.runs {
+            config.run.runs = Some(runs).filter(|runs| *runs > 0);
         }
         self.apply_length(config);
     }
@@ -277,6 +294,9 @@ pub(crate) struct NodeArguments {
     /// Listen here instead of at the node's address in the configuration, where that is not an address of this host.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
+    /// The number of this run, instead of `run.number` of the configuration.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) run: Option<u32>,
     /// Print one JSON object on standard output, and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
@@ -288,8 +308,8 @@ pub(crate) struct NodeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProcessorArguments {
-    /// The door of a builder unit (`runs/run000001/bu0.farm`), the directory of a run with one builder unit, or the address of a
-    /// builder unit on any host (`filter.listen`).
+    /// The door of a builder unit (`runs/run000001/bu0.farm`), the directory of a run with one builder unit or that of all runs
+    /// (the newest is meant), or the address of a builder unit on any host (`filter.listen`).
     #[arg(long, value_name = "DOOR|HOST:PORT")]
     pub(crate) join: PathBuf,
     /// Certificate, key and authority, PEM files, where the run asks for them; else those of `--config` are taken.
@@ -304,6 +324,10 @@ pub(crate) struct ProcessorArguments {
     /// Wait so long for the door to be there.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) wait: Option<Nanos>,
+    /// Join the next run, too, when this one is over, with the filter that is installed then: until Ctrl-C, or until there was no
+    /// run for as long as `--wait` says.
+    #[arg(long)]
+    pub(crate) stay: bool,
     /// Print one JSON object on standard output, and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,

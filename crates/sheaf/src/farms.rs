@@ -4,6 +4,7 @@ use crate::assemble::Plan;
 use crate::consumers::port_of;
 use crate::{filters, network};
 use anyhow::{Context, anyhow};
+use sheaf_config::Config;
 use sheaf_node::farm::{DoorSetup, FarmSetup, FilterMaker, LauncherOptions, ListenSetup, PlacingOptions};
 use sheaf_node::processor::{DOOR_EXTENSION, Welcome};
 use sheaf_protocol::Identity;
@@ -51,22 +52,20 @@ impl Plan {
             retries: filter.retries,
             patience: filter.patience,
         };
-        let (config, run) = (self.config.clone(), me.run);
+        let (config, run) = (self.loading(), me.run);
+        let launch = crate::processor::launcher(&config.filter);
         let make: FilterMaker =
             Box::new(move || filters::open(&config, run).map_err(|error| crate::describe(&error)));
         let threads = (filter.workers > 0 && !filter.processes).then_some((filter.workers, make));
         let door = filter.has_door().then(|| DoorSetup {
             path: door_path(me, directory),
-            welcome: self.welcome(me),
+            welcome: self.welcome(me, &self.loading()),
             sources: self.source_count(),
             placing: PlacingOptions {
                 memory: self.config.builder.memory,
                 max_fragment: self.config.max_fragment(),
             },
-            launcher: filter.processes.then(|| LauncherOptions {
-                count: filter.workers,
-                launch: crate::processor::launcher(filter),
-            }),
+            launcher: filter.processes.then(|| LauncherOptions { count: filter.workers, launch }),
         });
         let listen = match &filter.listen {
             Some(address) => Some(self.listen(me, address)?),
@@ -79,9 +78,11 @@ impl Plan {
         self.of_role(Role::Readout).map(|node| node.sources.len()).sum()
     }
 
-    fn welcome(&self, me: &Identity) -> Welcome {
-        let tags = self.config.filter.tags.clone();
-        Welcome { run: me.run, node: me.node, tags, configuration: self.config.to_toml() }
+    /// What a processor is told. On this host it loads what the run has copied; on another that is not there, and it loads what
+    /// it finds where the configuration says.
+    fn welcome(&self, me: &Identity, config: &Config) -> Welcome {
+        let tags = config.filter.tags.clone();
+        Welcome { run: me.run, node: me.node, tags, configuration: config.to_toml() }
     }
 
     /// Where processors of other hosts join a builder unit.
@@ -114,7 +115,7 @@ impl Plan {
         let (node, run, session, max_guests) = (me.node, me.run, me.session, PROCESSORS_MOST);
         let tls = network::tls(self)?;
         let host = HostOptions { node, run, session, listener, max_guests, settings, tls };
-        Ok(ListenSetup { host, welcome: self.welcome(me) })
+        Ok(ListenSetup { host, welcome: self.welcome(me, &self.config) })
     }
 
     /// The memory that the sources of a node write into, where that must be memory that other processes can read.

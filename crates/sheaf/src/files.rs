@@ -30,6 +30,13 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&text)
 }
 
+/// As a line of its own, for what prints several.
+pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string(value).context("cannot make JSON of the result")?;
+    text.push('\n');
+    print(&text)
+}
+
 pub(crate) fn inspect(arguments: &PathArguments) -> anyhow::Result<Verdict> {
     let inspection = inspect_path(&arguments.path)?;
     if arguments.json {

@@ -1,6 +1,6 @@
 //! The filter that a configuration asks for.
 
-use crate::timed;
+use crate::{code, timed};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, FilterKind};
 use sheaf_filter::{AcceptAll, Filter, LibraryFilter, Prescale, Setup};
@@ -9,13 +9,8 @@ use sheaf_node::coincidence::CoincidenceFilter;
 use sheaf_wire::RunNumber;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// How long an interpreter may take to import the package: loading what it needs may take a while on a cold disk.
-const IMPORT_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Makes the filter for a run: one for each builder or processor, each has its own state. A library is loaded here, so
-/// that each run has the version that is on disk when it starts.
+/// Makes the filter for a run: one for each builder or processor, each has its own state. A library is loaded here.
 pub(crate) fn open(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Filter>> {
     let filter = &config.filter;
     Ok(match filter.kind {
@@ -48,50 +43,65 @@ pub(crate) fn of_builder(config: &Config, run: RunNumber) -> anyhow::Result<Box<
     }
 }
 
-/// Asks the interpreter that is to run the filter whether it has what that takes, before the run begins: workers that end at once
-/// would be started again and again.
-pub(crate) fn rehearse(config: &Config) -> anyhow::Result<()> {
+/// Loads a filter in Python with its parameters; [`NO_FILTER`] if only the filter is at fault.
+const REHEARSAL: &str = "\
+import sys
+import sheaf.processor
+try:
+    sheaf.load_filter(sys.argv[1], sys.argv[2])
+except BaseException as error:
+    print(f'{type(error).__name__}: {error}', file=sys.stderr)
+    sys.exit(3)
+";
+
+/// What [`REHEARSAL`] ends with where the package is there and the filter cannot be loaded.
+const NO_FILTER: i32 = 3;
+
+/// Where the filter is in Python asks the interpreter that is to run it whether it can, before the run begins: workers that end
+/// at once would be started again and again.
+///
+/// # Errors
+/// That it lacks the package, or what is wrong with the filter.
+pub(crate) fn rehearse_python(config: &Config) -> anyhow::Result<()> {
     let filter = &config.filter;
     if filter.kind != FilterKind::Python || !filter.processes {
         return Ok(());
     }
-    can_import(&filter.python)
-}
-
-fn can_import(python: &Path) -> anyhow::Result<()> {
-    let shown = python.display();
-    let mut command = Command::new(python);
+    let (shown, name) = (filter.python.display(), python_name(filter));
+    let mut command = Command::new(&filter.python);
     command
-        .args(["-c", "import sheaf.processor"])
+        .args(["-c", REHEARSAL, &name, &filter.parameters])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let started = command.spawn();
+    let started = leaving_no_trace(&mut command).spawn();
     let mut child = started.with_context(|| {
         format!("cannot start {shown}; `filter.python` should be a Python interpreter that has the package `sheaf`")
     })?;
-    let start = Instant::now();
-    while child.try_wait().context("cannot wait for the interpreter")?.is_none() {
-        if start.elapsed() > IMPORT_TIMEOUT {
-            // Fails where it has ended at last.
-            let _ = child.kill();
-            let _ = child.wait();
-            bail!(
-                "{shown} (`filter.python`) does not come back from `import sheaf`; is it a Python interpreter?"
-            );
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    code::wait(&mut child, "the filter in Python")?;
     let output = child.wait_with_output().context("cannot hear what the interpreter says")?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let why = said.trim_end().lines().next_back().unwrap_or("it does not say why").to_owned();
+    if output.status.code() == Some(NO_FILTER) {
+        bail!("{shown} cannot load the filter {name} (`filter.path`): {why}");
+    }
     bail!(
         "{shown} (`filter.python`) cannot import the package `sheaf`: {why}; install it for this interpreter \
          (`{shown} -m pip install ./crates/sheaf-python`), or name one that has it"
     )
+}
+
+/// Python, but without compiled files beside the script: that may be the run's copy.
+pub(crate) fn leaving_no_trace(python: &mut Command) -> &mut Command {
+    python.env("PYTHONDONTWRITEBYTECODE", "1")
+}
+
+/// Whether what `filter.path` names is a Python file, and not a module that the interpreter finds by itself.
+pub(crate) fn is_script(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "py")
 }
 
 /// What `sheaf.processor` calls a filter: `file.py:name`, or `file.py`.
@@ -121,13 +131,26 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let lacks =
             interpreter(directory.path(), "echo Traceback >&2; echo \"No module named 'sheaf'\" >&2; exit 1");
-        let error = can_import(&lacks).expect_err("it has no package").to_string();
+        let rehearse = |python: &Path| {
+            let mut config = Config::default();
+            (config.filter.kind, config.filter.processes) = (FilterKind::Python, true);
+            config.filter.python = python.into();
+            config.filter.path = Some("mine.py".into());
+            rehearse_python(&config)
+        };
+        let error = rehearse(&lacks).expect_err("it has no package").to_string();
         let said =
             format!("{} (`filter.python`) cannot import the package `sheaf`: No module", lacks.display());
         assert!(error.starts_with(&said), "{error}");
-        let has = interpreter(directory.path(), "test \"$2\" = 'import sheaf.processor'");
-        assert!(can_import(&has).is_ok());
-        let error = can_import(&directory.path().join("none")).expect_err("there is none").to_string();
+        let has = interpreter(directory.path(), "test \"$3\" = mine.py");
+        assert!(rehearse(&has).is_ok());
+        let fails = interpreter(directory.path(), "echo 'SyntaxError: mine' >&2; exit 3");
+        let error = rehearse(&fails).expect_err("its filter is none").to_string();
+        assert!(
+            error.ends_with("cannot load the filter mine.py (`filter.path`): SyntaxError: mine"),
+            "{error}"
+        );
+        let error = rehearse(&directory.path().join("none")).expect_err("there is none").to_string();
         assert!(error.contains("cannot start") && error.contains("`filter.python`"), "{error}");
     }
 }

@@ -5,13 +5,15 @@
 //! | `cli` | the command line |
 //! | `assemble` | from the configuration to roles, sources, outputs |
 //! | `farms` | the farm that it asks for |
+//! | `code` | the run's own copies of the libraries and scripts that it loads |
 //! | `filters` | the filter that a configuration asks for |
 //! | `output` | from the configuration to the files of accepted events |
 //! | `names` | nodes as the configuration calls them |
 //! | `agents` | agents of this process, from roles, endpoints and the rest |
 //! | `placement` | where the threads of nodes run |
 //! | `network` | endpoints for one process, and for a node of many |
-//! | `run` | `sheaf run`, all roles in this process |
+//! | `runs` | `sheaf run`, one run after the other |
+//! | `run` | all roles in this process |
 //! | `processes` | `sheaf run --processes`, each role in its own |
 //! | `node` | `sheaf node`, one role |
 //! | `processor` | `sheaf processor`, a worker of a farm |
@@ -37,6 +39,7 @@ mod agents;
 mod assemble;
 mod bench;
 mod cli;
+mod code;
 mod console;
 mod consumers;
 mod doctor;
@@ -58,6 +61,7 @@ mod processes;
 mod processor;
 mod run;
 mod run_directory;
+mod runs;
 mod scenarios;
 mod signals;
 mod sim;
@@ -93,10 +97,11 @@ fn main() -> ExitCode {
         console.error(&format!("handlers of signals that libraries have set stay: {error}"));
     }
     let result = match cli.command() {
-        Command::Run(arguments) => run::command(&arguments, &console),
+        Command::Run(arguments) => runs::command(&arguments, &console),
         Command::Node(arguments) => node::command(&arguments, &console),
         Command::Processor(arguments) => processor::command(&arguments),
         Command::Preprocessor(arguments) => active::command(&arguments),
+        Command::Rehearsal(arguments) => code::rehearsal(arguments.run),
         Command::Bench(arguments) => bench::command(&arguments, &console),
         Command::Import(arguments) => files::import(&arguments),
         Command::Inspect(arguments) => files::inspect(&arguments),

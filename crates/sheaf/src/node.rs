@@ -3,6 +3,7 @@
 use crate::agents::{AgentMaker, Connect, Reports};
 use crate::assemble::Plan;
 use crate::cli::NodeArguments;
+use crate::code::Code;
 use crate::console::Console;
 use crate::leaving::Leaving;
 use crate::run_directory::{self, SharedManifest};
@@ -13,7 +14,7 @@ use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::{Clock, NodeError, worker};
-use sheaf_wire::{NodeId, Role};
+use sheaf_wire::{NodeId, Role, RunNumber};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,16 @@ use std::sync::{Arc, PoisonError};
 
 /// Runs one node until the run ends.
 pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::Result<Verdict> {
-    let plan = Arc::new(Plan::new(Config::load_for_node(&arguments.config, &arguments.name)?)?);
+    let config = Config::load_for_node_with(&arguments.config, &arguments.name, |config| {
+        if let Some(run) = arguments.run {
+            config.run.number = RunNumber(run);
+        }
+    })?;
+    let mut plan = Plan::new(config)?;
+    if arguments.supervised {
+        plan.code = Code::beside(&plan.config, &arguments.config);
+    }
+    let plan = Arc::new(plan);
     let node = plan.nodes.iter().find(|node| node.name == arguments.name).cloned();
     let node = node.with_context(|| format!("no node has the name {}", arguments.name))?;
     if arguments.supervised {
@@ -38,7 +48,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         placement::take_or_refuse(&node, plan.config.affinity.required)?;
     }
     if node.id.role == Role::Builder && !arguments.supervised {
-        filters::rehearse(&plan.config)?;
+        filters::rehearse_python(&plan.config)?;
     }
     let stop = signals::stop_flag()?;
     match node.id.role {

@@ -8,8 +8,8 @@
 use crate::assemble::Plan;
 use crate::console::Console;
 use crate::run::{Outcome, loopback_listeners};
-use crate::run_directory::RunDirectory;
-use crate::summary::{Extras, ManagerSummary, NodeSummary};
+use crate::run_directory::{RunDirectory, Scratch};
+use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
 use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
@@ -51,10 +51,11 @@ struct Process {
     ended: Option<std::process::ExitStatus>,
 }
 
-/// Runs every node of the plan in a process of its own.
+/// Runs every node of the plan in a process of its own. What the run loads is in `scratch`, if it is copied.
 pub(crate) fn run(
     plan: &Plan,
     directory: Option<&RunDirectory>,
+    scratch: &Scratch,
     stop: &AtomicBool,
     console: &Console,
 ) -> anyhow::Result<Outcome> {
@@ -64,7 +65,6 @@ pub(crate) fn run(
     for node in nodes.iter_mut().filter(|node| node.address.is_none()) {
         node.address = Some(format!("127.0.0.1:{}", UNUSED_PORT + node.id.index));
     }
-    let scratch = Scratch::new(directory)?;
     let config = scratch.path.join("config.toml");
     let mut effective = plan.config.clone();
     effective.set_nodes(&nodes);
@@ -73,7 +73,7 @@ pub(crate) fn run(
 
     let has_farm = plan.config.filter.has_farm();
     let mut family =
-        Family { processes: Vec::new(), config, has_farm, lost_farms: 0, console: console.clone() };
+        Family { processes: Vec::new(), config, has_farm, lost: Lost::default(), console: console.clone() };
     for node in nodes {
         let own = listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
         family.start(node, own)?;
@@ -90,8 +90,8 @@ struct Family {
     config: PathBuf,
     /// Whether builder units have farms.
     has_farm: bool,
-    /// Farms that died with their builder units, and what they had counted with them.
-    lost_farms: u64,
+    /// What nodes that died had counted.
+    lost: Lost,
     console: Console,
 }
 
@@ -167,7 +167,10 @@ impl Family {
         if again && process.restarts < RESTARTS {
             log::warn!("{name} died ({status}); it is started again");
             process.restarts += 1;
-            self.lost_farms += u64::from(self.has_farm);
+            match process.node.id.role {
+                Role::Output => self.lost.outputs += 1,
+                _ => self.lost.farms += u64::from(self.has_farm),
+            }
             let (child, said) = spawn(&self.config, &process.node, process.listener.as_ref())?;
             (process.child, process.said) = (child, Some(said));
             return Ok(());
@@ -203,7 +206,7 @@ impl Family {
                 errors.push(format!("{name} ended without a report"));
             }
         }
-        others.note_lost_farms(self.lost_farms);
+        others.note_lost(self.lost);
         let Some(mut manager) = manager else { return Err(no_books(output.as_deref())) };
         errors.append(&mut manager.errors);
         let stored = manager.stored();
@@ -283,29 +286,4 @@ fn spawn(
     };
     let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
     Ok((child, said.context("cannot start a thread")?))
-}
-
-/// Where the processes find their configuration: the run's directory, or a temporary one that is removed.
-struct Scratch {
-    path: PathBuf,
-    temporary: bool,
-}
-
-impl Scratch {
-    fn new(directory: Option<&RunDirectory>) -> anyhow::Result<Self> {
-        if let Some(directory) = directory {
-            return Ok(Self { path: directory.path.clone(), temporary: false });
-        }
-        let path = std::env::temp_dir().join(format!("sheaf-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self { path, temporary: true })
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if self.temporary {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
 }

@@ -1,6 +1,8 @@
 //! `sheaf processor`: a worker that joins a builder unit while the run goes on.
 
 use crate::cli::ProcessorArguments;
+use crate::code::Code;
+use crate::run_directory::Scratch;
 use crate::{Verdict, files, filters, network, signals};
 use anyhow::Context;
 use rustix::process::Signal;
@@ -8,11 +10,13 @@ use serde::Serialize;
 use sheaf_config::{Config, FilterKind};
 use sheaf_node::farm::Launch;
 use sheaf_node::judging::WorkerTimes;
-use sheaf_node::processor::{Processor, ProcessorOptions};
+use sheaf_node::processor::{Processor, ProcessorError, ProcessorOptions};
 use sheaf_wire::Nanos;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// What a worker did, as `--json` and the summary of a run print it.
 #[derive(Clone, Debug, Serialize, serde::Deserialize)]
@@ -47,7 +51,7 @@ impl WorkerSummary {
     }
 }
 
-/// Judges events until the run is over, or a signal comes.
+/// Judges events until the run is over, or a signal comes; with `--stay` those of the runs that follow, too.
 pub(crate) fn command(arguments: &ProcessorArguments) -> anyhow::Result<Verdict> {
     if arguments.supervised {
         let signal = Some(Signal::TERM);
@@ -63,28 +67,92 @@ pub(crate) fn command(arguments: &ProcessorArguments) -> anyhow::Result<Verdict>
     let default = ProcessorOptions::default();
     let options = ProcessorOptions {
         ahead: arguments.ahead.unwrap_or(default.ahead),
-        patience: arguments.wait.unwrap_or(default.patience),
+        // It is waited here, where a signal is seen.
+        patience: default.patience,
         tls: files.map(network::tls_files),
     };
-    let processor = Processor::meet(&arguments.join, options)?;
+    let mut patience = arguments.wait.or((!arguments.stay).then_some(Nanos::ZERO));
+    while let Some(processor) = knock(arguments, &options, patience, &stop)? {
+        match judge(processor, own.as_ref(), arguments, &stop)? {
+            Ok(()) => {}
+            Err(error) if arguments.stay => log::warn!("{error}; waiting for the next run"),
+            Err(error) => return Err(error.into()),
+        }
+        if !arguments.stay {
+            break;
+        }
+        // The door of the run that ended may be open for a moment.
+        std::thread::sleep(KNOCK);
+        patience = arguments.wait;
+    }
+    Ok(Verdict::Good)
+}
+
+/// The pause between two knocks.
+const KNOCK: Duration = Duration::from_millis(50);
+
+/// Joins a run, when there is one; waits for it so long, or without limit. `None` where a signal has come first.
+fn knock(
+    arguments: &ProcessorArguments,
+    options: &ProcessorOptions,
+    patience: Option<Nanos>,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<Processor>> {
+    let start = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        match Processor::meet(&arguments.join, options.clone()) {
+            Ok(processor) => return Ok(Some(processor)),
+            Err(error) => {
+                let is_over = patience.is_some_and(|patience| start.elapsed() >= patience.to_std());
+                if is_over || !error.nobody_is_there() {
+                    return Err(error.into());
+                }
+            }
+        }
+        std::thread::sleep(KNOCK);
+    }
+    Ok(None)
+}
+
+/// Judges the events of one run, with the filter that is installed now.
+///
+/// # Errors
+/// That the filter cannot be made; inside, that the run broke off.
+fn judge(
+    processor: Processor,
+    own: Option<&Config>,
+    arguments: &ProcessorArguments,
+    stop: &AtomicBool,
+) -> anyhow::Result<Result<(), ProcessorError>> {
     let welcome = processor.welcome();
-    let config = match own {
-        Some(config) => config,
+    let mut config = match own {
+        Some(config) => config.clone(),
         None => Config::parse(&welcome.configuration, "the run's configuration")?,
     };
     let (run, node) = (welcome.run, welcome.node);
+    // What this process has loaded for a run stays loaded, for all that it knows; another version has another name.
+    let copies = if arguments.stay { Some(Scratch::of_run(run)?) } else { None };
+    if let Some(copies) = &copies {
+        config = Code::take_filter(&config, &copies.path)?.in_place(&config);
+    }
     let mut filter = filters::open(&config, run)?;
     if !arguments.supervised {
         log::info!("judging events for {node} of run {run}");
     }
-    let times = processor.run(&mut *filter, &stop)?;
-    if arguments.json {
-        files::print_json(&WorkerSummary::new(node.to_string(), String::new(), &times))?;
+    let times = match processor.run(&mut *filter, stop) {
+        Ok(times) => times,
+        Err(error) => return Ok(Err(error)),
+    };
+    let summary = || WorkerSummary::new(node.to_string(), String::new(), &times);
+    if arguments.json && arguments.stay {
+        files::print_json_line(&summary())?;
+    } else if arguments.json {
+        files::print_json(&summary())?;
     } else if !arguments.supervised {
         let overhead = times.overhead().unwrap_or(Nanos::ZERO);
         log::info!("judged {} events; {overhead} an event beside the filter", times.judged);
     }
-    Ok(Verdict::Good)
+    Ok(Ok(()))
 }
 
 /// What starts the workers of a farm: processes of this program, or of Python where the filter is in Python.
@@ -95,6 +163,7 @@ pub(crate) fn launcher(filter: &sheaf_config::Filter) -> Launch {
     let (python, name) = (filter.python.clone(), filters::python_name(filter));
     Box::new(move |door, _number| {
         let mut command = Command::new(&python);
+        filters::leaving_no_trace(&mut command);
         start(command.args(["-m", "sheaf.processor", "--join"]).arg(door).arg(&name))
     })
 }

@@ -1,15 +1,14 @@
-//! `sheaf run`: a whole system in this process.
+//! A whole system in this process.
 
 use crate::agents::{AgentMaker, Reports};
 use crate::assemble::Plan;
-use crate::cli::RunArguments;
 use crate::console::Console;
 use crate::network::Connection;
-use crate::run_directory::{self, RunDirectory, Stored};
+use crate::run_directory::{self, Stored};
 use crate::summary::Summary;
-use crate::{Verdict, filters, network, placement, processes, signals};
+use crate::{network, placement};
 use anyhow::{Context, bail};
-use sheaf_config::{Config, NodeConfig, SourceKind, TransportKind};
+use sheaf_config::{NodeConfig, TransportKind};
 use sheaf_host::Placement;
 use sheaf_node::report::Gauges;
 use sheaf_node::{Agent, Clock, NodeError, worker};
@@ -20,58 +19,6 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
-
-/// Runs a system and prints what came of it.
-pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
-    if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
-        bail!("--processes needs --transport tcp, shm or mixed: memory ends at the process");
-    }
-    let config = match &arguments.config {
-        Some(path) => Config::load_with(path, |config| arguments.apply(config))?,
-        None => {
-            let mut config = Config::default();
-            arguments.apply(&mut config);
-            config.validate()?;
-            config
-        }
-    };
-    let replay_flags = arguments.replay_flags();
-    if config.source.kind != SourceKind::Replay && !replay_flags.is_empty() {
-        bail!("{} needs --replay DIR, or a configuration of a replay", replay_flags.join(", "));
-    }
-    let clock = Clock::new();
-    let created = clock.now();
-    let stop = signals::stop_flag()?;
-    // The plan first: a run that cannot be leaves no directory behind.
-    let mut plan = Plan::new(config)?;
-    placement::rehearse(&plan)?;
-    filters::rehearse(&plan.config)?;
-    let directory = RunDirectory::create(&mut plan.config, created)?;
-    let plan = Arc::new(plan);
-    let outcome = if arguments.processes {
-        processes::run(&plan, directory.as_ref(), &stop, console)?
-    } else {
-        in_process(&plan, directory.as_ref().map(|directory| directory.path.clone()), stop, console, clock)?
-    };
-    let summary = outcome.summary;
-    let close =
-        |directory: RunDirectory| directory.close(&outcome.stored, summary.ledger_json(), clock.now());
-    // The books come first: they are printed also where the disk takes nothing more.
-    let closed = directory.map_or(Ok(()), close);
-    if arguments.json {
-        crate::files::print_json(&summary)?;
-    } else if summary.has_begun() {
-        crate::files::print(&summary.to_string())?;
-    }
-    for error in &outcome.errors {
-        console.error(error);
-    }
-    closed.context("the run could not be closed")?;
-    if !outcome.errors.is_empty() {
-        bail!("{} of {} nodes failed", outcome.errors.len(), plan.nodes.len());
-    }
-    Ok(if summary.is_good() { Verdict::Good } else { Verdict::NotGood })
-}
 
 /// What a run left behind.
 pub(crate) struct Outcome {

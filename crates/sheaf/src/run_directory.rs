@@ -10,7 +10,9 @@ use sheaf_config::{Config, OutputKind};
 use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
-use sheaf_store::run::{MANIFEST_NAME, Manifest, SessionRecord, closed_files, remove_list, seal_session};
+use sheaf_store::run::{
+    CodeRecord, MANIFEST_NAME, Manifest, SessionRecord, closed_files, remove_list, seal_session,
+};
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -94,6 +96,20 @@ impl RunDirectory {
             return Err(error);
         }
         Ok(Some(Self { path, manifest, reserve, objects, config: config.clone() }))
+    }
+
+    /// Takes note of what the run loads.
+    pub(crate) fn note_code(&mut self, code: Vec<CodeRecord>) -> anyhow::Result<()> {
+        self.manifest.code = code;
+        Ok(self.manifest.write(&self.path)?)
+    }
+
+    /// Removes the directory of a run that cannot begin.
+    pub(crate) fn abandon(mut self) {
+        drop(self.reserve.take());
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            log::warn!("cannot remove {}, which has no run: {error}", self.path.display());
+        }
     }
 
     /// Closes the run: cuts off what builders or output nodes that died had written and not reported, and writes the manifest.
@@ -279,6 +295,40 @@ impl SharedManifest {
         self.manifest.ended = Some(now);
         self.manifest.write(&self.path)?;
         self.objects.map_or(Ok(()), |objects| objects.put_manifest(&self.path))
+    }
+}
+
+/// Where a run keeps files of its own while it lasts: its directory, or a temporary one that is removed.
+pub(crate) struct Scratch {
+    pub(crate) path: PathBuf,
+    temporary: bool,
+}
+
+impl Scratch {
+    pub(crate) fn new(directory: Option<&RunDirectory>) -> anyhow::Result<Self> {
+        if let Some(directory) = directory {
+            return Ok(Self { path: directory.path.clone(), temporary: false });
+        }
+        Self::temporary(&format!("sheaf-{}", std::process::id()))
+    }
+
+    /// A temporary one, of a process that takes part in a run.
+    pub(crate) fn of_run(run: RunNumber) -> anyhow::Result<Self> {
+        Self::temporary(&format!("sheaf-{}-run{run}", std::process::id()))
+    }
+
+    fn temporary(name: &str) -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Self { path, temporary: true })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if self.temporary {
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 

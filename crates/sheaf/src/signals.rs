@@ -1,10 +1,11 @@
-//! Ctrl-C and termination.
+//! Ctrl-C, termination, and the signal that asks for the next run.
 
 use anyhow::Context;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use std::sync::Arc;
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many signals end the process at once, for when nothing else helps.
 const SIGNALS_TO_ABORT: u32 = 3;
@@ -16,16 +17,113 @@ const EXIT_INTERRUPTED: i32 = 130;
 /// at once.
 pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot handle signals")?;
     let raised = flag.clone();
-    let watch = move || {
-        for (count, _) in (1..).zip(signals.forever()) {
+    watch(&[SIGINT, SIGTERM], move |_| raised.store(true, Ordering::Relaxed))?;
+    Ok(flag)
+}
+
+/// Calls `hear` with every such signal, on a thread of its own; the third that asks for the end ends the process.
+fn watch(which: &[c_int], mut hear: impl FnMut(c_int) + Send + 'static) -> anyhow::Result<()> {
+    let mut signals = Signals::new(which).context("cannot handle signals")?;
+    let body = move || {
+        let mut count = 0;
+        for signal in signals.forever() {
+            count += u32::from(signal != SIGUSR1);
             if count >= SIGNALS_TO_ABORT {
                 std::process::exit(EXIT_INTERRUPTED);
             }
-            raised.store(true, Ordering::Relaxed);
+            hear(signal);
         }
     };
-    std::thread::Builder::new().name("signals".into()).spawn(watch).context("cannot start a thread")?;
-    Ok(flag)
+    std::thread::Builder::new().name("signals".into()).spawn(body).context("cannot start a thread")?;
+    Ok(())
+}
+
+/// What signals ask of runs that follow each other: SIGUSR1 ends the run that is under way, so that the next begins; Ctrl-C and
+/// SIGTERM end it and let no other begin.
+#[derive(Clone, Default)]
+pub(crate) struct Steering {
+    stop: Arc<AtomicBool>,
+    asked: Arc<Mutex<Asked>>,
+}
+
+/// What was asked for so far.
+#[derive(Debug, Default)]
+struct Asked {
+    /// That no run follows.
+    over: bool,
+    /// That this run ends.
+    next: bool,
+}
+
+impl Asked {
+    /// Takes note of a signal. Whether the run is to be told: it takes a second word as one to end without what is in flight.
+    fn hear(&mut self, signal: c_int) -> bool {
+        if signal == SIGUSR1 {
+            return !self.over && !std::mem::replace(&mut self.next, true);
+        }
+        let again = std::mem::replace(&mut self.over, true);
+        again || !self.next
+    }
+}
+
+impl Steering {
+    /// Begins to hear signals.
+    pub(crate) fn watch() -> anyhow::Result<Self> {
+        let steering = Self::default();
+        let heard = steering.clone();
+        watch(&[SIGINT, SIGTERM, SIGUSR1], move |signal| {
+            let mut asked = heard.asked();
+            if asked.hear(signal) {
+                heard.stop.store(true, Ordering::Relaxed);
+            }
+        })?;
+        Ok(steering)
+    }
+
+    /// The flag that ends the run that is under way.
+    pub(crate) fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+
+    /// Begins a run, unless none is to follow. What was asked of the run before is forgotten: it has ended.
+    pub(crate) fn begin_run(&self) -> bool {
+        let mut asked = self.asked();
+        self.stop.store(false, Ordering::Relaxed);
+        asked.next = false;
+        !asked.over
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_told_once_to_end_and_a_second_time_only_by_who_wants_it_at_once() {
+        let mut asked = Asked::default();
+        assert!(asked.hear(SIGUSR1), "the run ends, and another follows");
+        assert!(!asked.hear(SIGUSR1), "it ends already");
+        assert!(!asked.hear(SIGINT), "it ends already, and none follows");
+        assert!(asked.hear(SIGINT), "at once");
+        let mut asked = Asked::default();
+        assert!(asked.hear(SIGTERM));
+        assert!(!asked.hear(SIGUSR1), "there is no next run");
+    }
+
+    #[test]
+    fn a_boundary_is_forgotten_when_the_next_run_begins_and_the_end_is_not() {
+        let steering = Steering::default();
+        assert!(steering.begin_run());
+        steering.stop.store(steering.asked().hear(SIGUSR1), Ordering::Relaxed);
+        assert!(steering.stop.load(Ordering::Relaxed));
+        assert!(steering.begin_run());
+        assert!(!steering.stop.load(Ordering::Relaxed));
+        steering.asked().hear(SIGINT);
+        assert!(!steering.begin_run());
+    }
 }

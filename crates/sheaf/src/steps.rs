@@ -6,9 +6,28 @@ use sheaf_config::{Config, StepFilterKind};
 use sheaf_filter::{LibraryStep, Setup};
 use sheaf_node::filter::Prescale;
 use sheaf_node::step::{Accepted, Activity, AskForAll, FromLibrary, StepFilter};
-use sheaf_protocol::Identity;
 use sheaf_protocol::builder::Scope;
-use sheaf_wire::TriggerMix;
+use sheaf_wire::{RunNumber, TriggerMix};
+
+/// What judges the first step of events, where there is one. A library is loaded here.
+pub(crate) fn step_filter(config: &Config, run: RunNumber) -> anyhow::Result<Option<Box<dyn StepFilter>>> {
+    let Config { building, filter, .. } = config;
+    if building.first_step.is_empty() {
+        return Ok(None);
+    }
+    let filter: Box<dyn StepFilter> = match building.filter {
+        StepFilterKind::All => Box::new(AskForAll),
+        StepFilterKind::Prescale => Box::new(Accepted(Prescale { factor: building.prescale })),
+        StepFilterKind::Activity => Box::new(Activity { minimum: building.minimum.0, ..Activity::default() }),
+        StepFilterKind::Library => {
+            let path = building.path.as_deref().context("`building.path` is not set")?;
+            let (tags, parameters) = (filter.tags.clone(), building.parameters.clone());
+            let setup = Setup { run, tags, parameters };
+            Box::new(FromLibrary(LibraryStep::open(path, &building.symbol, &setup)?))
+        }
+    };
+    Ok(Some(filter))
+}
 
 impl Plan {
     /// What events are made of, and in which order it is asked for.
@@ -28,28 +47,6 @@ impl Plan {
     pub(crate) fn trigger_mix(&self) -> TriggerMix {
         let Config { trigger, triggers, .. } = &self.config;
         TriggerMix::new(trigger.seed, triggers.values().map(|class| (class.trigger_type, class.weight)))
-    }
-
-    /// What judges the first step of events, where there is one. A library is loaded here.
-    pub(crate) fn step_filter(&self, me: &Identity) -> anyhow::Result<Option<Box<dyn StepFilter>>> {
-        let Config { building, filter, .. } = &self.config;
-        if building.first_step.is_empty() {
-            return Ok(None);
-        }
-        let filter: Box<dyn StepFilter> = match building.filter {
-            StepFilterKind::All => Box::new(AskForAll),
-            StepFilterKind::Prescale => Box::new(Accepted(Prescale { factor: building.prescale })),
-            StepFilterKind::Activity => {
-                Box::new(Activity { minimum: building.minimum.0, ..Activity::default() })
-            }
-            StepFilterKind::Library => {
-                let path = building.path.as_deref().context("`building.path` is not set")?;
-                let (tags, parameters) = (filter.tags.clone(), building.parameters.clone());
-                let setup = Setup { run: me.run, tags, parameters };
-                Box::new(FromLibrary(LibraryStep::open(path, &building.symbol, &setup)?))
-            }
-        };
-        Ok(Some(filter))
     }
 
     /// Refuses a first step of sources that nobody reads: no event would ever be judged by them.

@@ -21,6 +21,8 @@ use std::path::PathBuf;
 /// A run, as `--json` prints it. Names carry their units.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
+    /// The number of the run.
+    pub(crate) run: u32,
     /// Events whose fragments were brought together and judged: stored or rejected.
     pub(crate) events_built: u64,
     /// Of these, events that lack a required source.
@@ -120,6 +122,18 @@ pub(crate) struct Trouble {
 
 /// Builder units that were killed, and took with them what their farms had counted.
 pub(crate) const FARM_ACCOUNTS_LOST: &str = "farm_accounts_lost";
+
+/// Output nodes that were killed, and took with them what their files and links had counted.
+pub(crate) const OUTPUT_ACCOUNTS_LOST: &str = "output_accounts_lost";
+
+/// How many accounts died with the nodes that kept them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lost {
+    /// Those of farms, with their builder units.
+    pub(crate) farms: u64,
+    /// Those of output nodes.
+    pub(crate) outputs: u64,
+}
 
 /// What nodes know that is not in the event manager's report.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -221,9 +235,10 @@ impl Extras {
         }
     }
 
-    /// Takes note of builder units that were killed and took the account of their farms with them.
-    pub(crate) fn note_lost_farms(&mut self, lost: u64) {
-        self.add(FARM_ACCOUNTS_LOST, lost);
+    /// Takes note of accounts that nodes which were killed took with them.
+    pub(crate) fn note_lost(&mut self, lost: Lost) {
+        self.add(FARM_ACCOUNTS_LOST, lost.farms);
+        self.add(OUTPUT_ACCOUNTS_LOST, lost.outputs);
     }
 
     pub(crate) fn join(&mut self, other: &Self) {
@@ -251,6 +266,7 @@ impl Summary {
         let rate = |value: u64| if seconds > 0.0 { value as f64 / seconds } else { 0.0 };
         let quantile = |at| if report.latency.is_empty() { 0 } else { report.latency.value_at_quantile(at) };
         let mut summary = Self {
+            run: plan.config.run.number.0,
             events_built: report.built,
             events_incomplete: report.incomplete,
             fragments: report.fragments,

@@ -1,7 +1,7 @@
 //! The summary of a run as a table, for people who see it for the first time.
 
 use crate::console::{count, count_f64};
-use crate::summary::{FARM_ACCOUNTS_LOST, LedgerSummary, Summary, Trouble};
+use crate::summary::{FARM_ACCOUNTS_LOST, LedgerSummary, OUTPUT_ACCOUNTS_LOST, Summary, Trouble};
 use sheaf_protocol::ledger::Counter;
 use sheaf_wire::DropReason;
 use std::collections::BTreeSet;
@@ -52,6 +52,10 @@ impl Display for Summary {
             line(f, "dead time", format!("{:.3}", dead.seconds), &what)?;
         }
         farm(f, self)?;
+        if let Some(lost) = self.counters.get(OUTPUT_ACCOUNTS_LOST) {
+            let what = "output nodes were killed; what their files and links had counted is missing here";
+            line(f, "output nodes", count(*lost), what)?;
+        }
         trouble(f, &self.trouble)
     }
 }

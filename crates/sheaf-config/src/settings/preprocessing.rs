@@ -32,6 +32,9 @@ section! {
         /// `processes` its process is ended, and that one fragment leaves as it is. 0: it may take any time.
         time_limit: Option<Nanos> = Some(Nanos::from_secs(1)), "time_limit_ms",
             zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
+        /// By how many bytes a result may be larger than its fragment: for features beside the raw data. Answers that have grown are
+        /// divided between messages; where the results of one event were more than a frame can carry its fragments leave as they are.
+        extra: ByteCount = ByteCount::ZERO, "extra_bytes", bytes(0, 64 * MIB);
         /// The memory that the results of one worker are in, at most, until builder units have let go of them; one result
         /// has at most an eighth of it. Where that is not enough fragments leave as they are.
         memory: ByteCount = ByteCount(8 * MIB), "memory_bytes", bytes(512 * KIB, TIB);

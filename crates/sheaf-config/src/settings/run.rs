@@ -32,6 +32,13 @@ section! {
         warm_up: Nanos = Nanos::ZERO, "warm_up_ms", milliseconds(Nanos::ZERO, HOUR);
         /// How many triggers are taken; then the run ends as soon as the events in flight are done. 0: no limit.
         events: Option<u64> = None, "events", zero_is_none(whole(1, MAX_INTEGER)), flag "--events";
+        /// How many runs `sheaf run` makes, one after the other, each with the next number. Each begins with the filter, step filter
+        /// and preprocessor that are installed then. 0: until it is stopped. Nodes that are started one by one make one run.
+        runs: Option<u32> = Some(1), "runs", zero_is_none(whole(1, u64::from(u32::MAX))), flag "--runs";
+        /// Whether `sheaf run` copies the libraries and scripts that a run loads into its directory, and loads the copies. Then
+        /// nothing that is installed while it lasts changes it. A library that finds others beside itself (`$ORIGIN`), or a directory
+        /// on a file system without the right to run code, needs `false`; then there is one run.
+        copy_code: bool = true, "copy_code", switch();
     }
 }
 

@@ -23,9 +23,9 @@ const HEALTHY: Duration = Duration::from_secs(10);
 const TEXT_BYTES: usize = 1_024;
 
 /// No fragment is larger: the configuration's bound.
-const FRAGMENT_BYTES: usize = 1 << 30;
+pub const FRAGMENT_BYTES: usize = 1 << 30;
 
-const REQUEST_BYTES: usize = 24;
+const REQUEST_BYTES: usize = 28;
 const ANSWER_BYTES: usize = 8;
 
 const NEW: u32 = 0;
@@ -126,7 +126,7 @@ impl Isolated {
 impl Preprocessor for Isolated {
     fn process(&mut self, fragment: &RawFragment<'_>, room: &mut [u8]) -> Result<Processed, FilterFailure> {
         let stream = &mut self.peer()?.stream;
-        let answer = write_request(stream, fragment).and_then(|()| read_answer(stream, room));
+        let answer = write_request(stream, fragment, room.len()).and_then(|()| read_answer(stream, room));
         answer.unwrap_or_else(|error| {
             self.end();
             Err(FilterFailure(format!("its process was ended: {}", said(&error))))
@@ -155,14 +155,16 @@ fn said(error: &io::Error) -> String {
     }
 }
 
-fn write_request(stream: &mut UnixStream, fragment: &RawFragment<'_>) -> io::Result<()> {
+fn write_request(stream: &mut impl Write, fragment: &RawFragment<'_>, room: usize) -> io::Result<()> {
     // The configuration has no fragments of 4 GiB.
-    let length = u32::try_from(fragment.payload.len()).map_err(io::Error::other)?;
+    let number = |bytes: usize| u32::try_from(bytes).map_err(io::Error::other);
+    let (length, room) = (number(fragment.payload.len())?, number(room)?);
     let mut request = [0; REQUEST_BYTES];
     request[..8].copy_from_slice(&fragment.event.0.to_le_bytes());
     request[8..16].copy_from_slice(&fragment.time.0.to_le_bytes());
     request[16..20].copy_from_slice(&fragment.source.0.to_le_bytes());
-    request[20..].copy_from_slice(&length.to_le_bytes());
+    request[20..24].copy_from_slice(&length.to_le_bytes());
+    request[24..].copy_from_slice(&room.to_le_bytes());
     stream.write_all(&request)?;
     stream.write_all(fragment.payload)
 }
@@ -171,7 +173,7 @@ fn write_request(stream: &mut UnixStream, fragment: &RawFragment<'_>) -> io::Res
 ///
 /// # Errors
 /// The stream's, or that what came is no answer: then nothing that follows it can be trusted.
-fn read_answer(stream: &mut impl Read, room: &mut [u8]) -> io::Result<Result<Processed, FilterFailure>> {
+pub fn read_answer(stream: &mut impl Read, room: &mut [u8]) -> io::Result<Result<Processed, FilterFailure>> {
     let (mut status, mut length) = ([0; 4], [0; 4]);
     stream.read_exact(&mut status)?;
     stream.read_exact(&mut length)?;
@@ -204,30 +206,30 @@ fn write_failure(stream: &mut impl Write, text: &str) -> io::Result<()> {
     write_answer(stream, FAILED, &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES)])
 }
 
-/// The other side: makes a preprocessor, and processes what comes until nothing more does.
+/// The other side: makes a preprocessor, and processes what comes until nothing more does. No fragment, and no room for a result,
+/// has more than `largest` bytes.
 ///
 /// # Errors
-/// The stream's.
-pub fn serve(
-    stream: UnixStream,
+/// The stream's, or that what came is no fragment.
+pub fn serve<S: Read + Write>(
+    mut stream: S,
+    largest: usize,
     make: impl FnOnce() -> Result<Box<dyn Preprocessor>, String>,
 ) -> io::Result<()> {
-    let mut stream = stream;
     let mut preprocessor = match make() {
         Ok(preprocessor) => preprocessor,
         Err(why) => return write_failure(&mut stream, &why),
     };
     write_answer(&mut stream, NEW, &[])?;
     let (mut payload, mut room) = (Vec::new(), Vec::new());
-    while let Some((event, time, source, length)) = read_request(&mut stream)? {
-        if length > FRAGMENT_BYTES {
+    while let Some(Request { event, time, source, length, most }) = read_request(&mut stream)? {
+        if length.max(most) > largest {
             return Err(io::Error::other(format!(
-                "a fragment of {length} bytes, and {FRAGMENT_BYTES} are the most"
+                "a fragment of {length} bytes with room for {most}, and {largest} are the most"
             )));
         }
-        payload.resize(length, 0);
-        stream.read_exact(&mut payload)?;
-        room.resize(payload.len(), 0);
+        read_payload(&mut stream, length, &mut payload)?;
+        room.resize(most, 0);
         let raw = RawFragment { event, source, time, payload: &payload };
         match preprocessor.process(&raw, &mut room) {
             Ok(Processed::Kept) => write_answer(&mut stream, KEPT, &[])?,
@@ -235,7 +237,8 @@ pub fn serve(
                 write_answer(&mut stream, NEW, &room[..bytes])?;
             }
             Ok(Processed::Written(bytes)) => {
-                write_failure(&mut stream, &format!("{bytes} bytes were made of {}", room.len()))?;
+                let text = format!("{bytes} bytes were made of {length}, and there was room for {most}");
+                write_failure(&mut stream, &text)?;
             }
             Err(failure) => write_failure(&mut stream, &failure.0)?,
         }
@@ -243,8 +246,32 @@ pub fn serve(
     Ok(())
 }
 
-/// Event, time, source and length of the next fragment; nothing where the other side has gone.
-fn read_request(stream: &mut impl Read) -> io::Result<Option<(EventId, Timestamp, SourceId, usize)>> {
+/// So much memory is taken at a time for a payload: as much as has come, not as much as a length says.
+const STEP_BYTES: usize = 1 << 20;
+
+fn read_payload(stream: &mut impl Read, length: usize, payload: &mut Vec<u8>) -> io::Result<()> {
+    payload.clear();
+    while payload.len() < length {
+        let (had, more) = (payload.len(), (length - payload.len()).min(STEP_BYTES));
+        payload.resize(had + more, 0);
+        stream.read_exact(&mut payload[had..])?;
+    }
+    Ok(())
+}
+
+/// The head of a request: of which fragment the payload is that follows.
+struct Request {
+    event: EventId,
+    time: Timestamp,
+    source: SourceId,
+    /// Bytes of payload.
+    length: usize,
+    /// Bytes that the result may have.
+    most: usize,
+}
+
+/// The next request; nothing where the other side has gone.
+fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
     let mut request = [0; REQUEST_BYTES];
     match stream.read_exact(&mut request) {
         Ok(()) => {}
@@ -255,7 +282,8 @@ fn read_request(stream: &mut impl Read) -> io::Result<Option<(EventId, Timestamp
     let mut word = || words.next().unwrap_or_default();
     let mut number = || u64::from(word()) | u64::from(word()) << 32;
     let (event, time) = (EventId(number()), Timestamp(number()));
-    Ok(Some((event, time, SourceId(word()), word() as usize)))
+    let (source, length, most) = (SourceId(word()), word() as usize, word() as usize);
+    Ok(Some(Request { event, time, source, length, most }))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use sheaf_buffer::Pool;
 use sheaf_filter::{FilterFailure, Processed, RawFragment};
 use sheaf_wire::checksum::crc32c;
-use sheaf_wire::{RunNumber, SessionId};
+use sheaf_wire::{ByteCount, RunNumber, SessionId};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,6 +24,12 @@ impl Preprocessor for Obedient {
             Some(b'f') => return Err(FilterFailure("no idea".into())),
             Some(b'p') => panic!("this worker dies, as the test wants it"),
             Some(b'l') => return Ok(Processed::Written(room.len() + 1)),
+            // Features beside the raw data: all that there is room for.
+            Some(b'g') => {
+                room[..raw.payload.len()].copy_from_slice(raw.payload);
+                room[raw.payload.len()..].fill(b'!');
+                return Ok(Processed::Written(room.len()));
+            }
             Some(b'h') => {
                 while self.hanging.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(1));
@@ -75,6 +81,7 @@ impl World {
             time_limit: Some(Nanos::from_millis(10)),
             make: Box::new(move || Ok(Box::new(Obedient { hanging: its.clone() }))),
             memory: Box::new(|| Box::new(Outputs::new(Pool::new(256, 64)))),
+            growth: Growth::default(),
         };
         change(&mut setup);
         let woken = Arc::new(Mutex::new(0));
@@ -198,7 +205,7 @@ proptest! {
             fragments.values().filter(|(_, processed)| *processed).map(|(payload, _)| payload.len() as u64).sum()
         };
         prop_assert_eq!(counts.bytes_after, lengths(&wanted));
-        prop_assert_eq!(world.active.take_saved(), counts.bytes_before - counts.bytes_after);
+        prop_assert_eq!(world.active.take_difference(), (counts.bytes_before - counts.bytes_after, 0));
         world.active.close();
     }
 }
@@ -302,6 +309,55 @@ fn while_builder_units_hold_all_memory_for_results_fragments_leave_as_they_are()
     world.give(2, &event(3));
     world.settle(false);
     assert_eq!(world.fragments()[&(2, 0)], (vec![3, 3, 3], true), "the block is free again");
+}
+
+/// Events of two fragments that become larger, and one beside them that becomes smaller.
+fn growing(sizes: [usize; 3]) -> Vec<Vec<Vec<u8>>> {
+    sizes.iter().map(|size| vec![vec![b'g'; *size], vec![b'g'; *size], vec![1, 0]]).collect()
+}
+
+#[test]
+fn results_may_be_larger_than_their_fragments_by_what_is_allowed_and_leave_in_messages_of_the_usual_size() {
+    let mut world = World::new(|setup| {
+        setup.growth = Growth {
+            extra: ByteCount(10),
+            fragment: ByteCount(64),
+            event: ByteCount(1000),
+            message: ByteCount(100),
+        };
+    });
+    world.give(0, &growing([20, 60, 20]));
+    world.settle(false);
+    let sizes: Vec<usize> = world.fragments().values().map(|(payload, _)| payload.len()).collect();
+    assert_eq!(sizes, [30, 30, 1, 64, 64, 1, 30, 30, 1]);
+    assert!(world.fragments().values().all(|(_, processed)| *processed));
+    let message =
+        |parts: &SuperFragments<Bytes>| -> usize { parts.fragments.iter().map(|it| it.payload.len()).sum() };
+    let messages: Vec<usize> = world.sent.iter().map(message).collect();
+    assert_eq!(messages, [61, 129, 61], "each event is a message: two together would be more than 100 bytes");
+    assert_eq!(world.active.take_difference(), (3, 48));
+}
+
+#[test]
+fn an_event_that_would_not_fit_a_frame_leaves_as_it_was() {
+    let mut world = World::new(|setup| {
+        setup.growth = Growth {
+            extra: ByteCount(10),
+            fragment: ByteCount(64),
+            event: ByteCount(100),
+            message: ByteCount(1000),
+        };
+    });
+    let events = growing([20, 60, 20]);
+    world.give(0, &events);
+    world.settle(false);
+    let fragments = world.fragments();
+    for (source, payload) in (0..).zip(&events[1]) {
+        assert_eq!(fragments[&(1, source)], (payload.clone(), false));
+    }
+    assert_eq!(fragments.values().filter(|(_, processed)| *processed).count(), 6);
+    assert_eq!((world.active.counts().too_large, world.active.counts().processed), (3, 6));
+    assert_eq!(world.sent.len(), 1, "together they are no more than a message");
 }
 
 #[test]

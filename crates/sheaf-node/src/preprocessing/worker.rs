@@ -1,5 +1,6 @@
 //! A worker: a thread that processes the fragments of answers.
 
+use super::growth::Growth;
 use super::outputs::OutputMemory;
 use bytes::Bytes;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -38,6 +39,8 @@ pub(super) enum Made {
     Kept,
     /// Nothing: there was no memory for the result.
     NoMemory,
+    /// Nothing: what was made of its event was more than a frame can carry.
+    TooLarge,
     /// Nothing, and why.
     Failed(String),
     /// A new payload.
@@ -67,6 +70,7 @@ pub(super) struct Desk {
     pub(super) preprocessor: Box<dyn Preprocessor>,
     pub(super) sources: Option<BTreeSet<SourceId>>,
     pub(super) outputs: Box<dyn OutputMemory>,
+    pub(super) growth: Growth,
     pub(super) waker: Waker,
 }
 
@@ -237,14 +241,18 @@ impl Desk {
             time: fragment.time,
             payload: &fragment.payload,
         };
-        if room.len() < fragment.payload.len() {
-            room.resize(fragment.payload.len(), 0);
+        let most = self.growth.room(fragment.payload.len());
+        if room.len() < most {
+            room.resize(most, 0);
         }
-        let written = match self.preprocessor.process(&raw, &mut room[..fragment.payload.len()]) {
+        let written = match self.preprocessor.process(&raw, &mut room[..most]) {
             Ok(Processed::Kept) => return Made::Kept,
-            Ok(Processed::Written(bytes)) if bytes <= fragment.payload.len() => &room[..bytes],
+            Ok(Processed::Written(bytes)) if bytes <= most => &room[..bytes],
             Ok(Processed::Written(bytes)) => {
-                return Made::Failed(format!("{bytes} bytes were made of {}", fragment.payload.len()));
+                let raw = fragment.payload.len();
+                return Made::Failed(format!(
+                    "{bytes} bytes were made of {raw}, and there was room for {most}"
+                ));
             }
             Err(failure) => return Made::Failed(failure.0),
         };

@@ -110,6 +110,14 @@ impl Way {
         }
     }
 
+    /// How often something was fetched that takes time to fetch. Events at a door lie where they are read.
+    pub(super) fn fetched(&self) -> u64 {
+        match self {
+            Self::Door(_) => 0,
+            Self::Link(way) => way.guest.reads(),
+        }
+    }
+
     pub(super) fn flush(&mut self) {
         match self {
             Self::Door(way) => way.visit.flush(),

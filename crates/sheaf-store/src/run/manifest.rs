@@ -41,6 +41,26 @@ pub struct Manifest {
     pub ledger: serde_json::Value,
     /// The text of the configuration that made the run.
     pub configuration: String,
+    /// The libraries and scripts that the run loaded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<CodeRecord>,
+}
+
+/// A library or script that the run loaded, as it was when the run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeRecord {
+    /// The table of the configuration that names it: `filter`, `building` or `preprocessing`.
+    pub table: String,
+    /// Where it was found.
+    pub path: PathBuf,
+    /// The copy that was loaded, from the run's directory on; `None` where that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<PathBuf>,
+    /// Its size.
+    pub bytes: u64,
+    /// The CRC-32C of all its bytes.
+    #[serde(with = "checksum")]
+    pub crc32c: u32,
 }
 
 /// What counts of a session's events.
@@ -135,6 +155,7 @@ impl Manifest {
             files: Vec::new(),
             ledger: serde_json::Value::Null,
             configuration: configuration.to_owned(),
+            code: Vec::new(),
         }
     }
 
@@ -247,6 +268,21 @@ mod session {
         let text = String::deserialize(from)?;
         u64::from_str_radix(&text, 16).map(SessionId).map_err(|_| {
             D::Error::custom(format_args!("`{text}` is not a session, 16 hexadecimal digits are"))
+        })
+    }
+}
+
+mod checksum {
+    use super::{Deserialize, Deserializer, Serializer};
+    use serde::de::Error as _;
+
+    pub(super) fn serialize<S: Serializer>(checksum: &u32, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{checksum:08x}"))
+    }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+        let text = String::deserialize(from)?;
+        u32::from_str_radix(&text, 16).map_err(|_| {
+            D::Error::custom(format_args!("`{text}` is not a checksum, 8 hexadecimal digits are"))
         })
     }
 }

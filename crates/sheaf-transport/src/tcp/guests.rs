@@ -373,6 +373,12 @@ impl TcpGuest {
         }
     }
 
+    /// How often something was read from the network: a look that raises this has done work, also where no frame is whole yet.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.endpoint.stats().reads
+    }
+
     /// How the link ended, if it has; what came before can still be taken.
     #[must_use]
     pub fn ended(&self) -> Option<DownReason> {

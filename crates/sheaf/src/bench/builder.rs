@@ -9,7 +9,7 @@ use super::scan::Scan;
 use crate::assemble::Plan;
 use crate::processes;
 use crate::run::in_process;
-use crate::run_directory::RunDirectory;
+use crate::run_directory::{RunDirectory, Scratch};
 use crate::summary::{Summary, cpu_seconds};
 use anyhow::{Context, bail};
 use log::LevelFilter;
@@ -233,7 +233,8 @@ pub(super) fn outcome(
     let console = scan.console.silent();
     let before = cpu_seconds();
     let outcome = if in_processes {
-        processes::run(&plan, directory.as_ref(), scan.stop, &console)?
+        let scratch = Scratch::new(directory.as_ref())?;
+        processes::run(&plan, directory.as_ref(), &scratch, scan.stop, &console)?
     } else {
         in_process(&plan, None, scan.stop.clone(), &console, clock)?
     };

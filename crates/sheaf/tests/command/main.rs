@@ -40,6 +40,7 @@ mod outputs;
 mod rails;
 mod real_data;
 mod repeatable;
+mod runs;
 mod shaping;
 mod signals;
 mod steps;

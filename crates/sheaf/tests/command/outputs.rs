@@ -106,6 +106,7 @@ fn kill_twenty(transport: &str) {
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 2);
     assert!(number(&summary, "trouble.restarted_outputs") > 0, "{summary:#}");
     assert!(counter(&summary, "forwarded_again") > 0, "{summary:#}");
+    assert_eq!(counter(&summary, "output_accounts_lost"), 18, "{summary:#}");
 }
 
 #[test]

@@ -14,6 +14,10 @@ impl Preprocessor for WithoutZeros {
             Some(b'k') => Ok(Processed::Kept),
             Some(b'f') => Err(FilterFailure(format!("event {} of source {}", raw.event, raw.source))),
             Some(b'l') => Ok(Processed::Written(room.len() + 1)),
+            Some(b'g') => {
+                room.fill(b'!');
+                Ok(Processed::Written(room.len()))
+            }
             _ => {
                 let kept = raw.payload.iter().filter(|byte| **byte != 0);
                 Ok(Processed::Written(room.iter_mut().zip(kept).map(|(to, from)| *to = *from).count()))
@@ -36,12 +40,20 @@ fn launch(started: &Arc<AtomicU64>, side: impl Fn(UnixStream) + Clone + Send + '
 
 fn good(stream: UnixStream) {
     // The end of the test may come first.
-    let _ = serve(stream, || Ok(Box::new(WithoutZeros)));
+    let _ = serve(stream, FRAGMENT_BYTES, || Ok(Box::new(WithoutZeros)));
 }
 
 fn process(isolated: &mut Isolated, payload: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    process_with_room(isolated, payload, payload.len())
+}
+
+fn process_with_room(
+    isolated: &mut Isolated,
+    payload: &[u8],
+    room: usize,
+) -> Result<Option<Vec<u8>>, String> {
     let raw = RawFragment { event: EventId(3), source: SourceId(u32::MAX), time: Timestamp(9), payload };
-    let mut room = vec![0xAA; payload.len()];
+    let mut room = vec![0xAA; room];
     match isolated.process(&raw, &mut room) {
         Ok(Processed::Kept) => Ok(None),
         Ok(Processed::Written(bytes)) => Ok(Some(room[..bytes].to_vec())),
@@ -54,9 +66,13 @@ proptest! {
     #[test]
     fn what_is_made_elsewhere_is_what_would_be_made_here(
         payloads in prop::collection::vec(
-            prop::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(b'k'), Just(b'f'), Just(b'l')], 0..50),
+            prop::collection::vec(
+                prop_oneof![Just(0_u8), Just(1), Just(b'k'), Just(b'f'), Just(b'l'), Just(b'g')],
+                0..50,
+            ),
             0..20,
         ),
+        extra in 0_usize..20,
     ) {
         let started = Arc::default();
         let mut isolated = Isolated::start(launch(&started, good), Some(Nanos::from_secs(30))).unwrap();
@@ -64,10 +80,14 @@ proptest! {
             let expected = match payload.first() {
                 Some(b'k') => Ok(None),
                 Some(b'f') => Err(format!("event 3 of source {}", u32::MAX)),
-                Some(b'l') => Err(format!("{} bytes were made of {}", payload.len() + 1, payload.len())),
+                Some(b'l') => {
+                    let (raw, room) = (payload.len(), payload.len() + extra);
+                    Err(format!("{} bytes were made of {raw}, and there was room for {room}", room + 1))
+                }
+                Some(b'g') => Ok(Some(vec![b'!'; payload.len() + extra])),
                 _ => Ok(Some(payload.iter().copied().filter(|byte| *byte != 0).collect())),
             };
-            prop_assert_eq!(process(&mut isolated, &payload), expected);
+            prop_assert_eq!(process_with_room(&mut isolated, &payload, payload.len() + extra), expected);
         }
         prop_assert_eq!((started.load(Ordering::Relaxed), isolated.restarts()), (1, 0));
     }
@@ -136,7 +156,7 @@ fn another_process_is_started_when_one_dies_hangs_or_says_nonsense() {
 
 #[test]
 fn a_preprocessor_that_cannot_be_made_says_why() {
-    let refuses = |stream: UnixStream| serve(stream, || Err("no threshold".into())).unwrap();
+    let refuses = |stream: UnixStream| serve(stream, FRAGMENT_BYTES, || Err("no threshold".into())).unwrap();
     let started = Arc::default();
     let error = Isolated::start(launch(&started, refuses), None).err();
     assert_eq!(error.as_deref(), Some("no threshold"));

@@ -1,0 +1,153 @@
+//! `sheaf run`: one run, or several one after the other. Each has its number, its directory, its books, and what is installed when
+//! it begins.
+
+use crate::assemble::Plan;
+use crate::cli::RunArguments;
+use crate::code::{self, Code};
+use crate::console::Console;
+use crate::run::{Outcome, in_process};
+use crate::run_directory::{RunDirectory, Scratch};
+use crate::signals::Steering;
+use crate::summary::cpu_seconds;
+use crate::{Verdict, files, placement, processes};
+use anyhow::{Context, bail};
+use sheaf_config::{Config, SourceKind, TransportKind};
+use sheaf_node::Clock;
+use sheaf_wire::RunNumber;
+use std::sync::Arc;
+
+/// Runs systems until there were as many as wanted, or a signal ends them, and prints what came of each.
+pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
+    let config = configuration(arguments)?;
+    let steering = Steering::watch()?;
+    let runs = Runs { arguments, console, steering: &steering, several: config.run.runs != Some(1) };
+    let mut verdict = Verdict::Good;
+    let mut last = None;
+    for count in 1_u32.. {
+        if !steering.begin_run() {
+            break;
+        }
+        let (run, of_run) = runs.make(config.clone(), last)?;
+        if of_run == Verdict::NotGood {
+            verdict = Verdict::NotGood;
+        }
+        if config.run.runs.is_some_and(|runs| count >= runs) {
+            break;
+        }
+        last = Some(run);
+    }
+    Ok(verdict)
+}
+
+fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
+    if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
+        bail!("--processes needs --transport tcp, shm or mixed: memory ends at the process");
+    }
+    let config = match &arguments.config {
+        Some(path) => Config::load_with(path, |config| arguments.apply(config))?,
+        None => {
+            let mut config = Config::default();
+            arguments.apply(&mut config);
+            config.validate()?;
+            config
+        }
+    };
+    let replay_flags = arguments.replay_flags();
+    if config.source.kind != SourceKind::Replay && !replay_flags.is_empty() {
+        bail!("{} needs --replay DIR, or a configuration of a replay", replay_flags.join(", "));
+    }
+    Ok(config)
+}
+
+/// What all runs have in common.
+struct Runs<'a> {
+    arguments: &'a RunArguments,
+    console: &'a Console,
+    steering: &'a Steering,
+    several: bool,
+}
+
+impl Runs<'_> {
+    /// Makes the run that follows `last`, prints what came of it, and gives its number.
+    ///
+    /// # Errors
+    /// That it could not begin, or was not done. Then no other follows: it would meet the same.
+    fn make(&self, mut config: Config, last: Option<RunNumber>) -> anyhow::Result<(RunNumber, Verdict)> {
+        if let Some(RunNumber(last)) = last {
+            let next = last.checked_add(1).context("all run numbers are taken")?;
+            config.run.number = RunNumber(next);
+        }
+        let (clock, before) = (Clock::new(), last.map_or(0.0, |_| cpu_seconds()));
+        let created = clock.now();
+        // The plan first: a run that cannot be leaves no directory behind.
+        let mut plan = Plan::new(config)?;
+        placement::rehearse(&plan)?;
+        let mut directory = RunDirectory::create(&mut plan.config, created)?;
+        let run = plan.config.run.number;
+        let scratch = match self.prepare(&mut plan, directory.as_mut()) {
+            Ok(scratch) => scratch,
+            Err(error) => {
+                if let Some(directory) = directory {
+                    directory.abandon();
+                }
+                return Err(error).with_context(|| format!("run {run} does not begin"));
+            }
+        };
+        if self.several {
+            log::info!("run {run} begins");
+        }
+        let plan = Arc::new(plan);
+        let (stop, console) = (self.steering.stop(), self.console);
+        let mut outcome = if self.arguments.processes {
+            processes::run(&plan, directory.as_ref(), &scratch, stop, console)?
+        } else {
+            let path = directory.as_ref().map(|directory| directory.path.clone());
+            in_process(&plan, path, stop.clone(), console, clock)?
+        };
+        // Of the processor time of this process, what it took since the run before.
+        outcome.summary.cpu_seconds -= if self.arguments.processes { 0.0 } else { before };
+        self.close(directory, outcome, &plan, clock).map(|verdict| (run, verdict))
+    }
+
+    /// Takes copies of what the run loads, and tries whether it can be loaded.
+    fn prepare(&self, plan: &mut Plan, directory: Option<&mut RunDirectory>) -> anyhow::Result<Scratch> {
+        let scratch = Scratch::new(directory.as_deref())?;
+        let (code, records) = Code::take(&plan.config, &scratch.path)?;
+        plan.code = code;
+        code::rehearse(&plan.loading(), plan.config.run.number)?;
+        for record in &records {
+            log::info!("{}: {}, CRC-32C {:08x}", record.table, record.path.display(), record.crc32c);
+        }
+        if let Some(directory) = directory.filter(|_| !records.is_empty()) {
+            directory.note_code(records)?;
+        }
+        Ok(scratch)
+    }
+
+    fn close(
+        &self,
+        directory: Option<RunDirectory>,
+        outcome: Outcome,
+        plan: &Plan,
+        clock: Clock,
+    ) -> anyhow::Result<Verdict> {
+        let Outcome { summary, stored, errors } = outcome;
+        let close = |directory: RunDirectory| directory.close(&stored, summary.ledger_json(), clock.now());
+        // The books come first: they are printed also where the disk takes nothing more.
+        let closed = directory.map_or(Ok(()), close);
+        match (self.arguments.json, self.several) {
+            (true, false) => files::print_json(&summary)?,
+            (true, true) => files::print_json_line(&summary)?,
+            (false, _) if summary.has_begun() => files::print(&summary.to_string())?,
+            (false, _) => {}
+        }
+        for error in &errors {
+            self.console.error(error);
+        }
+        closed.context("the run could not be closed")?;
+        if !errors.is_empty() {
+            bail!("{} of {} nodes failed", errors.len(), plan.nodes.len());
+        }
+        Ok(if summary.is_good() { Verdict::Good } else { Verdict::NotGood })
+    }
+}

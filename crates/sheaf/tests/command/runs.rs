@@ -1,0 +1,183 @@
+//! Runs one after the other, and filters that are exchanged between them.
+
+use crate::child::{Ended, Place, Running, wait_until};
+use crate::output::{assert_books_match_files, directory, dump, field, number};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// A filter that wants every `EVERY`-th event; or one that ends its process when it is loaded.
+const FILTER: &str = r"
+#include <sheaf.h>
+#include <stdlib.h>
+#ifdef BROKEN
+__attribute__((constructor)) static void loaded(void) { abort(); }
+#define EVERY 1
+#endif
+static void *create(const SheafFilterSetup *setup) {
+    static int nothing;
+    (void)setup;
+    return &nothing;
+}
+static int32_t judge(void *filter, const SheafEvent *event, SheafFilterVerdict *verdict) {
+    (void)filter;
+    verdict->accepted = event->id % EVERY == 0;
+    return 0;
+}
+const SheafFilterTable *sheaf_filter(void) {
+    static const SheafFilterTable table = {SHEAF_FILTER_ABI, sizeof table, create, judge, NULL};
+    return &table;
+}
+";
+
+/// Installs a version of the filter, over the one that is there.
+fn install(place: &Place, define: &str) {
+    let source = place.file("filter.c", FILTER);
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sheaf-capi/include");
+    let output = Command::new("cc")
+        .args(["-std=c11", "-O1", "-shared", "-fPIC", define, "-I"])
+        .arg(header)
+        .args(["-o", "libfilter.so"])
+        .arg(source)
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Starts runs without an end of their own, whose filter is the library.
+fn start(place: &Place, filter: &str, how: &str) -> Running {
+    let text = format!(
+        "[run]\nruns = 0\nduration_s = 0\n[readout]\ncount = 1\n[builder]\ncount = 1\n[source]\ncount = 2\n\
+         [source.emulated]\nmean_bytes = 64\nrms_bytes = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 20000\n\
+         [filter]\nkind = \"library\"\npath = \"libfilter.so\"\n{filter}"
+    );
+    place.file("run.toml", &text);
+    place.start(&format!("run run.toml --json {how}"))
+}
+
+/// Waits until the run has judged some events: enough for one of each kind.
+fn wait_for_events(place: &Place, run: u32) {
+    let run = place.join(&format!("runs/run{run:06}"));
+    let is_big = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        path.extension().is_some_and(|extension| extension == "sheaf")
+            && path.metadata().is_ok_and(|file| file.len() > 20_000)
+    };
+    wait_until("events are written", || std::fs::read_dir(&run).is_ok_and(|mut all| all.any(is_big)));
+}
+
+/// What a command printed of each of its runs.
+fn lines(ended: &Ended) -> Vec<Value> {
+    ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The run has its books and its files, and in these every event that the filter wants, and no other.
+fn assert_every(place: &Place, summary: &Value, every: u64) {
+    assert_books_match_files(place, summary);
+    let (stored, triggers) = (number(summary, "ledger.stored"), number(summary, "ledger.triggers"));
+    assert_eq!(stored, triggers.div_ceil(every), "{summary:#}");
+    let lines = dump(&directory(place, summary));
+    assert!(lines.iter().all(|line| line.event % every == 0));
+    assert!(stored > 10, "{summary:#}");
+}
+
+fn manifest(place: &Place, summary: &Value) -> Value {
+    let text = std::fs::read_to_string(directory(place, summary).join("run.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Exchanges the filter while the first run is under way, and ends that by the signal.
+fn exchange(place: &Place, running: &Running, define: &str) {
+    wait_for_events(place, 1);
+    install(place, define);
+    running.signal("USR1");
+}
+
+fn assert_is_exchanged(filter: &str, how: &str) {
+    let place = Place::new();
+    install(&place, "-DEVERY=2");
+    let running = start(&place, filter, how);
+    exchange(&place, &running, "-DEVERY=3");
+    wait_for_events(&place, 2);
+    running.signal("INT");
+    let ended = running.end().exits(0).says(&["run 1 begins", "run 2 begins"]);
+    let [first, second] = lines(&ended).try_into().expect("two runs");
+    assert_eq!((number(&first, "run"), number(&second, "run")), (1, 2));
+    assert_every(&place, &first, 2);
+    assert_every(&place, &second, 3);
+    let code = |summary: &Value| field(&manifest(&place, summary), "code")[0].clone();
+    let (before, after) = (code(&first), code(&second));
+    assert_eq!(before["table"], "filter");
+    assert_eq!(before["path"], after["path"]);
+    assert_ne!(before["crc32c"], after["crc32c"]);
+    let copy = directory(&place, &first).join(before["copy"].as_str().unwrap());
+    let checksum = sheaf_wire::checksum::crc32c(&std::fs::read(copy).unwrap());
+    assert_eq!(before["crc32c"], format!("{checksum:08x}"));
+}
+
+#[test]
+fn a_library_is_exchanged_between_runs_on_the_builders_thread_and_on_workers() {
+    assert_is_exchanged("", "");
+    assert_is_exchanged("workers = 2\n", "--transport tcp");
+}
+
+#[test]
+fn a_library_is_exchanged_between_runs_of_processes_with_workers_that_are_processes() {
+    assert_is_exchanged("workers = 2\nprocesses = true\n", "--processes --transport shm");
+}
+
+#[test]
+fn a_version_that_does_not_load_begins_no_run_and_harms_none() {
+    for (define, why) in [("-DBROKEN", "signal: 6"), ("", "cannot load the filter library")] {
+        let place = Place::new();
+        install(&place, "-DEVERY=2");
+        let running = start(&place, "", "");
+        if define.is_empty() {
+            wait_for_events(&place, 1);
+            place.file("libfilter.so", "no library");
+            running.signal("USR1");
+        } else {
+            exchange(&place, &running, define);
+        }
+        let ended = running.end().exits(1).says(&["run 2 does not begin", why, "libfilter.so"]);
+        let [first] = lines(&ended).try_into().expect("one run");
+        assert_every(&place, &first, 2);
+        assert!(!place.join("runs/run000002").exists());
+    }
+}
+
+#[test]
+fn runs_follow_each_other_until_there_were_as_many_as_wanted() {
+    for how in ["", "--processes"] {
+        let place = Place::new();
+        let ended = place.sheaf(&format!("run --readouts 1 --builders 1 --events 500 --runs 3 --json {how}"));
+        let summaries = lines(&ended.exits(0));
+        for (run, summary) in (1..).zip(&summaries) {
+            assert_eq!((number(summary, "run"), number(summary, "ledger.triggers")), (run, 500));
+            assert_books_match_files(&place, summary);
+        }
+        assert_eq!(summaries.len(), 3);
+    }
+}
+
+/// A processor of another host, as far as the run can tell: it has its own copy of the library.
+#[test]
+fn a_processor_that_stays_judges_the_next_run_with_what_is_installed_then() {
+    let place = Place::new();
+    install(&place, "-DEVERY=2");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let running = start(&place, &format!("listen = \"127.0.0.1:{port}\"\npatience_ms = 0\n"), "");
+    let processor = place.start(&format!("processor --join 127.0.0.1:{port} --stay --json"));
+    exchange(&place, &running, "-DEVERY=3");
+    wait_for_events(&place, 2);
+    running.signal("INT");
+    let [first, second] = lines(&running.end().exits(0)).try_into().expect("two runs");
+    assert_every(&place, &first, 2);
+    assert_every(&place, &second, 3);
+    processor.signal("INT");
+    let judged: Vec<u64> = lines(&processor.end().exits(0)).iter().map(|run| number(run, "judged")).collect();
+    let triggers = [number(&first, "ledger.triggers"), number(&second, "ledger.triggers")];
+    let judged: Vec<u64> = judged.into_iter().filter(|events| *events > 0).collect();
+    assert_eq!(judged, triggers);
+}
