@@ -146,7 +146,11 @@ const OPTIONAL_PARTS: [OptionalPart; 3] = [
         library: Some("libfabric >= 1.14"),
         packages: &["sheaf-transport", "sheaf-bench", "sheaf"],
     },
-    OptionalPart { feature: "hdf5", library: Some("hdf5 >= 1.10"), packages: &["sheaf-store", "sheaf"] },
+    OptionalPart {
+        feature: "hdf5",
+        library: Some("hdf5 >= 1.10"),
+        packages: &["sheaf-store", "sheaf-capi", "sheaf-python", "sheaf"],
+    },
     OptionalPart { feature: "s3", library: None, packages: &["sheaf"] },
 ];
 
