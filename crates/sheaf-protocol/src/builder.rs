@@ -8,7 +8,7 @@
 //! | a readout unit has not answered for a while | asks again, each time after twice the wait; the answer may come twice without harm |
 //! | a super-fragment of an event that is not (any more) built here | ignored, counted `stale_super_fragments` |
 //! | a second super-fragment of the same unit | ignored, counted `duplicate_super_fragments` |
-//! | the events would exceed the memory bound | the youngest goes back to the event manager; one that is alone and does not fit, as `builder_out_of_memory` |
+//! | the events would exceed the memory bound | the youngest goes back to the event manager; one that is too large by itself, as `builder_out_of_memory` |
 //! | an older event waits for a place somewhere | the youngest goes back to the event manager |
 //! | events are built in steps, and a part has all answers | the driver judges it: reject, enough, or more ([`Scope`]) |
 //! | requests would bring more than the credit | they wait ([`Asking`]) |
@@ -623,12 +623,13 @@ impl<P: Payload> BuilderUnit<P> {
         while self.held > self.config.memory {
             let youngest =
                 self.assemblies.youngest(|assembly| assembly.bytes > ByteCount::ZERO).unwrap_or(key);
-            let is_alone = self.assemblies.len() == 1 && self.pending.is_empty();
-            let reason = is_alone.then_some(DropReason::BuilderOutOfMemory);
+            // What is too large by itself has its chances counted, whoever else is here: or it would come again without end.
+            let is_too_large = self.assemblies[youngest].bytes > self.config.memory;
+            let reason = is_too_large.then_some(DropReason::BuilderOutOfMemory);
             let charged = ByteCount(u64::from(self.assemblies[youngest].charged));
             let (slots, bytes) = self.withheld;
             self.give_back(now, youngest, reason);
-            if !is_alone {
+            if !is_too_large {
                 self.withheld = (slots + 1, bytes + charged);
                 self.request.slots -= self.withheld.0;
                 self.request.bytes -= self.withheld.1;

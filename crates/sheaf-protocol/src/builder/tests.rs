@@ -187,13 +187,14 @@ fn beyond_the_memory_the_youngest_event_makes_way_whichever_was_answered() {
 }
 
 #[test]
-fn an_event_that_is_alone_and_does_not_fit_is_out_of_memory() {
+fn an_event_that_is_too_large_by_itself_is_out_of_memory_whoever_else_is_there() {
     let mut builder = builder(|config| config.memory = ByteCount(35));
     let _ = requests(&mut builder, START);
-    assign(&mut builder, 5, 1, 1);
+    // Of the others nothing has come yet.
+    assign(&mut builder, 5, 3, 1);
     answer(&mut builder, 0, 5, &[0, 1], &[]);
     answer(&mut builder, 1, 5, &[2, 3], &[]);
-    let request = requests(&mut builder, START).remove(0);
+    let request = requests(&mut builder, LATER).remove(0);
     let finished = request.finished[0];
     assert_eq!((finished.event, finished.outcome), (EventId(5), Outcome::GivenBack));
     assert_eq!(finished.reason, Some(DropReason::BuilderOutOfMemory));
