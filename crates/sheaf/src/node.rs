@@ -8,7 +8,7 @@ use crate::console::Console;
 use crate::leaving::Leaving;
 use crate::run_directory::{self, SharedManifest};
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
-use crate::{Verdict, files, filters, network, placement, signals};
+use crate::{Verdict, files, filters, network, placement, processes, signals};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig};
@@ -51,6 +51,9 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         filters::rehearse_python(&plan.config)?;
     }
     let stop = signals::stop_flag()?;
+    if arguments.supervised {
+        files::print(processes::HEARS).context("cannot tell the parent that this node hears signals")?;
+    }
     match node.id.role {
         Role::Manager => manager(&plan, &node, listener, stop, arguments, console),
         Role::Readout | Role::Builder | Role::Output => other(&plan, &node, listener, &stop, arguments),

@@ -20,6 +20,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -39,9 +40,15 @@ const EXIT_PANICKED: i32 = 101;
 /// How often the process of a builder unit or an output node is started again after it died.
 const RESTARTS: u32 = 100;
 
+/// What a node says first on standard output, when it hears signals: one that comes before that ends it. It is white space
+/// before the JSON that follows.
+pub(crate) const HEARS: &str = "\n";
+
 struct Process {
     node: NodeConfig,
     child: Child,
+    /// Whether it hears signals.
+    hears: Arc<AtomicBool>,
     /// Reads all that it says on standard output, so that it never waits for a reader.
     said: Option<JoinHandle<std::io::Result<String>>>,
     /// Kept to start the process again with the same address.
@@ -72,8 +79,14 @@ pub(crate) fn run(
         .with_context(|| format!("cannot write {}", config.display()))?;
 
     let has_farm = plan.config.filter.has_farm();
-    let mut family =
-        Family { processes: Vec::new(), config, has_farm, lost: Lost::default(), console: console.clone() };
+    let mut family = Family {
+        processes: Vec::new(),
+        config,
+        has_farm,
+        lost: Lost::default(),
+        stops: 0,
+        console: console.clone(),
+    };
     for node in nodes {
         let own = listeners.iter_mut().find(|(id, _)| *id == node.id).and_then(|(_, socket)| socket.take());
         family.start(node, own)?;
@@ -92,13 +105,16 @@ struct Family {
     has_farm: bool,
     /// What nodes that died had counted.
     lost: Lost,
+    /// How often the event manager is still to be asked to end the run.
+    stops: u32,
     console: Console,
 }
 
 impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
-        let (child, said) = spawn(&self.config, &node, listener.as_ref())?;
-        self.processes.push(Process { node, child, said: Some(said), listener, restarts: 0, ended: None });
+        let (child, hears, said) = spawn(&self.config, &node, listener.as_ref())?;
+        let said = Some(said);
+        self.processes.push(Process { node, child, hears, said, listener, restarts: 0, ended: None });
         Ok(())
     }
 
@@ -109,9 +125,8 @@ impl Family {
         let mut manager_ended: Option<Instant> = None;
         let mut asked = false;
         loop {
-            if stop.swap(false, Ordering::Relaxed) {
-                self.ask_to_stop();
-            }
+            self.stops += u32::from(stop.swap(false, Ordering::Relaxed));
+            self.ask_to_stop();
             for index in 0..self.processes.len() {
                 self.check(index, manager_ended.is_some())?;
             }
@@ -142,9 +157,14 @@ impl Family {
         self.processes.iter().find(|process| process.node.id == NodeId::MANAGER)
     }
 
-    fn ask_to_stop(&self) {
-        if let Some(process) = self.manager() {
+    /// Passes on what the parent was asked for, one signal a round: two at once would be one.
+    fn ask_to_stop(&mut self) {
+        if self.stops > 0
+            && let Some(process) = self.manager()
+            && process.hears.load(Ordering::Relaxed)
+        {
             process.signal(Signal::INT);
+            self.stops -= 1;
         }
     }
 
@@ -171,8 +191,8 @@ impl Family {
                 Role::Output => self.lost.outputs += 1,
                 _ => self.lost.farms += u64::from(self.has_farm),
             }
-            let (child, said) = spawn(&self.config, &process.node, process.listener.as_ref())?;
-            (process.child, process.said) = (child, Some(said));
+            let (child, hears, said) = spawn(&self.config, &process.node, process.listener.as_ref())?;
+            (process.child, process.hears, process.said) = (child, hears, Some(said));
             return Ok(());
         }
         if !status.success() {
@@ -263,7 +283,7 @@ fn spawn(
     config: &Path,
     node: &NodeConfig,
     listener: Option<&TcpListener>,
-) -> anyhow::Result<(Child, JoinHandle<std::io::Result<String>>)> {
+) -> anyhow::Result<(Child, Arc<AtomicBool>, JoinHandle<std::io::Result<String>>)> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let stdin = match listener {
         Some(listener) => Stdio::from(OwnedFd::from(listener.try_clone().context("cannot share a socket")?)),
@@ -280,10 +300,15 @@ fn spawn(
     };
     let mut child = command.spawn().with_context(|| format!("cannot start {}", node.name))?;
     let mut pipe = child.stdout.take().context("standard output is a pipe")?;
+    let hears = Arc::new(AtomicBool::new(false));
+    let heard = hears.clone();
     let read = move || {
-        let mut text = String::new();
+        let (mut first, mut text) = ([0; HEARS.len()], String::new());
+        if pipe.read_exact(&mut first).is_ok() {
+            heard.store(true, Ordering::Relaxed);
+        }
         pipe.read_to_string(&mut text).map(|_| text)
     };
     let said = std::thread::Builder::new().name(node.name.clone()).spawn(read);
-    Ok((child, said.context("cannot start a thread")?))
+    Ok((child, hears, said.context("cannot start a thread")?))
 }
