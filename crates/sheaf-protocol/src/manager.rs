@@ -616,10 +616,9 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn handle_request(&mut self, now: Timestamp, builder: u16, request: Request) {
-        let state = &mut self.builders[usize::from(builder)];
-        state.credit.grant(request.slots, request.bytes);
         self.precedence.note_news(builder);
         let state = &mut self.builders[usize::from(builder)];
+        state.credit.grant(request.slots, request.bytes);
         state.output_behind = request.output_behind;
         for absent in &request.absent {
             let entry = self.table.get(absent.event);

@@ -155,24 +155,35 @@ pub fn export(
     }
     let draft = draft_of(target);
     let written = write(reader, &draft, compression);
-    let moved = written.and_then(|summary| move_into_place(&draft, target).map(|()| summary));
-    if moved.is_err() {
-        // The draft is worth nothing; why there is none is told.
-        let _ = fs::remove_file(&draft);
-    }
-    moved
+    move_into_place(&draft, target, written)
 }
+
+/// What the name of a file ends with that is not whole.
+const DRAFT_EXTENSION: &str = "h5.draft";
 
 /// Where a file is written before it has its name.
 fn draft_of(target: &Path) -> PathBuf {
-    target.with_extension("h5.draft")
+    target.with_extension(DRAFT_EXTENSION)
 }
 
-/// Gives a whole file, which is made durable first, its name.
-fn move_into_place(draft: &Path, target: &Path) -> Result<(), ExportError> {
-    let moved =
-        fs::File::open(draft).and_then(|file| file.sync_all()).and_then(|()| fs::rename(draft, target));
-    moved.map_err(|error| ExportError::Io { path: target.to_owned(), error })
+/// Gives a file that was written, and is made durable first, its name. Where that cannot be, or it was not written, the draft is
+/// removed.
+fn move_into_place<T>(
+    draft: &Path,
+    target: &Path,
+    written: Result<T, ExportError>,
+) -> Result<T, ExportError> {
+    let moved = written.and_then(|written| {
+        let moved =
+            fs::File::open(draft).and_then(|file| file.sync_all()).and_then(|()| fs::rename(draft, target));
+        moved.map_err(|error| ExportError::Io { path: target.to_owned(), error })?;
+        Ok(written)
+    });
+    if moved.is_err() {
+        // The draft is worth nothing; why there is none is told.
+        let _ = fs::remove_file(draft);
+    }
+    moved
 }
 
 fn write(reader: RunReader, draft: &Path, compression: Compression) -> Result<ExportSummary, ExportError> {

@@ -12,6 +12,7 @@
 //! | [`kind`] | finds out which of these is at a path |
 //! | `hdf5` | runs as HDF5 files, for analysis (feature `hdf5`) |
 //! | [`upload`] | the port to whoever brings closed files to an object store |
+//! | `hexadecimal` | checksums in JSON |
 //! | [`id_set`] | a compact set of event ids |
 //!
 //! Byte layouts are in `sheaf-wire`; here is the I/O. The crate has no clock and no thread of its own: a writer is
@@ -28,6 +29,7 @@ pub mod fragment_stream;
 pub mod fuzz;
 #[cfg(feature = "hdf5")]
 pub mod hdf5;
+mod hexadecimal;
 pub mod id_set;
 pub mod inspect;
 pub mod kind;

@@ -12,6 +12,8 @@ mod open_file;
 mod reader;
 mod seal;
 
+#[cfg(feature = "hdf5")]
+pub(crate) use lists::session_files;
 pub use lists::{FileList, ListError, closed_files, list_name, remove_list};
 pub(crate) use lists::{checksum_of, read_lists};
 pub use manifest::{CodeRecord, MANIFEST_NAME, Manifest, ManifestError, SessionRecord};

@@ -118,9 +118,7 @@ impl Code {
         let mut only = Config { filter: config.filter.clone(), ..Config::default() };
         only.run.copy_code = config.run.copy_code;
         let (code, records) = Self::take(&only, directory)?;
-        for record in records {
-            log::info!("{}: {}, CRC-32C {:08x}", record.table, record.path.display(), record.crc32c);
-        }
+        tell(&records);
         Ok(code)
     }
 
@@ -141,6 +139,13 @@ impl Code {
             table.set_file(&mut config, copy.clone());
         }
         config
+    }
+}
+
+/// Says in the log what is loaded.
+pub(crate) fn tell(records: &[CodeRecord]) {
+    for record in records {
+        log::info!("{}: {}, CRC-32C {:08x}", record.table, record.path.display(), record.crc32c);
     }
 }
 

@@ -3,9 +3,9 @@
 //! Their events are stored in event files, as those of every stream; a closed file is made into HDF5 by a thread while the run
 //! goes on, and what is left when it has ended, by who closes the run.
 
+use crate::output::stream_names;
 use sheaf_config::{Config, OutputFormat, OutputKind};
 use sheaf_node::converting::Converter;
-use sheaf_store::event_file::StreamName;
 use sheaf_store::run::SessionRecord;
 use sheaf_wire::RunNumber;
 use std::path::Path;
@@ -18,8 +18,7 @@ pub(crate) fn is_hdf5(config: &Config, stream: &str) -> bool {
 
 /// Whether those of any stream do.
 pub(crate) fn is_used(config: &Config) -> bool {
-    let names = config.streams.keys().map(String::as_str);
-    names.chain([StreamName::DEFAULT]).any(|stream| is_hdf5(config, stream))
+    stream_names(config).any(|stream| is_hdf5(config, stream))
 }
 
 /// Makes sure, before a run begins, that this build can do what the configuration asks for.
@@ -48,7 +47,7 @@ mod built {
     use super::{Config, Converter, Path, RunNumber, SessionRecord, is_hdf5};
     use anyhow::Context;
     use sheaf_config::OutputCompression;
-    use sheaf_store::event_file::{FileName, SessionName};
+    use sheaf_store::event_file::{FileName, SessionName, StreamName};
     use sheaf_store::hdf5::{Compression, replace, settle as settle_session};
 
     fn compression(config: &Config) -> Compression {
@@ -81,8 +80,7 @@ mod built {
         record: &SessionRecord,
     ) -> anyhow::Result<()> {
         let session = SessionName { run, node: record.node, session: record.session };
-        let of_stream =
-            |stream: &super::StreamName| is_hdf5(config, stream.as_str()).then(|| compression(config));
+        let of_stream = |stream: &StreamName| is_hdf5(config, stream.as_str()).then(|| compression(config));
         let report = settle_session(directory, session, record, &of_stream)
             .with_context(|| format!("not all files of {session} are HDF5; their event files are whole"))?;
         if report.cut > 0 {

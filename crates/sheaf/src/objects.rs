@@ -3,11 +3,11 @@
 //! Builders upload the files that they close, and their events count when these are there. When the run closes, what sealing
 //! has changed since is uploaded again, what it has removed is removed, and `run.json` says what counts.
 
-use crate::Verdict;
 use crate::cli::UploadArguments;
+use crate::{Verdict, output};
 use anyhow::Context;
 use sheaf_config::{Config, OutputKind, Sync};
-use sheaf_store::event_file::{ClosedFile, StreamName};
+use sheaf_store::event_file::ClosedFile;
 use sheaf_store::upload::Uploads;
 use std::path::Path;
 
@@ -15,15 +15,9 @@ use std::path::Path;
 mod store;
 
 /// Whether the events of a stream count as stored when they are uploaded.
-pub(crate) fn is_uploaded(config: &Config, stream: &StreamName) -> bool {
-    let own = config.streams.get(stream.as_str()).and_then(|stream| stream.sync);
+pub(crate) fn is_uploaded(config: &Config, stream: &str) -> bool {
+    let own = config.streams.get(stream).and_then(|stream| stream.sync);
     config.output.kind == OutputKind::File && own.unwrap_or(config.output.sync) == Sync::Uploaded
-}
-
-fn uploads_anything(config: &Config) -> bool {
-    let default = StreamName::default();
-    let names = config.streams.keys().filter_map(|name| name.parse().ok());
-    names.chain([default]).any(|stream| is_uploaded(config, &stream))
 }
 
 /// The object store of a run.
@@ -48,7 +42,11 @@ pub(crate) trait RunObjects {
 /// # Errors
 /// Where something is and this build or the environment cannot do it.
 pub(crate) fn of(config: &Config) -> anyhow::Result<Option<Box<dyn RunObjects>>> {
-    if uploads_anything(config) { open(config).map(Some) } else { Ok(None) }
+    if output::stream_names(config).any(|stream| is_uploaded(config, stream)) {
+        open(config).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 #[cfg(feature = "s3")]
@@ -80,7 +78,7 @@ pub(crate) fn command(arguments: &UploadArguments) -> anyhow::Result<Verdict> {
         log::warn!("the run has not ended, or was not closed: only files in its manifest are uploaded");
     }
     let mut files: Vec<ClosedFile> =
-        manifest.files.iter().filter(|file| is_uploaded(&config, &file.stream)).cloned().collect();
+        manifest.files.iter().filter(|file| is_uploaded(&config, file.stream.as_str())).cloned().collect();
     // What the manifest says of objects may be from before somebody lost them.
     files.iter_mut().for_each(|file| file.object = None);
     objects.settle(path, &mut files, &[])?;

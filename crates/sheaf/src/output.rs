@@ -46,6 +46,11 @@ impl Plan {
     }
 }
 
+/// The names of all streams. The default one is there also where the configuration has no table of its own for it.
+pub(crate) fn stream_names(config: &Config) -> impl Iterator<Item = &str> {
+    config.streams.keys().map(String::as_str).chain([StreamName::DEFAULT])
+}
+
 /// How files are written of which no stream says more.
 fn session(plan: &Plan, me: &Identity) -> WriterOptions {
     let output = &plan.config.output;

@@ -168,10 +168,10 @@ impl RunDirectory {
     fn settle(&mut self, objects: &dyn RunObjects, before: &BTreeSet<FileName>) -> anyhow::Result<()> {
         let after = event_files(&self.path)?;
         let config = &self.config;
-        let uploaded = |name: &&FileName| objects::is_uploaded(config, &name.stream);
+        let uploaded = |name: &&FileName| objects::is_uploaded(config, name.stream.as_str());
         let removed: Vec<String> =
             before.difference(&after).filter(uploaded).map(ToString::to_string).collect();
-        let is_uploaded = |file: &&ClosedFile| objects::is_uploaded(config, &file.stream);
+        let is_uploaded = |file: &&ClosedFile| objects::is_uploaded(config, file.stream.as_str());
         let mut files: Vec<ClosedFile> = self.manifest.files.iter().filter(is_uploaded).cloned().collect();
         objects.settle(&self.path, &mut files, &removed)?;
         objects::merge(&mut self.manifest.files, &files);

@@ -115,9 +115,7 @@ impl Runs<'_> {
         let (code, records) = Code::take(&plan.config, &scratch.path)?;
         plan.code = code;
         code::rehearse(&plan.loading(), plan.config.run.number)?;
-        for record in &records {
-            log::info!("{}: {}, CRC-32C {:08x}", record.table, record.path.display(), record.crc32c);
-        }
+        code::tell(&records);
         if let Some(directory) = directory.filter(|_| !records.is_empty()) {
             directory.note_code(records)?;
         }

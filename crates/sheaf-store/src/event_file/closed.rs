@@ -1,6 +1,7 @@
 //! What is known of a file that was closed.
 
 use super::name::StreamName;
+use crate::hexadecimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::str::FromStr;
 
@@ -19,7 +20,7 @@ pub struct ClosedFile {
     pub bytes: u64,
     /// The CRC-32C of all its bytes. `None` where a write failed and the writer lost count: whoever needs it reads the
     /// file.
-    #[serde(with = "hexadecimal")]
+    #[serde(with = "hexadecimal::optional")]
     pub crc32c: Option<u32>,
     /// Where a whole copy of it is in an object store, like `s3://bucket/run000001/...`, as far as that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,25 +36,5 @@ mod as_text {
     }
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<StreamName, D::Error> {
         StreamName::from_str(&String::deserialize(from)?).map_err(D::Error::custom)
-    }
-}
-
-mod hexadecimal {
-    use super::{Deserialize, Deserializer, Serializer};
-    use serde::de::Error as _;
-
-    pub(super) fn serialize<S: Serializer>(checksum: &Option<u32>, to: S) -> Result<S::Ok, S::Error> {
-        match checksum {
-            Some(checksum) => to.collect_str(&format_args!("{checksum:08x}")),
-            None => to.serialize_none(),
-        }
-    }
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-        let parse = |text: String| {
-            u32::from_str_radix(&text, 16).map_err(|_| {
-                D::Error::custom(format_args!("`{text}` is not a checksum, 8 hexadecimal digits are"))
-            })
-        };
-        Option::<String>::deserialize(from)?.map(parse).transpose()
     }
 }

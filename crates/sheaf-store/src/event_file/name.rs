@@ -118,7 +118,12 @@ impl FileName {
     /// As [`FileName::parse`], of an event file or of the HDF5 file that was made of it.
     #[must_use]
     pub fn parse_either(name: &str) -> Option<Self> {
-        Self::parse(name).or_else(|| Self::parse_with(name, HDF5_EXTENSION))
+        Self::parse(name).or_else(|| Self::parse_hdf5(name))
+    }
+
+    /// As [`FileName::parse`], of the HDF5 file that was made of an event file.
+    pub(crate) fn parse_hdf5(name: &str) -> Option<Self> {
+        Self::parse_with(name, HDF5_EXTENSION)
     }
 
     /// The name of the HDF5 file that is made of it.

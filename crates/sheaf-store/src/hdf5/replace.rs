@@ -5,11 +5,9 @@
 //! event file, and readers take that one.
 
 use super::writer::{About, Writer};
-use super::{Compression, ExportError, Reader, draft_of, failed, move_into_place};
-use crate::event_file::{
-    ClosedFile, FileName, HDF5_EXTENSION, Metadata, SessionName, StoredEvent, StreamName,
-};
-use crate::run::{OpenFile, SessionRecord, checksum_of};
+use super::{Compression, DRAFT_EXTENSION, ExportError, Reader, draft_of, failed, move_into_place};
+use crate::event_file::{ClosedFile, FileName, Metadata, SessionName, StoredEvent, StreamName};
+use crate::run::{OpenFile, SessionRecord, checksum_of, session_files};
 use bytes::Bytes;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,15 +55,15 @@ pub fn settle(
     compression: &dyn Fn(&StreamName) -> Option<Compression>,
 ) -> Result<SettleReport, ExportError> {
     let mut report = SettleReport::default();
-    let names = names_in(directory)?;
-    let draft = format!("{HDF5_EXTENSION}.draft");
-    for name in names.iter().filter(|name| of_session(name, &draft, session).is_some()) {
-        remove(&directory.join(name))?;
+    let files = |parse: fn(&str) -> Option<FileName>| {
+        session_files(directory, session, parse)
+            .map_err(|error| ExportError::Io { path: directory.to_owned(), error })
+    };
+    for (_, draft) in files(|name| FileName::parse_with(name, DRAFT_EXTENSION))? {
+        remove(&draft)?;
     }
-    let event_files = names.iter().filter_map(|name| FileName::parse(name));
-    for name in event_files.filter(|name| name.owner() == session) {
+    for (name, source) in files(FileName::parse)? {
         let Some(compression) = compression(&name.stream) else { continue };
-        let source = directory.join(name.to_string());
         match make(directory, &name, &source, compression, &|number| record.counts(number), &|| false) {
             Ok(_) => {
                 remove(&source)?;
@@ -75,10 +73,11 @@ pub fn settle(
             Err(error) => return Err(error),
         }
     }
-    for name in names_in(directory)?.iter().filter_map(|name| of_session(name, HDF5_EXTENSION, session)) {
+    for (name, path) in files(FileName::parse_hdf5)? {
         // Beside an event file, which stays because it is damaged, it is a copy.
         if !directory.join(name.to_string()).exists() {
-            cut(directory, &name, record, compression(&name.stream).unwrap_or_default(), &mut report)?;
+            let compression = compression(&name.stream).unwrap_or_default();
+            cut(directory, &name, &path, record, compression, &mut report)?;
         }
     }
     Ok(report)
@@ -88,12 +87,12 @@ pub fn settle(
 fn cut(
     directory: &Path,
     name: &FileName,
+    path: &Path,
     record: &SessionRecord,
     compression: Compression,
     report: &mut SettleReport,
 ) -> Result<(), ExportError> {
-    let path = directory.join(name.hdf5());
-    let sequences = Reader::open(&path)?.sequences()?;
+    let sequences = Reader::open(path)?.sequences()?;
     let void = sequences.iter().filter(|number| !record.counts(**number)).count();
     if void == 0 {
         return Ok(());
@@ -101,9 +100,9 @@ fn cut(
     report.void += void as u64;
     report.cut += 1;
     if void == sequences.len() && name.part > 0 {
-        return remove(&path);
+        return remove(path);
     }
-    make(directory, name, &path, compression, &|number| record.counts(number), &|| false).map(drop)
+    make(directory, name, path, compression, &|number| record.counts(number), &|| false).map(drop)
 }
 
 /// Makes the HDF5 file of `name` of the events in `source` whose numbers count.
@@ -118,16 +117,9 @@ fn make(
     let target = directory.join(name.hdf5());
     let draft = draft_of(&target);
     let work = Work { source, draft: &draft, counts, is_ended };
-    let written = work
-        .write(compression)
-        .and_then(|()| work.compare())
-        .and_then(|events| move_into_place(&draft, &target).map(|()| events));
-    if written.is_err() {
-        // The draft is worth nothing; why there is none is told.
-        let _ = fs::remove_file(&draft);
-    }
+    let written = work.write(compression).and_then(|()| work.compare());
+    let events = move_into_place(&draft, &target, written)?;
     let io_error = |error| ExportError::Io { path: target.clone(), error };
-    let events = written?;
     fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(io_error)?;
     Ok(ClosedFile {
         file: name.hdf5(),
@@ -215,21 +207,6 @@ impl Work<'_> {
         }
         Ok(events)
     }
-}
-
-/// The name of a session's file with this extension.
-fn of_session(name: &str, extension: &str, session: SessionName) -> Option<FileName> {
-    FileName::parse_with(name, extension).filter(|name| name.owner() == session)
-}
-
-fn names_in(directory: &Path) -> Result<Vec<String>, ExportError> {
-    let io_error = |error| ExportError::Io { path: directory.to_owned(), error };
-    let mut names = Vec::new();
-    for entry in fs::read_dir(directory).map_err(io_error)? {
-        names.extend(entry.map_err(io_error)?.file_name().into_string());
-    }
-    names.sort();
-    Ok(names)
 }
 
 /// Removes a file, if it is there.

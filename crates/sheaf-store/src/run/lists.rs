@@ -166,7 +166,7 @@ pub fn remove_list(directory: &Path, session: SessionName) -> io::Result<()> {
 }
 
 /// The files of a session whose names `parse` knows, by stream and part.
-pub(super) fn session_files(
+pub(crate) fn session_files(
     directory: &Path,
     session: SessionName,
     parse: fn(&str) -> Option<FileName>,

@@ -1,6 +1,7 @@
 //! The manifest of a run: `run.json` beside its event files.
 
 use crate::event_file::{ClosedFile, parse_node};
+use crate::hexadecimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::fs::{self, File};
@@ -59,7 +60,7 @@ pub struct CodeRecord {
     /// Its size.
     pub bytes: u64,
     /// The CRC-32C of all its bytes.
-    #[serde(with = "checksum")]
+    #[serde(with = "hexadecimal")]
     pub crc32c: u32,
 }
 
@@ -268,21 +269,6 @@ mod session {
         let text = String::deserialize(from)?;
         u64::from_str_radix(&text, 16).map(SessionId).map_err(|_| {
             D::Error::custom(format_args!("`{text}` is not a session, 16 hexadecimal digits are"))
-        })
-    }
-}
-
-mod checksum {
-    use super::{Deserialize, Deserializer, Serializer};
-    use serde::de::Error as _;
-
-    pub(super) fn serialize<S: Serializer>(checksum: &u32, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&format_args!("{checksum:08x}"))
-    }
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
-        let text = String::deserialize(from)?;
-        u32::from_str_radix(&text, 16).map_err(|_| {
-            D::Error::custom(format_args!("`{text}` is not a checksum, 8 hexadecimal digits are"))
         })
     }
 }

@@ -58,10 +58,9 @@ pub struct SealReport {
 /// A [`SealError`] that names the file.
 pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> Result<SealReport, SealError> {
     let mut report = SealReport::default();
-    let mut reached = 0;
     let files =
         session_files(directory, session, FileName::parse).map_err(|error| io_error(directory, error))?;
-    reached = reached.max(reached_in_hdf5(directory, session, committed)?);
+    let mut reached = reached_in_hdf5(directory, session, committed)?;
     for (name, path) in files {
         let content = read_content(&path, committed)?;
         let events = content.events.len() as u64;
@@ -92,8 +91,8 @@ pub fn seal_session(directory: &Path, session: SessionName, committed: u64) -> R
 /// One more than the number of the last event that counts in files that were made into HDF5 while the session lasted.
 #[cfg(feature = "hdf5")]
 fn reached_in_hdf5(directory: &Path, session: SessionName, committed: u64) -> Result<u64, SealError> {
-    let hdf5 = |name: &str| FileName::parse_either(name).filter(|_| FileName::parse(name).is_none());
-    let files = session_files(directory, session, hdf5).map_err(|error| io_error(directory, error))?;
+    let files = session_files(directory, session, FileName::parse_hdf5)
+        .map_err(|error| io_error(directory, error))?;
     let mut reached = 0;
     for (_, path) in files {
         let sequences = crate::hdf5::Reader::open(&path)?.sequences()?;

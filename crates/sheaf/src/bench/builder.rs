@@ -4,7 +4,7 @@ use super::arguments::BuilderArguments;
 use super::bounds;
 use super::limits::Limit;
 use super::links;
-use super::report::{Column, Curve, Picture, Report, Sample, Scanned};
+use super::report::{Curve, Picture, Report, Sample, Scanned, column};
 use super::scan::Scan;
 use crate::assemble::Plan;
 use crate::processes;
@@ -297,7 +297,6 @@ fn report(
         Use::Descriptor => "payload not touched",
     };
     let repeat = arguments.scan.repeat;
-    let column = |figure, header, unit, decimals| Column { figure, header, unit, decimals };
     Report {
         bench: "builder",
         title: format!("event builder over {kind}"),

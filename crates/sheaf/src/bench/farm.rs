@@ -7,7 +7,7 @@
 use super::arguments::{FarmArguments, FarmTransport};
 use super::bounds;
 use super::builder::{Quiet, outcome};
-use super::report::{Column, Curve, Picture, Report, Sample, Scanned};
+use super::report::{Curve, Picture, Report, Sample, Scanned, column};
 use super::scan::Scan;
 use crate::assemble::Plan;
 use crate::summary::Summary;
@@ -182,7 +182,6 @@ fn report(arguments: &FarmArguments, curves: Vec<Curve>, scan: &Scan<'_>) -> Rep
     };
     let (fragments, size, repeat, seconds) =
         (arguments.fragments, arguments.size, arguments.repeat, arguments.seconds);
-    let column = |figure, header, unit, decimals| Column { figure, header, unit, decimals };
     Report {
         bench: "farm",
         title: format!("trigger farm, workers are {workers}"),

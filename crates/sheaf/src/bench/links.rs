@@ -3,7 +3,7 @@
 use super::arguments::{LinkArguments, MstreamArguments, PingpongArguments, StreamArguments};
 use super::limits::Limit;
 use super::processes;
-use super::report::{Column, Curve, Picture, Report, Sample, Scanned};
+use super::report::{Curve, Picture, Report, Sample, Scanned, column};
 use super::scan::Scan;
 use anyhow::Context;
 use serde_json::{Map, Value, json};
@@ -29,10 +29,6 @@ const THROUGHPUT: Picture = Picture {
     size: "message size",
     is_time: false,
 };
-
-const fn column(figure: &'static str, header: &'static str, unit: f64, decimals: usize) -> Column {
-    Column { figure, header, unit, decimals }
-}
 
 /// One sender, one receiver.
 pub(super) fn stream(arguments: &StreamArguments, scan: &Scan<'_>) -> anyhow::Result<Report> {

@@ -1,7 +1,7 @@
 //! `memory`: what the processors do with memory.
 
 use super::arguments::MemoryArguments;
-use super::report::{Column, Curve, Picture, Report, Scanned};
+use super::report::{Curve, Picture, Report, Scanned, column};
 use super::scan::Scan;
 use serde_json::{Map, json};
 use sheaf_bench::cpu;
@@ -42,7 +42,6 @@ pub(super) fn measure(arguments: &MemoryArguments, scan: &Scan<'_>) -> anyhow::R
     settings.insert("seconds".into(), json!(seconds));
     settings.insert("repetitions".into(), json!(repeat));
     settings.insert("working_set_bytes".into(), json!(WORKING_SET_BYTES));
-    let column = |figure, header, unit, decimals| Column { figure, header, unit, decimals };
     let set = WORKING_SET_BYTES >> 20;
     Ok(Report {
         bench: "memory",

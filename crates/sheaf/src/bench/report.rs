@@ -60,6 +60,11 @@ pub(super) struct Column {
     pub(super) decimals: usize,
 }
 
+/// A column of the table, in this order of its parts.
+pub(super) const fn column(figure: &'static str, header: &'static str, unit: f64, decimals: usize) -> Column {
+    Column { figure, header, unit, decimals }
+}
+
 /// What is drawn over the size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Picture {

@@ -1,7 +1,7 @@
 //! `store`: accepted events to a disk, beside plain writes.
 
 use super::arguments::StoreArguments;
-use super::report::{Column, Curve, Picture, Report, Scanned};
+use super::report::{Curve, Picture, Report, Scanned, column};
 use super::scan::Scan;
 use anyhow::Context;
 use serde_json::{Map, json};
@@ -52,7 +52,6 @@ fn measure_in(
     settings.insert("fragments".into(), json!(fragments));
     settings.insert("megabytes".into(), json!(megabytes));
     settings.insert("repetitions".into(), json!(repeat));
-    let column = |figure, header, unit, decimals| Column { figure, header, unit, decimals };
     Ok(Report {
         bench: "store",
         title: format!("store: events of {fragments} fragments into {}", directory.display()),

@@ -2,27 +2,12 @@
 
 use crate::child::{Place, Running, signal, wait_until};
 use crate::full_disk::SmallDisk;
-use crate::output::{assert_adds_up, assert_books_match_files, directory, dump, field, number};
+use crate::output::{SMALL_EVENTS, assert_adds_up, assert_books_match_files, directory, dump, field, number};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SMALL_FILES: &str = "\
-[source.emulated]
-mean_bytes = 500
-rms_bytes = 200
-[trigger]
-mode = \"fixed\"
-rate_hz = 4000.0
-[readout]
-count = 2
-[builder]
-count = 2
-[manager]
-stop_timeout_ms = 3000
-peer_timeout_ms = 1000
-[protocol]
-heartbeat_ms = 50
 [output]
 format = \"hdf5\"
 compression = \"deflate\"
@@ -30,7 +15,7 @@ rotate_events = 700
 ";
 
 fn config(place: &Place, more: &str) -> PathBuf {
-    place.file("hdf5.toml", &format!("{SMALL_FILES}{more}\n"))
+    place.file("hdf5.toml", &format!("{SMALL_EVENTS}{SMALL_FILES}{more}\n"))
 }
 
 /// How many files of the run end so.

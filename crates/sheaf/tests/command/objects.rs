@@ -1,28 +1,15 @@
 //! Runs whose events count as stored when they are in an object store.
 
 use crate::child::{Place, Running, signal, wait_until};
-use crate::output::{assert_adds_up, assert_books_match_files, directory, dump, field, number, verify};
+use crate::output::{
+    SMALL_EVENTS, assert_adds_up, assert_books_match_files, directory, dump, field, number, verify,
+};
 use serde_json::{Value, json};
 use sheaf_object::testing::Server;
 use std::path::{Path, PathBuf};
 
 const IMPATIENT: &str = "\
-[source.emulated]
-mean_bytes = 500
-rms_bytes = 200
-[trigger]
-mode = \"fixed\"
-rate_hz = 4000.0
-[readout]
-count = 2
-[builder]
-count = 2
 slots = 1000
-[manager]
-stop_timeout_ms = 3000
-peer_timeout_ms = 1000
-[protocol]
-heartbeat_ms = 50
 [output]
 sync = \"uploaded\"
 [object_store]
@@ -33,7 +20,7 @@ quiet_ms = 100
 
 fn config(place: &Place, server: &Server, more: &str) -> PathBuf {
     let endpoint = format!("endpoint = \"{}\"\n", server.endpoint());
-    place.file("objects.toml", &format!("{IMPATIENT}{endpoint}[run]\n{more}\n"))
+    place.file("objects.toml", &format!("{SMALL_EVENTS}{IMPATIENT}{endpoint}[run]\n{more}\n"))
 }
 
 /// Brings the objects of run 1 into a directory, as a tool that copies buckets does.

@@ -6,6 +6,26 @@ use sheaf_store::run::RunReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// A fixed rate of small events to two builder units, whose death is noticed soon. More of `[builder]` may follow.
+#[cfg(any(feature = "hdf5", feature = "s3"))]
+pub(crate) const SMALL_EVENTS: &str = "\
+[source.emulated]
+mean_bytes = 500
+rms_bytes = 200
+[trigger]
+mode = \"fixed\"
+rate_hz = 4000.0
+[readout]
+count = 2
+[manager]
+stop_timeout_ms = 3000
+peer_timeout_ms = 1000
+[protocol]
+heartbeat_ms = 50
+[builder]
+count = 2
+";
+
 /// A line of `sheaf dump --csv`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Line {
