@@ -199,14 +199,14 @@ impl BuilderNode {
     /// Writes what the farm has accepted.
     fn take_verdicts(&mut self, now: Timestamp) {
         while let Some((event, verdict)) = self.farm.as_mut().and_then(Farm::poll) {
-            if !self.follow(now, event, verdict) {
+            if !self.follow(now, event, &verdict) {
                 break;
             }
         }
     }
 
     /// Does what a verdict says. False if the output failed.
-    fn follow(&mut self, now: Timestamp, event: Event<Bytes>, verdict: Verdict) -> bool {
+    fn follow(&mut self, now: Timestamp, event: Event<Bytes>, verdict: &Verdict) -> bool {
         if verdict.accepted {
             return self.write(now, event, verdict);
         }
@@ -256,15 +256,17 @@ impl BuilderNode {
             farm.offer(event);
             return true;
         }
-        let verdict = self.filter.judge(&event).unwrap_or_else(|failure| {
-            let what = format_args!("{failure}; it is stored as it is");
-            self.quarantined.note(self.role.identity().node, event.id, what);
-            Verdict::quarantine()
-        });
-        self.follow(now, event, verdict)
+        match self.filter.judge(&event) {
+            Ok(verdict) => self.follow(now, event, &verdict),
+            Err(failure) => {
+                let what = format_args!("{failure}; it is stored as it is");
+                self.quarantined.note(self.role.identity().node, event.id, what);
+                self.follow(now, event, &Verdict::quarantine())
+            }
+        }
     }
 
-    fn write(&mut self, now: Timestamp, event: Event<Bytes>, verdict: Verdict) -> bool {
+    fn write(&mut self, now: Timestamp, event: Event<Bytes>, verdict: &Verdict) -> bool {
         match &mut self.outlet {
             Outlet::Here(storing) => match storing.write(now, event.id, event, verdict) {
                 Some(event) => {
@@ -274,7 +276,7 @@ impl BuilderNode {
                 None => false,
             },
             Outlet::There(forwarding) => {
-                forwarding.take(event, verdict);
+                forwarding.take(event, verdict.clone());
                 true
             }
         }

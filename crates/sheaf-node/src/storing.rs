@@ -78,7 +78,7 @@ impl<T> Storing<T> {
         self.held_up = None;
         match self.refused.take() {
             None => true,
-            Some((token, event, verdict)) => match self.write(now, token, event, verdict) {
+            Some((token, event, verdict)) => match self.write(now, token, event, &verdict) {
                 Some(event) => {
                     spent(event);
                     true
@@ -95,14 +95,14 @@ impl<T> Storing<T> {
         now: Timestamp,
         token: T,
         event: Event<Bytes>,
-        verdict: Verdict,
+        verdict: &Verdict,
     ) -> Option<Event<Bytes>> {
         debug_assert!(self.refused.is_none(), "{}: one event waits already", self.node);
-        match self.sink.write(&event, &verdict) {
+        match self.sink.write(&event, verdict) {
             Ok(Taken::Accepted) => self.accepted.push_back(token),
             Ok(Taken::LeftOut) => self.left_out.push_back(token),
             Err(error) => {
-                self.refused = Some((token, event, verdict));
+                self.refused = Some((token, event, verdict.clone()));
                 self.note_trouble(now, error);
                 return None;
             }

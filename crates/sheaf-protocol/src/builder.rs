@@ -24,7 +24,6 @@ mod scope;
 pub use scope::{More, PartDecision, Scope};
 
 use crate::channel::{Channel, ChannelTimes, Received};
-use crate::event_index::EventTable;
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
@@ -148,19 +147,13 @@ pub enum BuilderEvent<P> {
     ManagerRestarted,
 }
 
-/// A built event that waits for its decision.
-#[derive(Clone, Debug)]
-struct Pending {
-    event: EventId,
-    attempt: u16,
-    charged: u32,
-    bytes: ByteCount,
-    fragments: u32,
-    missing: u32,
-    incomplete: bool,
-    /// The readout units that had no part in it, or only in so many parts. They are named in the same message as the
-    /// event's end, not before: the event manager tells them when it hears of the end.
-    absent: Vec<(u16, u16)>,
+/// What the driver is to know. Events, built or in part, stay in their assemblies until they are asked for.
+#[derive(Debug)]
+enum News<P> {
+    Built(AssemblyKey),
+    Part(AssemblyKey),
+    /// Rare, and large where it is not boxed.
+    Other(Box<BuilderEvent<P>>),
 }
 
 /// See the [module](self) and the contract in the [crate documentation](crate).
@@ -170,9 +163,7 @@ pub struct BuilderUnit<P> {
     config: BuilderConfig,
     channel: Channel<P>,
     assemblies: Assemblies<P>,
-    /// Built, not decided.
-    pending: EventTable<Pending>,
-    /// Bytes of `assemblies` and `pending`.
+    /// Bytes of all events in `assemblies`, under construction or built and not decided.
     held: ByteCount,
     /// Slots and bytes of events that went back for lack of memory: granted anew when another event here has ended, so that
     /// what did not fit is not tried again and again meanwhile.
@@ -194,7 +185,8 @@ pub struct BuilderUnit<P> {
     event_deadlines: EventDeadlines<(u16, u16)>,
     retry_deadlines: EventDeadlines<(u16, u16)>,
     books: NodeBooks,
-    events: VecDeque<BuilderEvent<P>>,
+    /// What the driver is to know.
+    news: VecDeque<News<P>>,
     spare_fragments: Vec<Vec<sheaf_wire::Fragment<P>>>,
     closed: bool,
     fenced: bool,
@@ -219,7 +211,6 @@ impl<P: Payload> BuilderUnit<P> {
                 config.slots as usize,
                 config.asking.is_bounded(),
             ),
-            pending: EventTable::new(config.slots as usize),
             held: ByteCount::ZERO,
             withheld: (0, ByteCount::ZERO),
             request,
@@ -241,7 +232,7 @@ impl<P: Payload> BuilderUnit<P> {
             event_deadlines: EventDeadlines::new(),
             retry_deadlines: EventDeadlines::new(),
             books: NodeBooks::default(),
-            events: VecDeque::new(),
+            news: VecDeque::new(),
             spare_fragments: Vec::new(),
             closed: false,
             fenced: false,
@@ -276,7 +267,7 @@ impl<P: Payload> BuilderUnit<P> {
     /// Events under construction, events waiting for a decision, and the payload bytes of both.
     #[must_use]
     pub fn held(&self) -> (usize, usize, ByteCount) {
-        (self.assemblies.len(), self.pending.len(), self.held)
+        (self.assemblies.len(), self.assemblies.built(), self.held)
     }
 
     /// Bytes asked for and not answered, as far as they are counted: where there is a bound.
@@ -307,7 +298,7 @@ impl<P: Payload> BuilderUnit<P> {
             (Role::Manager, body) => {
                 match self.channel.handle(now, &self.me, &header, body) {
                     Received::Stale => self.books.count(Counter::StaleMessages, 1),
-                    Received::PeerRestarted { .. } => self.events.push_back(BuilderEvent::ManagerRestarted),
+                    Received::PeerRestarted { .. } => self.tell(BuilderEvent::ManagerRestarted),
                     Received::Taken | Received::Duplicate | Received::BeyondWindow => {}
                 }
                 while let Some(body) = self.channel.poll_deliver() {
@@ -346,7 +337,6 @@ impl<P: Payload> BuilderUnit<P> {
     /// # Panics
     /// If `event` is not built here, or is decided already.
     pub fn handle_decision(&mut self, now: Timestamp, event: EventId, decision: Decision) {
-        let pending = self.pending.remove(event).expect("a decision follows a built event");
         let (outcome, reason) = match decision {
             Decision::Stored => (Outcome::Stored, None),
             Decision::StoredAt(place) => {
@@ -356,7 +346,9 @@ impl<P: Payload> BuilderUnit<P> {
             Decision::Rejected => (Outcome::Rejected, None),
             Decision::Dropped(reason) => (Outcome::Dropped, Some(reason)),
         };
-        self.finish(now, pending, outcome, reason);
+        let assembly = self.assemblies.decide(event).expect("a decision follows a built event");
+        let held = note_finished(&mut self.request, assembly, outcome, reason);
+        self.let_go(now, held);
     }
 
     /// Takes back the vectors of a decided event, so that the next one needs no new ones.
@@ -407,8 +399,17 @@ impl<P: Payload> BuilderUnit<P> {
     }
 
     /// The next thing for the driver to know.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<BuilderEvent<P>> {
-        self.events.pop_front()
+        Some(match self.news.pop_front()? {
+            News::Built(key) => BuilderEvent::Built(self.assemblies.at(key).take_event()),
+            News::Part(key) => BuilderEvent::Part(self.assemblies.at(key).take_event()),
+            News::Other(event) => *event,
+        })
+    }
+
+    fn tell(&mut self, event: BuilderEvent<P>) {
+        self.news.push_back(News::Other(Box::new(event)));
     }
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
@@ -433,12 +434,12 @@ impl<P: Payload> BuilderUnit<P> {
     fn handle_manager(&mut self, now: Timestamp, body: Body<P>) {
         match body {
             Body::Assign(assignments) => self.handle_assignments(now, &assignments),
-            Body::Command(Command::Start) => self.events.push_back(BuilderEvent::Started),
+            Body::Command(Command::Start) => self.tell(BuilderEvent::Started),
             Body::Command(Command::Close) => self.close(),
             Body::Command(Command::GiveWay) => self.give_way(now),
             Body::Fence(session) if session == self.me.session => {
                 self.fenced = true;
-                self.events.push_back(BuilderEvent::Fenced);
+                self.tell(BuilderEvent::Fenced);
             }
             Body::Fence(_) => self.books.count(Counter::StaleMessages, 1),
             Body::Shape(shape) => self.handle_shape(shape),
@@ -447,29 +448,27 @@ impl<P: Payload> BuilderUnit<P> {
     }
 
     fn handle_assignments(&mut self, now: Timestamp, assignments: &[Assignment]) {
-        let is_everything = self.config.scope.is_everything();
         for assignment in assignments {
-            let Some(key) = self.assemblies.open(assignment, self.spare_fragments.pop()) else {
+            if self.assemblies.open(assignment, self.spare_fragments.pop()).is_none() {
                 // Assigned twice: the event manager never does that within a session.
                 self.books.count(Counter::UnexpectedMessages, 1);
-                continue;
-            };
-            if is_everything {
-                self.limit_wait(now, key);
             }
         }
-        if !is_everything {
+        if !self.config.scope.is_everything() {
             if let Some(pull) = &mut self.pull {
                 pull.expect(expected_size(assignments));
             }
             self.begin_in_parts(now, assignments);
             return;
         }
+        let ranges = to_ranges(assignments);
+        for range in &ranges {
+            self.limit_wait(now, range.first, u64::from(range.count), (range.attempt, 0));
+        }
         if self.unasked.is_some() {
             self.take_early(now, assignments);
             return;
         }
-        let ranges = to_ranges(assignments);
         if let Some(pull) = &mut self.pull {
             pull.add(&ranges, expected_size(assignments));
             return;
@@ -479,19 +478,19 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// From now on answers are awaited: not without limit, and not without asking again.
-    fn limit_wait(&mut self, now: Timestamp, key: AssemblyKey) {
+    /// From now on answers are awaited for consecutive events: not without limit, and not without asking again.
+    fn limit_wait(&mut self, now: Timestamp, first: EventId, count: u64, wait: (u16, u16)) {
         if self.config.incomplete != IncompletePolicy::Wait {
             let at = now + self.config.event_timeout;
             let is_open = |event, wait| self.assemblies.is_open(event, wait);
-            self.event_deadlines.push(at, key.event, key.wait(), is_open);
+            self.event_deadlines.push(at, first, count, wait, is_open);
         }
-        self.limit_silence(now, key);
+        self.limit_silence(now, first, count, wait);
     }
 
-    fn limit_silence(&mut self, now: Timestamp, key: AssemblyKey) {
+    fn limit_silence(&mut self, now: Timestamp, first: EventId, count: u64, wait: (u16, u16)) {
         let is_open = |event, wait| self.assemblies.is_open(event, wait);
-        self.retry_deadlines.push(now + self.config.request_retry, key.event, key.wait(), is_open);
+        self.retry_deadlines.push(now + self.config.request_retry, first, count, wait, is_open);
     }
 
     /// The barrel shifter turns or stands: what may be in flight is what is asked for, or the credit.
@@ -508,7 +507,9 @@ impl<P: Payload> BuilderUnit<P> {
     fn fill_channel(&mut self, now: Timestamp) {
         let due = self.request_at.is_some_and(|at| at <= now)
             || self.request.finished.len() >= self.config.batch_events
-            || (self.assemblies.len() == 0 && self.pending.is_empty() && !self.request.finished.is_empty())
+            || (self.assemblies.len() == 0
+                && self.assemblies.built() == 0
+                && !self.request.finished.is_empty())
             || (self.heartbeat_at <= now && !self.closed);
         if due && self.channel.is_open() {
             self.request_at = None;
@@ -520,26 +521,28 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    fn finish(&mut self, now: Timestamp, event: Pending, outcome: Outcome, reason: Option<DropReason>) {
-        self.held -= event.bytes;
-        self.request.slots += 1 + std::mem::take(&mut self.withheld.0);
-        self.request.bytes += ByteCount(u64::from(event.charged)) + std::mem::take(&mut self.withheld.1);
-        let absent = |(readout, parts): &(u16, u16)| AbsentReadout {
-            event: event.event,
-            readout: *readout,
-            parts: *parts,
-        };
-        self.request.absent.extend(event.absent.iter().map(absent));
-        self.request.finished.push(Finished {
-            event: event.event,
-            attempt: event.attempt,
-            outcome,
-            reason,
-            bytes: event.bytes,
-            fragments: event.fragments,
-            missing: event.missing,
-            incomplete: event.incomplete,
-        });
+    /// Ends an event that the driver does not get, or no more of.
+    fn finish(
+        &mut self,
+        now: Timestamp,
+        key: AssemblyKey,
+        outcome: Outcome,
+        reason: Option<DropReason>,
+        incomplete: bool,
+    ) {
+        self.settle_charges(key);
+        let assembly = self.assemblies.close(key);
+        assembly.sum_up(incomplete);
+        let held = note_finished(&mut self.request, assembly, outcome, reason);
+        assembly.clear();
+        self.let_go(now, held);
+    }
+
+    /// An event that held so much is over: there is room for another, and the event manager is to hear of it.
+    fn let_go(&mut self, now: Timestamp, held: ByteCount) {
+        self.held -= held;
+        self.request.slots += std::mem::take(&mut self.withheld.0);
+        self.request.bytes += std::mem::take(&mut self.withheld.1);
         self.request_at.get_or_insert(now + self.config.batch_time);
     }
 
@@ -548,7 +551,7 @@ impl<P: Payload> BuilderUnit<P> {
             return;
         }
         self.channel.push(Body::Report(self.books().to_counts()));
-        self.events.push_back(BuilderEvent::Closed);
+        self.tell(BuilderEvent::Closed);
     }
 
     // Super-fragments in.
@@ -686,22 +689,19 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// Ends an assembly: nobody waits for what is in flight of it. What it holds is to be taken or cleared.
-    fn close_assembly(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
+    /// Nobody waits for what is in flight of an event.
+    fn settle_charges(&mut self, key: AssemblyKey) {
         if let Some(pull) = &mut self.pull {
             for (readout, charge) in self.assemblies[key].take_charges() {
                 pull.settle(readout, charge);
             }
         }
-        self.assemblies.close(key)
     }
 
     fn give_back(&mut self, now: Timestamp, key: AssemblyKey, reason: Option<DropReason>) {
         self.books.count(Counter::GivenBack, 1);
-        let assembly = self.close_assembly(key);
-        assembly.clear();
-        let pending = assembly.make_pending(false);
-        self.finish(now, pending, Outcome::GivenBack, reason);
+        self.assemblies[key].clear();
+        self.finish(now, key, Outcome::GivenBack, reason, false);
     }
 
     fn complete(&mut self, now: Timestamp, key: AssemblyKey) {
@@ -713,19 +713,18 @@ impl<P: Payload> BuilderUnit<P> {
             over.insert_range(key.event, 1);
         }
         let is_dropped = self.config.incomplete == IncompletePolicy::Drop;
-        let incomplete = self.assemblies[key].is_incomplete(&self.config.optional);
-        let assembly = self.close_assembly(key);
+        self.settle_charges(key);
+        let assembly = &mut self.assemblies[key];
+        let incomplete = assembly.is_incomplete(&self.config.optional);
         assembly.sort();
         assembly.end_part();
-        let pending = assembly.make_pending(incomplete);
         if incomplete && is_dropped {
-            assembly.clear();
-            self.finish(now, pending, Outcome::Dropped, Some(DropReason::Incomplete));
+            self.finish(now, key, Outcome::Dropped, Some(DropReason::Incomplete), true);
             return;
         }
-        let event = assembly.take_event(incomplete);
-        self.pending.insert(pending.event, pending);
-        self.events.push_back(BuilderEvent::Built(event));
+        assembly.sum_up(incomplete);
+        self.assemblies.hand_over(key);
+        self.news.push_back(News::Built(key));
     }
 
     // Silence.
@@ -753,7 +752,7 @@ impl<P: Payload> BuilderUnit<P> {
         let Some(key) = self.assemblies.find(event) else {
             return;
         };
-        self.limit_silence(now, key);
+        self.limit_silence(now, key.event, 1, key.wait());
         let assembly = &mut self.assemblies[key];
         // Where requests wait for credit, the time runs from the last of them that went.
         let is_young = self.pull.is_some() && now.since(assembly.asked_at) < self.config.request_retry;
@@ -812,21 +811,30 @@ pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
     ranges
 }
 
-impl<P: Payload> Assembly<P> {
-    /// What is kept of the event until it is decided.
-    fn make_pending(&mut self, incomplete: bool) -> Pending {
-        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        Pending {
-            event: self.event,
-            attempt: self.attempt,
-            charged: self.charged,
-            bytes: self.bytes,
-            fragments: count(self.fragments.len()),
-            missing: count(self.missing.len()),
-            incomplete,
-            absent: std::mem::take(&mut self.absent),
-        }
-    }
+/// Takes an event that is over into the next request, and gives its credit back with it. Returns what it held.
+fn note_finished<P>(
+    request: &mut Request,
+    assembly: &mut Assembly<P>,
+    outcome: Outcome,
+    reason: Option<DropReason>,
+) -> ByteCount {
+    let event = assembly.event;
+    request.slots += 1;
+    request.bytes += ByteCount(u64::from(assembly.charged));
+    // Named in the same message as the event's end, not before: the event manager tells readout units when it hears of the end.
+    let absent = |(readout, parts)| AbsentReadout { event, readout, parts };
+    request.absent.extend(assembly.absent.drain(..).map(absent));
+    request.finished.push(Finished {
+        event,
+        attempt: assembly.attempt,
+        outcome,
+        reason,
+        bytes: assembly.bytes,
+        fragments: assembly.fragment_count,
+        missing: assembly.missing_count,
+        incomplete: assembly.incomplete,
+    });
+    assembly.bytes
 }
 
 #[cfg(test)]

@@ -150,6 +150,7 @@ impl<T> EventTable<T> {
     }
 
     /// Adds an event that is not there.
+    #[inline]
     pub(crate) fn insert(&mut self, event: EventId, entry: T) {
         let place = if let Some(place) = self.free.pop() {
             self.entries[place as usize] = Some((event, entry));
@@ -161,6 +162,7 @@ impl<T> EventTable<T> {
         self.index.insert(event, place);
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, event: EventId) -> Option<T> {
         let place = self.index.remove(event)?;
         self.free.push(place);

@@ -223,19 +223,21 @@ impl<T: Copy + PartialEq> EventDeadlines<T> {
         Self { queue: std::collections::VecDeque::new(), sweep_at: SWEEP_FLOOR }
     }
 
-    /// Adds a wait for an event that ends not before those already there. `is_live` tells waits that still matter.
+    /// Adds a wait for `count` consecutive events that ends not before those already there. `is_live` tells waits that still
+    /// matter.
     pub(crate) fn push(
         &mut self,
         at: Timestamp,
-        event: EventId,
+        first: EventId,
+        count: u64,
         wait: T,
         is_live: impl Fn(EventId, T) -> bool,
     ) {
         if let Some(last) = self.queue.back_mut() {
             debug_assert!(last.at <= at, "deadlines come in order");
-            let is_next = last.first.0.checked_add(last.count) == Some(event.0);
+            let is_next = last.first.0.checked_add(last.count) == Some(first.0);
             if last.at == at && last.wait == wait && is_next {
-                last.count += 1;
+                last.count += count;
                 return;
             }
         }
@@ -243,7 +245,7 @@ impl<T: Copy + PartialEq> EventDeadlines<T> {
             self.queue.retain_mut(|waiting| waiting.skip(&is_live));
             self.sweep_at = SWEEP_FLOOR.max(2 * self.queue.len());
         }
-        self.queue.push_back(Waiting { at, first: event, count: 1, wait });
+        self.queue.push_back(Waiting { at, first, count, wait });
     }
 
     /// The first wait that still matters, if it is over at `now`.
@@ -299,7 +301,7 @@ mod tests {
             let is_live = |event, wait| live.contains(&(event, wait));
             let mut deadlines = EventDeadlines::new();
             for (at, event, wait) in &plain {
-                deadlines.push(*at, *event, *wait, is_live);
+                deadlines.push(*at, *event, 1, *wait, is_live);
             }
             plain.retain(|(_, event, wait)| is_live(*event, *wait));
             for (at, event, wait) in plain {
@@ -317,7 +319,7 @@ mod tests {
     fn one_event_that_waits_long_keeps_no_others() {
         let mut deadlines = EventDeadlines::new();
         for event in 0..100_000 {
-            deadlines.push(Timestamp(event), EventId(event), (), |event, ()| event == EventId(0));
+            deadlines.push(Timestamp(event), EventId(event), 1, (), |event, ()| event == EventId(0));
         }
         assert!(deadlines.queue.len() <= 2 * SWEEP_FLOOR, "{}", deadlines.queue.len());
     }

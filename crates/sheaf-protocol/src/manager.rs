@@ -800,9 +800,9 @@ impl<P: Clone> EventManager<P> {
             (Outcome::Rejected, _) => self.ledger.rejected += 1,
             (_, reason) => self.ledger.drop_for(reason.unwrap_or(DropReason::Stopped), 1),
         }
-        let (bytes, fragments, incomplete) = finished.map_or((ByteCount::ZERO, 0, false), |finished| {
-            (finished.bytes, finished.fragments, finished.incomplete)
-        });
+        let bytes = finished.map_or(ByteCount::ZERO, |finished| finished.bytes);
+        let fragments = finished.map_or(0, |finished| finished.fragments);
+        let incomplete = finished.is_some_and(|finished| finished.incomplete);
         if outcome == Outcome::Stored {
             self.stored_fragments += u64::from(fragments);
             self.stored_bytes += bytes.0;

@@ -550,12 +550,15 @@ impl<P: Payload> ReadoutUnit<P> {
     ) {
         let asked = Asked { builder, attempt: range.attempt, part: wanted.part() };
         let mut passed = None;
+        let mut waiting = Waiting::default();
         // As many as there are ids, where the range would pass the largest one.
         let count = u64::from(range.count).min(most).min((u64::MAX - range.first.0).saturating_add(1));
         for offset in 0..count {
-            let age = self.handle_request(now, asked, EventId(range.first.0 + offset), wanted);
+            let event = EventId(range.first.0 + offset);
+            let age = self.handle_request(now, asked, event, wanted, &mut waiting);
             passed = passed.max(age);
         }
+        self.limit_waits(now, waiting);
         if let Some(age) = passed {
             self.pass_over(now, age);
         }
@@ -568,6 +571,7 @@ impl<P: Payload> ReadoutUnit<P> {
         asked: Asked,
         event: EventId,
         wanted: Wanted<'_>,
+        waiting: &mut Waiting,
     ) -> Option<u64> {
         let key = match self.slots.find(event) {
             Some(key) => key,
@@ -586,9 +590,13 @@ impl<P: Payload> ReadoutUnit<P> {
         let age = slot.age;
         if before.is_none() && asked.part == 0 && !self.some_ended {
             // As nearly every time: of an event that nobody asked for, the whole.
-            match slot.get_ready() {
+            match slot.get_ready_as(asked) {
                 Some(builder) => self.ready.push(builder, key),
-                None => self.limit_wait(now, event, 0),
+                None if waiting.goes_on_with(event) => waiting.count += 1,
+                None => {
+                    let before = std::mem::replace(waiting, Waiting { first: event.0, count: 1 });
+                    self.limit_waits(now, before);
+                }
             }
             return Some(age);
         }
@@ -651,7 +659,16 @@ impl<P: Payload> ReadoutUnit<P> {
 
     fn limit_wait(&mut self, now: Timestamp, event: EventId, part: u16) {
         let at = now + self.config.merge_timeout;
-        self.merge_deadlines.push(at, event, part, |event, part| self.slots.is_merging(event, part));
+        self.merge_deadlines.push(at, event, 1, part, |event, part| self.slots.is_merging(event, part));
+    }
+
+    /// The same for consecutive events that are asked for as a whole.
+    fn limit_waits(&mut self, now: Timestamp, Waiting { first, count }: Waiting) {
+        if count > 0 {
+            let at = now + self.config.merge_timeout;
+            let is_merging = |event, part| self.slots.is_merging(event, part);
+            self.merge_deadlines.push(at, EventId(first), count, 0, is_merging);
+        }
     }
 
     fn settle_ended(&mut self, key: SlotKey) {
@@ -754,6 +771,19 @@ impl Input {
             self.highest = before;
         }
         is_late
+    }
+}
+
+/// Consecutive events of a request that wait for sources.
+#[derive(Clone, Copy, Default)]
+struct Waiting {
+    first: u64,
+    count: u64,
+}
+
+impl Waiting {
+    fn goes_on_with(self, event: EventId) -> bool {
+        self.count > 0 && self.first.checked_add(self.count) == Some(event.0)
     }
 }
 

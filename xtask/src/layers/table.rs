@@ -181,6 +181,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "clap",
             "indicatif",
             "log",
+            "mimalloc",
             "rustix",
             "serde",
             "serde_json",

@@ -9,6 +9,7 @@ use sheaf_wire::{
     TriggerType,
 };
 use std::collections::{BTreeSet, VecDeque};
+use std::num::NonZeroU64;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
@@ -23,22 +24,50 @@ const BY_AGE_FLOOR: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AssemblyKey {
     pub(super) event: EventId,
-    attempt: u16,
-    part: u16,
-    index: u32,
+    /// From the highest bits: the place of the assembly and one, the attempt, the part. Two numbers travel in registers, with or
+    /// without `Option` around them; four small ones are written to memory and read back as one, for which a processor waits
+    /// until all that it wrote before is in its cache.
+    place: NonZeroU64,
 }
 
 impl AssemblyKey {
+    fn new(event: EventId, index: u32, attempt: u16, part: u16) -> Self {
+        let place = (u64::from(index) + 1) << 32 | u64::from(attempt) << 16 | u64::from(part);
+        Self { event, place: NonZeroU64::new(place).expect("the index and one is not 0") }
+    }
+
+    fn of<P>(index: u32, assembly: &Assembly<P>) -> Self {
+        Self::new(assembly.event, index, assembly.attempt, assembly.part)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "indices have 32 bits")]
+    fn index(self) -> u32 {
+        ((self.place.get() >> 32) - 1) as u32
+    }
+
     /// Names a wait for the answers: attempt and part.
-    pub(super) fn wait(&self) -> (u16, u16) {
-        (self.attempt, self.part)
+    #[expect(clippy::cast_possible_truncation, reason = "each has 16 bits")]
+    pub(super) fn wait(self) -> (u16, u16) {
+        ((self.place.get() >> 16) as u16, self.place.get() as u16)
     }
 
     /// Whether a super-fragment answers what was asked for. The whole of an event is the same in every attempt, its parts are
     /// not.
-    pub(super) fn takes(&self, entry: &SuperFragment) -> bool {
-        entry.part == self.part && (entry.part == 0 || entry.attempt == self.attempt)
+    pub(super) fn takes(self, entry: &SuperFragment) -> bool {
+        let (attempt, part) = self.wait();
+        entry.part == part && (part == 0 || entry.attempt == attempt)
     }
+}
+
+/// What has become of an assembly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It is free.
+    Free,
+    /// Its event is under construction.
+    Building,
+    /// Its event is with the driver, whose decision is awaited.
+    Built,
 }
 
 #[derive(Clone, Debug)]
@@ -74,8 +103,12 @@ pub(super) struct Assembly<P> {
     pub(super) at_driver: bool,
     /// Readout units that did not answer, and how many parts of the event have their answer.
     pub(super) absent: Vec<(u16, u16)>,
-    /// Whether it is under construction; if not, it is free.
-    lives: bool,
+    stage: Stage,
+    /// Of an event that is over here: how many fragments and missing sources it had.
+    pub(super) fragment_count: u32,
+    pub(super) missing_count: u32,
+    /// Of an event that is over here: whether a required source is missing.
+    pub(super) incomplete: bool,
 }
 
 impl<P: Payload> Assembly<P> {
@@ -224,25 +257,36 @@ impl<P: Payload> Assembly<P> {
         self.missing.sort_unstable();
     }
 
+    /// Takes note of what is here, because the event is over.
+    #[inline]
+    pub(super) fn sum_up(&mut self, incomplete: bool) {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        (self.fragment_count, self.missing_count) = (count(self.fragments.len()), count(self.missing.len()));
+        self.incomplete = incomplete;
+    }
+
     /// The event as far as it is built.
-    pub(super) fn take_event(&mut self, incomplete: bool) -> Event<P> {
+    #[inline]
+    pub(super) fn take_event(&mut self) -> Event<P> {
         Event {
             id: self.event,
             time: self.time,
             trigger_type: self.trigger_type,
             attempt: self.attempt,
-            incomplete,
+            incomplete: self.incomplete,
             fragments: std::mem::take(&mut self.fragments),
             missing: std::mem::take(&mut self.missing),
         }
     }
 }
 
-/// All assemblies, found by event in constant time. They stay where they are, and are used again with their vectors. The index
-/// is only asked for single events.
+/// All assemblies, found by event in constant time. They stay where they are, until their event is decided, and are used again
+/// with their vectors. The index is only asked for single events.
 #[derive(Debug)]
 pub(super) struct Assemblies<P> {
     readouts: usize,
+    /// How many are built, and not decided.
+    built: usize,
     assemblies: Vec<Assembly<P>>,
     free: Vec<u32>,
     /// Whether it is kept what readout units are charged.
@@ -256,6 +300,7 @@ impl<P: Payload> Assemblies<P> {
     pub(super) fn new(readouts: usize, slots: usize, keeps_charges: bool) -> Self {
         Self {
             readouts,
+            built: 0,
             assemblies: Vec::with_capacity(slots),
             free: Vec::new(),
             keeps_charges,
@@ -264,11 +309,18 @@ impl<P: Payload> Assemblies<P> {
         }
     }
 
+    /// How many events are under construction.
     pub(super) fn len(&self) -> usize {
-        self.by_event.len()
+        self.by_event.len() - self.built
     }
 
-    /// Begins an event; `None` if it is being built already. `spare` is an empty vector to use again.
+    /// How many events are built and wait for a decision.
+    pub(super) fn built(&self) -> usize {
+        self.built
+    }
+
+    /// Begins an event; `None` if it is here already. `spare` is an empty vector to use again.
+    #[inline]
     pub(super) fn open(
         &mut self,
         assignment: &Assignment,
@@ -296,20 +348,19 @@ impl<P: Payload> Assemblies<P> {
         assembly.charged_readouts = 0;
         assembly.asked_at = Timestamp::ZERO;
         (assembly.part, assembly.silences) = (0, 0);
-        (assembly.is_last, assembly.at_driver, assembly.lives) = (false, false, true);
+        (assembly.is_last, assembly.at_driver, assembly.stage) = (false, false, Stage::Building);
         self.by_event.insert(event, index);
-        self.note_age(event);
-        Some(AssemblyKey { event, attempt, part: 0, index })
+        if self.keeps_charges {
+            self.note_age(event);
+        }
+        Some(AssemblyKey::new(event, index, attempt, 0))
     }
 
     /// Puts an event at its place among those under construction. Mostly it is the youngest.
     fn note_age(&mut self, event: EventId) {
-        if !self.keeps_charges {
-            return;
-        }
-        let Self { by_age, by_event, .. } = self;
+        let Self { by_age, by_event, assemblies, .. } = self;
         if by_age.len() > BY_AGE_FLOOR + 2 * by_event.len() {
-            by_age.retain(|event| by_event.get(*event).is_some());
+            by_age.retain(|event| building(by_event, assemblies, *event).is_some());
         }
         if by_age.back().is_none_or(|youngest| *youngest < event) {
             by_age.push_back(event);
@@ -324,7 +375,7 @@ impl<P: Payload> Assemblies<P> {
     /// The oldest event under construction, that with the lowest id, where charges are kept.
     pub(super) fn oldest(&mut self) -> Option<&mut Assembly<P>> {
         while let Some(event) = self.by_age.front() {
-            if let Some(index) = self.by_event.get(*event) {
+            if let Some(index) = building(&self.by_event, &self.assemblies, *event) {
                 return Some(&mut self.assemblies[index as usize]);
             }
             self.by_age.pop_front();
@@ -334,7 +385,10 @@ impl<P: Payload> Assemblies<P> {
 
     /// The youngest event under construction that is wanted and not at the driver. A walk over all.
     pub(super) fn youngest(&self, wanted: impl Fn(&Assembly<P>) -> bool) -> Option<AssemblyKey> {
-        let here = self.assemblies.iter().filter(|assembly| assembly.lives && !assembly.at_driver);
+        let here = self
+            .assemblies
+            .iter()
+            .filter(|assembly| assembly.stage == Stage::Building && !assembly.at_driver);
         let youngest = here.filter(|assembly| wanted(assembly)).max_by_key(|assembly| assembly.event)?;
         self.find(youngest.event)
     }
@@ -362,47 +416,88 @@ impl<P: Payload> Assemblies<P> {
             is_last: false,
             at_driver: false,
             absent: Vec::new(),
-            lives: false,
+            stage: Stage::Free,
+            fragment_count: 0,
+            missing_count: 0,
+            incomplete: false,
         });
         u32::try_from(self.assemblies.len() - 1).expect("slots are bounded by a u32")
     }
 
+    /// The assembly of an event that is under construction.
+    #[inline]
     pub(super) fn find(&self, event: EventId) -> Option<AssemblyKey> {
-        let index = self.by_event.get(event)?;
-        let Assembly { attempt, part, .. } = self.assemblies[index as usize];
-        Some(AssemblyKey { event, attempt, part, index })
+        let index = building(&self.by_event, &self.assemblies, event)?;
+        Some(AssemblyKey::of(index, &self.assemblies[index as usize]))
     }
 
     /// The assembly of an event, if this is its attempt, and the part that it has come to.
     pub(super) fn of_attempt(&mut self, event: EventId, attempt: u16, part: u16) -> Option<&mut Assembly<P>> {
-        let index = self.by_event.get(event)?;
+        let index = building(&self.by_event, &self.assemblies, event)?;
         let assembly = &mut self.assemblies[index as usize];
         (assembly.attempt == attempt && assembly.part == part).then_some(assembly)
     }
 
     /// Whether answers are awaited for a part of an event, in an attempt; the whole is part 0.
     pub(super) fn is_open(&self, event: EventId, (attempt, part): (u16, u16)) -> bool {
-        self.by_event.get(event).is_some_and(|index| {
+        building(&self.by_event, &self.assemblies, event).is_some_and(|index| {
             let assembly = &self.assemblies[index as usize];
             assembly.attempt == attempt && assembly.part == part && !assembly.at_driver
         })
     }
 
-    /// Ends an assembly. What it holds is still in it, to be taken or cleared.
+    /// The assembly of an event that the driver is about to get.
+    pub(super) fn at(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
+        let assembly = &mut self.assemblies[key.index() as usize];
+        debug_assert!(assembly.event == key.event && assembly.stage != Stage::Free, "event {}", key.event);
+        assembly
+    }
+
+    /// Takes note that an event is built and with the driver. Its assembly stays until [`Self::decide`].
+    #[inline]
+    pub(super) fn hand_over(&mut self, key: AssemblyKey) {
+        self[key].stage = Stage::Built;
+        self.built += 1;
+    }
+
+    /// Ends the assembly of an event that was handed over; `None` if it was not.
+    #[inline]
+    pub(super) fn decide(&mut self, event: EventId) -> Option<&mut Assembly<P>> {
+        let index = self.by_event.get(event)?;
+        if self.assemblies[index as usize].stage != Stage::Built {
+            return None;
+        }
+        self.built -= 1;
+        Some(self.free(event, index))
+    }
+
+    /// Ends an assembly that is under construction. What it holds is still in it, to be taken or cleared.
     pub(super) fn close(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
-        let place = self.by_event.remove(key.event);
-        assert_eq!(place, Some(key.index), "event {}: an assembly is closed once", key.event);
-        self.free.push(key.index);
-        let assembly = &mut self.assemblies[key.index as usize];
-        assembly.lives = false;
+        assert!(self.get(key).is_some(), "event {}: an assembly is closed once", key.event);
+        self.free(key.event, key.index())
+    }
+
+    #[inline]
+    fn free(&mut self, event: EventId, index: u32) -> &mut Assembly<P> {
+        self.by_event.remove(event);
+        self.free.push(index);
+        let assembly = &mut self.assemblies[index as usize];
+        assembly.stage = Stage::Free;
         assembly
     }
 
     fn get(&self, key: AssemblyKey) -> Option<&Assembly<P>> {
-        let assembly = &self.assemblies[key.index as usize];
-        let is_same = assembly.lives && assembly.event == key.event;
-        (is_same && assembly.attempt == key.attempt && assembly.part == key.part).then_some(assembly)
+        let assembly = &self.assemblies[key.index() as usize];
+        (assembly.stage == Stage::Building && AssemblyKey::of(key.index(), assembly) == key)
+            .then_some(assembly)
     }
+}
+
+/// Where an event is under construction.
+#[inline]
+fn building<P>(by_event: &EventIndex, assemblies: &[Assembly<P>], event: EventId) -> Option<u32> {
+    let index = by_event.get(event)?;
+    (assemblies[index as usize].stage == Stage::Building).then_some(index)
 }
 
 impl<P: Payload> Index<AssemblyKey> for Assemblies<P> {
@@ -414,8 +509,9 @@ impl<P: Payload> Index<AssemblyKey> for Assemblies<P> {
 
 impl<P: Payload> IndexMut<AssemblyKey> for Assemblies<P> {
     fn index_mut(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
-        let assembly = &mut self.assemblies[key.index as usize];
-        assert!(assembly.lives && assembly.event == key.event, "the key's assembly lives");
+        let assembly = &mut self.assemblies[key.index() as usize];
+        let lives = assembly.stage == Stage::Building && assembly.event == key.event;
+        assert!(lives, "the key's assembly lives");
         assembly
     }
 }

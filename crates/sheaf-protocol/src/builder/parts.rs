@@ -2,7 +2,7 @@
 
 use super::assembly::AssemblyKey;
 use super::scope::{Ask, Plan, Selection};
-use super::{BuilderEvent, BuilderUnit, IncompletePolicy, MESSAGE_EVENTS, More, PartDecision, index_u16};
+use super::{BuilderUnit, IncompletePolicy, MESSAGE_EVENTS, More, News, PartDecision, index_u16};
 use crate::ledger::Counter;
 use sheaf_wire::message::{Assignment, EventRange, PARTS_NOT_ASKED};
 use sheaf_wire::{DropReason, Event, MissingReason, MissingSource, Outcome, Payload, SourceId, Timestamp};
@@ -54,10 +54,7 @@ impl<P: Payload> BuilderUnit<P> {
     ) {
         let incomplete = self.assemblies[key].is_incomplete(&self.config.optional);
         self.name_unasked(key);
-        let assembly = self.close_assembly(key);
-        let pending = assembly.make_pending(incomplete);
-        assembly.clear();
-        self.finish(now, pending, outcome, reason);
+        self.finish(now, key, outcome, reason, incomplete);
     }
 
     /// Begins events of which not everything is asked for at once.
@@ -74,7 +71,7 @@ impl<P: Payload> BuilderUnit<P> {
             }
             self.assemblies[key].selection = first;
             let key = self.assemblies.find(assignment.event).unwrap_or(key);
-            self.limit_wait(now, key);
+            self.limit_wait(now, key.event, 1, key.wait());
             self.ask_for_part(key, &plan);
             if self.assemblies[key].awaited == 0 {
                 // Nobody answers triggers of this type.
@@ -148,16 +145,13 @@ impl<P: Payload> BuilderUnit<P> {
         {
             return false;
         }
-        if let Some(pull) = &mut self.pull {
-            for (readout, charge) in assembly.take_charges() {
-                pull.settle(readout, charge);
-            }
-        }
+        self.settle_charges(key);
+        let assembly = &mut self.assemblies[key];
         assembly.end_part();
         assembly.sort();
+        assembly.sum_up(incomplete);
         assembly.at_driver = true;
-        let part = assembly.take_event(incomplete);
-        self.events.push_back(BuilderEvent::Part(part));
+        self.news.push_back(News::Part(key));
         true
     }
 
@@ -186,7 +180,7 @@ impl<P: Payload> BuilderUnit<P> {
             self.complete(now, key);
             return true;
         }
-        self.limit_wait(now, key);
+        self.limit_wait(now, key.event, 1, key.wait());
         self.ask_for_part(key, &plan);
         true
     }

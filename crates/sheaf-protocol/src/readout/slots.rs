@@ -77,18 +77,26 @@ impl Slot {
 
     /// Whether no cell waits of what is asked for.
     fn is_settled(&self) -> bool {
-        if self.part() == 0 { self.unsettled == 0 } else { self.wanted == 0 }
+        self.has_all_of(self.part())
+    }
+
+    /// Whether no cell waits of a part, or of the whole where that is 0.
+    fn has_all_of(&self, part: u16) -> bool {
+        if part == 0 { self.unsettled == 0 } else { self.wanted == 0 }
     }
 
     /// Makes the event ready to go, if it is to be answered and waits for nothing. Returns to whom it is to go.
     pub(super) fn get_ready(&mut self) -> Option<u16> {
-        match (self.asked, self.state) {
-            (Some(asked), SlotState::Merging) if self.is_settled() => {
-                self.state = SlotState::Ready(asked.builder);
-                Some(asked.builder)
-            }
-            _ => None,
-        }
+        self.get_ready_as(self.asked?)
+    }
+
+    /// The same where it is known what is asked for.
+    pub(super) fn get_ready_as(&mut self, asked: Asked) -> Option<u16> {
+        let is_ready = self.state == SlotState::Merging && self.has_all_of(asked.part);
+        is_ready.then(|| {
+            self.state = SlotState::Ready(asked.builder);
+            asked.builder
+        })
     }
 
     fn is(&self, key: SlotKey) -> bool {
@@ -262,34 +270,22 @@ impl<P: Payload> Slots<P> {
         };
         let first = key.index as usize * self.sources;
         let cells = &self.cells[first..first + self.sources];
-        let part_of = if asked.part == 0 { &[][..] } else { &self.parts[first..first + self.sources] };
-        let is_wanted = |source: usize| part_of.get(source).is_none_or(|part| *part == asked.part);
-        let bytes = if asked.part == 0 {
-            slot.bytes
-        } else {
-            cells
-                .iter()
-                .enumerate()
-                .filter(|(source, _)| is_wanted(*source))
-                .map(|(_, cell)| cell.bytes())
-                .sum()
+        let parts = self.parts.get(first..first + self.sources).unwrap_or_default();
+        let is_wanted = |source: usize| parts[source] == asked.part;
+        let bytes = match asked.part {
+            0 => slot.bytes,
+            _ => {
+                (0..cells.len()).filter(|source| is_wanted(*source)).map(|source| cells[source].bytes()).sum()
+            }
         };
         if bytes > room {
             return Answer::TooLarge;
         }
         slot.state = SlotState::Answered;
         let (fragments, missing) = (answers.fragments.len(), answers.missing.len());
-        for (source, cell) in cells.iter().enumerate() {
-            match cell {
-                _ if !is_wanted(source) => {}
-                Cell::Here(fragment) => answers.fragments.push(fragment.clone()),
-                Cell::Missing(reason) => {
-                    answers.missing.push(MissingSource { source: ids(source), reason: *reason });
-                }
-                Cell::Waiting => {
-                    debug_assert!(false, "event {}: answered while a source is awaited", key.event);
-                }
-            }
+        match asked.part {
+            0 => append(key.event, cells, |_| true, ids, answers),
+            _ => append(key.event, cells, is_wanted, ids, answers),
         }
         // A readout unit has at most 65,535 sources: the configuration sees to it.
         let count = |from: usize, to: usize| u16::try_from(to - from).unwrap_or(u16::MAX);
@@ -386,6 +382,26 @@ impl<P: Payload> Slots<P> {
     /// Counts the fragments really held, for the ledger.
     pub(super) fn count_held(&self) -> u64 {
         self.cells.iter().filter(|cell| matches!(cell, Cell::Here(_))).count() as u64
+    }
+}
+
+/// Appends what is known of the sources that are wanted.
+fn append<P: Payload>(
+    event: EventId,
+    cells: &[Cell<P>],
+    is_wanted: impl Fn(usize) -> bool,
+    ids: impl Fn(usize) -> SourceId,
+    answers: &mut SuperFragments<P>,
+) {
+    for (source, cell) in cells.iter().enumerate() {
+        match cell {
+            _ if !is_wanted(source) => {}
+            Cell::Here(fragment) => answers.fragments.push(fragment.clone()),
+            Cell::Missing(reason) => {
+                answers.missing.push(MissingSource { source: ids(source), reason: *reason });
+            }
+            Cell::Waiting => debug_assert!(false, "event {event}: answered while a source is awaited"),
+        }
     }
 }
 
