@@ -1,8 +1,11 @@
 //! How fast accepted events go to a disk, by the writer that a run has, beside plain writes of as many bytes with the same
 //! flush policy, in turn on the same disk.
 //!
-//! The plain side is what `dd` does: one buffer, one call for each batch, nothing looked at. A builder unit's payload was in the
-//! caches a moment ago, so that the events here are few and are written over and over.
+//! The plain side writes one buffer with calls of a batch's size that begin where pages do, and looks at nothing: what `dd` does,
+//! which is run, too, where there is one, and reads its input besides. A builder unit's payload was in the caches a moment ago, so that
+//! the events here are few and are written over and over.
+
+mod dd;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -12,7 +15,8 @@ use sheaf_store::event_file::{
 };
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{
-    Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp, TriggerType, Verdict,
+    ByteCount, Event, EventId, Fragment, Nanos, NodeId, RunNumber, SessionId, SourceId, Timestamp,
+    TriggerType, Verdict,
 };
 use std::fs::File;
 use std::io::{self, Write};
@@ -127,11 +131,13 @@ pub struct Stored {
     pub bytes_per_second: f64,
     /// As many bytes a second, plainly.
     pub plain_bytes_per_second: f64,
+    /// Bytes a second of `dd`, by its own account; `None` where there is none that gives one.
+    pub dd_bytes_per_second: Option<f64>,
     /// Bytes of the file a second that were read back, with every checksum compared.
     pub read_bytes_per_second: f64,
 }
 
-/// Writes the load into `directory` as a run does, then as many bytes plainly, and reads the first back. Files are removed.
+/// Writes the load into `directory` as a run does, reads it back, and writes as many bytes plainly and with `dd`. Files are removed.
 ///
 /// # Errors
 /// What went wrong first.
@@ -139,6 +145,9 @@ pub fn measure(directory: &Path, policy: Policy, load: Load) -> Result<Stored, S
     let events = events(load);
     let mut options = WriterOptions::new(RunNumber(1), NodeId::builder(0), SessionId(1), Timestamp(0));
     options.flush = policy.flush();
+    // One file, which is read back.
+    options.rotate_bytes = ByteCount(u64::MAX);
+    options.rotate_events = load.batch() * load.batches() + 1;
     let start = Instant::now();
     let mut writer = EventFileWriter::create(directory, options)?;
     let path = writer.path().to_owned();
@@ -148,18 +157,24 @@ pub fn measure(directory: &Path, policy: Policy, load: Load) -> Result<Stored, S
     let rest = written.and_then(|seconds| {
         let read = read(&path, load)?;
         remove(&path)?;
-        Ok((seconds, read, plain(&directory.join("plain"), policy, load, bytes)?))
+        let path = directory.join("plain");
+        Ok((seconds, read, plain(&path, policy, bytes)?, dd(&path, policy, bytes)?))
     });
     if rest.is_err() {
         let _ = std::fs::remove_file(&path);
     }
-    let (store_seconds, read_seconds, plain_seconds) = rest?;
+    let (store_seconds, read_seconds, plain_seconds, dd) = rest?;
     #[expect(clippy::cast_precision_loss, reason = "a rate is quoted to a few digits")]
-    let (bytes, events) = (bytes as f64, (load.batch() * load.batches()) as f64);
+    let (bytes, events, dd) = (
+        bytes as f64,
+        (load.batch() * load.batches()) as f64,
+        dd.map(|(bytes, seconds)| bytes as f64 / seconds),
+    );
     Ok(Stored {
         events_per_second: events / store_seconds,
         bytes_per_second: bytes / store_seconds,
         plain_bytes_per_second: bytes / plain_seconds,
+        dd_bytes_per_second: dd,
         read_bytes_per_second: bytes / read_seconds,
     })
 }
@@ -189,16 +204,15 @@ fn read(path: &Path, load: Load) -> Result<f64, StoreError> {
 }
 
 /// Seconds in which `bytes` are written into a file at `path`, which is removed.
-fn plain(path: &Path, policy: Policy, load: Load, bytes: u64) -> Result<f64, StoreError> {
-    let block = bytes.div_ceil(load.batches());
-    let buffer = vec![7_u8; usize::try_from(block).unwrap_or(usize::MAX)];
+fn plain(path: &Path, policy: Policy, bytes: u64) -> Result<f64, StoreError> {
+    let buffer = vec![7_u8; BATCH_BYTES as usize];
     let attempt = || -> io::Result<f64> {
         let start = Instant::now();
         let mut file = File::create(path)?;
         let mut left = bytes;
         while left > 0 {
-            let now = left.min(block);
-            file.write_all(&buffer[..usize::try_from(now).unwrap_or(usize::MAX)])?;
+            let now = left.min(BATCH_BYTES);
+            file.write_all(&buffer[..now as usize])?;
             left -= now;
             if policy == Policy::FsyncEachBatch {
                 file.sync_data()?;
@@ -212,6 +226,19 @@ fn plain(path: &Path, policy: Policy, load: Load, bytes: u64) -> Result<f64, Sto
     let seconds = attempt().map_err(|error| StoreError::Plain { path: path.to_owned(), error });
     remove(path)?;
     seconds
+}
+
+/// As [`plain`], by `dd`.
+fn dd(path: &Path, policy: Policy, bytes: u64) -> Result<Option<(u64, f64)>, StoreError> {
+    let written =
+        dd::run(path, policy, bytes).map_err(|error| StoreError::Plain { path: path.to_owned(), error });
+    match std::fs::remove_file(path) {
+        // Without a `dd` nothing was written.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::Plain { path: path.to_owned(), error })
+        }
+        _ => written,
+    }
 }
 
 fn remove(path: &Path) -> Result<(), StoreError> {
@@ -257,12 +284,13 @@ mod tests {
                 let load = Load { fragments, fragment_bytes, total_bytes: 1 << 20 };
                 let stored = measure(directory.path(), policy, load).expect("the disk has a megabyte");
                 let rates = [
-                    stored.events_per_second,
-                    stored.bytes_per_second,
-                    stored.plain_bytes_per_second,
-                    stored.read_bytes_per_second,
+                    Some(stored.events_per_second),
+                    Some(stored.bytes_per_second),
+                    Some(stored.plain_bytes_per_second),
+                    Some(stored.read_bytes_per_second),
+                    stored.dd_bytes_per_second,
                 ];
-                assert!(rates.iter().all(|rate| rate.is_finite() && *rate > 0.0), "{stored:?}");
+                assert!(rates.iter().flatten().all(|rate| rate.is_finite() && *rate > 0.0), "{stored:?}");
                 assert_eq!(std::fs::read_dir(directory.path()).expect("it is there").count(), 0);
             }
         }

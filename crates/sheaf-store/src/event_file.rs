@@ -22,7 +22,7 @@ pub use outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventRe
 pub use reader::EventFileReader;
 pub(crate) use reader::Place;
 pub use sheaf_wire::event_file::{EXTENSION, FileFormatError, FileHeader, StoredEvent};
-pub use storage::{Directory, PartFile, Storage};
+pub use storage::{Directory, DirectoryFile, PartFile, Storage};
 pub use writer::{EventFileWriter, EventWriteError, WriterCounts};
 
 #[cfg(test)]

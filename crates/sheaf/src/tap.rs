@@ -6,7 +6,7 @@ use crate::tap_stream::TappedStream;
 use crate::{Verdict, signals};
 use anyhow::{Context, bail};
 use serde::Serialize;
-use sheaf_store::event_file::{EventFileWriter, Storage, WriterOptions};
+use sheaf_store::event_file::{DirectoryFile, EventFileWriter, Storage, WriterOptions};
 use sheaf_tap::client::Welcome;
 use sheaf_tap::taps::{Next, TapOptions, Taps};
 use sheaf_wire::event_file::{FileHeader, StoredEvent};
@@ -202,10 +202,10 @@ impl std::fmt::Display for Line {
 struct OneFile(PathBuf);
 
 impl Storage for OneFile {
-    type File = File;
+    type File = DirectoryFile;
 
-    fn create(&mut self, _name: &str) -> io::Result<File> {
-        File::options().read(true).write(true).create_new(true).open(&self.0)
+    fn create(&mut self, _name: &str) -> io::Result<DirectoryFile> {
+        DirectoryFile::create(&self.0)
     }
 
     fn sync_names(&mut self) -> io::Result<()> {

@@ -49,7 +49,16 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-store",
         may_know: &["sheaf-wire"],
-        may_use: &["bytes", "crc32fast", "hdf5-metno", "serde", "serde_json", "thiserror", "zerocopy"],
+        may_use: &[
+            "bytes",
+            "crc32fast",
+            "hdf5-metno",
+            "rustix",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "zerocopy",
+        ],
         reason: "files are read without anything that runs",
     },
     Layer {

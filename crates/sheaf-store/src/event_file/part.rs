@@ -59,6 +59,22 @@ impl<F: PartFile> Part<F> {
         }
     }
 
+    /// Where the next event begins, once the file's header is there.
+    pub(super) fn next_end(&self) -> u64 {
+        self.end + self.header.len() as u64
+    }
+
+    /// The checksum up to there, as far as it is known.
+    pub(super) fn next_checksum(&self) -> u32 {
+        crc32c_append(self.checksum.unwrap_or(0), &self.header)
+    }
+
+    /// Cuts off `bytes` behind the last whole event, of one that is given up; at the latest before the next write.
+    pub(super) fn cut(&mut self, bytes: u64) {
+        self.dirty |= bytes > 0;
+        let _ = self.clean();
+    }
+
     /// Brings the file to where the next event belongs: without leftovers of a failed write, with a header. Says how
     /// many bytes of header were written.
     pub(super) fn prepare(&mut self) -> io::Result<u64> {
@@ -88,8 +104,7 @@ impl<F: PartFile> Part<F> {
     pub(super) fn settle(&mut self, partial_bytes: u64, error: Option<io::Error>) -> io::Result<()> {
         let Some(error) = error else { return Ok(()) };
         self.checksum = None;
-        self.dirty = partial_bytes > 0;
-        let _ = self.clean();
+        self.cut(partial_bytes);
         Err(error)
     }
 
@@ -125,6 +140,7 @@ impl<F: PartFile> Part<F> {
         self.checksum = checksum;
         self.end += bytes;
         self.closed = true;
+        self.file.trim();
         Ok(bytes)
     }
 }

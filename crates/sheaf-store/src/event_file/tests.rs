@@ -167,13 +167,16 @@ proptest! {
         events in events(12),
         capacity in 0..3000_u64,
         steps in 1..400_u64,
-        buffer in prop::sample::select(vec![0, 300, 1 << 20]),
+        buffer in prop::sample::select(vec![0, 300, 4096, 1 << 20]),
+        each_batch in any::<bool>(),
         rotate in prop::sample::select(vec![500, 2000, 1 << 30]),
         cut_fails in any::<bool>(),
     ) {
         let events = with_checksums(&events);
         let disk = Disk::new(u64::MAX);
-        let options = WriterOptions { buffer: ByteCount(buffer), rotate_bytes: ByteCount(rotate), ..options() };
+        let flush = if each_batch { FlushPolicy::EachBatch } else { FlushPolicy::WhenFull };
+        let options =
+            WriterOptions { buffer: ByteCount(buffer), rotate_bytes: ByteCount(rotate), flush, ..options() };
         let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
         disk.set_capacity(disk.bytes() + capacity);
         disk.fail_truncate(cut_fails);
@@ -422,6 +425,49 @@ fn a_disk_that_stays_full_gives_the_pending_events_back() {
         disk.files().values().flat_map(|file| open(file)).map(|item| item.unwrap().event).collect();
     assert_eq!(read, with_checksums(&stored));
     assert!(matches!(writer.write(&events[0], &Verdict::accept()), Err(EventWriteError::Finished { .. })));
+}
+
+/// Where nothing asks for the rest of an event, it waits: the next write begins with a page.
+#[test]
+fn writes_of_a_full_buffer_end_at_its_borders_and_hold_at_most_one_event_more() {
+    let disk = Disk::new(u64::MAX);
+    let options = WriterOptions { flush: FlushPolicy::WhenFull, buffer: ByteCount(10_000), ..options() };
+    let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
+    let events: Vec<_> = (0..40).map(|id| event(id, &[500, 0, 30 * id as usize])).collect();
+    for event in &events {
+        writer.write(event, &verdict(event)).unwrap();
+        writer.end_batch(Timestamp(1)).unwrap();
+        let there = disk.bytes();
+        assert!(there < 100 || there.is_multiple_of(8192), "{there} bytes");
+        assert!(writer.pending().0 < 10_000 + 3_000);
+        assert!(writer.counts().file_bytes <= there);
+    }
+    assert!(writer.counts().written_events > 20);
+    writer.finish().unwrap();
+    assert_eq!(read_all(&disk), with_checksums(&events));
+    let closed = writer.take_closed().remove(0);
+    let bytes = disk.files().remove(&closed.file).unwrap();
+    assert_eq!(closed.crc32c, Some(sheaf_wire::checksum::crc32c(&bytes)));
+}
+
+#[test]
+fn an_event_that_is_given_up_leaves_nothing_of_it_in_the_file() {
+    let disk = Disk::new(u64::MAX);
+    let options = WriterOptions { flush: FlushPolicy::WhenFull, buffer: ByteCount(4096), ..options() };
+    let mut writer = EventFileWriter::new(disk.clone(), options).unwrap();
+    let events: Vec<_> = (0..3).map(|id| event(id, &[3000])).collect();
+    for event in &events {
+        writer.write(event, &verdict(event)).unwrap();
+    }
+    assert_eq!((disk.bytes(), writer.counts().written_events), (4096, 1), "the second one is begun");
+    // A disk that does not cut either: it is asked again before the next write.
+    disk.fail_truncate(true);
+    assert_eq!(writer.discard_pending(), [EventId(1), EventId(2)]);
+    disk.fail_truncate(false);
+    let last = event(7, &[4000]);
+    writer.write(&last, &verdict(&last)).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(read_all(&disk), with_checksums(&[events[0].clone(), last]));
 }
 
 #[test]

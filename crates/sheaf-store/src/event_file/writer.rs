@@ -138,6 +138,9 @@ pub struct EventFileWriter<S: Storage = Directory> {
     finished: bool,
 }
 
+/// Writes that are not asked for end at a multiple of this: the page of most systems.
+const BORDER_BYTES: u64 = 4096;
+
 #[derive(Clone, Copy, Debug)]
 struct PendingEvent {
     id: EventId,
@@ -226,15 +229,16 @@ impl<S: Storage> EventFileWriter<S> {
         if self.is_part_full(size) {
             self.end_part()?;
             self.begin_part()?;
-        } else if self.pending.bytes() > 0 && self.pending.bytes() + size > self.options.buffer.0 {
-            self.flush()?;
+        } else {
+            self.write_full()?;
         }
         let mut payload_bytes = 0;
         let bytes = self
             .pending
             .push(
+                self.part.as_ref().map_or(0, Part::next_checksum),
                 |head| emit_event(event, verdict, sequence, head).map(|bytes| payload_bytes = bytes),
-                event.fragments.iter().map(|fragment| fragment.payload.clone()),
+                event.fragments.iter().map(|fragment| &fragment.payload),
             )
             .map_err(|error| EventWriteError::Format { path: self.path.clone(), error })?;
         self.pending_events.push(PendingEvent { id: event.id, sequence, bytes, payload_bytes });
@@ -281,6 +285,28 @@ impl<S: Storage> EventFileWriter<S> {
     /// # Errors
     /// An [`EventWriteError`]; what is not written is still pending.
     pub fn flush(&mut self) -> Result<(), EventWriteError> {
+        self.hand_over(u64::MAX)
+    }
+
+    /// Where events fill the buffer, hands so many bytes of them to the operating system that the file ends at a multiple of the
+    /// buffer's size. Of an event that reaches over it, the rest stays: a write at such a border is some percent faster, because
+    /// the system has no page to begin twice, and keeps the file in larger pieces of memory.
+    fn write_full(&mut self) -> Result<(), EventWriteError> {
+        let Some(part) = &self.part else { return Ok(()) };
+        let buffer = self.options.buffer.0;
+        let unit = buffer - buffer % BORDER_BYTES;
+        let start = part.next_end();
+        let end = start + self.pending.bytes();
+        if unit == 0 {
+            return if self.pending.bytes() > buffer { self.flush() } else { Ok(()) };
+        }
+        let border = end - end % unit;
+        let there = start + self.pending.begun();
+        if border > there { self.hand_over(border - there) } else { Ok(()) }
+    }
+
+    /// Hands the next `limit` bytes of the accepted events to the operating system, or as many as there are.
+    fn hand_over(&mut self, limit: u64) -> Result<(), EventWriteError> {
         let Some(part) = &mut self.part else {
             return Ok(());
         };
@@ -289,11 +315,11 @@ impl<S: Storage> EventFileWriter<S> {
             if self.pending.units() == 0 {
                 return Ok(());
             }
-            let written = self.pending.write_to(&mut part.file, part.checksum);
+            let written = self.pending.write_to(&mut part.file, limit);
             self.counts.write_calls += written.calls;
             self.counts.file_bytes += written.bytes;
             self.counts.written_events += written.units as u64;
-            part.checksum = written.checksum;
+            part.checksum = part.checksum.map(|before| written.checksum.unwrap_or(before));
             for event in self.pending_events.drain(..written.units) {
                 self.unsynced.get_or_insert(event.sequence);
                 part.index.push(IndexEntryBytes::new(event.id, part.end));
@@ -362,6 +388,9 @@ impl<S: Storage> EventFileWriter<S> {
         for event in &self.pending_events {
             self.counts.accepted_events -= 1;
             self.counts.payload_bytes -= event.payload_bytes;
+        }
+        if let Some(part) = &mut self.part {
+            part.cut(self.pending.begun());
         }
         self.pending.clear();
         self.pending_events.drain(..).map(|event| event.id).collect()

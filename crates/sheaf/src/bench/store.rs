@@ -37,13 +37,20 @@ fn measure_in(
             scan.curve(policy.name(), Scanned::Size, &arguments.size, repeat, &progress, |size| {
                 let load = Load { fragments, fragment_bytes: size, total_bytes: megabytes * 1_000_000 };
                 let stored = measure_store(scratch, policy, load)?;
-                Ok(Some(vec![
+                let mut figures = vec![
                     ("bytes_per_second", stored.bytes_per_second),
                     ("plain_bytes_per_second", stored.plain_bytes_per_second),
                     ("fraction_of_plain", stored.bytes_per_second / stored.plain_bytes_per_second),
                     ("read_bytes_per_second", stored.read_bytes_per_second),
                     ("events_per_second", stored.events_per_second),
-                ]))
+                ];
+                if let Some(dd) = stored.dd_bytes_per_second {
+                    figures.extend([
+                        ("dd_bytes_per_second", dd),
+                        ("fraction_of_dd", stored.bytes_per_second / dd),
+                    ]);
+                }
+                Ok(Some(figures))
             })?;
         curves.push(Curve::new(policy.name(), json!({ "sync": policy }), points));
     }
@@ -67,6 +74,8 @@ fn measure_in(
             column("bytes_per_second", "MB/s", 1e6, 0),
             column("plain_bytes_per_second", "plain MB/s", 1e6, 0),
             column("fraction_of_plain", "% of plain", 0.01, 0),
+            column("dd_bytes_per_second", "dd MB/s", 1e6, 0),
+            column("fraction_of_dd", "% of dd", 0.01, 0),
             column("read_bytes_per_second", "read MB/s", 1e6, 0),
             column("events_per_second", "events/s", 1.0, 0),
         ],

@@ -2,7 +2,6 @@
 
 use super::*;
 use sheaf_wire::checksum::crc32c;
-use std::io::{Read, Seek, SeekFrom};
 
 /// The events that a power cut would leave.
 fn durable(disk: &Disk) -> Vec<Event<Bytes>> {
@@ -78,9 +77,32 @@ fn a_file_is_written_again_as_it_is_and_goes_on_at_its_end() {
     let checksum = file.write_again(from..bytes.len() as u64, crc32c(&bytes[..from as usize])).unwrap();
     assert_eq!(checksum, crc32c(&bytes));
     assert_eq!(file.append(&[std::io::IoSlice::new(b"end")]).unwrap(), 3);
-    let mut read = Vec::new();
-    file.seek(SeekFrom::Start(0)).unwrap();
-    file.read_to_end(&mut read).unwrap();
+    let read = std::fs::read(directory.path().join("file")).unwrap();
     assert!(read[..bytes.len()] == bytes && &read[bytes.len()..] == b"end");
     assert!(file.write_again(0..bytes.len() as u64 + 4, 0).is_err(), "there is not so much");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn room_that_was_asked_for_in_advance_is_given_back_when_a_file_is_closed() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = EventFileWriter::create(directory.path(), options()).unwrap();
+    let path = writer.path().to_owned();
+    let taken = || {
+        let metadata = std::fs::metadata(&path).unwrap();
+        (metadata.len(), 512 * metadata.blocks())
+    };
+    for id in 0..30 {
+        writer.write(&event(id, &[200_000]), &Verdict::accept()).unwrap();
+        writer.end_batch(Timestamp(id)).unwrap();
+    }
+    let (open_bytes, open_taken) = taken();
+    if open_taken < open_bytes + (1 << 20) {
+        println!("no room is asked for in advance on the file system of {}", directory.path().display());
+    }
+    assert!(open_taken < 2 * open_bytes + (4 << 20), "{open_taken} bytes for {open_bytes}");
+    writer.finish().unwrap();
+    let (closed_bytes, closed_taken) = taken();
+    assert!(closed_taken < closed_bytes + (64 << 10), "{closed_taken} bytes for {closed_bytes}");
 }
