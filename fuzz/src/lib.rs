@@ -19,6 +19,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("fragment_stream_sealed", fragment_stream_sealed),
     ("message", message),
     ("message_sealed", message_sealed),
+    ("preprocessor", preprocessor),
     ("recovery", recovery),
     ("shm_ring", shm_ring),
     ("slcio", slcio),
@@ -78,6 +79,12 @@ pub fn message(bytes: &[u8]) {
 /// A message with a good header.
 pub fn message_sealed(bytes: &[u8]) {
     sheaf_wire::fuzz::fuzz_sealed_message(bytes);
+}
+
+/// What a readout unit and the process of its preprocessor say to each other: read by either; the first byte says for how
+/// many bytes the unit has room.
+pub fn preprocessor(bytes: &[u8]) {
+    sheaf_node::preprocessing::isolated::fuzz::fuzz_preprocessor(bytes);
 }
 
 /// What arrives at one end of a link that recovers from loss: for each datagram a byte of how, one of length, and it.

@@ -25,6 +25,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "farm" => sheaf_wire::farm::fuzz::seeds(),
         "fragment_stream" | "fragment_stream_sealed" => files::fragment_streams(&mut dice),
         "message" | "message_sealed" => messages::seeds(&mut dice),
+        "preprocessor" => sheaf_node::preprocessing::isolated::fuzz::seeds(),
         "recovery" => datagrams::to_a_link(&mut dice),
         "shm_ring" => shm::seeds(),
         "slcio" => lcio::seeds(&mut dice),

@@ -4,6 +4,9 @@
 //! other side does that is not that (it ends, it is silent for too long, it says nonsense), it is ended, the fragment leaves as
 //! it is, and another is started for the next one.
 
+#[doc(hidden)]
+pub mod fuzz;
+
 use sheaf_filter::{FilterFailure, Preprocessor, Processed, RawFragment};
 use sheaf_wire::{EventId, Nanos, SourceId, Timestamp};
 use std::io::{self, Read, Write};

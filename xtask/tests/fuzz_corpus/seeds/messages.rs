@@ -3,12 +3,13 @@
 use super::Dice;
 use bytes::Bytes;
 use sheaf_wire::message::{
-    AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
-    Message, PARTS_NOT_ASKED, ReadoutStatus, Release, Request, Shape, SuperFragments,
+    AbsentReadout, Announcement, Assignment, Body, Command, Count, Delivered, Delivery, Destination,
+    EventRange, Finished, Header, Message, PARTS_NOT_ASKED, ReadoutStatus, Receipt, ReceiptEntry, Release,
+    Request, Shape, SuperFragments,
 };
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, RunNumber,
-    SessionId, SourceId, SuperFragment, Timestamp, TriggerType,
+    SessionId, SourceId, SuperFragment, Tags, Timestamp, TriggerType,
 };
 
 pub(crate) fn seeds(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
@@ -78,6 +79,9 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         ("acknowledge", Body::Acknowledge),
         ("fence", Body::Fence(SessionId(77))),
         ("dispatch", Body::Dispatch((0..3).map(destination).collect())),
+        ("delivery", Body::Delivery(delivery())),
+        ("delivery-none", Body::Delivery(Delivery::default())),
+        ("receipt", Body::Receipt(receipt())),
         ("shape", Body::Shape(Shape { turning: true, epoch: Timestamp(1 << 40), clock: Timestamp(3 << 39) })),
     ]
 }
@@ -101,6 +105,43 @@ fn request() -> Request {
         kept: Vec::new(),
         output_behind: true,
     }
+}
+
+/// Three events of which the last is not whole: with tags, something said, a missing source, and a processed fragment.
+fn delivery() -> Delivery<Bytes> {
+    let entry = |n: u64| Delivered {
+        event: EventId(n),
+        time: Timestamp(n << 20),
+        trigger_type: TriggerType(3),
+        attempt: 1,
+        incomplete: n == 1,
+        tags: Tags(1 << n),
+        said: Bytes::from(vec![b'E'; n as usize]),
+        fragments: 2,
+        missing: u32::from(n == 1),
+        more: n == 2,
+    };
+    let fragment = |n: u64| {
+        let payload = Bytes::from(vec![n as u8; 5 * n as usize]);
+        Fragment {
+            event: EventId(n / 2),
+            source: SourceId((n % 2) as u32),
+            time: Timestamp(n * 1000),
+            checksum: (n != 3).then(|| sheaf_wire::checksum::crc32c(&payload)),
+            processed: n == 4,
+            payload,
+        }
+    };
+    Delivery {
+        entries: (0..3).map(entry).collect(),
+        fragments: (0..6).map(fragment).collect(),
+        missing: vec![MissingSource { source: SourceId(9), reason: MissingReason::SourceSilent }],
+    }
+}
+
+fn receipt() -> Receipt {
+    let entry = |n: u64| ReceiptEntry { first: 40 * n, count: 40, place: (n != 1).then_some(1000 + n) };
+    Receipt { events: 4096, bytes: ByteCount(1 << 24), behind: true, entries: (0..3).map(entry).collect() }
 }
 
 /// Super-fragments of up to three fragments each, one in two with a missing source; events that have as many share an entry.
