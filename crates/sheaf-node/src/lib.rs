@@ -17,6 +17,7 @@
 //! | [`sink`], [`filter`], [`content`] | where built events go, which are wanted, whether they are intact |
 //! | [`prescale`] | what of their tags events keep, as in a trigger menu |
 //! | [`output`] | an output node: accepted events of builder units in, files out |
+//! | [`beside`] | event files written by a thread of their own, for disks that hang |
 //! | [`converting`] | a thread that makes other files of closed ones |
 //! | [`busy`] | a filter that takes its time, for measurements |
 //! | [`farm`] | a builder unit's farm: events to workers, verdicts back |
@@ -31,6 +32,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod builder;
 pub mod busy;
 pub mod clock;

@@ -3,7 +3,7 @@
 use crate::converting::Converter;
 use bytes::Bytes;
 use sheaf_store::event_file::{EventWriteError, WriterOptions};
-use sheaf_store::streams::{StreamRule, StreamsWriter};
+use sheaf_store::streams::{Routing, StreamRule, StreamsWriter};
 use sheaf_store::upload::Uploads;
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
 use std::fmt;
@@ -111,6 +111,14 @@ impl fmt::Debug for FileSink {
 }
 
 impl FileSink {
+    /// The counter of events that no stream took.
+    pub(crate) const PRESCALED: &str = "prescaled";
+
+    /// Which events its streams take.
+    pub(crate) fn routing(&self) -> &Routing {
+        self.writer.routing()
+    }
+
     /// Begins the event files of one builder session in `directory`. `streams` says which events go to which files and
     /// how these are written; what it does not say of the stream `default` is in `session`.
     ///
@@ -245,6 +253,6 @@ impl EventSink for FileSink {
         let uploads = uploads.map(|(name, count)| (name.to_owned(), count));
         let converted = self.converter.iter().flat_map(Converter::counters);
         let done = uploads.chain(converted.map(|(name, count)| (name.to_owned(), count)));
-        [("prescaled".to_owned(), self.prescaled)].into_iter().chain(of_streams).chain(done).collect()
+        [(Self::PRESCALED.to_owned(), self.prescaled)].into_iter().chain(of_streams).chain(done).collect()
     }
 }

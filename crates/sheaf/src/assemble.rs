@@ -267,7 +267,7 @@ impl Plan {
     /// Where a node's session writes events to.
     pub(crate) fn sink(&self, me: &Identity, directory: Option<&Path>) -> anyhow::Result<Box<dyn EventSink>> {
         Ok(match directory {
-            Some(directory) => Box::new(crate::output::files(self, me, directory)?),
+            Some(directory) => crate::output::files(self, me, directory)?,
             None => Box::new(NullSink::default()),
         })
     }

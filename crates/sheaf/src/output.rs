@@ -4,6 +4,7 @@ use crate::assemble::Plan;
 use crate::{hdf5, objects};
 use anyhow::Context;
 use sheaf_config::{Config, Stream, Sync};
+use sheaf_node::beside::FilesBeside;
 use sheaf_node::prescale::{PrescaledTags, TagRule};
 use sheaf_node::sink::{EventSink, FileSink};
 use sheaf_protocol::Identity;
@@ -13,7 +14,7 @@ use sheaf_wire::{Nanos, Tags, Timestamp};
 use std::path::Path;
 
 /// The event files of a session of a builder unit or output node in `directory`.
-pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Result<FileSink> {
+pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Result<Box<dyn EventSink>> {
     let config = &plan.config;
     let session = session(plan, me);
     let streams = config
@@ -26,9 +27,13 @@ pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Res
         Some(converter) => sink.with_converter(converter),
         None => sink,
     };
-    Ok(match objects::of(config)? {
+    let sink = match objects::of(config)? {
         Some(objects) => sink.with_uploads(objects.uploads(directory)?),
         None => sink,
+    };
+    Ok(match config.output.own_thread {
+        true => Box::new(FilesBeside::start(sink).context("cannot start a thread for the output")?),
+        false => Box::new(sink),
     })
 }
 

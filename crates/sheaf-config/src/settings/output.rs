@@ -1,7 +1,7 @@
 //! Where accepted events go: files, streams of them, and how durable they are.
 
 use super::{GIB, HOUR, KIB, MIB, TIB};
-use crate::codec::{bytes, maybe, milliseconds, pick, seconds, tag_choice, whole, zero_is_none};
+use crate::codec::{bytes, maybe, milliseconds, pick, seconds, switch, tag_choice, whole, zero_is_none};
 use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, Nanos};
 
@@ -86,6 +86,10 @@ section! {
         rotate_time: Option<Nanos> = None, "rotate_s", zero_is_none(seconds(Nanos::from_millis(100), DAY));
         /// Events wait for each other up to about this size, to be written in one call.
         buffer: ByteCount = ByteCount(256 * KIB), "buffer_bytes", bytes(4 * KIB, GIB);
+        /// Whether files are written by a thread of their own beside the node's. Then a disk that hangs holds up no node: its events
+        /// wait, and dead time has the name `output`. Without it a node that waits for its disk is silent meanwhile, and is given up
+        /// after `manager.peer_timeout_ms`.
+        own_thread: bool = false, "own_thread", switch();
         /// How far events are written before they are reported as stored and the readout units release them.
         sync: Sync = Sync::Flush, "sync", pick();
         /// The time between two writes to the disk with `fsync`: until then events wait, and hold `builder.slots`. 0: after

@@ -25,6 +25,7 @@ mod fabric;
 mod farm;
 mod filters;
 mod full_disk;
+mod hanging_disk;
 #[cfg(feature = "hdf5")]
 mod hdf5;
 mod incomplete;

@@ -1,0 +1,313 @@
+//! Event files that are written by a thread of their own, beside the node's.
+//!
+//! A disk that hangs (a network file system without its server, a frozen one) holds up whoever called it. Here that is a thread
+//! that has nothing else to do: the node goes on saying that it is there, its events wait, and the dead time has the output's
+//! name. Without it the node itself is silent, and the event manager gives it up after `manager.peer_timeout_ms`.
+//!
+//! What waits for the thread is bounded by whoever gives the events, who keeps the place of each until it is stored.
+
+use crate::sink::{EventSink, FileSink, Taken};
+use bytes::Bytes;
+use sheaf_store::streams::Routing;
+use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use std::{io, mem};
+
+/// While the thread has something to do, it is looked so often what came of it.
+const LOOKS: Nanos = Nanos::from_millis(1);
+
+/// So long the end of an output waits for the thread: longer than a converter's last files have, and less than processes are given
+/// to end by themselves.
+const PATIENCE: Duration = Duration::from_secs(12);
+
+/// The event files of a node, and the thread that writes them.
+#[derive(Debug)]
+pub struct FilesBeside {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    routing: Routing,
+    left_out: u64,
+    /// Accepted since the last end of a batch.
+    batch: Vec<(Event<Bytes>, Verdict)>,
+    pressed: bool,
+    /// When it was looked last what the thread has done, what that was, and of which of its rounds.
+    looked_at: Timestamp,
+    seen: Seen,
+    round: u64,
+    patience: Duration,
+}
+
+/// What the thread says of the files.
+#[derive(Clone, Debug)]
+struct Seen {
+    stored: u64,
+    due: Timestamp,
+    has_room: bool,
+    trouble: Option<String>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    events: VecDeque<(Event<Bytes>, Verdict)>,
+    now: Timestamp,
+    /// A batch has ended that the thread knows nothing of.
+    asked: bool,
+    pressed: bool,
+    /// The files are to be closed.
+    closing: bool,
+    /// Nobody waits for the thread any more.
+    abandoned: bool,
+    working: bool,
+    /// How often the thread has done what it was asked for.
+    rounds: u64,
+    seen: Seen,
+    /// How the files were closed.
+    closed: Option<Result<(), String>>,
+    /// What was counted until then.
+    counters: Vec<(String, u64)>,
+}
+
+impl FilesBeside {
+    /// Starts the thread that writes `files`.
+    ///
+    /// # Errors
+    /// What the operating system says where it starts no more threads.
+    pub fn start(files: FileSink) -> io::Result<Self> {
+        let routing = files.routing().clone();
+        Self::with(Box::new(files), routing, PATIENCE)
+    }
+
+    fn with(sink: Box<dyn EventSink>, routing: Routing, patience: Duration) -> io::Result<Self> {
+        let seen = Seen::of(sink.as_ref(), None);
+        let state = State {
+            events: VecDeque::new(),
+            now: Timestamp::ZERO,
+            asked: false,
+            pressed: false,
+            closing: false,
+            abandoned: false,
+            working: false,
+            rounds: 0,
+            seen: seen.clone(),
+            closed: None,
+            counters: Vec::new(),
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let own = Writing(Arc::clone(&shared));
+        let thread = Builder::new().name("files".to_owned()).spawn(move || own.work(sink))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+            routing,
+            left_out: 0,
+            batch: Vec::new(),
+            pressed: false,
+            looked_at: Timestamp::ZERO,
+            seen,
+            round: 0,
+            patience,
+        })
+    }
+}
+
+impl EventSink for FilesBeside {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+        if self.routing.route(event.id, verdict.tags).is_empty() {
+            self.left_out += 1;
+            return Ok(Taken::LeftOut);
+        }
+        self.batch.push((event.clone(), verdict.clone()));
+        Ok(Taken::Accepted)
+    }
+
+    /// Hands the batch over, and looks what was done of those before: an error is that of an earlier call.
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
+        let mut state = self.shared.state();
+        let is_new = !self.batch.is_empty() || self.pressed;
+        // What failed is tried again whenever the node asks for it.
+        if is_new || now >= state.seen.due || state.seen.trouble.is_some() || !state.seen.has_room {
+            state.events.extend(self.batch.drain(..));
+            state.pressed |= mem::take(&mut self.pressed);
+            state.now = now;
+            state.asked = true;
+            if !state.working {
+                self.shared.changed.notify_all();
+            }
+        }
+        self.looked_at = now;
+        if self.round != state.rounds {
+            self.round = state.rounds;
+            self.seen.clone_from(&state.seen);
+        }
+        match &state.closed {
+            Some(Err(error)) => Err(error.clone()),
+            _ => self.seen.trouble.clone().map_or(Ok(()), Err),
+        }
+    }
+
+    fn press(&mut self) {
+        self.pressed = true;
+    }
+
+    fn has_room(&self) -> bool {
+        self.seen.has_room
+    }
+
+    fn stored(&self) -> u64 {
+        self.seen.stored
+    }
+
+    fn due(&self) -> Timestamp {
+        let state = self.shared.state();
+        if state.asked || state.working || state.rounds != self.round {
+            self.looked_at + LOOKS
+        } else {
+            self.seen.due
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        let mut state = self.shared.state();
+        state.events.extend(self.batch.drain(..));
+        state.closing = true;
+        self.shared.changed.notify_all();
+        let open = |state: &mut State| state.closed.is_none();
+        let waited = self.shared.changed.wait_timeout_while(state, self.patience, open);
+        (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        self.seen.clone_from(&state.seen);
+        let Some(closed) = state.closed.clone() else {
+            let seconds = self.patience.as_secs();
+            return Err(format!(
+                "the output's files could not be closed: a call of the operating system has not come back for {seconds} s"
+            ));
+        };
+        drop(state);
+        if let Some(thread) = self.thread.take() {
+            // Its panic, if it had one, is in `closed`.
+            let _ = thread.join();
+        }
+        closed
+    }
+
+    fn counters(&self) -> Vec<(String, u64)> {
+        let mut counters = self.shared.state().counters.clone();
+        for (name, count) in &mut counters {
+            if name == FileSink::PRESCALED {
+                *count += self.left_out;
+            }
+        }
+        counters
+    }
+}
+
+impl Drop for FilesBeside {
+    /// A thread that does not come back is left behind.
+    fn drop(&mut self) {
+        self.shared.state().abandoned = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Seen {
+    fn of(sink: &dyn EventSink, trouble: Option<String>) -> Self {
+        Self { stored: sink.stored(), due: sink.due(), has_room: sink.has_room(), trouble }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What is behind the lock is whole after every statement.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The side of the thread. Where it ends without closing the files, it panicked.
+struct Writing(Arc<Shared>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state
+            .closed
+            .get_or_insert_with(|| Err("the thread that writes the output's files has panicked".to_owned()));
+        self.0.changed.notify_all();
+    }
+}
+
+impl Writing {
+    fn work(self, mut sink: Box<dyn EventSink>) {
+        let mut events = VecDeque::new();
+        while let Some(asked) = self.take(&mut events) {
+            if asked.pressed {
+                sink.press();
+            }
+            let written = self.write(sink.as_mut(), &mut events);
+            let ended = sink.end_batch(asked.now);
+            let trouble = written.and(ended).err();
+            let closed = asked.closing.then(|| sink.finish());
+            let mut state = self.0.state();
+            state.seen = Seen::of(sink.as_ref(), trouble);
+            state.working = false;
+            state.rounds += 1;
+            if let Some(closed) = closed {
+                state.counters = sink.counters();
+                let trouble = state.seen.trouble.clone().map_or(Ok(()), Err);
+                state.closed = Some(closed.and(trouble));
+                return;
+            }
+        }
+        // Nobody asks any more.
+        self.0.state().closed = Some(Ok(()));
+    }
+
+    /// Waits for something to do, and takes it; `None` when nobody waits for it any more.
+    fn take(&self, events: &mut VecDeque<(Event<Bytes>, Verdict)>) -> Option<Asked> {
+        let idle = |state: &mut State| !state.asked && !state.closing && !state.abandoned;
+        let waited = self.0.changed.wait_while(self.0.state(), idle);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.abandoned {
+            return None;
+        }
+        events.append(&mut state.events);
+        state.asked = false;
+        state.working = true;
+        Some(Asked { now: state.now, pressed: mem::take(&mut state.pressed), closing: state.closing })
+    }
+
+    /// Writes events, as far as the output takes them.
+    fn write(
+        &self,
+        sink: &mut dyn EventSink,
+        events: &mut VecDeque<(Event<Bytes>, Verdict)>,
+    ) -> Result<(), String> {
+        while sink.has_room()
+            && let Some((event, verdict)) = events.front()
+        {
+            sink.write(event, verdict)?;
+            events.pop_front();
+            if self.0.state().abandoned {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the thread is to do.
+struct Asked {
+    now: Timestamp,
+    pressed: bool,
+    closing: bool,
+}
+
+#[cfg(test)]
+mod tests;
