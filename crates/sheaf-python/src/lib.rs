@@ -40,6 +40,13 @@ pyo3::create_exception!(
     "A file is damaged at one place. Reading can go on behind it."
 );
 
+pyo3::create_exception!(
+    sheaf,
+    NobodyThereError,
+    SheafError,
+    "There is no run where a processor is to join. One may begin."
+);
+
 /// An error of a library, in its own words.
 fn sheaf_error(error: impl std::fmt::Display) -> PyErr {
     SheafError::new_err(error.to_string())
@@ -49,7 +56,7 @@ fn sheaf_error(error: impl std::fmt::Display) -> PyErr {
 mod _sheaf {
     #[pymodule_export]
     use super::{
-        DamagedError, SheafError,
+        DamagedError, NobodyThereError, SheafError,
         buffer::Payload,
         columns::{Columns, read_columns},
         event::{Event, Fragment},

@@ -1,11 +1,11 @@
 //! Judging events for a builder unit while a run goes on.
 
 use crate::filter::PythonFilter;
-use crate::sheaf_error;
+use crate::{NobodyThereError, sheaf_error};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sheaf_node::processor::{Processor as Joined, ProcessorOptions, TlsFiles, Welcome};
+use sheaf_node::processor::{Processor as Joined, ProcessorError, ProcessorOptions, TlsFiles, Welcome};
 use sheaf_wire::Nanos;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ pub(crate) struct Processor {
 #[pymethods]
 impl Processor {
     /// Joins at `address`: the socket of a door, a run's directory with one door, or `HOST:PORT`; waits for it for `patience`
-    /// seconds. `tls` are certificate, key and authority (PEM files), where the run asks for them.
+    /// seconds, then raises `NobodyThereError`. `tls` are certificate, key and authority (PEM files), where the run asks for them.
     #[new]
     #[pyo3(signature = (address, *, ahead = None, patience = 0.0, tls = None))]
     fn new(
@@ -43,7 +43,7 @@ impl Processor {
             patience: Nanos::from(patience),
             tls: tls.map(|(certificate, key, authority)| TlsFiles { certificate, key, authority }),
         };
-        let joined = py.detach(|| Joined::meet(&address, options)).map_err(sheaf_error)?;
+        let joined = py.detach(|| Joined::meet(&address, options)).map_err(not_met)?;
         let welcome = joined.welcome().clone();
         Ok(Self { joined: Mutex::new(Some(joined)), welcome, stop: AtomicBool::new(false) })
     }
@@ -96,4 +96,9 @@ impl Processor {
     fn __repr__(&self) -> String {
         format!("<sheaf.Processor of {}, run {}>", self.welcome.node, self.welcome.run)
     }
+}
+
+/// Why a processor could not join: also whether one may wait.
+fn not_met(error: ProcessorError) -> PyErr {
+    if error.nobody_is_there() { NobodyThereError::new_err(error.to_string()) } else { sheaf_error(error) }
 }

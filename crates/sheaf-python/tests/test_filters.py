@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +86,26 @@ def test_a_filter_is_tried_on_a_file(example: Path, tmp_path: Path, capsys: pyte
     assert said.err == "2 of 3 events accepted\n"
 
 
+@pytest.fixture
+def _signals() -> Iterator[None]:
+    """What a processor does with signals ends with the test."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_signals")
 def test_a_door_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert processor.main(["--join", str(tmp_path / "bu0.farm"), "even.py"]) == 1
     assert "bu0.farm" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_signals")
+def test_a_processor_that_stays_waits_for_a_run_no_longer_than_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert processor.main(["--join", str(tmp_path), "--stay", "--wait", "0.3", "even.py"]) == 1
+    assert "there is no door in" in capsys.readouterr().err
+    with pytest.raises(sheaf.NobodyThereError, match="no door"):
+        sheaf.Processor(tmp_path)

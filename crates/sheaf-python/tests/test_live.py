@@ -66,6 +66,12 @@ def wait_until(happened: Callable[[], bool], what: str) -> None:
         time.sleep(0.01)
 
 
+def wait_for_events(directory: Path) -> None:
+    """Waits until the run has judged some events: enough for one of each kind."""
+    files = lambda: directory.glob("*.sheaf")  # noqa: E731
+    wait_until(lambda: any(file.stat().st_size > 20_000 for file in files()), f"events are in {directory}")
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs = []
@@ -247,10 +253,6 @@ def test_a_filter_is_exchanged_between_runs(start: Callable[..., Run], tmp_path:
     def install(every: int) -> None:
         script.write_text(f"import sheaf\n@sheaf.filter\ndef mine(event):\n    return event.id % {every} == 0\n")
 
-    def wait_for_events(directory: Path) -> None:
-        files = lambda: directory.glob("*.sheaf")  # noqa: E731
-        wait_until(lambda: any(file.stat().st_size > 20_000 for file in files()), f"events are in {directory}")
-
     install(2)
     filter = f'kind = "python"\npath = "{script}"\npython = "{sys.executable}"\nprocesses = true\nworkers = 1\n'
     run = start(f"[filter]\n{filter}[readout]\ncount = 1\n[builder]\ncount = 1\n", "--runs", "0")
@@ -272,3 +274,42 @@ def test_a_filter_is_exchanged_between_runs(start: Callable[..., Run], tmp_path:
         assert sorted(event.id for event in sheaf.open(directory)) == list(range(0, ledger["triggers"], every))
         checksums.add(json.loads((directory / "run.json").read_text())["code"][0]["crc32c"])
     assert len(checksums) == 2
+
+
+def test_a_processor_that_stays_judges_the_next_run_with_what_is_installed_then(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text("import sheaf, numbers_of_mine\n@sheaf.filter\ndef mine(event):\n    return numbers_of_mine.wants(event)\n")
+
+    def install(every: str) -> None:
+        (tmp_path / "numbers_of_mine.py").write_text(f"def wants(event):\n    return event.id % ({every}) == 0\n")
+
+    install("2")
+    run = start(FARM + "patience_ms = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 5000\n", "--runs", "0")
+    command = [sys.executable, "-m", "sheaf.processor", "--join", str(tmp_path), "--stay", "--json", str(script)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as staying:
+        try:
+            wait_for_events(run.directory)
+            # What a script imports is taken anew, too; the other length tells Python that its copy of it is old.
+            install("2 + 1")
+            run.process.send_signal(signal.SIGUSR1)
+            wait_for_events(tmp_path / "run000002")
+            run.process.send_signal(signal.SIGINT)
+            out, err = run.process.communicate(timeout=PATIENCE)
+            assert run.process.returncode == 0, err
+            staying.send_signal(signal.SIGTERM)
+            said, why = staying.communicate(timeout=PATIENCE)
+        finally:
+            staying.kill()
+    assert staying.returncode == 0, why
+    ledgers = []
+    for every, line in zip((2, 3), out.splitlines(), strict=True):
+        ledger, directory = json.loads(line)["ledger"], Path(json.loads(line)["output"])
+        assert ledger["balanced"], ledger["problems"]
+        assert sorted(event.id for event in sheaf.open(directory)) == list(range(0, ledger["triggers"], every))
+        ledgers.append(ledger["triggers"])
+    # It may have come once more to the door of a run that was over.
+    judged = [json.loads(line)["judged"] for line in said.splitlines()]
+    assert [events for events in judged if events > 0] == ledgers

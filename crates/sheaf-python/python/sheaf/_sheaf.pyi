@@ -15,6 +15,9 @@ class SheafError(Exception):
 class DamagedError(SheafError):
     """A file is damaged at one place. Reading can go on behind it."""
 
+class NobodyThereError(SheafError):
+    """There is no run where a processor is to join. One may begin."""
+
 @final
 class Payload:
     """Bytes that nobody changes."""

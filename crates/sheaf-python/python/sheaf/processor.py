@@ -2,30 +2,50 @@
 
     python -m sheaf.processor --join runs/run000001/bu0.farm energy.py:energy_sum
     python -m sheaf.processor --join daq7:7100 energy.py:energy_sum
+    python -m sheaf.processor --join daq7:7100 --stay energy.py:energy_sum
     python -m sheaf.processor --file runs/run000001 energy.py:energy_sum
 
 Each process judges on one thread; several of them use several processors. It ends with the run, or with Ctrl-C or SIGTERM, and
-then judges first what it has.
+then judges first what it has. With `--stay` it begins again for the next run, with the filter, and whatever that imports, as
+installed then.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import signal
 import sys
 import threading
+import time
 import tomllib
+from types import FrameType
 from typing import Any
 
 import sheaf
 
+#: For so long a run is looked for at a time, before signals are looked at. In seconds.
+_KNOCK = 0.2
+
+#: What ends a processor.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+#: So many of them end it at once, for when nothing else helps; and what it ends with then.
+_SIGNALS_TO_ABORT, _EXIT_INTERRUPTED = 3, 130
+
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command. Returns the exit status."""
+    """The command. Returns the exit status; with `--stay` not after a run: then another program takes the place of this one."""
     options = _parser().parse_args(arguments)
     try:
-        return _judge_file(options) if options.file else _join(options)
+        if options.file:
+            return _judge_file(options)
+        stop = _Stop()
+        if _join(options, stop) and options.stay:
+            _begin_again(arguments, stop)
+        return 0
     except sheaf.SheafError as error:
         print(f"sheaf.processor: {error}", file=sys.stderr)
         return 1
@@ -43,7 +63,18 @@ def _parser() -> argparse.ArgumentParser:
         help="the builder unit's door, a run's directory with one, or its address (filter.listen)",
     )
     where.add_argument("--file", metavar="PATH", help="an event file or a run directory: print the verdicts")
-    parser.add_argument("--patience", metavar="SECONDS", type=float, default=0.0, help="wait so long for the door")
+    parser.add_argument(
+        "--patience",
+        "--wait",
+        metavar="SECONDS",
+        type=float,
+        help="wait so long for a run; if not given not at all, with --stay without limit",
+    )
+    parser.add_argument(
+        "--stay",
+        action="store_true",
+        help="join the next run, too, with the filter that is installed then: until Ctrl-C, or until there was none for so long",
+    )
     parser.add_argument(
         "--tls",
         metavar=("CERTIFICATE", "KEY", "AUTHORITY"),
@@ -57,17 +88,38 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _join(options: argparse.Namespace) -> int:
-    tls = tuple(options.tls) if options.tls else None
-    processor = sheaf.Processor(options.join, ahead=options.ahead, patience=options.patience, tls=tls)
+class _Stop:
+    """What signals ask for: the first that the work ends in good order, the third that it ends."""
+
+    def __init__(self) -> None:
+        self.signals = 0
+        self.processor: sheaf.Processor | None = None
+        # Signals come to the main thread, which has nothing else to do.
+        for number in _SIGNALS:
+            signal.signal(number, self._hear)
+        # Those that came while this program began again are heard now.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+        self.signals += 1
+        if self.signals >= _SIGNALS_TO_ABORT:
+            os._exit(_EXIT_INTERRUPTED)
+        if self.processor is not None:
+            self.processor.stop()
+
+
+def _join(options: argparse.Namespace, stop: _Stop) -> bool:
+    """Judges the events of one run. Whether another may follow: no signal has come."""
+    processor = _knock(options, stop)
+    if processor is None:
+        return False
+    stop.processor = processor
+    if stop.signals:
+        processor.stop()
     parameters = options.parameters
     if parameters is None:
         parameters = _parameters(tomllib.loads(processor.configuration))
     judge = sheaf.load_filter(options.filter, parameters)
-
-    # Signals come to the main thread, which has nothing else to do.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda _number, _frame: processor.stop())
     done: list[dict[str, int] | BaseException] = []
 
     def work() -> None:
@@ -81,13 +133,48 @@ def _join(options: argparse.Namespace) -> int:
     while worker.is_alive():
         worker.join(0.2)
     (result,) = done
-    if isinstance(result, BaseException):
+    if isinstance(result, sheaf.SheafError) and options.stay:
+        print(f"sheaf.processor: {result}; waiting for the next run", file=sys.stderr)
+    elif isinstance(result, BaseException):
         raise result
-    if options.json:
+    elif options.json:
         print(json.dumps(result))
     else:
         print(f"{result['judged']} events judged", file=sys.stderr)
-    return 0
+    return not stop.signals
+
+
+def _knock(options: argparse.Namespace, stop: _Stop) -> sheaf.Processor | None:
+    """Joins a run, when there is one. `None` where a signal has come first."""
+    patience = options.patience
+    if patience is None:
+        patience = math.inf if options.stay else 0.0
+    tls = tuple(options.tls) if options.tls else None
+    end = time.monotonic() + patience
+    while not stop.signals:
+        left = min(max(end - time.monotonic(), 0.0), _KNOCK)
+        try:
+            return sheaf.Processor(options.join, ahead=options.ahead, patience=left, tls=tls)
+        except sheaf.NobodyThereError:
+            if time.monotonic() >= end:
+                raise
+    return None
+
+
+def _begin_again(arguments: list[str] | None, stop: _Stop) -> None:
+    """Begins this program anew, so that nothing which it has loaded for a run is left in the next. Returns where a signal has come.
+
+    No signal is lost meanwhile. One that comes to this thread waits for the new program; threads that libraries have made do not
+    block signals, and what comes to one of them ends the process.
+    """
+    command = ["-m", "sheaf.processor", *arguments] if arguments is not None else sys.orig_argv[1:]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    if not stop.signals:
+        os.execv(sys.executable, [sys.executable, *command])
 
 
 def _parameters(configuration: dict[str, Any]) -> str:
