@@ -103,12 +103,13 @@ pub enum ProcessorError {
 }
 
 impl ProcessorError {
-    /// Whether it says that there is no converter: one may come.
+    /// Whether it says, of an attempt to join, that there is no converter: one may come. One that ends while it is greeted, with its
+    /// run, is none any more.
     #[must_use]
     pub fn nobody_is_there(&self) -> bool {
         matches!(
             self,
-            Self::Door(VisitError::NobodyThere { .. })
+            Self::Door(VisitError::NobodyThere { .. } | VisitError::Closed)
                 | Self::Network(GuestError::NobodyThere { .. } | GuestError::Closed(_))
                 | Self::NoDoor(_)
         )

@@ -3,8 +3,8 @@
 use super::{ProcessorError, ProcessorOptions};
 use bytes::{Bytes, BytesMut};
 use sheaf_transport::door::{self, Visit, VisitError, Visited};
-use sheaf_transport::tcp::{GuestOptions, TcpGuest, TcpSettings, Tls};
-use sheaf_transport::{Frame, SendError};
+use sheaf_transport::tcp::{GuestError, GuestOptions, TcpGuest, TcpSettings, Tls};
+use sheaf_transport::{DownReason, Frame, SendError};
 use sheaf_wire::farm::{
     BEHIND_RECORD, FromConverter, FromProcessor, Hello, Place, RecordError, Times, VERSION, Welcome,
     decode_from_converter,
@@ -234,7 +234,12 @@ impl Link {
             if let Some(frame) = self.guest.take() {
                 return Welcome::read(&frame.head).map_err(ProcessorError::Welcome);
             }
-            if self.guest.ended().is_some() || start.elapsed() > WELCOME_TIMEOUT {
+            let ended = self.guest.ended();
+            // Its run is over. Who takes this for something else than a processor cuts the link.
+            if ended == Some(DownReason::Closed) {
+                return Err(GuestError::Closed(address.to_owned()).into());
+            }
+            if ended.is_some() || start.elapsed() > WELCOME_TIMEOUT {
                 return Err(ProcessorError::NoWelcome(address.to_owned()));
             }
             self.guest.wait(Nanos::from_millis(100));

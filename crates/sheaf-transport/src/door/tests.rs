@@ -185,6 +185,27 @@ fn nobody_is_at_a_door_that_is_closed_and_its_path_is_free() {
     drop(directory);
 }
 
+/// A call that nobody takes: it waits in the queue of a listener, which closes.
+#[test]
+fn a_door_that_is_closed_behind_a_call_is_a_closed_door() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("test.door");
+    for takes_the_call in [false, true] {
+        let listener = socket::listen_path(&path).expect("the directory is new");
+        let caller = std::thread::spawn({
+            let path = path.clone();
+            move || Visit::meet(&path, &Hello::default()).map(|_| ())
+        });
+        let mut called = [rustix::event::PollFd::new(&listener, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut called, None).expect("a call");
+        drop(takes_the_call.then(|| socket::accept(&listener)));
+        drop(listener);
+        let error = caller.join().expect("no panic").expect_err("it is closed");
+        assert!(matches!(error, VisitError::Closed), "{error}");
+        std::fs::remove_file(&path).expect("it is there");
+    }
+}
+
 #[test]
 fn a_path_that_a_killed_process_has_left_is_used_again_and_one_in_use_is_not() {
     let house = House::new(1);

@@ -103,7 +103,12 @@ impl Visit {
         if !socket::is_ours(&socket) {
             return Err(VisitError::Stranger(path.into()));
         }
-        socket::send(&socket, &hello.emit(), &[]).map_err(failed("greet the host"))?;
+        match socket::send(&socket, &hello.emit(), &[]) {
+            Ok(()) => {}
+            // The host has closed the door behind this call.
+            Err(io::Errno::PIPE | io::Errno::CONNRESET) => return Err(VisitError::Closed),
+            Err(error) => return Err(failed("greet the host")(error)),
+        }
         let mut message = vec![0; MESSAGE_BYTES];
         let (bytes, files) = receive(&socket, &mut message)?;
         let other = || VisitError::OtherVersion(path.into());

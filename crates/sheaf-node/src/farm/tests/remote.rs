@@ -1,7 +1,8 @@
 //! Processors that join over a network, here over loopback.
 
 use super::*;
-use sheaf_transport::tcp::{GuestOptions, HostOptions, TcpGuest, TcpSettings};
+use sheaf_transport::door::VisitError;
+use sheaf_transport::tcp::{GuestOptions, HostEvent, HostOptions, TcpGuest, TcpHost, TcpSettings};
 use sheaf_wire::SessionId;
 use sheaf_wire::farm::Hello;
 use std::net::TcpListener;
@@ -145,4 +146,34 @@ fn who_joins_nobody_is_told_what_to_look_at() {
     assert!(said.contains(&format!("nobody listens at {free}")), "{said}");
     let said = join("no host of this name:1".into());
     assert!(said.contains("cannot find"), "{said}");
+}
+
+/// Who waits for the next run must not end because it came when one was over.
+#[test]
+fn a_converter_that_ends_while_it_is_greeted_is_none() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let mut host = TcpHost::new(HostOptions {
+        node: NodeId::builder(0),
+        run: RunNumber(1),
+        session: SessionId(1),
+        listener,
+        max_guests: 1,
+        settings: TcpSettings::default(),
+        tls: None,
+    })
+    .expect("it can be");
+    let caller = std::thread::spawn(move || {
+        let met = Processor::meet(Path::new(&address), ProcessorOptions::default());
+        met.map(|_| ()).expect_err("it was not welcomed")
+    });
+    let start = Instant::now();
+    while !matches!(host.poll(), Some(HostEvent::Entered { .. })) {
+        host.wait(Nanos::from_millis(5));
+        assert!(start.elapsed() < PATIENCE);
+    }
+    host.close(Nanos::from_secs(2));
+    let error = caller.join().expect("no panic");
+    assert!(error.nobody_is_there(), "{error}");
+    assert!(ProcessorError::from(VisitError::Closed).nobody_is_there(), "nor is one behind a door");
 }
