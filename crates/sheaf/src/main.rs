@@ -34,10 +34,6 @@
 //! | `objects` | `sheaf upload`, and the object store of a run, in builds that have one |
 //! | `files` | `sheaf inspect`, `verify`, `dump`, `import` |
 
-/// Each message is a few vectors of some kilobytes, made on one thread and let go on another: see `docs/decisions/0060`.
-#[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 mod active;
 mod agents;
 mod assemble;

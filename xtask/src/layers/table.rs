@@ -190,7 +190,6 @@ pub(super) const LAYERS: &[Layer] = &[
             "clap",
             "indicatif",
             "log",
-            "mimalloc",
             "rustix",
             "serde",
             "serde_json",
