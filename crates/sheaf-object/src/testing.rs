@@ -38,6 +38,8 @@ pub struct State {
     pub keeps_checksums: bool,
     /// Whether it lets anybody in.
     pub is_locked: bool,
+    /// How often it has said that it has an object.
+    pub told_of: u64,
     requests: u64,
 }
 
@@ -225,6 +227,7 @@ fn answer(state: &mut State, request: &Request, damage: bool) -> Reply {
             Some(object) => {
                 let mut headers = String::new();
                 if request.method == "HEAD" {
+                    state.told_of += 1;
                     headers += &format!("Content-Length: {}\r\n", object.len());
                 }
                 if state.keeps_checksums {

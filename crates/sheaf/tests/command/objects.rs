@@ -126,6 +126,8 @@ fn what_is_not_in_the_store_when_a_run_ends_was_not_stored_and_the_rest_can_be_b
     let (place, server) = (Place::new(), Server::start());
     let mut running = start(&place, &server, "");
     wait_for_objects(&server);
+    // What is there and was not asked for is not stored.
+    wait_until("objects were verified", || server.state().told_of > 3);
     server.state().is_locked = true;
     running.wait_until_said("the object store says 403");
     running.signal("INT");
