@@ -118,14 +118,22 @@ fn bad(mut stream: UnixStream, then: impl FnOnce(&mut UnixStream)) {
     then(&mut stream);
 }
 
+/// Reads until the other end is closed.
+fn until_it_is_closed(stream: &mut UnixStream) {
+    while stream.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {}
+}
+
 #[test]
 fn another_process_is_started_when_one_dies_hangs_or_says_nonsense() {
     let dies = |stream: UnixStream| bad(stream, |_| {});
-    let hangs = |stream: UnixStream| {
-        // Until the other end is closed.
-        bad(stream, |stream| while stream.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {});
+    let hangs = |stream: UnixStream| bad(stream, until_it_is_closed);
+    // Who leaves with words unread takes back what it said: the other side would hear that it has died.
+    let nonsense = |stream: UnixStream| {
+        bad(stream, |stream| {
+            stream.write_all(&[9; 64]).unwrap();
+            until_it_is_closed(stream);
+        });
     };
-    let nonsense = |stream: UnixStream| bad(stream, |stream| stream.write_all(&[9; 64]).unwrap());
     let sides: [(Side, &str); 3] =
         [(dies, "it has died"), (hangs, "it did not answer in time"), (nonsense, "it said nonsense")];
     for (side, text) in sides {
