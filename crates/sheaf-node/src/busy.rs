@@ -26,23 +26,14 @@ impl Filter for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sheaf_wire::{EventId, Timestamp, TriggerType};
+    use crate::examples::event;
 
     #[test]
     fn an_event_costs_at_least_the_processor_time_that_was_asked_for() {
-        let event = Event {
-            id: EventId(1),
-            time: Timestamp(0),
-            trigger_type: TriggerType(0),
-            attempt: 1,
-            incomplete: false,
-            fragments: Vec::new(),
-            missing: Vec::new(),
-        };
         let mut busy = Busy { time: Nanos::from_micros(200) };
         let before = thread_cpu_time();
         for _ in 0..5 {
-            assert_eq!(busy.judge(&event), Ok(Verdict::accept()));
+            assert_eq!(busy.judge(&event(1)), Ok(Verdict::accept()));
         }
         assert!(thread_cpu_time().0 - before.0 >= 1_000_000);
     }

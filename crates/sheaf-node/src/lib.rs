@@ -40,6 +40,8 @@ pub mod coincidence;
 pub mod content;
 pub mod converting;
 pub mod evolution;
+#[cfg(test)]
+mod examples;
 pub mod farm;
 pub mod filter;
 mod forwarding;

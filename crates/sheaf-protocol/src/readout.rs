@@ -558,7 +558,7 @@ impl<P: Payload> ReadoutUnit<P> {
             let age = self.handle_request(now, asked, event, wanted, &mut waiting);
             passed = passed.max(age);
         }
-        self.limit_waits(now, waiting);
+        self.limit_wait(now, waiting, 0);
         if let Some(age) = passed {
             self.pass_over(now, age);
         }
@@ -594,8 +594,8 @@ impl<P: Payload> ReadoutUnit<P> {
                 Some(builder) => self.ready.push(builder, key),
                 None if waiting.goes_on_with(event) => waiting.count += 1,
                 None => {
-                    let before = std::mem::replace(waiting, Waiting { first: event.0, count: 1 });
-                    self.limit_waits(now, before);
+                    let before = std::mem::replace(waiting, Waiting::one(event));
+                    self.limit_wait(now, before, 0);
                 }
             }
             return Some(age);
@@ -653,21 +653,16 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Waits for the sources of a part of an event, if some are awaited.
     fn wait_for_sources(&mut self, now: Timestamp, event: EventId, part: u16) {
         if self.slots.is_merging(event, part) {
-            self.limit_wait(now, event, part);
+            self.limit_wait(now, Waiting::one(event), part);
         }
     }
 
-    fn limit_wait(&mut self, now: Timestamp, event: EventId, part: u16) {
-        let at = now + self.config.merge_timeout;
-        self.merge_deadlines.push(at, event, 1, part, |event, part| self.slots.is_merging(event, part));
-    }
-
-    /// The same for consecutive events that are asked for as a whole.
-    fn limit_waits(&mut self, now: Timestamp, Waiting { first, count }: Waiting) {
+    /// From now on sources are awaited for consecutive events, if there are any: not without limit.
+    fn limit_wait(&mut self, now: Timestamp, Waiting { first, count }: Waiting, part: u16) {
         if count > 0 {
             let at = now + self.config.merge_timeout;
             let is_merging = |event, part| self.slots.is_merging(event, part);
-            self.merge_deadlines.push(at, EventId(first), count, 0, is_merging);
+            self.merge_deadlines.push(at, EventId(first), count, part, is_merging);
         }
     }
 
@@ -774,7 +769,7 @@ impl Input {
     }
 }
 
-/// Consecutive events of a request that wait for sources.
+/// Consecutive events that wait for sources.
 #[derive(Clone, Copy, Default)]
 struct Waiting {
     first: u64,
@@ -782,6 +777,10 @@ struct Waiting {
 }
 
 impl Waiting {
+    fn one(event: EventId) -> Self {
+        Self { first: event.0, count: 1 }
+    }
+
     fn goes_on_with(self, event: EventId) -> bool {
         self.count > 0 && self.first.checked_add(self.count) == Some(event.0)
     }

@@ -1,9 +1,10 @@
 //! Disks that hang, fail and come back.
 
 use super::*;
+use crate::examples::event;
 use sheaf_store::event_file::StreamName;
 use sheaf_store::streams::StreamRule;
-use sheaf_wire::{EventId, Tags, TriggerType};
+use sheaf_wire::Tags;
 use std::time::Instant;
 
 /// What happens to a disk that is told what to do.
@@ -67,18 +68,6 @@ impl EventSink for Disk {
 
     fn counters(&self) -> Vec<(String, u64)> {
         vec![(FileSink::PRESCALED.to_owned(), 0), ("written".to_owned(), self.script().written.len() as u64)]
-    }
-}
-
-fn event(id: u64) -> Event<Bytes> {
-    Event {
-        id: EventId(id),
-        time: Timestamp(0),
-        trigger_type: TriggerType(0),
-        attempt: 1,
-        incomplete: false,
-        fragments: Vec::new(),
-        missing: Vec::new(),
     }
 }
 

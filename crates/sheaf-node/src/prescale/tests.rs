@@ -1,6 +1,6 @@
 use super::*;
+use crate::examples::event;
 use proptest::prelude::*;
-use sheaf_wire::TriggerType;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -34,18 +34,6 @@ impl EventSink for Keeper {
 
     fn finish(&mut self) -> Result<(), String> {
         Ok(())
-    }
-}
-
-fn event(id: u64) -> Event<Bytes> {
-    Event {
-        id: EventId(id),
-        time: Timestamp(id),
-        trigger_type: TriggerType(0),
-        attempt: 1,
-        incomplete: false,
-        fragments: Vec::new(),
-        missing: Vec::new(),
     }
 }
 

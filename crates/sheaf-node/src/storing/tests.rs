@@ -1,5 +1,6 @@
 use super::*;
-use sheaf_wire::{EventId, TriggerType};
+use crate::examples::event;
+use sheaf_wire::EventId;
 use std::sync::{Arc, Mutex};
 
 /// What happens to a disk that is told what to do.
@@ -45,18 +46,6 @@ impl EventSink for Scripted {
 
     fn finish(&mut self) -> Result<(), String> {
         Ok(())
-    }
-}
-
-fn event(id: u64) -> Event<Bytes> {
-    Event {
-        id: EventId(id),
-        time: Timestamp(0),
-        trigger_type: TriggerType(0),
-        attempt: 1,
-        incomplete: false,
-        fragments: Vec::new(),
-        missing: Vec::new(),
     }
 }
 

@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl<P: Payload> BuilderUnit<P> {
-    /// Takes the decision about a part of an event, together with the part: [`BuilderEvent::Part`](super::BuilderEvent::Part) has given it. Decisions
-    /// about parts come in any order, and need not wait for those about whole events.
+    /// Takes the decision about a part of an event, together with the part:
+    /// [`BuilderEvent::Part`](super::BuilderEvent::Part) has given it. Decisions about parts come in any order, and need not
+    /// wait for those about whole events.
     ///
     /// An event that is built on keeps what it has. Of a readout unit that was silent in an earlier part nothing is asked any
     /// more: its sources are missing.

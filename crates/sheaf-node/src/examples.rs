@@ -1,0 +1,17 @@
+//! An event for tests that look at nothing in it.
+
+use bytes::Bytes;
+use sheaf_wire::{Event, EventId, Timestamp, TriggerType};
+
+/// An event without a fragment.
+pub(crate) fn event(id: u64) -> Event<Bytes> {
+    Event {
+        id: EventId(id),
+        time: Timestamp(0),
+        trigger_type: TriggerType(0),
+        attempt: 1,
+        incomplete: false,
+        fragments: Vec::new(),
+        missing: Vec::new(),
+    }
+}
