@@ -205,11 +205,12 @@ fn counting(samples: &[Sample], active: &RangeInclusive<usize>, span: Span) -> (
     }
 }
 
-/// The evidence of a run. `payload_bytes` is what was built into events, `host_drops` what was lost in hosts.
+/// The evidence of a run. `looks` are samples of ports alone, taken at the beginning between others; `payload_bytes` is what was built into events, `host_drops` what was lost in hosts.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(crate) fn evidence(
     plan: &Plan,
     samples: &[Sample],
+    looks: &[Sample],
     payload_bytes: u64,
     host_drops: u64,
     span: Span,
@@ -235,7 +236,8 @@ pub(crate) fn evidence(
         samples.iter().flat_map(|sample| sample.ports.values()).map(|port| port.backlog_bytes).max();
     let total = |sample: &Sample| ports.iter().map(|ports| wire_bits(sample, ports)).sum::<f64>();
     // No event was built before the last sample of which that can be said.
-    let greeted = span.start.and_then(|start| samples.iter().rfind(|sample| sample.at <= start));
+    let before_start = |start| samples.iter().chain(looks).filter(move |sample| sample.at <= start);
+    let greeted = span.start.and_then(|start| before_start(start).max_by_key(|sample| sample.at));
     Evidence {
         seconds,
         idle_share: share(|sample| sample.processors.idle),

@@ -33,6 +33,7 @@ pub const SHIPPED: &[Shipped] = shipped! {
     "loss-1",
     "loss-10",
     "slow-builder",
+    "barrel-cut",
     "soak",
 };
 

@@ -129,6 +129,17 @@ impl Network {
         let commands = reshaped(self.plan.mtu_bytes, &self.plan.hosts[host].name, shape);
         batch("tc", Some(&self.namespace(&switch.name)), &commands)
     }
+
+    /// Cuts the cable between a switch and a host, or mends it: both ends see that there is nobody at the other.
+    ///
+    /// # Errors
+    /// Where the command is refused.
+    pub fn cut(&self, network: &PlannedNetwork, host: usize, is_cut: bool) -> Result<(), ToolError> {
+        let switch = &network.switches[network.leaf_of_host[host]];
+        let state = if is_cut { "down" } else { "up" };
+        let command = format!("link set dev {} {state}\n", self.plan.hosts[host].name);
+        batch("ip", Some(&self.namespace(&switch.name)), &command)
+    }
 }
 
 /// A command that runs `program` in a namespace.

@@ -10,6 +10,13 @@ use std::time::{Duration, Instant};
 /// A port of a switch: network, switch and port.
 pub(crate) type PortName = (NetworkKind, String, String);
 
+/// For so long from the beginning ports are looked at between samples, too: nodes that find each other send as much as a run does in
+/// a part of a second, and what was theirs is to be known.
+const CLOSE_LOOKS: Duration = Duration::from_secs(20);
+
+/// How many of these in the time of a sample.
+const LOOKS: u32 = 10;
+
 /// What was seen at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
@@ -30,7 +37,10 @@ pub(crate) struct Sampler {
     began: Instant,
     period: Duration,
     next: Duration,
+    next_look: Duration,
     pub(crate) samples: Vec<Sample>,
+    /// Of the beginning: samples of ports alone.
+    pub(crate) looks: Vec<Sample>,
     /// The last that was known of each process: it may be gone at the end.
     processes: BTreeMap<u32, ProcessCounters>,
 }
@@ -41,7 +51,9 @@ impl Sampler {
             began: Instant::now(),
             period,
             next: Duration::ZERO,
+            next_look: Duration::ZERO,
             samples: Vec::new(),
+            looks: Vec::new(),
             processes: BTreeMap::new(),
         }
     }
@@ -55,6 +67,10 @@ impl Sampler {
         let is_time = self.elapsed() >= self.next;
         if is_time {
             self.take(network, pids);
+        } else if self.elapsed() >= self.next_look && self.elapsed() < CLOSE_LOOKS {
+            let look = self.look(network, Sample::default());
+            self.next_look = look.at + self.period / LOOKS;
+            self.looks.push(look);
         }
         is_time
     }
@@ -70,7 +86,7 @@ impl Sampler {
             }
         }
         let (retransmitted, socket_drops) = counters::of_hosts(self.processes.values());
-        let mut sample = Sample {
+        let sample = Sample {
             processors: counters::processors(root),
             processor_drops: counters::processor_drops(root),
             resident_bytes: self.processes.values().map(|process| process.resident_bytes).sum(),
@@ -78,7 +94,15 @@ impl Sampler {
             socket_drops,
             ..Sample::default()
         };
-        // The time is that of the ports: on a busy machine reading them takes long, and rates follow from both.
+        let sample = self.look(network, sample);
+        self.next = sample.at + self.period;
+        self.next_look = sample.at + self.period / LOOKS;
+        self.samples.push(sample);
+    }
+
+    /// Adds ports and time to a sample. The time is that of the ports: on a busy machine reading them takes long, and rates follow
+    /// from both.
+    fn look(&self, network: &Network, mut sample: Sample) -> Sample {
         let begin = self.elapsed();
         for planned in network.plan().rails() {
             for switch in &planned.switches {
@@ -94,7 +118,6 @@ impl Sampler {
             }
         }
         sample.at = (begin + self.elapsed()) / 2;
-        self.next = sample.at + self.period;
-        self.samples.push(sample);
+        sample
     }
 }

@@ -53,6 +53,10 @@ pub struct LossyEndpoint<D> {
     clock: Clock,
     index: PeerIndex,
     peers: Vec<Peer>,
+    /// The peers as those that are due at once are served, in reverse. Nodes begin with another one each: if all asked the same
+    /// peer first, their questions would meet in its output of the switch.
+    order: Vec<usize>,
+    /// Taken from the end.
     touched: Vec<usize>,
     shaper: Shaper,
     shelf: Shelf,
@@ -86,13 +90,14 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         let peer = |node| Peer {
             link: Link::new(identity, node, &recovery, now),
             due: Timestamp::ZERO,
-            is_touched: true,
+            is_touched: false,
         };
         Ok(Self {
             outlet: Outlet { port, stuck: None, bytes_copied: 0 },
             clock,
             index,
-            touched: (0..peers.len()).collect(),
+            order: (0..peers.len()).rev().map(|step| (place + 1 + step) % peers.len()).collect(),
+            touched: Vec::new(),
             peers: peers.into_iter().map(peer).collect(),
             shaper,
             shelf: Shelf::new(settings.block_bytes.as_usize(), settings.blocks),
@@ -119,7 +124,8 @@ impl<D: DatagramPort> LossyEndpoint<D> {
     fn drive(&mut self) {
         let now = self.clock.now();
         self.grant(now);
-        for place in 0..self.peers.len() {
+        for at in 0..self.order.len() {
+            let place = self.order[at];
             if self.peers[place].due <= now {
                 self.peers[place].link.handle_timeout(now);
                 self.touch(place);
@@ -152,11 +158,15 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         }
     }
 
-    /// Sends what a link has to say beside data.
+    /// Sends what a link has to say beside data. Questions who is there keep to the line's rate: all nodes of a system begin with
+    /// them at once, one for each peer.
     fn control(&mut self, now: Timestamp, place: usize) {
-        while self.outlet.stuck.is_none()
-            && let Some(control) = self.peers[place].link.poll_control(now, &mut self.buffer)
-        {
+        while self.outlet.stuck.is_none() {
+            let link = &mut self.peers[place].link;
+            if let Some(at) = self.shaper.line_has_room_at(now) {
+                link.ask_not_before(at);
+            }
+            let Some(control) = link.poll_control(now, &mut self.buffer) else { break };
             let padding = &ZEROS[..control.padding.min(ZEROS.len())];
             self.send_datagram(now, place, control.rail, &[padding]);
         }
@@ -487,3 +497,6 @@ impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
         self.happened = arrived;
     }
 }
+
+#[cfg(test)]
+mod tests;

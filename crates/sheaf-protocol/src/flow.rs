@@ -297,6 +297,13 @@ impl Shaper {
         }
     }
 
+    /// From when on a whole unit may go that needs no turn, if nothing goes before. `None`: now, or the line has no rate.
+    #[must_use]
+    pub fn line_has_room_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let at = self.pace.as_ref()?.has_room_at(ByteCount(self.unit));
+        (at > now).then_some(at)
+    }
+
     /// Takes note of what was sent to `peer`, in bytes on the wire. What goes without a turn, an acknowledgement, is noted
     /// too: it takes from the line.
     pub fn spent(&mut self, now: Timestamp, peer: usize, wire: ByteCount) {

@@ -71,8 +71,8 @@ section! {
         repeats: u16 = 1, "repeats", whole(1, 100);
         /// The builder unit that is slowed down, by the rate of the cable to its host.
         slow_builder: Option<u16> = None, "slow_builder", maybe(whole(0, 127));
-        /// To which share of its rate it is slowed down.
-        slow_to: f64 = 0.5, "slow_to", real(0.01, 1.0);
+        /// To which share of its rate it is slowed down. 0: its cables are cut.
+        slow_to: f64 = 0.5, "slow_to", real(0.0, 1.0);
         /// When it becomes slow, from the start of the run.
         slow_from: Nanos = Nanos::from_secs(4), "slow_from_s", seconds(Nanos::ZERO, DAY);
         /// When it is as before again, from the start of the run.

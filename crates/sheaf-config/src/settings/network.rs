@@ -176,6 +176,9 @@ section! {
         /// After how long without a report datagrams are looked after, where round trips are not known to take longer. Only for
         /// transports of datagrams.
         probe: Nanos = Nanos::from_millis(2), "probe_ms", milliseconds(Nanos::from_micros(100), HOUR);
+        /// What arrived in datagrams is reported at the latest after this time, one report for all of it. On a slow line, where a
+        /// datagram takes milliseconds, a longer time spares most of the reports. Only for transports of datagrams.
+        report: Nanos = Nanos::from_millis(1), "report_us", microseconds(Nanos::from_micros(10), Nanos::from_secs(1));
         /// Which share of the datagrams that this node sends is dropped on purpose, to see what a lossy network does. Only
         /// for transports of datagrams.
         inject_loss: f64 = 0.0, "inject_loss", real(0.0, 0.99);

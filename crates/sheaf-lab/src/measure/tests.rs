@@ -6,7 +6,7 @@ fn point(text: &str) -> LabPoint {
 }
 
 fn watched(samples: Vec<Sample>, said: Said) -> Watched {
-    Watched { began: SystemTime::UNIX_EPOCH, samples, said }
+    Watched { began: SystemTime::UNIX_EPOCH, samples, looks: Vec::new(), said }
 }
 
 #[test]

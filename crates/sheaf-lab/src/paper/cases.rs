@@ -157,6 +157,26 @@ pub(super) const CASES: &[Case] = &[
         by_default: true,
     },
     Case {
+        name: "barrel-cut",
+        document: "",
+        expected: None,
+        asked: 0.97 * 7.0 / 8.0,
+        scenario: "barrel-cut",
+        about: "barrel shifter, one of 8 builders without its cable for a while: what all get then over what they got before",
+        value: while_slow,
+        by_default: true,
+    },
+    Case {
+        name: "barrel-cut-back",
+        document: "",
+        expected: None,
+        asked: 0.97,
+        scenario: "barrel-cut",
+        about: "the same, after the cable is mended",
+        value: after_slow,
+        by_default: true,
+    },
+    Case {
         name: "soak",
         document: CMS,
         expected: Some(0.90),
@@ -273,13 +293,13 @@ fn mean_between(point: &PointResult, from: f64, until: f64) -> Option<f64> {
     (!sums.is_empty()).then(|| sums.iter().sum::<f64>() / sums.len() as f64)
 }
 
-/// When the scenario `slow-builder` slows its builder and stops to; a test compares it with the file.
+/// When the scenarios `slow-builder` and `barrel-cut` slow their builder and stop to; a test compares it with the files.
 pub(super) const SLOW_S: (f64, f64) = (6.0, 14.0);
 
 /// How long after a change traffic is given to find its new pace, in seconds.
 const SETTLE_S: f64 = 1.0;
 
-/// How long the scenario `slow-builder` runs, in seconds; a test compares it with the file.
+/// How long these run, in seconds; a test compares it with the files.
 pub(super) const SLOW_RUN_S: f64 = 20.0;
 
 fn before_slow(point: &PointResult) -> Option<f64> {

@@ -34,14 +34,16 @@ fn every_case_has_a_scenario_that_ships_and_a_name_of_its_own() {
 }
 
 #[test]
-fn the_times_of_the_slow_builder_are_those_of_its_scenario() {
-    let file = library::find("slow-builder").expect("it ships").parse(|_| {}).expect("it is understood");
-    let measure = &file.points[0].measure;
-    assert_eq!((measure.slow_from.as_secs_f64(), measure.slow_until.as_secs_f64()), cases::SLOW_S);
-    let length = file.points[0].config.run.duration.map(|duration| duration.as_secs_f64());
-    assert_eq!(length, Some(cases::SLOW_RUN_S));
-    assert_eq!(measure.slow_to, 0.5);
-    assert_eq!(file.points[0].config.builder.count, 8);
+fn the_times_of_the_slow_builder_are_those_of_its_scenarios() {
+    for (name, slow_to) in [("slow-builder", 0.5), ("barrel-cut", 0.0)] {
+        let file = library::find(name).expect("it ships").parse(|_| {}).expect("it is understood");
+        let measure = &file.points[0].measure;
+        assert_eq!((measure.slow_from.as_secs_f64(), measure.slow_until.as_secs_f64()), cases::SLOW_S);
+        let length = file.points[0].config.run.duration.map(|duration| duration.as_secs_f64());
+        assert_eq!(length, Some(cases::SLOW_RUN_S));
+        assert_eq!(measure.slow_to, slow_to);
+        assert_eq!(file.points[0].config.builder.count, 8);
+    }
 }
 
 #[test]

@@ -424,6 +424,12 @@ impl<M, A> Link<M, A> {
         Nanos(self.settings.dead_peer.0 / 8)
     }
 
+    /// Asks for the peer no sooner than `at`: a question is as long as the largest datagram, and many links may share a line.
+    /// What is to be said beside questions is said at once.
+    pub fn ask_not_before(&mut self, at: Timestamp) {
+        self.meeting.ask_not_before(at);
+    }
+
     /// The next datagram without message bytes: its head in `buffer`.
     pub fn poll_control(&mut self, now: Timestamp, buffer: &mut Vec<u8>) -> Option<Control> {
         buffer.clear();

@@ -64,6 +64,8 @@ pub(super) struct Meeting {
     /// What the peer said in it.
     greeting: Option<Greeting>,
     asking: Vec<Asking>,
+    /// No question is asked before this, however long it has been due.
+    not_before: Timestamp,
     answers: VecDeque<(usize, u32, Greeting)>,
 }
 
@@ -78,6 +80,7 @@ impl Meeting {
             peer_life: None,
             greeting: None,
             asking: vec![asking; settings.rails],
+            not_before: Timestamp::ZERO,
             answers: VecDeque::new(),
         }
     }
@@ -121,6 +124,11 @@ impl Meeting {
         let asking = &mut self.asking[rail];
         *asking =
             Asking { at: Some(now), pause: self.settings.ask_min, short_answers: 0, number: asking.number };
+    }
+
+    /// Asks by no rail before `at`.
+    pub(super) fn ask_not_before(&mut self, at: Timestamp) {
+        self.not_before = at;
     }
 
     /// Takes a question or an answer. `granted` is what this node grants at present; a link that `is_apart` has nothing to
@@ -265,7 +273,8 @@ impl Meeting {
             answer.encode(buffer, number);
             return Some((rail, 0));
         }
-        let rail = self.asking.iter().position(|asking| asking.at.is_some_and(|at| at <= now))?;
+        let is_due = |asking: &Asking| asking.at.is_some_and(|at| at.max(self.not_before) <= now);
+        let rail = self.asking.iter().position(is_due)?;
         let question = self.say(granted);
         let asking = &mut self.asking[rail];
         asking.at = Some(now + asking.pause);
@@ -279,7 +288,8 @@ impl Meeting {
     /// When [`Self::poll`] has something.
     pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
         let answer = self.answers.front().map(|_| Timestamp::ZERO);
-        self.asking.iter().filter_map(|asking| asking.at).chain(answer).min()
+        let question = self.asking.iter().filter_map(|asking| asking.at).min();
+        question.map(|at| at.max(self.not_before)).into_iter().chain(answer).min()
     }
 }
 

@@ -160,6 +160,7 @@ fn settings(plan: &Plan, peers: usize) -> LossySettings {
         block_bytes: transport.block,
         blocks: blocks.max(1),
         probe_min: transport.probe,
+        report_after: transport.report,
         retry_min: transport.retry_min,
         retry_max: transport.retry_max,
         dead_peer: transport.dead_peer,

@@ -80,6 +80,21 @@ fn a_path_that_only_short_datagrams_pass_is_told() {
 }
 
 #[test]
+fn who_may_not_ask_yet_answers_all_the_same_and_asks_when_it_may() {
+    let mut world = World::new(1, small(), Faults::default());
+    let later = world.now + Nanos::from_secs(1);
+    world.ends[0].link.ask_not_before(later);
+    world.recorded = Some(Vec::new());
+    world.pass(Nanos::from_millis(990));
+    let sent = world.recorded.take().unwrap_or_default();
+    let size = world.settings.datagram_bytes;
+    assert!(sent.iter().any(|(to, _, bytes)| *to == 1 && bytes.len() < size), "answers");
+    assert!(!sent.iter().any(|(to, _, bytes)| *to == 1 && bytes.len() >= size), "no questions");
+    world.until("both to be up", |world| world.ends.iter().all(|end| end.link.is_up()));
+    assert!(world.now >= later, "a link is up when both have asked");
+}
+
+#[test]
 fn a_silent_peer_is_lost_and_met_again_when_it_is_heard() {
     let settings = Settings { dead_peer: Nanos::from_secs(1), ..small() };
     let mut world = World::met(1, settings, Faults::default());
