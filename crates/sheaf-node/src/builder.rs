@@ -206,6 +206,7 @@ impl BuilderNode {
     }
 
     /// Does what a verdict says. False if the output failed.
+    #[inline]
     fn follow(&mut self, now: Timestamp, event: Event<Bytes>, verdict: &Verdict) -> bool {
         if verdict.accepted {
             return self.write(now, event, verdict);
@@ -245,6 +246,7 @@ impl BuilderNode {
     }
 
     /// Checks, filters and writes. False if the output failed.
+    #[inline]
     fn judge(&mut self, now: Timestamp, event: Event<Bytes>) -> bool {
         if self.is_bad(&event) {
             let decision = Decision::Dropped(DropReason::ContentMismatch);
@@ -266,6 +268,7 @@ impl BuilderNode {
         }
     }
 
+    #[inline]
     fn write(&mut self, now: Timestamp, event: Event<Bytes>, verdict: &Verdict) -> bool {
         match &mut self.outlet {
             Outlet::Here(storing) => match storing.write(now, event.id, event, verdict) {

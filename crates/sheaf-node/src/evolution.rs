@@ -15,12 +15,14 @@ pub struct Evolution {
     interval: Nanos,
     /// By builder unit, then interval from the beginning of the run.
     events: Vec<Vec<u64>>,
+    /// When the last note was, and the interval that it was in: many are made at one time.
+    latest: (Timestamp, usize),
 }
 
 impl Evolution {
     /// The run begins.
     pub(crate) fn begin(&mut self, now: Timestamp) {
-        (self.begun_at, self.interval) = (Some(now), SHORTEST);
+        (self.begun_at, self.interval, self.latest) = (Some(now), SHORTEST, (now, 0));
     }
 
     /// An event has ended at a builder unit.
@@ -28,13 +30,10 @@ impl Evolution {
         let Some(begun_at) = self.begun_at else {
             return;
         };
-        let mut place = now.since(begun_at).0 / self.interval.0;
-        while place >= INTERVALS as u64 {
-            self.interval = self.interval + self.interval;
-            self.events.iter_mut().for_each(join_pairs);
-            place = now.since(begun_at).0 / self.interval.0;
+        if now != self.latest.0 {
+            self.latest = (now, self.place_of(now.since(begun_at)));
         }
-        let (place, builder) = (usize::try_from(place).unwrap_or(INTERVALS - 1), usize::from(builder));
+        let (place, builder) = (self.latest.1, usize::from(builder));
         if builder >= self.events.len() {
             self.events.resize(builder + 1, Vec::new());
         }
@@ -43,6 +42,15 @@ impl Evolution {
             of_builder.resize(place + 1, 0);
         }
         of_builder[place] += 1;
+    }
+
+    /// The interval that is so long after the beginning. Intervals double until there is one.
+    fn place_of(&mut self, since: Nanos) -> usize {
+        while since.0 / self.interval.0 >= INTERVALS as u64 {
+            self.interval = self.interval + self.interval;
+            self.events.iter_mut().for_each(join_pairs);
+        }
+        usize::try_from(since.0 / self.interval.0).unwrap_or(INTERVALS - 1)
     }
 
     /// The length of an interval.

@@ -107,7 +107,7 @@ impl ManagerNode {
                     self.report.restarted_outputs += 1;
                 }
                 ManagerEvent::Reported { node, books } => {
-                    self.report.nodes.insert(node, books);
+                    self.report.nodes.insert(node, *books);
                 }
                 ManagerEvent::Closed => self.gauges.set_phase("closed"),
             }

@@ -9,7 +9,7 @@ use sheaf_protocol::flow::ShaperConfig;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
 use sheaf_source::{Batch, BatchEnd, Source, SourceStats};
 use sheaf_transport::Endpoint;
-use sheaf_wire::{Nanos, NodeId, SourceId, Span, Timestamp};
+use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
 
 /// How many fragments are taken from one source in a round: enough to share the cost of the round, few enough that they
 /// are still in the cache when they are sent.
@@ -41,8 +41,12 @@ pub struct ReadoutNode {
 
 struct Input {
     source: Box<dyn Source>,
-    /// What the source gave last, the fragments in reverse: those that the role has had are gone from the end.
+    /// What the source gave last.
     batch: Batch,
+    /// The parcel that it is kept as.
+    parcel: u32,
+    /// How many of its fragments the role has had.
+    had: usize,
     /// What there is after the batch.
     then: BatchEnd,
     ended: bool,
@@ -73,12 +77,11 @@ impl ReadoutNode {
         now: Timestamp,
         report: impl FnOnce(ReadoutReport) + Send + 'static,
     ) -> Self {
-        let input = |source| Input { source, batch: Batch::default(), then: BatchEnd::More, ended: false };
         Self {
             role,
             outbox: Outbox::new(endpoint),
             parcels: Parcels::default(),
-            inputs: sources.into_iter().map(input).collect(),
+            inputs: sources.into_iter().map(Input::new).collect(),
             preprocessing: None,
             manager_timeout,
             listens_since: now,
@@ -157,9 +160,10 @@ impl ReadoutNode {
                     self.closed_at = Some(now);
                     for input in &mut self.inputs {
                         input.source.stop();
-                        for fragment in input.batch.fragments.drain(..) {
+                        for fragment in input.rest() {
                             self.parcels.release(fragment.payload);
                         }
+                        input.had = input.batch.fragments.len();
                     }
                 }
                 ReadoutEvent::Shape { turning, epoch } => self.outbox.shape(now, turning, epoch),
@@ -204,6 +208,10 @@ impl ReadoutNode {
 }
 
 impl Input {
+    fn new(source: Box<dyn Source>) -> Self {
+        Self { source, batch: Batch::default(), parcel: 0, had: 0, then: BatchEnd::More, ended: false }
+    }
+
     /// Gives the role what the source has. Returns whether there was any, and when to look again.
     fn take(
         &mut self,
@@ -216,15 +224,17 @@ impl Input {
         }
         let mut taken = 0;
         while taken < FRAGMENTS_PER_ROUND {
-            if self.batch.fragments.is_empty() && !self.refill(parcels, now, FRAGMENTS_PER_ROUND - taken) {
+            if self.had == self.batch.fragments.len()
+                && !self.refill(parcels, now, FRAGMENTS_PER_ROUND - taken)
+            {
                 break;
             }
-            while let Some(fragment) = self.batch.fragments.pop() {
-                if let Err(fragment) = role.handle_fragment(now, fragment) {
-                    self.batch.fragments.push(fragment);
-                    return (taken > 0, now + RETRY_SOURCES);
-                }
-                taken += 1;
+            let before = self.had;
+            let refused = self.rest().position(|fragment| role.handle_fragment(now, fragment).is_err());
+            self.had = refused.map_or(self.batch.fragments.len(), |place| before + place);
+            taken += self.had - before;
+            if refused.is_some() {
+                return (taken > 0, now + RETRY_SOURCES);
             }
         }
         match self.then {
@@ -239,6 +249,15 @@ impl Input {
         }
     }
 
+    /// The fragments that the role has not had.
+    fn rest(&self) -> impl Iterator<Item = Fragment<Span>> {
+        let parcel = self.parcel;
+        self.batch.fragments[self.had..].iter().map(move |fragment| {
+            let payload = Span { parcel, ..fragment.payload };
+            Fragment { payload, ..fragment.clone() }
+        })
+    }
+
     /// Asks the source for its next batch. False if it has nothing now.
     fn refill(&mut self, parcels: &mut Parcels, now: Timestamp, most: usize) -> bool {
         match self.then {
@@ -247,16 +266,14 @@ impl Input {
             BatchEnd::More | BatchEnd::OutOfMemory | BatchEnd::NotBefore(_) => {}
         }
         let batch = &mut self.batch;
+        batch.fragments.clear();
+        self.had = 0;
         self.then = self.source.poll_batch(now, most, batch);
         let payload = std::mem::take(&mut batch.payload);
         if batch.fragments.is_empty() {
             return false;
         }
-        let parcel = parcels.keep(payload, batch.fragments.len());
-        for fragment in &mut batch.fragments {
-            fragment.payload.parcel = parcel;
-        }
-        batch.fragments.reverse();
+        self.parcel = parcels.keep(payload, batch.fragments.len());
         true
     }
 }

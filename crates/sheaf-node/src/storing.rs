@@ -90,6 +90,7 @@ impl<T> Storing<T> {
 
     /// Writes an event, and gives it back; `None`: it could not be written, and is kept. Then nothing more is taken until
     /// [`Self::is_ready`] says so.
+    #[inline]
     pub(crate) fn write(
         &mut self,
         now: Timestamp,

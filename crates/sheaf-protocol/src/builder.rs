@@ -15,6 +15,7 @@
 //! | a super-fragment comes unasked, before its event is assigned | kept, within a bound |
 //! | the event manager has given this session up | everything is forgotten; the driver starts a new session |
 
+mod answered;
 mod assembly;
 mod early;
 mod parts;
@@ -352,6 +353,7 @@ impl<P: Payload> BuilderUnit<P> {
     }
 
     /// Takes back the vectors of a decided event, so that the next one needs no new ones.
+    #[inline]
     pub fn recycle(&mut self, event: Event<P>) {
         let mut fragments = event.fragments;
         fragments.clear();

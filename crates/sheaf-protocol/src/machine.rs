@@ -205,10 +205,12 @@ struct Waiting<T> {
 
 impl<T: Copy + PartialEq> Waiting<T> {
     /// Passes over events that wait no more. False if none is left.
-    fn skip(&mut self, is_live: impl Fn(EventId, T) -> bool) -> bool {
-        while self.count > 0 && !is_live(self.first, self.wait) {
-            self.pass();
-        }
+    #[inline]
+    fn skip(&mut self, is_live: &impl Fn(EventId, T) -> bool) -> bool {
+        let Self { first, count, wait, .. } = *self;
+        let over = (0..count).find(|passed| is_live(EventId(first.0.wrapping_add(*passed)), wait));
+        let over = over.unwrap_or(count);
+        (self.first, self.count) = (EventId(first.0.wrapping_add(over)), count - over);
         self.count > 0
     }
 

@@ -595,7 +595,7 @@ impl<P: Clone> EventManager<P> {
                     Role::Output => self.outputs.note_report(from),
                     Role::Manager => {}
                 }
-                let books = NodeBooks::from_counts(&counts);
+                let books = Box::new(NodeBooks::from_counts(&counts));
                 self.events.push_back(ManagerEvent::Reported { node: from, books });
             }
             _ => self.counters.count(Counter::UnexpectedMessages, 1),

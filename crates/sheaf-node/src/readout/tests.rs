@@ -1,9 +1,10 @@
 use super::*;
+use bytes::Bytes;
 use sheaf_protocol::Identity;
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_source::SourcePoll;
-use sheaf_wire::{ByteCount, RunNumber, SessionId};
+use sheaf_wire::{ByteCount, EventId, RunNumber, SessionId};
 
 /// A source whose memory is all in use elsewhere.
 struct Starved;
@@ -24,12 +25,48 @@ impl Source for Starved {
     }
 }
 
-#[test]
-fn a_source_without_memory_is_looked_at_again_soon_and_not_in_a_spin() {
+/// A source of fragments of one byte, five at a time.
+struct Fives(u64);
+
+impl Source for Fives {
+    fn id(&self) -> SourceId {
+        SourceId(0)
+    }
+
+    fn poll(&mut self, _now: Timestamp) -> SourcePoll {
+        SourcePoll::Ended
+    }
+
+    fn poll_batch(&mut self, now: Timestamp, _most: usize, batch: &mut Batch) -> BatchEnd {
+        assert!(batch.fragments.is_empty(), "the batch before is over");
+        batch.payload = Bytes::from_static(b"abcde");
+        batch.fragments.extend((0..5).map(|offset| Fragment {
+            event: EventId(self.0 + u64::from(offset)),
+            source: SourceId(0),
+            time: now,
+            checksum: None,
+            processed: false,
+            payload: Span { parcel: 0, offset, length: 1 },
+        }));
+        self.0 += 5;
+        BatchEnd::More
+    }
+
+    fn stop(&mut self) {}
+
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
+}
+
+const NOW: Timestamp = Timestamp(5_000_000_000);
+
+/// A readout unit of one source that holds so many of its fragments.
+fn role(buffer_events: usize) -> ReadoutUnit<Span> {
     let config = ReadoutConfig {
         sources: vec![SourceConfig { id: SourceId(0), optional: false }],
         buffer: ByteCount(1 << 16),
-        buffer_events: 64,
+        buffer_events,
         max_fragment: ByteCount(1 << 12),
         announce: Announce::Never,
         merge_timeout: Nanos::from_millis(50),
@@ -42,11 +79,27 @@ fn a_source_without_memory_is_looked_at_again_soon_and_not_in_a_spin() {
         channel: ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_millis(10) },
     };
     let me = Identity { node: NodeId::readout(0), run: RunNumber(1), session: SessionId(1) };
-    let now = Timestamp(5_000_000_000);
-    let mut role = ReadoutUnit::new(me, config, now);
-    let mut input =
-        Input { source: Box::new(Starved), batch: Batch::default(), then: BatchEnd::More, ended: false };
-    let (busy, again) = input.take(&mut role, &mut Parcels::default(), now);
+    ReadoutUnit::new(me, config, NOW)
+}
+
+#[test]
+fn a_source_without_memory_is_looked_at_again_soon_and_not_in_a_spin() {
+    let mut input = Input::new(Box::new(Starved));
+    let (busy, again) = input.take(&mut role(64), &mut Parcels::default(), NOW);
     assert!(!busy, "a node that found nothing may sleep");
-    assert!(now < again && again <= now + Nanos::from_millis(1), "nobody rings when memory is given back");
+    assert!(NOW < again && again <= NOW + Nanos::from_millis(1), "nobody rings when memory is given back");
+}
+
+#[test]
+fn what_the_role_has_no_room_for_is_offered_again() {
+    let (mut role, mut parcels) = (role(7), Parcels::default());
+    let mut input = Input::new(Box::new(Fives(100)));
+    assert!(input.take(&mut role, &mut parcels, NOW).0);
+    for _ in 0..2 {
+        assert_eq!(role.held().1, 7);
+        let rest: Vec<_> = input.rest().map(|rest| (rest.event.0, parcels.payload(rest.payload))).collect();
+        assert_eq!(rest, [(107, "c".into()), (108, "d".into()), (109, "e".into())]);
+        let (busy, again) = input.take(&mut role, &mut parcels, NOW);
+        assert!(!busy && again == NOW + RETRY_SOURCES);
+    }
 }

@@ -1,5 +1,6 @@
 //! Events under construction.
 
+use super::answered::Answered;
 use super::pull::NOT_ASKED;
 use super::scope::{Ask, Selection};
 use crate::event_index::EventIndex;
@@ -82,8 +83,8 @@ pub(super) struct Assembly<P> {
     pub(super) bytes: ByteCount,
     /// How many readout units have not answered.
     pub(super) awaited: usize,
-    /// A bit a readout unit: answered.
-    answered: Vec<u64>,
+    /// Those that have.
+    answered: Answered,
     readouts: usize,
     /// Paced pull: what is charged for each readout unit's part, [`NOT_ASKED`] where it was not asked. Else empty.
     charges: Vec<u32>,
@@ -113,26 +114,23 @@ pub(super) struct Assembly<P> {
 
 impl<P: Payload> Assembly<P> {
     /// Notes that a readout unit has answered. False if it had before, or does not exist.
+    #[inline]
     pub(super) fn note_answer(&mut self, readout: u16) -> bool {
-        let (word, bit) = (usize::from(readout) / 64, 1_u64 << (readout % 64));
-        if usize::from(readout) >= self.readouts || self.answered[word] & bit != 0 {
-            return false;
-        }
-        self.answered[word] |= bit;
-        self.awaited -= 1;
-        true
+        let is_new = usize::from(readout) < self.readouts && self.answered.insert(usize::from(readout));
+        self.awaited -= usize::from(is_new);
+        is_new
     }
 
     /// Begins a part: the readout units that `is_asked` says are awaited.
     pub(super) fn begin_part(&mut self, part: u16, is_asked: impl Fn(usize) -> bool) {
         (self.part, self.silences) = (part, 0);
         self.awaited = 0;
-        self.answered.fill(0);
+        self.answered.clear();
         for readout in 0..self.readouts {
             if is_asked(readout) {
                 self.awaited += 1;
             } else {
-                self.answered[readout / 64] |= 1 << (readout % 64);
+                self.answered.insert(readout);
             }
         }
     }
@@ -146,7 +144,7 @@ impl<P: Payload> Assembly<P> {
         let silent: Vec<_> = self.awaited_readouts().map(|readout| (readout, parts)).collect();
         self.absent.extend(silent);
         self.awaited = 0;
-        self.answered.fill(u64::MAX);
+        self.answered.fill();
     }
 
     /// Lets go what it holds.
@@ -158,7 +156,7 @@ impl<P: Payload> Assembly<P> {
     }
 
     pub(super) fn is_awaited(&self, readout: usize) -> bool {
-        self.answered[readout / 64] & (1 << (readout % 64)) == 0
+        !self.answered.contains(readout)
     }
 
     /// What a readout unit is asked for.
@@ -228,7 +226,7 @@ impl<P: Payload> Assembly<P> {
         let answered = self.answered.clone();
         let readouts = if self.awaited == 0 { 0 } else { self.readouts };
         (0..readouts)
-            .filter(move |readout| answered[readout / 64] & (1 << (readout % 64)) == 0)
+            .filter(move |readout| !answered.contains(*readout))
             .filter_map(|readout| u16::try_from(readout).ok())
     }
 
@@ -339,7 +337,7 @@ impl<P: Payload> Assemblies<P> {
             assembly.fragments = spare;
         }
         assembly.bytes = ByteCount::ZERO;
-        assembly.answered.fill(0);
+        assembly.answered.clear();
         // Not `fill`: of an empty vector it is a masked store to no address, which some processors take a tenth of a
         // microsecond for.
         if !assembly.charges.is_empty() {
@@ -405,7 +403,7 @@ impl<P: Payload> Assemblies<P> {
             missing: Vec::new(),
             bytes: ByteCount::ZERO,
             awaited: 0,
-            answered: vec![0; self.readouts.div_ceil(64)],
+            answered: Answered::new(self.readouts),
             readouts: self.readouts,
             charges: vec![NOT_ASKED; if self.keeps_charges { self.readouts } else { 0 }],
             charged_readouts: 0,

@@ -22,7 +22,7 @@ impl Credit {
         if self.slots == 0 {
             return None;
         }
-        let expected = mean_event.unwrap_or(self.bytes / self.slots).max(1);
+        let expected = mean_event.unwrap_or_else(|| self.bytes / self.slots).max(1);
         let charged = if outstanding == 0 { expected.min(self.bytes) } else { expected };
         (charged <= self.bytes).then(|| u32::try_from(charged).unwrap_or(u32::MAX))
     }

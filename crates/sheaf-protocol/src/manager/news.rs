@@ -60,8 +60,8 @@ pub enum ManagerEvent {
     Reported {
         /// The node.
         node: NodeId,
-        /// Its books.
-        books: NodeBooks,
+        /// Its books; in a box, because other news are small and there is one for each event.
+        books: Box<NodeBooks>,
     },
     /// The run is closed.
     Closed,

@@ -33,6 +33,8 @@ struct Ended {
 pub(super) struct Releases {
     /// Ended since the last batch was closed.
     batch: Vec<Ended>,
+    /// The batch that is being closed, as ranges; used again.
+    ranges: Vec<Release>,
     close_at: Option<Timestamp>,
     /// By readout unit: events that were built without it, or with so many parts of what it was asked for.
     absent: BTreeMap<u16, BTreeMap<EventId, u16>>,
@@ -46,6 +48,7 @@ impl Releases {
     pub(super) fn new(readouts: usize) -> Self {
         Self {
             batch: Vec::new(),
+            ranges: Vec::new(),
             close_at: None,
             absent: BTreeMap::new(),
             pending: vec![Vec::new(); readouts],
@@ -94,14 +97,21 @@ impl Releases {
         }
         self.close_at = None;
         self.batch.sort_unstable_by_key(|ended| ended.event);
+        self.ranges.clear();
+        for ended in &self.batch {
+            append(&mut self.ranges, ended.release(0));
+        }
         for (index, pending) in self.pending.iter_mut().enumerate() {
             let absent = u16::try_from(index).ok().and_then(|readout| self.absent.get(&readout));
-            for ended in &self.batch {
-                match absent.and_then(|events| events.get(&ended.event)) {
-                    Some(0) => append(pending, ended.not_built(), 0),
-                    Some(parts) => append(pending, *ended, *parts),
-                    None => append(pending, *ended, 0),
-                }
+            if let Some(absent) = absent {
+                let release = |ended: &Ended| match absent.get(&ended.event) {
+                    Some(0) => ended.not_built().release(0),
+                    Some(parts) => ended.release(*parts),
+                    None => ended.release(0),
+                };
+                self.batch.iter().for_each(|ended| append(pending, release(ended)));
+            } else {
+                self.ranges.iter().for_each(|release| append(pending, *release));
             }
             if self.overflowed[index] || pending.len() > MAX_PENDING_RANGES {
                 self.overflowed[index] = true;
@@ -158,6 +168,12 @@ impl Releases {
 }
 
 impl Ended {
+    /// Its end as a readout unit is told, of whose answers these parts were built.
+    fn release(self, parts: u16) -> Release {
+        let Self { event: first, outcome, reason } = self;
+        Release { first, count: 1, outcome, reason, parts }
+    }
+
     fn not_built(self) -> Self {
         match self.outcome {
             Outcome::Stored | Outcome::Rejected => {
@@ -168,17 +184,17 @@ impl Ended {
     }
 }
 
-fn append(pending: &mut Vec<Release>, ended: Ended, parts: u16) {
-    if let Some(last) = pending.last_mut() {
-        let next = last.first.0.checked_add(u64::from(last.count));
-        let alike = last.outcome == ended.outcome && last.reason == ended.reason && last.parts == parts;
-        if next == Some(ended.event.0) && alike && last.count < u32::MAX {
-            last.count += 1;
-            return;
-        }
+/// Adds a range behind others, as part of the last one where it goes on with that.
+fn append(ranges: &mut Vec<Release>, next: Release) {
+    if let Some(last) = ranges.last_mut()
+        && last.first.0.checked_add(u64::from(last.count)) == Some(next.first.0)
+        && (last.outcome, last.reason, last.parts) == (next.outcome, next.reason, next.parts)
+        && let Some(count) = last.count.checked_add(next.count)
+    {
+        last.count = count;
+        return;
     }
-    let Ended { event: first, outcome, reason } = ended;
-    pending.push(Release { first, count: 1, outcome, reason, parts });
+    ranges.push(next);
 }
 
 #[cfg(test)]

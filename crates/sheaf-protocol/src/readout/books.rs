@@ -61,6 +61,7 @@ impl Books {
     /// Books a held fragment of so many bytes under its event's outcome. `part` is the one in which it was asked for, if it
     /// was. A fragment's own reason is kept where the event was never built with it; otherwise the event's ledger says
     /// why, and here it is `event_dropped`.
+    #[inline]
     pub(super) fn end_one(&mut self, ending: Ending, part: Option<u16>, bytes: u64) {
         let Ending { outcome, reason, parts } = ending;
         let is_asked = part.is_some() && parts != PARTS_NOT_ASKED;

@@ -125,15 +125,16 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     /// Books what is held of an event, and forgets it.
+    #[inline]
     pub(super) fn end_event(&mut self, event: EventId, ending: Ending) -> Option<Ended> {
         let Self { slots, inputs, books, discarded, .. } = self;
-        slots.end(event, |index, part, fragment| {
-            let bytes = fragment.payload.len();
+        slots.end(event, |index, part, payload| {
+            let bytes = payload.len();
             inputs[index].held_events -= 1;
             inputs[index].held -= ByteCount::from(bytes);
             books.end_one(ending, part, bytes as u64);
             if P::IS_COUNTED_ELSEWHERE {
-                discarded.push(fragment.payload);
+                discarded.push(payload);
             }
         })
     }

@@ -158,6 +158,7 @@ impl<P: Payload> Slots<P> {
     }
 
     /// Opens a slot for an event that has none.
+    #[inline]
     pub(super) fn insert(&mut self, event: EventId, age: u64) -> SlotKey {
         let slot = Slot {
             event,
@@ -186,12 +187,13 @@ impl<P: Payload> Slots<P> {
         SlotKey { event, index }
     }
 
-    /// Closes the slot of an event, if it has one. What it holds is given away, with the index of its source, and the part in
-    /// which it was asked for: 0 if the whole was, `None` if it was not.
+    /// Closes the slot of an event, if it has one. The payloads that it holds are given away, with the index of their source, and
+    /// the part in which they were asked for: 0 if the whole was, `None` if it was not.
+    #[inline]
     pub(super) fn end(
         &mut self,
         event: EventId,
-        mut give: impl FnMut(usize, Option<u16>, Fragment<P>),
+        mut give: impl FnMut(usize, Option<u16>, P),
     ) -> Option<Ended> {
         let index = self.by_event.remove(event)?;
         self.free.push(index);
@@ -205,16 +207,16 @@ impl<P: Payload> Slots<P> {
             Some(_) => {
                 let parts = &self.parts[first..first + self.sources];
                 for (source, cell) in cells.iter_mut().enumerate() {
-                    if let Cell::Here(fragment) = std::mem::replace(cell, Cell::Waiting) {
-                        give(source, Some(parts[source]).filter(|part| *part > 0), fragment);
+                    if let Some(payload) = cell.empty() {
+                        give(source, Some(parts[source]).filter(|part| *part > 0), payload);
                     }
                 }
                 return Some(Ended { is_all_asked: parts.iter().all(|part| *part > 0) });
             }
         };
         for (source, cell) in cells.iter_mut().enumerate() {
-            if let Cell::Here(fragment) = std::mem::replace(cell, Cell::Waiting) {
-                give(source, whole, fragment);
+            if let Some(payload) = cell.empty() {
+                give(source, whole, payload);
             }
         }
         Some(Ended { is_all_asked: whole.is_some() })
@@ -253,6 +255,7 @@ impl<P: Payload> Slots<P> {
     /// Answers an event: appends what is here of what is asked for, if it is to go to this builder and has at most `room` bytes.
     /// Events with consecutive ids that have as much to say share an entry. `ids` are the sources in the order of the
     /// configuration.
+    #[inline]
     pub(super) fn answer(
         &mut self,
         key: SlotKey,
@@ -301,6 +304,7 @@ impl<P: Payload> Slots<P> {
     }
 
     /// Settles the cell of a source that is awaited. Returns whom the event is to go to, if it is ready by that.
+    #[inline]
     #[must_use]
     pub(super) fn settle(&mut self, key: SlotKey, source: usize, cell: Cell<P>) -> Option<u16> {
         let place = key.index as usize * self.sources + source;
@@ -406,6 +410,15 @@ fn append<P: Payload>(
 }
 
 impl<P: Payload> Cell<P> {
+    /// Lets the source be awaited again; the payload that was here, if there was one.
+    #[inline]
+    fn empty(&mut self) -> Option<P> {
+        match std::mem::replace(self, Self::Waiting) {
+            Self::Here(fragment) => Some(fragment.payload),
+            Self::Waiting | Self::Missing(_) => None,
+        }
+    }
+
     fn bytes(&self) -> u64 {
         match self {
             Self::Here(fragment) => fragment.payload.len() as u64,
