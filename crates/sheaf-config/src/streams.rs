@@ -2,7 +2,7 @@
 
 use crate::check::Checker;
 use crate::error::ErrorKind;
-use crate::settings::{OutputCompression, OutputFormat, Stream, Sync};
+use crate::settings::{OutputCompression, Stream, Sync};
 use crate::suggest::nearest;
 use crate::tables::STREAMS;
 use crate::text::shorten;
@@ -80,21 +80,9 @@ impl Checker<'_> {
         }
     }
 
-    /// What becomes HDF5 is not uploaded; and compressions have levels of their own.
+    /// Compressions have levels of their own.
     pub(crate) fn formats(&mut self) {
         let output = &self.config.output;
-        let default = Stream::default();
-        let streams = self.config.streams.iter().map(|(name, stream)| (format!("{STREAMS}.{name}"), stream));
-        let both = streams.chain([("output".to_owned(), &default)]).find(|(_, stream)| {
-            stream.format.unwrap_or(output.format) == OutputFormat::Hdf5
-                && stream.sync.unwrap_or(output.sync) == Sync::Uploaded
-        });
-        if let Some((who, _)) = both {
-            let keys = [format!("{who}.format"), format!("{who}.sync")];
-            let found = format!("`{}` is \"hdf5\" and `{}` is \"uploaded\"", keys[0], keys[1]);
-            let right = "event files are uploaded; make HDF5 of them with `sheaf export`";
-            self.fail(ErrorKind::Conflict, &[&keys[0], &keys[1]], found, right);
-        }
         if let (Some(level @ 10..), OutputCompression::Deflate) =
             (output.compression_level, output.compression)
         {

@@ -6,11 +6,12 @@
 //!
 //! What waits for the thread is bounded by whoever gives the events, who keeps the place of each until it is stored.
 
-use crate::sink::{EventSink, FileSink, Taken};
+use crate::sink::{EventSink, FileSink, Given, Taken};
 use bytes::Bytes;
 use sheaf_store::streams::Routing;
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub struct FilesBeside {
     routing: Routing,
     left_out: u64,
     /// Accepted since the last end of a batch.
-    batch: Vec<(Event<Bytes>, Verdict)>,
+    batch: VecDeque<(Event<Bytes>, Verdict)>,
     pressed: bool,
     /// When it was looked last what the thread has done, what that was, and of which of its rounds.
     looked_at: Timestamp,
@@ -53,6 +54,8 @@ struct Seen {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// Nobody waits for the thread any more.
+    abandoned: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -64,8 +67,6 @@ struct State {
     pressed: bool,
     /// The files are to be closed.
     closing: bool,
-    /// Nobody waits for the thread any more.
-    abandoned: bool,
     working: bool,
     /// How often the thread has done what it was asked for.
     rounds: u64,
@@ -94,14 +95,14 @@ impl FilesBeside {
             asked: false,
             pressed: false,
             closing: false,
-            abandoned: false,
             working: false,
             rounds: 0,
             seen: seen.clone(),
             closed: None,
             counters: Vec::new(),
         };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let (state, changed, abandoned) = (Mutex::new(state), Condvar::new(), AtomicBool::new(false));
+        let shared = Arc::new(Shared { state, changed, abandoned });
         let own = Writing(Arc::clone(&shared));
         let thread = Builder::new().name("files".to_owned()).spawn(move || own.work(sink))?;
         Ok(Self {
@@ -109,7 +110,7 @@ impl FilesBeside {
             thread: Some(thread),
             routing,
             left_out: 0,
-            batch: Vec::new(),
+            batch: VecDeque::new(),
             pressed: false,
             looked_at: Timestamp::ZERO,
             seen,
@@ -121,12 +122,17 @@ impl FilesBeside {
 
 impl EventSink for FilesBeside {
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+        let given = self.give(event.clone(), verdict);
+        given.map(|(taken, _)| taken).map_err(|(_, error)| error)
+    }
+
+    fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {
         if self.routing.route(event.id, verdict.tags).is_empty() {
             self.left_out += 1;
-            return Ok(Taken::LeftOut);
+            return Ok((Taken::LeftOut, Some(event)));
         }
-        self.batch.push((event.clone(), verdict.clone()));
-        Ok(Taken::Accepted)
+        self.batch.push_back((event, verdict.clone()));
+        Ok((Taken::Accepted, None))
     }
 
     /// Hands the batch over, and looks what was done of those before: an error is that of an earlier call.
@@ -135,7 +141,7 @@ impl EventSink for FilesBeside {
         let is_new = !self.batch.is_empty() || self.pressed;
         // What failed is tried again whenever the node asks for it.
         if is_new || now >= state.seen.due || state.seen.trouble.is_some() || !state.seen.has_room {
-            state.events.extend(self.batch.drain(..));
+            hand_over(&mut self.batch, &mut state.events);
             state.pressed |= mem::take(&mut self.pressed);
             state.now = now;
             state.asked = true;
@@ -177,7 +183,7 @@ impl EventSink for FilesBeside {
 
     fn finish(&mut self) -> Result<(), String> {
         let mut state = self.shared.state();
-        state.events.extend(self.batch.drain(..));
+        hand_over(&mut self.batch, &mut state.events);
         state.closing = true;
         self.shared.changed.notify_all();
         let open = |state: &mut State| state.closed.is_none();
@@ -212,8 +218,19 @@ impl EventSink for FilesBeside {
 impl Drop for FilesBeside {
     /// A thread that does not come back is left behind.
     fn drop(&mut self) {
-        self.shared.state().abandoned = true;
+        self.shared.abandoned.store(true, Ordering::Release);
+        // Who looked just before has the lock, and waits when this has it.
+        drop(self.shared.state());
         self.shared.changed.notify_all();
+    }
+}
+
+/// Puts events behind those that wait: where none do, all at once, and the memory of the one goes to the other.
+fn hand_over(from: &mut VecDeque<(Event<Bytes>, Verdict)>, to: &mut VecDeque<(Event<Bytes>, Verdict)>) {
+    if to.is_empty() {
+        mem::swap(from, to);
+    } else {
+        to.append(from);
     }
 }
 
@@ -271,16 +288,20 @@ impl Writing {
 
     /// Waits for something to do, and takes it; `None` when nobody waits for it any more.
     fn take(&self, events: &mut VecDeque<(Event<Bytes>, Verdict)>) -> Option<Asked> {
-        let idle = |state: &mut State| !state.asked && !state.closing && !state.abandoned;
+        let idle = |state: &mut State| !state.asked && !state.closing && !self.is_abandoned();
         let waited = self.0.changed.wait_while(self.0.state(), idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        if state.abandoned {
+        if self.is_abandoned() {
             return None;
         }
-        events.append(&mut state.events);
+        hand_over(&mut state.events, events);
         state.asked = false;
         state.working = true;
         Some(Asked { now: state.now, pressed: mem::take(&mut state.pressed), closing: state.closing })
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.0.abandoned.load(Ordering::Acquire)
     }
 
     /// Writes events, as far as the output takes them.
@@ -294,7 +315,7 @@ impl Writing {
         {
             sink.write(event, verdict)?;
             events.pop_front();
-            if self.0.state().abandoned {
+            if self.is_abandoned() {
                 break;
             }
         }

@@ -271,13 +271,9 @@ impl BuilderNode {
     #[inline]
     fn write(&mut self, now: Timestamp, event: Event<Bytes>, verdict: &Verdict) -> bool {
         match &mut self.outlet {
-            Outlet::Here(storing) => match storing.write(now, event.id, event, verdict) {
-                Some(event) => {
-                    self.role.recycle(event);
-                    true
-                }
-                None => false,
-            },
+            Outlet::Here(storing) => {
+                storing.write(now, event.id, event, verdict, |event| self.role.recycle(event))
+            }
             Outlet::There(forwarding) => {
                 forwarding.take(event, verdict.clone());
                 true

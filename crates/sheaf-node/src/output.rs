@@ -71,7 +71,7 @@ impl OutputNode {
         while let Some(event) = self.role.poll_event() {
             match event {
                 OutputEvent::Store(ticket, event, verdict) => {
-                    if self.storing.write(now, ticket, event, &verdict).is_none() {
+                    if !self.storing.write(now, ticket, event, &verdict, drop) {
                         break;
                     }
                 }

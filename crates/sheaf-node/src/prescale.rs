@@ -1,6 +1,6 @@
 //! A trigger menu's prescales: of the events that have a tag, one of so many keeps it.
 
-use crate::sink::{EventSink, Taken};
+use crate::sink::{EventSink, Given, Taken};
 use bytes::Bytes;
 use sheaf_wire::{Event, EventId, Tags, Timestamp, Verdict};
 
@@ -70,22 +70,27 @@ fn mix(mut bits: u64) -> u64 {
 
 impl EventSink for PrescaledTags {
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+        let given = self.give(event.clone(), verdict);
+        given.map(|(taken, _)| taken).map_err(|(_, error)| error)
+    }
+
+    fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {
         let before = verdict.tags;
         if before.contains(Tags::QUARANTINED) {
-            return self.sink.write(event, verdict);
+            return self.sink.give(event, verdict);
         }
         let after = self.kept(event.id, before);
-        let taken = if after == before {
-            self.sink.write(event, verdict)?
+        let given = if after == before {
+            self.sink.give(event, verdict)?
         } else if after.is_empty() {
             self.left_out += 1;
-            Taken::LeftOut
+            (Taken::LeftOut, Some(event))
         } else {
-            self.sink.write(event, &verdict.clone().with_tags(after))?
+            self.sink.give(event, &verdict.clone().with_tags(after))?
         };
         // An event that the output refused comes again, and is counted when it is taken.
         self.count(before, after);
-        Ok(taken)
+        Ok(given)
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {

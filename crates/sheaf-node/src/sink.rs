@@ -18,6 +18,18 @@ pub trait EventSink: Send {
     /// What is wrong, in words for the operator. The event was not accepted and may be offered again.
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String>;
 
+    /// As [`EventSink::write`], of an event that the caller has no more need of: a sink that is not done with it when this returns
+    /// keeps it, and any other gives it back. A sink in front of another hands this on.
+    ///
+    /// # Errors
+    /// As there, with the event.
+    fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {
+        match self.write(&event, verdict) {
+            Ok(taken) => Ok((taken, Some(event))),
+            Err(error) => Err((event, error)),
+        }
+    }
+
     /// Ends a batch of events: makes them as durable as configured.
     ///
     /// # Errors
@@ -63,6 +75,10 @@ pub enum Taken {
     /// booked as rejected.
     LeftOut,
 }
+
+/// What came of an event that an output was given: what it did, and the event where it does not keep it; or the event and what is
+/// wrong, in words for the operator.
+pub type Given = Result<(Taken, Option<Event<Bytes>>), (Event<Bytes>, String)>;
 
 /// Counts events and forgets them: for rate tests.
 #[derive(Clone, Copy, Debug, Default)]

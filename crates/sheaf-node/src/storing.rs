@@ -78,18 +78,12 @@ impl<T> Storing<T> {
         self.held_up = None;
         match self.refused.take() {
             None => true,
-            Some((token, event, verdict)) => match self.write(now, token, event, &verdict) {
-                Some(event) => {
-                    spent(event);
-                    true
-                }
-                None => false,
-            },
+            Some((token, event, verdict)) => self.write(now, token, event, &verdict, spent),
         }
     }
 
-    /// Writes an event, and gives it back; `None`: it could not be written, and is kept. Then nothing more is taken until
-    /// [`Self::is_ready`] says so.
+    /// Writes an event; `spent` has it back where the output has not kept it. `false`: it could not be written, and waits. Then
+    /// nothing more is taken until [`Self::is_ready`] says so.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -97,18 +91,25 @@ impl<T> Storing<T> {
         token: T,
         event: Event<Bytes>,
         verdict: &Verdict,
-    ) -> Option<Event<Bytes>> {
+        spent: impl FnOnce(Event<Bytes>),
+    ) -> bool {
         debug_assert!(self.refused.is_none(), "{}: one event waits already", self.node);
-        match self.sink.write(&event, verdict) {
-            Ok(Taken::Accepted) => self.accepted.push_back(token),
-            Ok(Taken::LeftOut) => self.left_out.push_back(token),
-            Err(error) => {
+        let (taken, event) = match self.sink.give(event, verdict) {
+            Ok(given) => given,
+            Err((event, error)) => {
                 self.refused = Some((token, event, verdict.clone()));
                 self.note_trouble(now, error);
-                return None;
+                return false;
             }
+        };
+        match taken {
+            Taken::Accepted => self.accepted.push_back(token),
+            Taken::LeftOut => self.left_out.push_back(token),
         }
-        Some(event)
+        if let Some(event) = event {
+            spent(event);
+        }
+        true
     }
 
     /// Whoever gives the events has no room for many more: see [`EventSink::press`].

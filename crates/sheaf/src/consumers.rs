@@ -3,13 +3,13 @@
 
 use crate::assemble::Plan;
 use bytes::Bytes;
-use sheaf_node::sink::{EventSink, Taken};
+use sheaf_node::sink::{EventSink, Given, Taken};
 use sheaf_protocol::Identity;
 use sheaf_protocol::sampler::Bounds;
 use sheaf_tap::address::in_directory;
 use sheaf_tap::door::{Closing, Door, DoorCounts, DoorError, DoorOptions, Feed};
 use sheaf_wire::event_file::FileHeader;
-use sheaf_wire::{ByteRate, Event, Nanos, NodeId, SourceId, Timestamp, Verdict};
+use sheaf_wire::{ByteRate, Event, EventId, Nanos, NodeId, SourceId, Timestamp, Verdict};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,7 +64,7 @@ impl BuilderDoor {
     /// The output of a session of the builder, with the door beside it.
     pub(crate) fn beside(&self, sink: Box<dyn EventSink>) -> Box<dyn EventSink> {
         let feed = self.0.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Box::new(WatchedSink { sink, feed, door: self.clone(), now: Timestamp(0) })
+        Box::new(WatchedSink { sink, feed, door: self.clone(), now: Timestamp(0), refused: None })
     }
 }
 
@@ -76,15 +76,31 @@ struct WatchedSink {
     door: BuilderDoor,
     /// The time of the last round.
     now: Timestamp,
+    /// An event that was shown and that the output did not take: it comes again.
+    refused: Option<EventId>,
+}
+
+impl WatchedSink {
+    /// Shows an event that consumers have not seen.
+    fn show(&mut self, event: &Event<Bytes>, verdict: &Verdict) {
+        let is_new = self.refused.take() != Some(event.id);
+        if let Some(feed) = &mut self.feed
+            && is_new
+        {
+            feed.see(self.now, event, verdict);
+        }
+    }
 }
 
 impl EventSink for WatchedSink {
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
-        let taken = self.sink.write(event, verdict)?;
-        if let Some(feed) = &mut self.feed {
-            feed.see(self.now, event, verdict);
-        }
-        Ok(taken)
+        self.show(event, verdict);
+        self.sink.write(event, verdict).inspect_err(|_| self.refused = Some(event.id))
+    }
+
+    fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {
+        self.show(&event, verdict);
+        self.sink.give(event, verdict).inspect_err(|(event, _)| self.refused = Some(event.id))
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {

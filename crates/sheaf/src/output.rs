@@ -3,7 +3,7 @@
 use crate::assemble::Plan;
 use crate::{hdf5, objects};
 use anyhow::Context;
-use sheaf_config::{Config, Stream, Sync};
+use sheaf_config::{Config, Stream, Sync, TransportKind};
 use sheaf_node::beside::FilesBeside;
 use sheaf_node::prescale::{PrescaledTags, TagRule};
 use sheaf_node::sink::{EventSink, FileSink};
@@ -31,7 +31,8 @@ pub(crate) fn files(plan: &Plan, me: &Identity, directory: &Path) -> anyhow::Res
         Some(objects) => sink.with_uploads(objects.uploads(directory)?),
         None => sink,
     };
-    Ok(match config.output.own_thread {
+    let own_thread = config.output.own_thread.unwrap_or(config.transport.kind != TransportKind::Memory);
+    Ok(match own_thread {
         true => Box::new(FilesBeside::start(sink).context("cannot start a thread for the output")?),
         false => Box::new(sink),
     })

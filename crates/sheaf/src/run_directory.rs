@@ -169,8 +169,11 @@ impl RunDirectory {
         let after = event_files(&self.path)?;
         let config = &self.config;
         let uploaded = |name: &&FileName| objects::is_uploaded(config, name.stream.as_str());
-        let removed: Vec<String> =
-            before.difference(&after).filter(uploaded).map(ToString::to_string).collect();
+        let object = |name: &FileName| match hdf5::is_hdf5(config, name.stream.as_str()) {
+            true => name.hdf5(),
+            false => name.to_string(),
+        };
+        let removed: Vec<String> = before.difference(&after).filter(uploaded).map(object).collect();
         let is_uploaded = |file: &&ClosedFile| objects::is_uploaded(config, file.stream.as_str());
         let mut files: Vec<ClosedFile> = self.manifest.files.iter().filter(is_uploaded).cloned().collect();
         objects.settle(&self.path, &mut files, &removed)?;

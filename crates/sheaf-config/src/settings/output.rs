@@ -88,8 +88,9 @@ section! {
         buffer: ByteCount = ByteCount(256 * KIB), "buffer_bytes", bytes(4 * KIB, GIB);
         /// Whether files are written by a thread of their own beside the node's. Then a disk that hangs holds up no node: its events
         /// wait, and dead time has the name `output`. Without it a node that waits for its disk is silent meanwhile, and is given up
-        /// after `manager.peer_timeout_ms`.
-        own_thread: bool = false, "own_thread", switch();
+        /// after `manager.peer_timeout_ms`. Left out: with each transport but `memory`, where all nodes share the processors of one
+        /// process.
+        own_thread: Option<bool> = None, "own_thread", maybe(switch());
         /// How far events are written before they are reported as stored and the readout units release them.
         sync: Sync = Sync::Flush, "sync", pick();
         /// The time between two writes to the disk with `fsync`: until then events wait, and hold `builder.slots`. 0: after

@@ -58,7 +58,7 @@ fn what_no_stream_takes_waits_for_nothing_and_the_rest_for_the_disk() {
     let script = Arc::new(Mutex::new(Script::default()));
     let mut storing = Storing::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
     for id in 8..12 {
-        assert!(storing.write(Timestamp(0), id, event(id), &Verdict::accept()).is_some());
+        assert!(storing.write(Timestamp(0), id, event(id), &Verdict::accept(), drop));
     }
     storing.end_batch(Timestamp(0));
     assert_eq!(settled(&mut storing), [Settled::LeftOut(10)]);
@@ -71,7 +71,7 @@ fn what_no_stream_takes_waits_for_nothing_and_the_rest_for_the_disk() {
 fn an_event_that_the_disk_refuses_is_tried_again_and_goes_first() {
     let script = Arc::new(Mutex::new(Script { fails: true, stored: 9, ..Script::default() }));
     let mut storing = Storing::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
-    assert!(storing.write(Timestamp(0), 1, event(1), &Verdict::accept()).is_none());
+    assert!(!storing.write(Timestamp(0), 1, event(1), &Verdict::accept(), drop));
     assert!(storing.is_in_trouble() && storing.waiting() == 1);
     let later = storing.due();
     assert!(!storing.is_ready(Timestamp(1), drop), "it is left alone for a while");
@@ -90,7 +90,7 @@ fn an_event_that_the_disk_refuses_is_tried_again_and_goes_first() {
 fn an_output_without_room_holds_events_up_and_what_was_written_before_does_not_wait() {
     let script = Arc::new(Mutex::new(Script { is_behind: true, stored: 1, ..Script::default() }));
     let mut storing = Storing::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
-    assert!(storing.write(Timestamp(0), 1, event(1), &Verdict::accept()).is_some());
+    assert!(storing.write(Timestamp(0), 1, event(1), &Verdict::accept(), drop));
     assert!(!storing.is_ready(Timestamp(0), drop));
     assert!(storing.is_in_trouble(), "whoever counts dead time hears of it");
     assert_eq!(script.lock().expect("no test panics with it").batches, 1);

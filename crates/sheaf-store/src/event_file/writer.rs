@@ -372,8 +372,13 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(())
     }
 
-    /// Takes note that the closed file of this name is in the object store as a whole. `false` for a file that is not
-    /// waited for.
+    /// Whether the events of the closed file of this name wait for the object store.
+    pub(crate) fn is_rising(&self, file: &str) -> bool {
+        self.rising.iter().any(|rising| rising.file == file && !rising.confirmed)
+    }
+
+    /// Takes note that the closed file of this name, or what was made of it, is in the object store as a whole. `false` for a file
+    /// that is not waited for.
     pub fn confirm(&mut self, file: &str) -> bool {
         let Some(rising) = self.rising.iter_mut().find(|rising| rising.file == file) else { return false };
         rising.confirmed = true;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event_file::{
-    Directory, EventFileReader, EventWriteError, FileName, FlushPolicy, SessionName, StreamName,
+    ClosedFile, Directory, EventFileReader, EventWriteError, FileName, FlushPolicy, SessionName, StreamName,
     WriterOptions,
 };
 use crate::run::{Manifest, RunReader, SessionRecord, closed_files, list_name, remove_list, seal_session};
@@ -336,6 +336,37 @@ fn events_of_an_uploaded_stream_are_stored_when_their_file_is_in_the_object_stor
     let listed = closed_files(directory.path(), SESSION).unwrap();
     let objects: Vec<_> = listed.iter().filter_map(|file| file.object.as_deref()).collect();
     assert_eq!(objects, ["s3://bucket/it"]);
+}
+
+/// A stream that is uploaded and whose files become files of another format: it is these that are waited for, in any order.
+#[test]
+fn events_of_a_stream_with_another_format_are_stored_when_the_new_files_are_in_the_object_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let replaced = WriterOptions { replaced: true, ..options() };
+    let both =
+        WriterOptions { flush: FlushPolicy::Uploaded(Nanos::MAX), rotate_events: 2, ..replaced.clone() };
+    let streams = vec![(rule("physics", MUON, 1), both), (rule("calib", LASER, 1), replaced)];
+    let mut writer = StreamsWriter::create(directory.path(), streams, &options()).unwrap();
+    for (id, tags) in [(1, LASER), (2, MUON), (3, MUON), (4, MUON), (5, LASER)] {
+        writer.write(&event(id, &[3]), &tagged(tags)).unwrap();
+    }
+    writer.press().unwrap();
+    writer.finish().unwrap();
+    assert_eq!((writer.stored(), writer.take_uploads().len()), (1, 0), "event files stay here");
+    let converted =
+        |file: &ClosedFile| ClosedFile { file: FileName::parse(&file.file).unwrap().hdf5(), ..file.clone() };
+    let made: Vec<_> = writer.take_replaceable().iter().map(converted).collect();
+    made.iter().for_each(|file| writer.replaced(file));
+    let uploads = writer.take_uploads();
+    let names: Vec<_> = uploads.iter().map(|file| (file.stream.as_str(), file.events)).collect();
+    assert_eq!(names, [("physics", 2), ("physics", 1)], "files of other streams stay here");
+    assert!(uploads.iter().all(|file| made.contains(file)), "what was made is uploaded");
+    writer.confirm(&uploads[1]);
+    assert_eq!(writer.stored(), 1, "an earlier file is not there");
+    writer.confirm(&ClosedFile { object: Some("s3://bucket/it".to_owned()), ..uploads[0].clone() });
+    assert_eq!(writer.stored(), 5);
+    writer.confirm(&uploads[0]);
+    assert_eq!((writer.stored(), writer.accepted()), (5, 5), "a file counts once");
 }
 
 #[test]

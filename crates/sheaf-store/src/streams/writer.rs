@@ -2,7 +2,7 @@
 
 use super::routing::{Route, Routing, StreamRule};
 use crate::event_file::{
-    ClosedFile, Directory, EventFileWriter, EventWriteError, SessionName, Storage, WriterCounts,
+    ClosedFile, Directory, EventFileWriter, EventWriteError, FileName, SessionName, Storage, WriterCounts,
     WriterOptions,
 };
 use crate::run::FileList;
@@ -152,7 +152,8 @@ impl<S: Storage + Clone> StreamsWriter<S> {
     }
 
     /// Closed files with events that were not taken by this call before, of streams whose events count as stored when they
-    /// are in an object store. Who takes one says when it is there, with [`confirm`](Self::confirm).
+    /// are in an object store; where files become files of another format, these. Who takes one says when it is there, with
+    /// [`confirm`](Self::confirm).
     pub fn take_uploads(&mut self) -> Vec<ClosedFile> {
         std::mem::take(&mut self.uploads)
     }
@@ -163,14 +164,21 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         std::mem::take(&mut self.replaceable)
     }
 
-    /// Takes note of a file that is there instead of one that was closed. The list has it from the next end of a batch on.
+    /// Takes note of a file that is there instead of one that was closed. The list has it from the next end of a batch on. Where the
+    /// stream is uploaded, it is this file that is.
     pub fn replaced(&mut self, file: &ClosedFile) {
         self.list.add(file);
+        let original = original(&file.file);
+        if self.writers.iter().any(|writer| writer.is_rising(&original)) {
+            self.uploads.push(file.clone());
+        }
     }
 
-    /// Takes note that a closed file is where its `object` says, as a whole. The list says so from the next end of a batch on.
+    /// Takes note that a closed file, or what was made of it, is where its `object` says, as a whole. The list says so from the next
+    /// end of a batch on.
     pub fn confirm(&mut self, file: &ClosedFile) {
-        if self.writers.iter_mut().any(|writer| writer.confirm(&file.file)) {
+        let original = original(&file.file);
+        if self.writers.iter_mut().any(|writer| writer.confirm(&original)) {
             self.list.add(file);
         }
     }
@@ -231,14 +239,19 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         for writer in &mut self.writers {
             let closed = writer.take_closed();
             closed.iter().for_each(|closed| self.list.add(closed));
-            if writer.is_uploaded() {
-                self.uploads.extend(closed.into_iter().filter(|closed| closed.events > 0));
-            } else if writer.is_replaced() {
+            if writer.is_replaced() {
                 self.replaceable.extend(closed);
+            } else if writer.is_uploaded() {
+                self.uploads.extend(closed.into_iter().filter(|closed| closed.events > 0));
             }
         }
         self.list.write().map_err(|error| EventWriteError::List { path: self.list.path(), error })
     }
+}
+
+/// What the event file was called that a file is, or was made of.
+fn original(file: &str) -> String {
+    FileName::parse_either(file).map_or_else(|| file.to_owned(), |name| name.to_string())
 }
 
 /// The metadata of a stream's files: that of the session, and the name of the stream.

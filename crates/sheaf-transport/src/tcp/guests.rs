@@ -416,6 +416,9 @@ fn call(address: &str, settings: &TcpSettings) -> Result<std::net::TcpStream, Gu
     let mut last = std::io::Error::other("the name has no address");
     for target in address.to_socket_addrs().map_err(no_host)? {
         match std::net::TcpStream::connect_timeout(&target, settings.connect_timeout.to_std()) {
+            Ok(stream) if socket::leads_to_itself(&SockRef::from(&stream)) => {
+                last = std::io::ErrorKind::ConnectionRefused.into();
+            }
             Ok(stream) => {
                 stream.set_nonblocking(true).map_err(nobody)?;
                 socket::set_up(&SockRef::from(&stream), settings).map_err(nobody)?;

@@ -184,7 +184,8 @@ impl TcpEndpoint {
         let Stage::Connecting { called, .. } = connection.stage else {
             return;
         };
-        let failed = !matches!(connection.stream.take_error(), Ok(None));
+        let failed = !matches!(connection.stream.take_error(), Ok(None))
+            || socket::leads_to_itself(&SockRef::from(&connection.stream));
         if !failed && connection.stream.peer_addr().is_err() {
             connection.writable = false;
             return;

@@ -78,6 +78,14 @@ pub(super) fn set_buffers(socket: &SockRef<'_>, settings: &TcpSettings) -> io::R
     Ok(())
 }
 
+/// Whether a connection leads to itself. Where a port that the kernel gives to callers is called again and again on the own host
+/// and nobody listens there, a call gets that port for its own end some day, and TCP joins the two (a simultaneous open). Nobody
+/// is at the other end, and whoever should listen there finds the port taken.
+pub(super) fn leads_to_itself(socket: &SockRef<'_>) -> bool {
+    let ends = (socket.local_addr(), socket.peer_addr());
+    matches!(ends, (Ok(own), Ok(other)) if own.as_socket() == other.as_socket())
+}
+
 /// Receives into `room`; gives the part that was filled.
 pub(super) fn receive<'a>(stream: &TcpStream, room: &'a mut [MaybeUninit<u8>]) -> io::Result<&'a mut [u8]> {
     // Not in a loop over EINTR, because the room is lent only once: the caller comes back.

@@ -1,5 +1,6 @@
 mod deframer;
 mod greeting;
+mod itself;
 mod outbox;
 mod sequence;
 

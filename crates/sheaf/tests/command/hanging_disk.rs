@@ -72,7 +72,7 @@ fn a_disk_that_hangs_makes_dead_time_of_its_own_and_the_run_goes_on_when_it_is_b
     let config = place.file(
         "hangs.toml",
         "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
-         [transport]\nkind = \"tcp\"\n[output]\nown_thread = true\n\
+         [transport]\nkind = \"tcp\"\n\
          [trigger]\nmode = \"fixed\"\nrate_hz = 2000\nqueue_events = 64\n\
          [manager]\npeer_timeout_ms = 500\nbatch_events = 16\n",
     );

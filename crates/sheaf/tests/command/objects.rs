@@ -58,7 +58,8 @@ fn assert_store_has_the_run(place: &Place, server: &Server, summary: &Value) {
 }
 
 fn stored_objects(server: &Server) -> usize {
-    server.state().objects.keys().filter(|key| key.ends_with(".sheaf")).count()
+    let is_data = |key: &&String| key.ends_with(".sheaf") || key.ends_with(".h5");
+    server.state().objects.keys().filter(is_data).count()
 }
 
 #[test]
@@ -164,4 +165,106 @@ fn builders_that_are_killed_while_they_upload_lose_no_event_and_store_none_twice
     server.state().open.clear();
     assert_store_has_the_run(&place, &server, &summary);
     assert_eq!(dump(&place.join("fetched")).len(), dump(Path::new(&directory(&place, &summary))).len());
+}
+
+/// What is uploaded are HDF5 files, made before of the event files that builders close.
+#[cfg(feature = "hdf5")]
+mod columns {
+    use super::*;
+
+    const COLUMNS: &str = "[output]\nformat = \"hdf5\"\ncompression = \"deflate\"\nrotate_events = 700\n";
+
+    fn begin(place: &Place, server: &Server, more: &str, run: &str) -> PathBuf {
+        let config = config(place, server, run);
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, text.replace("[output]\n", COLUMNS) + more).unwrap();
+        config
+    }
+
+    /// Nothing in the store is an event file but files of these streams.
+    fn assert_store_has_columns(server: &Server, but: &str) {
+        let state = server.state();
+        let of_other = |key: &&String| key.ends_with(".sheaf") && (but.is_empty() || !key.contains(but));
+        assert_eq!(state.objects.keys().find(of_other), None);
+        assert!(state.objects.keys().any(|key| key.ends_with(".h5")));
+    }
+
+    #[test]
+    fn every_event_of_a_run_is_in_an_hdf5_object_when_the_run_ends() {
+        for how in ["", "--processes --outputs 1"] {
+            let (place, server) = (Place::new(), Server::start());
+            let config = begin(&place, &server, "", "events = 5000");
+            let summary = place.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
+            assert_books_match_files(&place, &summary);
+            assert_eq!(number(&summary, "ledger.stored"), 5000);
+            let uploaded = number(&summary, "counters.output_uploaded_files");
+            assert!(uploaded > 0 && uploaded <= number(&summary, "counters.output_converted_files"));
+            assert_store_has_columns(&server, "");
+            assert_store_has_the_run(&place, &server, &summary);
+        }
+    }
+
+    /// A stream of HDF5 files and one of event files are uploaded, another of HDF5 files stays here.
+    #[test]
+    fn each_stream_has_its_own_format_and_its_own_place() {
+        let (place, server) = (Place::new(), Server::start());
+        let streams = "[streams.raw]\nprescale = 2\nformat = \"sheaf\"\n[streams.here]\nprescale = 3\nsync = \"flush\"\n\
+                       [streams.columns]\n";
+        let config = begin(&place, &server, streams, "events = 2000");
+        let summary = place.sheaf(&format!("run {} --json", config.display())).exits(0).json();
+        assert_eq!(number(&summary, "ledger.stored"), 2000);
+        assert_eq!(number(&verify(&directory(&place, &summary), 0), "events"), 2000);
+        assert_store_has_columns(&server, "_raw_");
+        let state = server.state();
+        let of = |stream: &str, ending: &str| {
+            state.objects.keys().filter(|key| key.contains(stream) && key.ends_with(ending)).count()
+        };
+        assert!(of("_raw_", ".sheaf") > 0 && of("_columns_", ".h5") > 0);
+        assert_eq!((of("_raw_", ".h5"), of("_here_", "")), (0, 0));
+    }
+
+    #[test]
+    fn builders_that_are_killed_while_columns_are_made_and_uploaded_lose_no_event_and_store_none_twice() {
+        let (place, server) = (Place::new(), Server::start());
+        let config = begin(&place, &server, "", "duration_s = 0");
+        let running = place.start(&format!("run {} --json --processes --transport tcp", config.display()));
+        let mut killed = 0;
+        for builder in ["bu1", "bu0"] {
+            let process = running.wait_for_node(builder, killed);
+            wait_for_objects(&server);
+            signal(process, "KILL");
+            killed = process;
+            running.wait_for_node(builder, killed);
+            wait_for_objects(&server);
+        }
+        running.signal("INT");
+        let summary = running.end().exits(0).json();
+        assert_adds_up(&summary);
+        assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 2);
+        assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
+        assert_eq!(number(&summary, "ledger.stored"), number(&summary, "ledger.triggers"));
+        server.state().open.clear();
+        assert_store_has_columns(&server, "");
+        assert_store_has_the_run(&place, &server, &summary);
+    }
+
+    #[test]
+    fn columns_that_are_not_in_the_store_when_a_run_ends_can_be_brought_there_later() {
+        let (place, server) = (Place::new(), Server::start());
+        let config = begin(&place, &server, "", "duration_s = 0");
+        let mut running = place.start(&format!("run {} --json", config.display()));
+        wait_for_objects(&server);
+        wait_until("objects were verified", || server.state().told_of > 3);
+        server.state().is_locked = true;
+        running.wait_until_said("the object store says 403");
+        running.signal("INT");
+        running.end().exits(1).says(&["sheaf upload"]);
+        let run = place.join("runs/run000001");
+        let here = verify(&run, 0);
+        assert!(number(&here, "events") > 0);
+        server.state().is_locked = false;
+        place.sheaf(&format!("upload {}", run.display())).exits(0);
+        assert_store_has_columns(&server, "");
+        assert_eq!(number(&verify(&fetch(&place, &server), 0), "events"), number(&here, "events"));
+    }
 }
