@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
 
 /// A payload up to this size is copied behind its head; a larger one goes to the operating system from where it was received.
-/// The checksum has just brought it into the nearest cache, so that the copy is cheap, and a call that writes one piece of memory
+/// The copy brings it into the nearest cache, so that the checksum is cheap, and a call that writes one piece of memory
 /// is faster than one with many at odd addresses. Measured on a 2-core virtual machine with Linux 6.18, events of 4 fragments, to
 /// ext4, as parts of what plain writes reach: with 2000-byte fragments 83 % copied and 66 % as slices, with 4000 bytes 85 and 78,
 /// with 8000 bytes 83 and 86, with 32,000 bytes 81 and 96.
@@ -97,19 +97,22 @@ impl Pending {
         let (mut start, first_piece) = (self.copied.len(), self.pieces.len());
         head(&mut self.copied).inspect_err(|_| self.copied.truncate(start))?;
         let checksum = self.units.last().map_or(checksum, |unit| unit.checksum);
-        let mut checksum = crc32c_append(checksum, &self.copied[start..]);
+        let mut checksum = checksum;
         let mut bytes = (self.copied.len() - start) as u64;
         for payload in payloads {
             bytes += payload.len() as u64;
-            checksum = crc32c_append(checksum, payload);
             if payload.len() <= COPY_BYTES {
                 self.copied.extend_from_slice(payload);
             } else {
+                checksum = crc32c_append(checksum, &self.copied[start..]);
+                checksum = crc32c_append(checksum, payload);
                 self.pieces.push(Piece::Copied(start..self.copied.len()));
                 start = self.copied.len();
                 self.pieces.push(Piece::Payload(payload.clone()));
             }
         }
+        // Once for all that was copied side by side: a checksum of a kilobyte takes hardly longer than one of 250 bytes.
+        checksum = crc32c_append(checksum, &self.copied[start..]);
         self.pieces.push(Piece::Copied(start..self.copied.len()));
         self.units.push(Unit { pieces: self.pieces.len() - first_piece, bytes, checksum });
         self.bytes += bytes;
