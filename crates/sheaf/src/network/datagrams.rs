@@ -164,7 +164,6 @@ fn settings(plan: &Plan, peers: usize) -> LossySettings {
         retry_min: transport.retry_min,
         retry_max: transport.retry_max,
         dead_peer: transport.dead_peer,
-        ..LossySettings::default()
     }
 }
 
