@@ -205,7 +205,8 @@ fn counting(samples: &[Sample], active: &RangeInclusive<usize>, span: Span) -> (
     }
 }
 
-/// The evidence of a run. `looks` are samples of ports alone, taken at the beginning between others; `payload_bytes` is what was built into events, `host_drops` what was lost in hosts.
+/// The evidence of a run. `looks` are samples of ports alone, taken at the beginning between others; `payload_bytes` is what was
+/// built into events, `host_drops` what was lost in hosts.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(crate) fn evidence(
     plan: &Plan,

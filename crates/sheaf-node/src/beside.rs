@@ -6,7 +6,7 @@
 //!
 //! What waits for the thread is bounded by whoever gives the events, who keeps the place of each until it is stored.
 
-use crate::sink::{EventSink, FileSink, Given, Taken};
+use crate::sink::{self, EventSink, FileSink, Given, Taken};
 use bytes::Bytes;
 use sheaf_store::streams::Routing;
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
@@ -122,8 +122,7 @@ impl FilesBeside {
 
 impl EventSink for FilesBeside {
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
-        let given = self.give(event.clone(), verdict);
-        given.map(|(taken, _)| taken).map_err(|(_, error)| error)
+        sink::give_copy(self, event, verdict)
     }
 
     fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {

@@ -1,6 +1,6 @@
 //! A trigger menu's prescales: of the events that have a tag, one of so many keeps it.
 
-use crate::sink::{EventSink, Given, Taken};
+use crate::sink::{self, EventSink, Given, Taken};
 use bytes::Bytes;
 use sheaf_wire::{Event, EventId, Tags, Timestamp, Verdict};
 
@@ -70,8 +70,7 @@ fn mix(mut bits: u64) -> u64 {
 
 impl EventSink for PrescaledTags {
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
-        let given = self.give(event.clone(), verdict);
-        given.map(|(taken, _)| taken).map_err(|(_, error)| error)
+        sink::give_copy(self, event, verdict)
     }
 
     fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {

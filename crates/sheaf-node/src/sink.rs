@@ -80,6 +80,16 @@ pub enum Taken {
 /// wrong, in words for the operator.
 pub type Given = Result<(Taken, Option<Event<Bytes>>), (Event<Bytes>, String)>;
 
+/// [`EventSink::write`] of a sink whose own way is [`EventSink::give`].
+pub(crate) fn give_copy(
+    sink: &mut impl EventSink,
+    event: &Event<Bytes>,
+    verdict: &Verdict,
+) -> Result<Taken, String> {
+    let given = sink.give(event.clone(), verdict);
+    given.map(|(taken, _)| taken).map_err(|(_, error)| error)
+}
+
 /// Counts events and forgets them: for rate tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink {

@@ -1,6 +1,7 @@
 use super::*;
+use crate::examples::event;
 use crate::filter::Prescale;
-use sheaf_wire::{EventId, Fragment, MissingReason, MissingSource, Timestamp, TriggerType};
+use sheaf_wire::{EventId, Fragment, MissingReason, MissingSource, Timestamp};
 
 fn part(id: u64, sizes: &[(u32, usize)], missing: &[u32]) -> Event<Bytes> {
     let fragment = |(source, size): &(u32, usize)| Fragment {
@@ -14,13 +15,9 @@ fn part(id: u64, sizes: &[(u32, usize)], missing: &[u32]) -> Event<Bytes> {
     let missing_source =
         |source: &u32| MissingSource { source: SourceId(*source), reason: MissingReason::SourceSilent };
     Event {
-        id: EventId(id),
-        time: Timestamp(0),
-        trigger_type: TriggerType(0),
-        attempt: 1,
-        incomplete: false,
         fragments: sizes.iter().map(fragment).collect(),
         missing: missing.iter().map(missing_source).collect(),
+        ..event(id)
     }
 }
 

@@ -96,8 +96,7 @@ impl Pending {
     ) -> Result<u64, E> {
         let (mut start, first_piece) = (self.copied.len(), self.pieces.len());
         head(&mut self.copied).inspect_err(|_| self.copied.truncate(start))?;
-        let checksum = self.units.last().map_or(checksum, |unit| unit.checksum);
-        let mut checksum = checksum;
+        let mut checksum = self.units.last().map_or(checksum, |unit| unit.checksum);
         let mut bytes = (self.copied.len() - start) as u64;
         for payload in payloads {
             bytes += payload.len() as u64;

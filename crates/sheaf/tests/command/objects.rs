@@ -143,26 +143,32 @@ fn what_is_not_in_the_store_when_a_run_ends_was_not_stored_and_the_rest_can_be_b
     assert_eq!(number(&verify(&fetch(&place, &server), 0), "events"), number(&here, "events"));
 }
 
-#[test]
-fn builders_that_are_killed_while_they_upload_lose_no_event_and_store_none_twice() {
-    let (place, server) = (Place::new(), Server::start());
-    let running = start(&place, &server, "--processes --transport tcp");
+/// Kills these builders one after the other while objects are made, then ends the run: all that was triggered was stored.
+fn kill_while_uploading(running: Running, server: &Server, builders: &[&str]) -> Value {
     let mut killed = 0;
-    for builder in ["bu1", "bu0", "bu1"] {
+    for builder in builders {
         let process = running.wait_for_node(builder, killed);
-        wait_for_objects(&server);
+        wait_for_objects(server);
         signal(process, "KILL");
         killed = process;
         running.wait_for_node(builder, killed);
-        wait_for_objects(&server);
+        wait_for_objects(server);
     }
     running.signal("INT");
     let summary = running.end().exits(0).json();
     assert_adds_up(&summary);
-    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 3);
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), builders.len() as u64);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
     assert_eq!(number(&summary, "ledger.stored"), number(&summary, "ledger.triggers"));
     server.state().open.clear();
+    summary
+}
+
+#[test]
+fn builders_that_are_killed_while_they_upload_lose_no_event_and_store_none_twice() {
+    let (place, server) = (Place::new(), Server::start());
+    let running = start(&place, &server, "--processes --transport tcp");
+    let summary = kill_while_uploading(running, &server, &["bu1", "bu0", "bu1"]);
     assert_store_has_the_run(&place, &server, &summary);
     assert_eq!(dump(&place.join("fetched")).len(), dump(Path::new(&directory(&place, &summary))).len());
 }
@@ -228,22 +234,7 @@ mod columns {
         let (place, server) = (Place::new(), Server::start());
         let config = begin(&place, &server, "", "duration_s = 0");
         let running = place.start(&format!("run {} --json --processes --transport tcp", config.display()));
-        let mut killed = 0;
-        for builder in ["bu1", "bu0"] {
-            let process = running.wait_for_node(builder, killed);
-            wait_for_objects(&server);
-            signal(process, "KILL");
-            killed = process;
-            running.wait_for_node(builder, killed);
-            wait_for_objects(&server);
-        }
-        running.signal("INT");
-        let summary = running.end().exits(0).json();
-        assert_adds_up(&summary);
-        assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 2);
-        assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
-        assert_eq!(number(&summary, "ledger.stored"), number(&summary, "ledger.triggers"));
-        server.state().open.clear();
+        let summary = kill_while_uploading(running, &server, &["bu1", "bu0"]);
         assert_store_has_columns(&server, "");
         assert_store_has_the_run(&place, &server, &summary);
     }
