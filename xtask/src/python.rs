@@ -1,7 +1,7 @@
 //! The Python package: built as its users build it, and tested.
 
-use crate::shell::{self, cargo};
-use crate::workspace;
+use crate::verify::tests;
+use crate::{shell, workspace};
 use anyhow::{Context as _, Result};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -61,14 +61,16 @@ pub(crate) fn package_tests() -> Result<()> {
     shell::run(&mut pip)?;
     put_beside_sources(&installed, &folder)?;
 
-    shell::run(&mut cargo(&["build", "--quiet", "--package", "sheaf"]))?;
+    // As the tests of the command have it, which are built by now in most cases.
+    shell::run(tests().args(["--quiet", "--no-run", "--test", "command"]))?;
     let mut pytest = Command::new(&python);
     pytest.args(["-m", "pytest"]).current_dir(&folder);
     pytest.env("PYTHONPATH", folder.join("python"));
     pytest.env(COMMAND_VARIABLE, target.join("debug/sheaf"));
     shell::run(&mut pytest)?;
     // The example filter decides alike in all its languages: here also in Python.
-    let mut twins = cargo(&["test", "--quiet", "--package", "energy-sum"]);
+    let mut twins = tests();
+    twins.args(["--quiet", "--test", "same_decisions"]);
     shell::run(twins.env("PYTHONPATH", folder.join("python")).env(PYTHON_VARIABLE, &python))?;
     if !has(&python, "mypy") {
         println!("left out: types, because {} has no mypy", python.display());

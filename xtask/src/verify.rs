@@ -4,7 +4,6 @@ use crate::instructions::{self, InstructionsArguments};
 use crate::shell::{self, Steps, cargo};
 use crate::{fuzz, layers, python, smoke, tidy, workspace};
 use anyhow::Result;
-use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Simulated runs for every change: as many as pass in a minute or two on two cores.
@@ -57,10 +56,13 @@ fn check_steps(steps: &mut Steps) -> Result<()> {
         shell::run(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
     })?;
     steps.step("clippy", || {
-        shell::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+        shell::run(
+            with_optional_parts(&["clippy", "--workspace", "--all-targets"]).args(["--", "-D", "warnings"]),
+        )
     })?;
     steps.step("documentation of the code", || {
-        let mut rustdoc = cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
+        let mut rustdoc =
+            with_optional_parts(&["doc", "--workspace", "--no-deps", "--document-private-items"]);
         shell::run(rustdoc.env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     steps.step("direction of dependencies", layers::command)?;
@@ -72,10 +74,15 @@ pub(crate) fn test() -> Result<()> {
     shell::run(&mut tests())
 }
 
-/// All tests, also those of optional parts that this machine has the libraries for: each set of features is another build of
-/// everything above it, so there is one.
-fn tests() -> Command {
-    let mut command = cargo(&["test", "--workspace"]);
+/// All tests, also those of optional parts.
+pub(crate) fn tests() -> Command {
+    with_optional_parts(&["test", "--workspace"])
+}
+
+/// A call of cargo for the workspace, with the optional parts that this machine has the libraries for. Each set of features is
+/// another build of everything above it, so all steps have the same; without them the command is built by the step "smoke".
+fn with_optional_parts(arguments: &[&str]) -> Command {
+    let mut command = cargo(arguments);
     let features = buildable_features();
     if !features.is_empty() {
         command.args(["--features", &features.join(",")]);
@@ -119,7 +126,6 @@ fn testkit(arguments: &[&str]) -> Result<()> {
 pub(crate) fn ci() -> Result<()> {
     let mut steps = Steps::default();
     check_steps(&mut steps)?;
-    steps.step("clippy of optional parts", clippy_of_optional_parts)?;
     steps.step("tests", || shell::run(tests().env("PROPTEST_RNG_SEED", PROPERTY_SEED)))?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("Python package", python::package_tests)?;
@@ -167,21 +173,6 @@ fn buildable_features() -> Vec<String> {
         part.packages.iter().map(|package| format!("{package}/{}", part.feature)).collect()
     };
     OPTIONAL_PARTS.iter().filter(is_there).flat_map(features).collect()
-}
-
-/// The lints of code that is built only with a feature; all other code is looked at without.
-fn clippy_of_optional_parts() -> Result<()> {
-    let features = buildable_features();
-    let packages: BTreeSet<_> =
-        features.iter().filter_map(|feature| Some(feature.split_once('/')?.0)).collect();
-    if packages.is_empty() {
-        return Ok(());
-    }
-    let mut clippy = cargo(&["clippy", "--features", &features.join(",")]);
-    for package in packages {
-        clippy.args(["--package", package]);
-    }
-    shell::run(clippy.args(["--all-targets", "--", "-D", "warnings"]))
 }
 
 fn python_tests() -> Result<()> {

@@ -38,6 +38,8 @@ pub struct State {
     pub keeps_checksums: bool,
     /// Whether it lets anybody in.
     pub is_locked: bool,
+    /// Whether it takes objects and tells nobody that it has them.
+    pub is_silent: bool,
     /// How often it has said that it has an object.
     pub told_of: u64,
     requests: u64,
@@ -171,6 +173,9 @@ fn answer(state: &mut State, request: &Request, damage: bool) -> Reply {
     let is_known = query("X-Amz-Credential").is_some_and(|who| who.starts_with(ACCESS_KEY));
     if state.is_locked || !is_known || query("X-Amz-Signature").is_none_or(|signature| signature.len() != 64)
     {
+        return error(403, "AccessDenied");
+    }
+    if state.is_silent && request.method == "HEAD" {
         return error(403, "AccessDenied");
     }
     let mut body = request.body.clone();

@@ -81,8 +81,9 @@ pub(crate) fn command(arguments: &UploadArguments) -> anyhow::Result<Verdict> {
         manifest.files.iter().filter(|file| is_uploaded(&config, file.stream.as_str())).cloned().collect();
     // What the manifest says of objects may be from before somebody lost them.
     files.iter_mut().for_each(|file| file.object = None);
-    objects.settle(path, &mut files, &[])?;
+    objects.settle(path, &mut files, &manifest.removed_objects)?;
     merge(&mut manifest.files, &files);
+    manifest.removed_objects.clear();
     manifest.write(path)?;
     objects.put_manifest(path)?;
     crate::files::print(&format!("{} files are in the object store\n", files.len()))?;

@@ -130,6 +130,7 @@ impl RunDirectory {
         let names =
             || sessions.keys().map(|(node, session)| SessionName { run, node: *node, session: *session });
         self.list_files(names())?;
+        self.list_removed(&before)?;
         self.manifest.ended = Some(now);
         self.manifest.ledger = ledger;
         // What counts is on this disk, whatever comes of HDF5 and the object store.
@@ -139,10 +140,11 @@ impl RunDirectory {
                 hdf5::settle(&self.config, &self.path, run, record)?;
             }
             self.list_files(names())?;
+            self.list_removed(&before)?;
             self.manifest.write(&self.path)?;
         }
         if let Some(objects) = self.objects.take() {
-            self.settle(&*objects, &before).with_context(|| {
+            self.settle(&*objects).with_context(|| {
                 format!(
                     "the object store has not all of this run; when it works, say `sheaf upload {}`",
                     self.path.display()
@@ -164,8 +166,9 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Brings the object store to what sealing has left, and tells readers of it what counts.
-    fn settle(&mut self, objects: &dyn RunObjects, before: &BTreeSet<FileName>) -> anyhow::Result<()> {
+    /// Has the manifest list what is no more of the files that were there `before`, as objects are called: builders may have
+    /// uploaded them, and whoever finishes that later has only the manifest to know them by.
+    fn list_removed(&mut self, before: &BTreeSet<FileName>) -> anyhow::Result<()> {
         let after = event_files(&self.path)?;
         let config = &self.config;
         let uploaded = |name: &&FileName| objects::is_uploaded(config, name.stream.as_str());
@@ -173,11 +176,18 @@ impl RunDirectory {
             true => name.hdf5(),
             false => name.to_string(),
         };
-        let removed: Vec<String> = before.difference(&after).filter(uploaded).map(object).collect();
+        self.manifest.removed_objects = before.difference(&after).filter(uploaded).map(object).collect();
+        Ok(())
+    }
+
+    /// Brings the object store to what sealing has left, and tells readers of it what counts.
+    fn settle(&mut self, objects: &dyn RunObjects) -> anyhow::Result<()> {
+        let config = &self.config;
         let is_uploaded = |file: &&ClosedFile| objects::is_uploaded(config, file.stream.as_str());
         let mut files: Vec<ClosedFile> = self.manifest.files.iter().filter(is_uploaded).cloned().collect();
-        objects.settle(&self.path, &mut files, &removed)?;
+        objects.settle(&self.path, &mut files, &self.manifest.removed_objects)?;
         objects::merge(&mut self.manifest.files, &files);
+        self.manifest.removed_objects.clear();
         self.manifest.write(&self.path)?;
         objects.put_manifest(&self.path)
     }

@@ -38,6 +38,10 @@ pub struct Manifest {
     /// The closed files of these sessions, where the files are in this directory and no one writes them any more.
     #[serde(default)]
     pub files: Vec<ClosedFile>,
+    /// Objects of files that were removed when their sessions were sealed, while the object store may still have them: its end did
+    /// not come to it. By the names of the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed_objects: Vec<String>,
     /// The run's ledger. Its `stored`, where it is there, is the number of events in the directory.
     pub ledger: serde_json::Value,
     /// The text of the configuration that made the run.
@@ -154,6 +158,7 @@ impl Manifest {
             ended: None,
             sessions: Vec::new(),
             files: Vec::new(),
+            removed_objects: Vec::new(),
             ledger: serde_json::Value::Null,
             configuration: configuration.to_owned(),
             code: Vec::new(),

@@ -143,6 +143,32 @@ fn what_is_not_in_the_store_when_a_run_ends_was_not_stored_and_the_rest_can_be_b
     assert_eq!(number(&verify(&fetch(&place, &server), 0), "events"), number(&here, "events"));
 }
 
+#[test]
+fn objects_that_came_too_late_to_count_are_removed_when_the_rest_is_brought_there() {
+    let (place, server) = (Place::new(), Server::start());
+    let mut running = start(&place, &server, "");
+    wait_until("objects were verified", || server.state().told_of > 3);
+    server.state().is_silent = true;
+    wait_for_objects(&server);
+    running.wait_until_said("the object store says 403");
+    // Nobody can be told that they are not wanted.
+    server.state().is_locked = true;
+    running.signal("INT");
+    running.end().exits(1).says(&["sheaf upload"]);
+    let run = place.join("runs/run000001");
+    let here = verify(&run, 0);
+    let mut state = server.state();
+    let unwanted = state.objects.keys().filter(|key| {
+        let name = key.rsplit('/').next().unwrap_or_default();
+        !run.join(name).exists()
+    });
+    assert!(unwanted.count() > 0, "some files were removed when their objects were there");
+    (state.is_locked, state.is_silent) = (false, false);
+    drop(state);
+    place.sheaf(&format!("upload {}", run.display())).exits(0);
+    assert_eq!(number(&verify(&fetch(&place, &server), 0), "events"), number(&here, "events"));
+}
+
 /// Kills these builders one after the other while objects are made, then ends the run: all that was triggered was stored.
 fn kill_while_uploading(running: Running, server: &Server, builders: &[&str]) -> Value {
     let mut killed = 0;

@@ -6,7 +6,8 @@ use sheaf_store::run::RunReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A fixed rate of small events to two builder units, whose death is noticed soon. More of `[builder]` may follow.
+/// A fixed rate of small events to two builder units, whose death is noticed soon. More of `[builder]` may follow. Until it is stored
+/// an event may be with each of the builders that a test kills, and is not to be given up for that.
 #[cfg(any(feature = "hdf5", feature = "s3"))]
 pub(crate) const SMALL_EVENTS: &str = "\
 [source.emulated]
@@ -18,6 +19,7 @@ rate_hz = 4000.0
 [readout]
 count = 2
 [manager]
+max_attempts = 10
 stop_timeout_ms = 3000
 peer_timeout_ms = 1000
 [protocol]
