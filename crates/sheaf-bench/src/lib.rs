@@ -11,6 +11,7 @@
 //! | [`node`] | a sender, a receiver, the two sides of a round trip |
 //! | [`local`] | a whole measurement on threads of this process |
 //! | [`memory`] | what the processors do with memory: copy, read, fill, gather |
+//! | [`handover`] | what they can hand each other through memory |
 //! | [`store`] | accepted events to a disk, by the writer that a run has, beside plain writes |
 //! | [`plain`] | a vectored stream over a loopback socket, with nothing around it |
 //! | [`cpu`] | which processors there are, how they belong together, and staying on one |
@@ -25,6 +26,7 @@
 
 pub mod cpu;
 pub mod fit;
+pub mod handover;
 pub mod job;
 pub mod local;
 pub mod memory;

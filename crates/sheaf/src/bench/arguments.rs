@@ -41,7 +41,7 @@ pub(crate) enum BenchCommand {
     Roundtrip(LinkArguments),
     /// Messages to and fro, one way or both at once, between processors that share a core, a NUMA node, or neither.
     Pingpong(PingpongArguments),
-    /// What the processors do with memory: copy, read, fill, gather; no network.
+    /// What the processors do with memory: copy, read, fill, gather, and hand over to each other; no network.
     Memory(MemoryArguments),
     /// Accepted events to a disk, as a run stores them, beside plain writes with the same flush policy.
     Store(StoreArguments),
@@ -171,6 +171,10 @@ pub(crate) struct MemoryArguments {
     /// Threads; several with commas between them [default: 1 and 2, or as many as there are processors].
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Vec<u16>,
+    /// The memory that each thread goes through in each direction, and that a pair of threads hands over: more than the caches hold,
+    /// or as much as a system has in flight.
+    #[arg(long, value_name = "BYTES", default_value = "64Mi", value_parser = parse_size)]
+    pub(super) working_set: u64,
     #[command(flatten)]
     pub(super) scan: ScanArguments,
 }

@@ -4,11 +4,35 @@ use super::arguments::MemoryArguments;
 use super::report::{Curve, Picture, Report, Scanned, column};
 use super::scan::Scan;
 use serde_json::{Map, json};
-use sheaf_bench::cpu;
-use sheaf_bench::memory::{Operation, WORKING_SET_BYTES, measure as measure_memory};
+use sheaf_bench::memory::{self, Operation};
+use sheaf_bench::{cpu, handover};
 use std::time::Duration;
 
 const SECONDS: f64 = 0.2;
+
+/// What threads do.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Each by itself.
+    Apart(Operation),
+    /// Two and two: one writes what the other reads.
+    Handover,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Apart(operation) => operation.name(),
+            Self::Handover => "handover",
+        }
+    }
+}
+
+/// What so many threads can do.
+fn kinds(threads: usize) -> impl Iterator<Item = (Kind, usize)> {
+    let pairs = (threads >= 2).then_some((Kind::Handover, threads - threads % 2));
+    Operation::ALL.into_iter().map(move |operation| (Kind::Apart(operation), threads)).chain(pairs)
+}
 
 pub(super) fn measure(arguments: &MemoryArguments, scan: &Scan<'_>) -> anyhow::Result<Report> {
     let sizes: Vec<u64> = arguments.scan.sizes(64, 1 << 20, 4).into_iter().map(|size| size.max(1)).collect();
@@ -21,32 +45,35 @@ pub(super) fn measure(arguments: &MemoryArguments, scan: &Scan<'_>) -> anyhow::R
         asked => asked.iter().map(|count| usize::from(*count)).collect(),
     };
     let repeat = arguments.scan.repeat;
-    let progress = scan.progress(threads.len() * Operation::ALL.len() * sizes.len() * repeat as usize);
+    let kinds: Vec<(Kind, usize)> = threads.iter().flat_map(|&threads| kinds(threads)).collect();
+    let progress = scan.progress(kinds.len() * sizes.len() * repeat as usize);
     let mut curves = Vec::new();
-    for &threads in &threads {
-        for operation in Operation::ALL {
-            let plural = if threads == 1 { "" } else { "s" };
-            let name = format!("{}, {threads} thread{plural}", operation.name());
-            let points = scan.curve(&name, Scanned::Size, &sizes, repeat, &progress, |size| {
-                let block = usize::try_from(size).unwrap_or(usize::MAX);
-                let rate = measure_memory(operation, block, threads, WORKING_SET_BYTES.max(block), span);
-                #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
-                let blocks = rate / size as f64;
-                Ok(Some(vec![("bytes_per_second", rate), ("blocks_per_second", blocks)]))
-            })?;
-            let about = json!({ "operation": operation, "threads": threads });
-            curves.push(Curve::new(name, about, points).fitted("blocks_per_second", |rate| 1e9 / rate));
-        }
+    for (kind, threads) in kinds {
+        let plural = if threads == 1 { "" } else { "s" };
+        let name = format!("{}, {threads} thread{plural}", kind.name());
+        let points = scan.curve(&name, Scanned::Size, &sizes, repeat, &progress, |size| {
+            let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+            let (block, set) = (bytes(size), bytes(arguments.working_set.max(size)));
+            let rate = match kind {
+                Kind::Apart(operation) => memory::measure(operation, block, threads, set, span),
+                Kind::Handover => handover::measure(block, threads / 2, set, span),
+            };
+            #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
+            let blocks = rate / size as f64;
+            Ok(Some(vec![("bytes_per_second", rate), ("blocks_per_second", blocks)]))
+        })?;
+        let about = json!({ "operation": kind.name(), "threads": threads });
+        curves.push(Curve::new(name, about, points).fitted("blocks_per_second", |rate| 1e9 / rate));
     }
     let mut settings = Map::new();
     settings.insert("seconds".into(), json!(seconds));
     settings.insert("repetitions".into(), json!(repeat));
-    settings.insert("working_set_bytes".into(), json!(WORKING_SET_BYTES));
-    let set = WORKING_SET_BYTES >> 20;
+    settings.insert("working_set_bytes".into(), json!(arguments.working_set));
+    let set = super::table::size(arguments.working_set);
     Ok(Report {
         bench: "memory",
         title: "memory".to_owned(),
-        subtitle: format!("{set} MiB for each thread and direction; medians of {repeat} x {seconds} s"),
+        subtitle: format!("{set} for each thread and direction; medians of {repeat} x {seconds} s"),
         settings,
         scanned: Scanned::Size,
         curves,

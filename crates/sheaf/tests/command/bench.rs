@@ -119,11 +119,15 @@ fn a_ping_pong_has_a_curve_for_each_placement_and_direction_or_says_why_not() {
 #[test]
 fn memory_has_a_curve_for_each_operation() {
     let place = Place::new();
-    let line = "bench memory --threads 1 --size 2Ki --seconds 0.01 --repeat 2 --json";
+    let line = "bench memory --threads 1,3 --working-set 1Mi --size 2Ki --seconds 0.01 --repeat 2 --json";
     let report = place.sheaf(line).exits(0).json();
-    let operation = |curve: &Value| curve["operation"].as_str().unwrap().to_owned();
+    let operation =
+        |curve: &Value| (curve["operation"].as_str().unwrap().to_owned(), number(curve, "threads"));
     let curves = field(&report, "curves").as_array().unwrap();
-    assert_eq!(curves.iter().map(operation).collect::<Vec<_>>(), ["copy", "read", "fill", "gather"]);
+    let apart = |threads| ["copy", "read", "fill", "gather"].map(|name| (name.to_owned(), threads));
+    let pair = ("handover".to_owned(), 2);
+    assert!(curves.iter().map(operation).eq(apart(1).into_iter().chain(apart(3)).chain([pair])));
+    assert_eq!(number(&report, "settings.working_set_bytes"), 1 << 20);
     points(&report).into_iter().for_each(|point| positive(point, &["bytes_per_second"]));
 }
 
