@@ -317,9 +317,38 @@ fn connect_tcp(address: &str, timeout: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) if leads_to_itself(&stream) => last = ErrorKind::ConnectionRefused.into(),
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+/// Whether TCP has joined a call with itself. It does so where nobody listens at a port of this host and the kernel gives that very
+/// port to whoever calls it: a consumer that knocks until a run begins would meet itself there.
+fn leads_to_itself(stream: &TcpStream) -> bool {
+    matches!((stream.local_addr(), stream.peer_addr()), (Ok(own), Ok(other)) if own == other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::{Domain, Socket, Type};
+    use std::net::{SocketAddr, TcpListener};
+
+    #[test]
+    fn only_a_connection_between_a_port_and_itself_leads_to_itself() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (called, _) = listener.accept().unwrap();
+        assert!(!leads_to_itself(&caller) && !leads_to_itself(&called));
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        let own = socket.local_addr().unwrap();
+        match socket.connect(&own) {
+            Ok(()) => assert!(leads_to_itself(&socket.into())),
+            Err(error) => println!("skipped: a socket cannot call itself here: {error}"),
+        }
+    }
 }

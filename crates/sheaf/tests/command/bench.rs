@@ -127,7 +127,7 @@ fn memory_has_a_curve_for_each_operation() {
     let apart = |threads| ["copy", "read", "fill", "gather"].map(|name| (name.to_owned(), threads));
     let pair = ("handover".to_owned(), 2);
     assert!(curves.iter().map(operation).eq(apart(1).into_iter().chain(apart(3)).chain([pair])));
-    assert_eq!(number(&report, "settings.working_set_bytes"), 1 << 20);
+    assert_eq!(number(&report, "working_set_bytes"), 1 << 20);
     points(&report).into_iter().for_each(|point| positive(point, &["bytes_per_second"]));
 }
 
