@@ -1,53 +1,75 @@
 //! Which readout units have answered for an event.
 
-/// A bit for each readout unit. Those of the first 64 lie in the set itself: where there are no more units, an answer touches no
-/// memory beside its assembly.
+/// A bit for each readout unit, and for those that do not exist. Those of the first 64 lie in the set itself: where there are no more
+/// units, an answer touches no memory beside its assembly, and the set is two words of it.
 #[derive(Clone, Debug)]
 pub(super) struct Answered {
     first: u64,
-    more: Vec<u64>,
+    more: Option<Box<More>>,
 }
 
+/// The bits of units from 64 on.
+#[derive(Clone, Debug)]
+struct More(Vec<u64>);
+
 const WORD: usize = u64::BITS as usize;
+
+/// The bits of units that do not exist, in the word of units from `begin` on.
+const fn absent(begin: usize, readouts: usize) -> u64 {
+    let here = readouts.saturating_sub(begin);
+    if here >= WORD { 0 } else { u64::MAX << here }
+}
 
 impl Answered {
     /// Nobody has answered, of so many.
     pub(super) fn new(readouts: usize) -> Self {
-        Self { first: 0, more: vec![0; readouts.div_ceil(WORD).saturating_sub(1)] }
+        let words = readouts.div_ceil(WORD).saturating_sub(1);
+        let more = (words > 0).then(|| Box::new(More(vec![0; words])));
+        let mut answered = Self { first: 0, more };
+        answered.clear(readouts);
+        answered
     }
 
+    /// Whether a readout unit has answered, or does not exist.
     #[inline]
     pub(super) fn contains(&self, readout: usize) -> bool {
-        let word = if readout < WORD { self.first } else { self.more[readout / WORD - 1] };
+        let more = || self.more.as_ref()?.0.get(readout / WORD - 1).copied();
+        let word = if readout < WORD { self.first } else { more().unwrap_or(u64::MAX) };
         word & 1 << (readout % WORD) != 0
     }
 
-    /// Adds a readout unit. False if it was there.
+    /// Adds a readout unit. False if it was there, or does not exist.
     #[inline]
     pub(super) fn insert(&mut self, readout: usize) -> bool {
-        let word = if readout < WORD { &mut self.first } else { &mut self.more[readout / WORD - 1] };
+        let word = if readout < WORD {
+            &mut self.first
+        } else if let Some(word) = self.more.as_mut().and_then(|more| more.0.get_mut(readout / WORD - 1)) {
+            word
+        } else {
+            return false;
+        };
         let bit = 1 << (readout % WORD);
         let is_new = *word & bit == 0;
         *word |= bit;
         is_new
     }
 
-    /// Nobody has answered.
+    /// Nobody has answered, of so many as there always were.
     #[inline]
-    pub(super) fn clear(&mut self) {
-        self.set_all(0);
+    pub(super) fn clear(&mut self, readouts: usize) {
+        self.first = absent(0, readouts);
+        if let Some(more) = &mut self.more {
+            for (index, word) in more.0.iter_mut().enumerate() {
+                *word = absent((index + 1) * WORD, readouts);
+            }
+        }
     }
 
     /// All have.
     pub(super) fn fill(&mut self) {
-        self.set_all(u64::MAX);
-    }
-
-    #[inline]
-    fn set_all(&mut self, word: u64) {
-        self.first = word;
-        if !self.more.is_empty() {
-            self.more.fill(word);
+        self.first = u64::MAX;
+        if let Some(more) = &mut self.more {
+            more.0.fill(u64::MAX);
         }
     }
 }
@@ -63,15 +85,16 @@ mod tests {
         fn agrees_with_a_plain_set(readouts in 1..300_usize, answers in prop::collection::vec(0..300_usize, 0..80)) {
             let mut answered = Answered::new(readouts);
             let mut plain = BTreeSet::new();
-            for readout in answers.into_iter().filter(|readout| *readout < readouts) {
-                prop_assert_eq!(answered.insert(readout), plain.insert(readout));
+            for readout in answers {
+                prop_assert_eq!(answered.insert(readout), readout < readouts && plain.insert(readout));
             }
             let all: Vec<usize> = (0..readouts).collect();
             prop_assert!(all.iter().all(|readout| answered.contains(*readout) == plain.contains(readout)));
             answered.fill();
             prop_assert!(all.iter().all(|readout| answered.contains(*readout)));
-            answered.clear();
+            answered.clear(readouts);
             prop_assert!(!all.iter().any(|readout| answered.contains(*readout)));
+            prop_assert!((readouts..readouts + 70).all(|readout| answered.contains(readout)), "who is not there owes nothing");
         }
     }
 }

@@ -71,53 +71,58 @@ enum Stage {
     Built,
 }
 
+/// An event under construction. Some thousand of them are in use in turn, more than the first-level cache holds, so the order of
+/// the fields is that of their use, in lines of 64 bytes: what every super-fragment needs, then what every event needs, then the rest.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Assembly<P> {
     pub(super) event: EventId,
-    pub(super) time: Timestamp,
-    pub(super) trigger_type: TriggerType,
-    pub(super) attempt: u16,
-    pub(super) charged: u32,
     pub(super) fragments: Vec<Fragment<P>>,
-    pub(super) missing: Vec<MissingSource>,
     pub(super) bytes: ByteCount,
-    /// How many readout units have not answered.
-    pub(super) awaited: usize,
-    /// Those that have.
+    /// The readout units that have answered.
     answered: Answered,
-    readouts: usize,
+    /// How many have not.
+    pub(super) awaited: u16,
+    pub(super) attempt: u16,
+    /// Which part is under construction, from 1; 0 where the event is built as a whole.
+    pub(super) part: u16,
+    stage: Stage,
+    /// The driver has what there is, and judges it.
+    pub(super) at_driver: bool,
+
+    pub(super) missing: Vec<MissingSource>,
+    pub(super) time: Timestamp,
+    pub(super) charged: u32,
+    /// Of an event that is over here: how many fragments and missing sources it had.
+    pub(super) fragment_count: u32,
+    pub(super) missing_count: u32,
+    /// How often the time for an answer has passed in vain, since this part began.
+    silences: u32,
+    readouts: u16,
+    pub(super) trigger_type: TriggerType,
+    /// The event is not judged any more after this part.
+    pub(super) is_last: bool,
+    /// Of an event that is over here: whether a required source is missing.
+    pub(super) incomplete: bool,
+
     /// Paced pull: what is charged for each readout unit's part, [`NOT_ASKED`] where it was not asked. Else empty.
     charges: Vec<u32>,
     /// Paced pull: how many readout units are charged.
     charged_readouts: usize,
     /// Paced pull: when a readout unit was last asked.
     pub(super) asked_at: Timestamp,
-    /// How often the time for an answer has passed in vain, since this part began.
-    silences: u32,
-    /// Which part is under construction, from 1; 0 where the event is built as a whole.
-    pub(super) part: u16,
     /// What is asked for in this part.
     pub(super) selection: Option<Arc<Selection>>,
-    /// The event is not judged any more after this part.
-    pub(super) is_last: bool,
-    /// The driver has what there is, and judges it.
-    pub(super) at_driver: bool,
     /// Readout units that did not answer, and how many parts of the event have their answer.
     pub(super) absent: Vec<(u16, u16)>,
-    stage: Stage,
-    /// Of an event that is over here: how many fragments and missing sources it had.
-    pub(super) fragment_count: u32,
-    pub(super) missing_count: u32,
-    /// Of an event that is over here: whether a required source is missing.
-    pub(super) incomplete: bool,
 }
 
 impl<P: Payload> Assembly<P> {
     /// Notes that a readout unit has answered. False if it had before, or does not exist.
     #[inline]
     pub(super) fn note_answer(&mut self, readout: u16) -> bool {
-        let is_new = usize::from(readout) < self.readouts && self.answered.insert(usize::from(readout));
-        self.awaited -= usize::from(is_new);
+        let is_new = self.answered.insert(usize::from(readout));
+        self.awaited -= u16::from(is_new);
         is_new
     }
 
@@ -125,8 +130,9 @@ impl<P: Payload> Assembly<P> {
     pub(super) fn begin_part(&mut self, part: u16, is_asked: impl Fn(usize) -> bool) {
         (self.part, self.silences) = (part, 0);
         self.awaited = 0;
-        self.answered.clear();
-        for readout in 0..self.readouts {
+        let readouts = usize::from(self.readouts);
+        self.answered.clear(readouts);
+        for readout in 0..readouts {
             if is_asked(readout) {
                 self.awaited += 1;
             } else {
@@ -225,9 +231,7 @@ impl<P: Payload> Assembly<P> {
     pub(super) fn awaited_readouts(&self) -> impl Iterator<Item = u16> + use<P> {
         let answered = self.answered.clone();
         let readouts = if self.awaited == 0 { 0 } else { self.readouts };
-        (0..readouts)
-            .filter(move |readout| !answered.contains(*readout))
-            .filter_map(|readout| u16::try_from(readout).ok())
+        (0..readouts).filter(move |readout| !answered.contains(usize::from(*readout)))
     }
 
     pub(super) fn add(
@@ -239,7 +243,10 @@ impl<P: Payload> Assembly<P> {
             self.bytes += ByteCount::from(fragment.payload.len());
             self.fragments.push(fragment);
         }
-        self.missing.extend(missing);
+        // Not `extend`: most often there is none, and nothing of the list is looked at.
+        for missing in missing {
+            self.missing.push(missing);
+        }
     }
 
     /// Whether a source is missing that is not optional.
@@ -282,7 +289,7 @@ impl<P: Payload> Assembly<P> {
 /// with their vectors. The index is only asked for single events.
 #[derive(Debug)]
 pub(super) struct Assemblies<P> {
-    readouts: usize,
+    readouts: u16,
     /// How many are built, and not decided.
     built: usize,
     assemblies: Vec<Assembly<P>>,
@@ -296,6 +303,7 @@ pub(super) struct Assemblies<P> {
 
 impl<P: Payload> Assemblies<P> {
     pub(super) fn new(readouts: usize, slots: usize, keeps_charges: bool) -> Self {
+        let readouts = u16::try_from(readouts).expect("the configuration has at most 65,535 nodes of a role");
         Self {
             readouts,
             built: 0,
@@ -337,18 +345,14 @@ impl<P: Payload> Assemblies<P> {
             assembly.fragments = spare;
         }
         assembly.bytes = ByteCount::ZERO;
-        assembly.answered.clear();
-        // Not `fill`: of an empty vector it is a masked store to no address, which some processors take a tenth of a
-        // microsecond for.
-        if !assembly.charges.is_empty() {
-            assembly.charges.fill(NOT_ASKED);
-        }
-        assembly.charged_readouts = 0;
-        assembly.asked_at = Timestamp::ZERO;
+        assembly.answered.clear(usize::from(readouts));
         (assembly.part, assembly.silences) = (0, 0);
         (assembly.is_last, assembly.at_driver, assembly.stage) = (false, false, Stage::Building);
         self.by_event.insert(event, index);
         if self.keeps_charges {
+            assembly.charges.fill(NOT_ASKED);
+            assembly.charged_readouts = 0;
+            assembly.asked_at = Timestamp::ZERO;
             self.note_age(event);
         }
         Some(AssemblyKey::new(event, index, attempt, 0))
@@ -403,9 +407,9 @@ impl<P: Payload> Assemblies<P> {
             missing: Vec::new(),
             bytes: ByteCount::ZERO,
             awaited: 0,
-            answered: Answered::new(self.readouts),
+            answered: Answered::new(usize::from(self.readouts)),
             readouts: self.readouts,
-            charges: vec![NOT_ASKED; if self.keeps_charges { self.readouts } else { 0 }],
+            charges: vec![NOT_ASKED; if self.keeps_charges { usize::from(self.readouts) } else { 0 }],
             charged_readouts: 0,
             asked_at: Timestamp::ZERO,
             silences: 0,
