@@ -56,6 +56,7 @@ pub(crate) fn package_tests() -> Result<()> {
     // What it needs is there; the development profile shares what the other steps have built.
     pip.args(["--no-build-isolation", "--no-deps", "--target"]).arg(&installed).arg(&folder);
     pip.env("MATURIN_PEP517_ARGS", "--profile dev").env("CARGO_TARGET_DIR", &target);
+    shell::forget_this_package(&mut pip);
     // Without isolation the build looks for the program maturin, which is beside the interpreter.
     pip.env("PATH", path_with(Path::new(&python).parent())?);
     shell::run(&mut pip)?;

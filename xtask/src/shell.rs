@@ -11,7 +11,20 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
     command.args(arguments).current_dir(workspace::root());
+    forget_this_package(&mut command);
     command
+}
+
+/// Takes away what cargo tells this program of its own package. The build script of `ring` is run again where that is another than
+/// before, and all that is above it built anew, each time that somebody calls cargo without us in between.
+pub(crate) fn forget_this_package(command: &mut Command) {
+    let is_ours = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
+        command.env_remove(name);
+    }
 }
 
 /// The command as it would be typed at the root of the repository.
