@@ -88,7 +88,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 def test_a_consumer_sees_events_as_they_are_stored_and_ends_with_the_run(start: Callable[..., Run]) -> None:
     run = start("[consumers]\nrate_hz = 200.0\n[readout]\ncount = 2\n[builder]\ncount = 2\n")
-    run.wait_for("bu1.tap")
+    for door in ("bu0.tap", "bu1.tap"):
+        run.wait_for(door)
     seen: dict[int, bytes] = {}
     with sheaf.tap(run.directory, name="a test") as tap:
         assert (tap.run, tap.sources) == (1, [0, 1])
