@@ -360,6 +360,7 @@ impl<P: Payload> BuilderUnit<P> {
         self.keep_spare(fragments);
     }
 
+    #[inline]
     fn keep_spare(&mut self, fragments: Vec<Fragment<P>>) {
         if self.spare_fragments.len() < self.config.slots as usize {
             self.spare_fragments.push(fragments);
@@ -517,8 +518,10 @@ impl<P: Payload> BuilderUnit<P> {
             self.request_at = None;
             self.heartbeat_at = now + self.config.heartbeat;
             let output_behind = self.request.output_behind;
-            let request =
-                std::mem::replace(&mut self.request, Request { output_behind, ..Request::default() });
+            // Room for as many events as there were: in a steady state the list never grows.
+            let finished = Vec::with_capacity(self.request.finished.len());
+            let next = Request { output_behind, finished, ..Request::default() };
+            let request = std::mem::replace(&mut self.request, next);
             self.channel.push(Body::Request(request));
         }
     }
@@ -543,8 +546,10 @@ impl<P: Payload> BuilderUnit<P> {
     /// An event that held so much is over: there is room for another, and the event manager is to hear of it.
     fn let_go(&mut self, now: Timestamp, held: ByteCount) {
         self.held -= held;
-        self.request.slots += std::mem::take(&mut self.withheld.0);
-        self.request.bytes += std::mem::take(&mut self.withheld.1);
+        if self.withheld.0 > 0 {
+            self.request.slots += std::mem::take(&mut self.withheld.0);
+            self.request.bytes += std::mem::take(&mut self.withheld.1);
+        }
         self.request_at.get_or_insert(now + self.config.batch_time);
     }
 
@@ -579,9 +584,9 @@ impl<P: Payload> BuilderUnit<P> {
         fragments: impl Iterator<Item = Fragment<P>>,
         missing: impl Iterator<Item = MissingSource>,
     ) {
-        let known = self.assemblies.find(event);
-        if let Some(key) = known.filter(|key| key.takes(entry)) {
-            self.handle_part(now, key, readout, fragments, missing);
+        let known = self.assemblies.place_of(event);
+        if let Some(place) = known.filter(|place| self.assemblies.at_place(*place).takes(entry)) {
+            self.handle_part(now, place, readout, fragments, missing);
         } else if known.is_none() && self.may_be_early(event) {
             let part = Part { readout, fragments: fragments.collect(), missing: missing.collect() };
             self.keep_early(event, part);
@@ -592,32 +597,35 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
+    /// A readout unit's part of the event at this place has come.
+    #[inline]
     fn handle_part(
         &mut self,
         now: Timestamp,
-        key: AssemblyKey,
+        place: u32,
         readout: u16,
         fragments: impl Iterator<Item = Fragment<P>>,
         missing: impl Iterator<Item = MissingSource>,
     ) {
-        let assembly = &mut self.assemblies[key];
+        let assembly = self.assemblies.at_place(place);
         if !assembly.note_answer(readout) {
             self.books.count(Counter::DuplicateSuperFragments, 1);
             fragments.for_each(drop);
             missing.for_each(drop);
             return;
         }
-        let before = assembly.bytes;
-        assembly.add(fragments, missing);
-        let bytes = assembly.bytes - before;
-        self.held += bytes;
+        let bytes = assembly.add(fragments, missing);
         if let Some(pull) = &mut self.pull {
             pull.settle(usize::from(readout), assembly.uncharge(readout));
             pull.learn(readout, assembly.part, bytes.0);
         }
+        self.held += bytes;
+        let is_whole = assembly.awaited == 0;
         if self.held > self.config.memory {
+            let key = assembly.key(place);
             self.make_room(now, key);
-        } else if assembly.awaited == 0 {
+        } else if is_whole {
+            let key = assembly.key(place);
             self.complete(now, key);
         }
     }
@@ -676,14 +684,9 @@ impl<P: Payload> BuilderUnit<P> {
             };
             for part in early.take(assignment.event) {
                 // The parts before this one may have completed the event, or have been too much.
-                if let Some(key) = self.assemblies.find(assignment.event) {
-                    self.handle_part(
-                        now,
-                        key,
-                        part.readout,
-                        part.fragments.into_iter(),
-                        part.missing.into_iter(),
-                    );
+                if let Some(place) = self.assemblies.place_of(assignment.event) {
+                    let Part { readout, fragments, missing } = part;
+                    self.handle_part(now, place, readout, fragments.into_iter(), missing.into_iter());
                 } else {
                     self.books.count(Counter::StaleSuperFragments, 1);
                 }
@@ -707,25 +710,28 @@ impl<P: Payload> BuilderUnit<P> {
     }
 
     fn complete(&mut self, now: Timestamp, key: AssemblyKey) {
-        if self.hand_over_part(key) {
+        let is_in_parts = key.part() > 0;
+        if is_in_parts && self.hand_over_part(key) {
             return;
         }
-        self.name_unasked(key);
+        if is_in_parts {
+            self.name_unasked(key);
+        }
         if let Some((_, over)) = &mut self.unasked {
             over.insert_range(key.event, 1);
         }
-        let is_dropped = self.config.incomplete == IncompletePolicy::Drop;
         self.settle_charges(key);
         let assembly = &mut self.assemblies[key];
         let incomplete = assembly.is_incomplete(&self.config.optional);
         assembly.sort();
         assembly.end_part();
-        if incomplete && is_dropped {
+        if incomplete && self.config.incomplete == IncompletePolicy::Drop {
             self.finish(now, key, Outcome::Dropped, Some(DropReason::Incomplete), true);
             return;
         }
         assembly.sum_up(incomplete);
-        self.assemblies.hand_over(key);
+        assembly.hand_over();
+        self.assemblies.note_built();
         self.news.push_back(News::Built(key));
     }
 
@@ -824,8 +830,10 @@ fn note_finished<P>(
     request.slots += 1;
     request.bytes += ByteCount(u64::from(assembly.charged));
     // Named in the same message as the event's end, not before: the event manager tells readout units when it hears of the end.
-    let absent = |(readout, parts)| AbsentReadout { event, readout, parts };
-    request.absent.extend(assembly.absent.drain(..).map(absent));
+    if !assembly.absent.is_empty() {
+        let absent = |(readout, parts)| AbsentReadout { event, readout, parts };
+        request.absent.extend(assembly.absent.drain(..).map(absent));
+    }
     request.finished.push(Finished {
         event,
         attempt: assembly.attempt,

@@ -37,10 +37,6 @@ impl AssemblyKey {
         Self { event, place: NonZeroU64::new(place).expect("the index and one is not 0") }
     }
 
-    fn of<P>(index: u32, assembly: &Assembly<P>) -> Self {
-        Self::new(assembly.event, index, assembly.attempt, assembly.part)
-    }
-
     #[expect(clippy::cast_possible_truncation, reason = "indices have 32 bits")]
     fn index(self) -> u32 {
         ((self.place.get() >> 32) - 1) as u32
@@ -52,11 +48,9 @@ impl AssemblyKey {
         ((self.place.get() >> 16) as u16, self.place.get() as u16)
     }
 
-    /// Whether a super-fragment answers what was asked for. The whole of an event is the same in every attempt, its parts are
-    /// not.
-    pub(super) fn takes(self, entry: &SuperFragment) -> bool {
-        let (attempt, part) = self.wait();
-        entry.part == part && (part == 0 || entry.attempt == attempt)
+    /// The part that was under construction.
+    pub(super) fn part(self) -> u16 {
+        self.wait().1
     }
 }
 
@@ -118,6 +112,24 @@ pub(super) struct Assembly<P> {
 }
 
 impl<P: Payload> Assembly<P> {
+    /// Names this assembly, which is at `place`.
+    pub(super) fn key(&self, place: u32) -> AssemblyKey {
+        AssemblyKey::new(self.event, place, self.attempt, self.part)
+    }
+
+    /// Whether a super-fragment answers what was asked for. The whole of an event is the same in every attempt, its parts are
+    /// not.
+    #[inline]
+    pub(super) fn takes(&self, entry: &SuperFragment) -> bool {
+        entry.part == self.part && (self.part == 0 || entry.attempt == self.attempt)
+    }
+
+    /// Takes note that the event is with the driver.
+    #[inline]
+    pub(super) fn hand_over(&mut self) {
+        self.stage = Stage::Built;
+    }
+
     /// Notes that a readout unit has answered. False if it had before, or does not exist.
     #[inline]
     pub(super) fn note_answer(&mut self, readout: u16) -> bool {
@@ -142,10 +154,15 @@ impl<P: Payload> Assembly<P> {
     }
 
     /// Ends a part: who is awaited now has no part in the event from here on.
+    #[inline]
     pub(super) fn end_part(&mut self) {
-        if self.awaited == 0 {
-            return;
+        if self.awaited > 0 {
+            self.end_in_silence();
         }
+    }
+
+    #[cold]
+    fn end_in_silence(&mut self) {
         let parts = self.part.saturating_sub(1);
         let silent: Vec<_> = self.awaited_readouts().map(|readout| (readout, parts)).collect();
         self.absent.extend(silent);
@@ -234,32 +251,41 @@ impl<P: Payload> Assembly<P> {
         (0..readouts).filter(move |readout| !answered.contains(usize::from(*readout)))
     }
 
+    /// Adds an answer. Returns how much payload it has.
+    #[inline]
     pub(super) fn add(
         &mut self,
         fragments: impl Iterator<Item = Fragment<P>>,
         missing: impl Iterator<Item = MissingSource>,
-    ) {
+    ) -> ByteCount {
+        let mut bytes = ByteCount::ZERO;
         for fragment in fragments {
-            self.bytes += ByteCount::from(fragment.payload.len());
+            bytes += ByteCount::from(fragment.payload.len());
             self.fragments.push(fragment);
         }
+        self.bytes += bytes;
         // Not `extend`: most often there is none, and nothing of the list is looked at.
         for missing in missing {
             self.missing.push(missing);
         }
+        bytes
     }
 
     /// Whether a source is missing that is not optional.
+    #[inline]
     pub(super) fn is_incomplete(&self, optional: &BTreeSet<SourceId>) -> bool {
         self.missing.iter().any(|missing| !optional.contains(&missing.source))
     }
 
     /// Brings fragments and missing sources into the order of source ids; readout units answer in any order.
+    #[inline]
     pub(super) fn sort(&mut self) {
         if !self.fragments.is_sorted_by_key(|fragment| fragment.source) {
             self.fragments.sort_unstable_by_key(|fragment| fragment.source);
         }
-        self.missing.sort_unstable();
+        if self.missing.len() > 1 {
+            self.missing.sort_unstable();
+        }
     }
 
     /// Takes note of what is here, because the event is over.
@@ -429,8 +455,22 @@ impl<P: Payload> Assemblies<P> {
     /// The assembly of an event that is under construction.
     #[inline]
     pub(super) fn find(&self, event: EventId) -> Option<AssemblyKey> {
-        let index = building(&self.by_event, &self.assemblies, event)?;
-        Some(AssemblyKey::of(index, &self.assemblies[index as usize]))
+        let place = self.place_of(event)?;
+        Some(self.assemblies[place as usize].key(place))
+    }
+
+    /// The place of an event that is under construction: for use at once, while nothing can have become of it.
+    #[inline]
+    pub(super) fn place_of(&self, event: EventId) -> Option<u32> {
+        building(&self.by_event, &self.assemblies, event)
+    }
+
+    /// The assembly at the place of an event that was just found.
+    #[inline]
+    pub(super) fn at_place(&mut self, place: u32) -> &mut Assembly<P> {
+        let assembly = &mut self.assemblies[place as usize];
+        debug_assert!(assembly.stage == Stage::Building, "event {}: not under construction", assembly.event);
+        assembly
     }
 
     /// The assembly of an event, if this is its attempt, and the part that it has come to.
@@ -455,10 +495,8 @@ impl<P: Payload> Assemblies<P> {
         assembly
     }
 
-    /// Takes note that an event is built and with the driver. Its assembly stays until [`Self::decide`].
-    #[inline]
-    pub(super) fn hand_over(&mut self, key: AssemblyKey) {
-        self[key].stage = Stage::Built;
+    /// Takes note that another event is built and with the driver. Its assembly stays until [`Self::decide`].
+    pub(super) fn note_built(&mut self) {
         self.built += 1;
     }
 
@@ -490,8 +528,7 @@ impl<P: Payload> Assemblies<P> {
 
     fn get(&self, key: AssemblyKey) -> Option<&Assembly<P>> {
         let assembly = &self.assemblies[key.index() as usize];
-        (assembly.stage == Stage::Building && AssemblyKey::of(key.index(), assembly) == key)
-            .then_some(assembly)
+        (assembly.stage == Stage::Building && assembly.key(key.index()) == key).then_some(assembly)
     }
 }
 

@@ -140,10 +140,7 @@ impl<P: Payload> BuilderUnit<P> {
     pub(super) fn hand_over_part(&mut self, key: AssemblyKey) -> bool {
         let assembly = &mut self.assemblies[key];
         let incomplete = assembly.is_incomplete(&self.config.optional);
-        if assembly.part == 0
-            || assembly.is_last
-            || (incomplete && self.config.incomplete == IncompletePolicy::Drop)
-        {
+        if assembly.is_last || (incomplete && self.config.incomplete == IncompletePolicy::Drop) {
             return false;
         }
         self.settle_charges(key);
