@@ -237,6 +237,7 @@ impl BuilderNode {
     }
 
     /// Whether an event, or a part of one, is not what its sources sent.
+    #[inline]
     fn is_bad(&mut self, event: &Event<Bytes>) -> bool {
         let Err(problem) = self.check.check(event) else {
             return false;

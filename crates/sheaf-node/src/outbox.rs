@@ -273,7 +273,19 @@ impl PayloadSource<Bytes> for Cut {
         self.piece.len() as u64 + PayloadSource::total(&self.pieces)
     }
 
+    #[inline]
     fn take(&mut self, bytes: usize) -> Option<Bytes> {
+        if bytes > 0 && bytes < self.piece.len() {
+            // As nearly every time.
+            return Some(self.piece.split_to(bytes));
+        }
+        self.take_last(bytes)
+    }
+}
+
+impl Cut {
+    /// Takes a fragment of which the piece holds no more than that, or nothing.
+    fn take_last(&mut self, bytes: usize) -> Option<Bytes> {
         if bytes == 0 {
             return Some(Bytes::new());
         }

@@ -507,6 +507,7 @@ fn parse_super_fragments<P: Payload>(
 }
 
 /// The fragment that a descriptor announces, with its payload taken from `payload`; as in messages and event files.
+#[inline]
 pub(crate) fn parse_fragment<P: Payload>(
     event: EventId,
     bytes: &FragmentBytes,
