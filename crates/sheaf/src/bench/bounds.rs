@@ -26,6 +26,11 @@ const MOST_SLOTS: u64 = 2_048;
 /// batch is on its way.
 const LARGEST_BATCH: u64 = 256;
 
+/// A message over memory is as large as a batch, up to this: what a message costs whatever it holds, its vectors and its handing
+/// over, is shared by all of its fragments. Through a socket many messages pass in a call anyhow, and one that is larger than
+/// what is left of a block to receive into is copied.
+const LARGEST_MEMORY_MESSAGE: u64 = 256 << 10;
+
 /// The least that a builder asks a readout unit for at a time, where it comes through a socket.
 const SOCKET_MESSAGE: u64 = 128 << 10;
 
@@ -58,6 +63,10 @@ fn set_for(config: &mut Config, cache: u64, cores: u64) {
     config.builder.memory = ByteCount((4 * of_builder).max(4 * readouts * largest).max(1 << 20));
     let batch = u32::try_from((slots / 4).clamp(1, LARGEST_BATCH)).unwrap_or(u32::MAX);
     (config.builder.report_events, config.manager.batch_events) = (batch, batch);
+    if matches!(config.transport.kind, TransportKind::Memory | TransportKind::Shm) {
+        let of_batch = (u64::from(batch) * mean).min(LARGEST_MEMORY_MESSAGE);
+        config.protocol.message = config.protocol.message.max(ByteCount(of_batch));
+    }
     config.readout.buffer = ByteCount(of_readout + largest);
     config.source.block = ByteCount(BLOCK);
     // A block is free again when the last of its fragments is: a few are always half used.
