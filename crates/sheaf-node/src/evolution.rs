@@ -25,8 +25,8 @@ impl Evolution {
         (self.begun_at, self.interval, self.latest) = (Some(now), SHORTEST, (now, 0));
     }
 
-    /// An event has ended at a builder unit.
-    pub(crate) fn note(&mut self, now: Timestamp, builder: u16) {
+    /// So many events have ended at a builder unit.
+    pub(crate) fn note(&mut self, now: Timestamp, builder: u16, events: u64) {
         let Some(begun_at) = self.begun_at else {
             return;
         };
@@ -41,7 +41,7 @@ impl Evolution {
         if place >= of_builder.len() {
             of_builder.resize(place + 1, 0);
         }
-        of_builder[place] += 1;
+        of_builder[place] += events;
     }
 
     /// The interval that is so long after the beginning. Intervals double until there is one.

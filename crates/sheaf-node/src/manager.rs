@@ -70,12 +70,7 @@ impl ManagerNode {
     fn take_events(&mut self, now: Timestamp) {
         while let Some(event) = self.role.poll_event() {
             match event {
-                ManagerEvent::Ended { outcome, builder, latency, bytes, fragments, incomplete, .. } => {
-                    if let Some(builder) = builder {
-                        self.report.evolution.note(now, builder);
-                    }
-                    self.report.end_event(now, outcome, latency, bytes, fragments, incomplete);
-                }
+                ManagerEvent::Ended(ended) => self.report.end_events(now, &ended),
                 ManagerEvent::Started { absent } => {
                     if !absent.is_empty() {
                         log::warn!("the run starts without {}", list(&absent));

@@ -5,7 +5,7 @@ use crate::outbox::OutboxStats;
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
-use sheaf_protocol::manager::{DeadTime, EventManager};
+use sheaf_protocol::manager::{DeadTime, Ended, EventManager};
 use sheaf_protocol::output::Places;
 use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::BTreeMap;
@@ -144,21 +144,19 @@ impl RunReport {
         start.zip(self.last_end_at).map_or(Nanos::ZERO, |(start, end)| end.since(start))
     }
 
-    pub(crate) fn end_event(
-        &mut self,
-        now: Timestamp,
-        outcome: Outcome,
-        latency: Nanos,
-        bytes: ByteCount,
-        fragments: u32,
-        incomplete: bool,
-    ) {
+    pub(crate) fn end_events(&mut self, now: Timestamp, ended: &Ended) {
+        let count = u64::from(ended.count);
+        if let Some(builder) = ended.builder {
+            self.evolution.note(now, builder, count);
+        }
         self.last_end_at = Some(now);
-        self.latency.saturating_record(latency.0.max(1));
-        self.built += u64::from(matches!(outcome, Outcome::Stored | Outcome::Rejected));
-        self.incomplete += u64::from(incomplete && matches!(outcome, Outcome::Stored | Outcome::Rejected));
-        self.fragments += u64::from(fragments);
-        self.bytes += bytes;
+        self.latency.saturating_record_n(ended.latency.0.max(1), count);
+        if matches!(ended.outcome, Outcome::Stored | Outcome::Rejected) {
+            self.built += count;
+            self.incomplete += if ended.incomplete { count } else { 0 };
+        }
+        self.fragments += u64::from(ended.fragments) * count;
+        self.bytes += ended.bytes;
     }
 
     pub(crate) fn close(&mut self, role: &EventManager<Bytes>, outbox: OutboxStats) {

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use sheaf_wire::EventId;
+use std::collections::BTreeMap;
 
 /// The window is at least and at most this long.
 const WINDOW: std::ops::RangeInclusive<usize> = 64..=1 << 20;
@@ -89,7 +90,7 @@ impl EventIndex {
         let window = std::mem::replace(&mut self.window, longer);
         let beside = std::mem::take(&mut self.beside);
         // In the order of the ids, so that the same calls lead to the same window.
-        let beside: std::collections::BTreeMap<EventId, u32> = beside.into_iter().collect();
+        let beside: BTreeMap<EventId, u32> = beside.into_iter().collect();
         let beside = beside.into_iter().map(|(event, place)| Entry { event, place });
         for entry in window.into_iter().filter(|entry| entry.place != FREE).chain(beside) {
             let slot = self.slot(entry.event);
@@ -117,75 +118,142 @@ impl EventIndex {
     }
 }
 
-/// What is known of events, found by their ids. Entries are reused: in a steady state nothing is allocated.
+/// A table's window is at least and at most this long. It begins short and is widened, because what is known of an event lies in it.
+const TABLE_WINDOW: std::ops::RangeInclusive<usize> = 64..=1 << 18;
+
+/// What is known of events, found by their ids.
+///
+/// As in [`EventIndex`], an id looks at one place of a window, given by its low bits; here the place holds what is known of the
+/// event itself, so that consecutive events are written and read one behind the other.
 #[derive(Clone, Debug)]
 pub(crate) struct EventTable<T> {
-    index: EventIndex,
-    entries: Vec<Option<(EventId, T)>>,
-    free: Vec<u32>,
+    window: Vec<Option<(EventId, T)>>,
+    /// Walked too, with [`Self::iter`]: a hash map would have no order.
+    beside: BTreeMap<EventId, T>,
+    len: usize,
 }
 
 impl<T> EventTable<T> {
-    /// An empty table for about so many events at a time.
-    pub(crate) fn new(expected_events: usize) -> Self {
-        Self { index: EventIndex::new(expected_events), entries: Vec::new(), free: Vec::new() }
+    /// An empty table.
+    pub(crate) fn new() -> Self {
+        Self { window: free(*TABLE_WINDOW.start()), beside: BTreeMap::new(), len: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.index.len()
+        self.len
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len == 0
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "only the low bits are wanted")]
+    fn slot(&self, event: EventId) -> usize {
+        event.0 as usize & (self.window.len() - 1)
     }
 
     pub(crate) fn get(&self, event: EventId) -> Option<&T> {
-        let place = self.index.get(event)? as usize;
-        self.entries[place].as_ref().map(|(_, entry)| entry)
+        match &self.window[self.slot(event)] {
+            Some((id, entry)) if *id == event => Some(entry),
+            _ => self.beside.get(&event),
+        }
     }
 
     pub(crate) fn get_mut(&mut self, event: EventId) -> Option<&mut T> {
-        let place = self.index.get(event)? as usize;
-        self.entries[place].as_mut().map(|(_, entry)| entry)
+        let slot = self.slot(event);
+        match &mut self.window[slot] {
+            Some((id, entry)) if *id == event => Some(entry),
+            _ => self.beside.get_mut(&event),
+        }
     }
 
     /// Adds an event that is not there.
     #[inline]
     pub(crate) fn insert(&mut self, event: EventId, entry: T) {
-        let place = if let Some(place) = self.free.pop() {
-            self.entries[place as usize] = Some((event, entry));
-            place
+        debug_assert!(self.get(event).is_none(), "event {event} is in the table twice");
+        self.len += 1;
+        let slot = self.slot(event);
+        let place = &mut self.window[slot];
+        if place.is_none() {
+            *place = Some((event, entry));
         } else {
-            self.entries.push(Some((event, entry)));
-            u32::try_from(self.entries.len() - 1).expect("events in flight are bounded by credit")
-        };
-        self.index.insert(event, place);
+            self.insert_beside(event, entry);
+        }
     }
 
-    #[inline]
+    #[cold]
+    fn insert_beside(&mut self, event: EventId, entry: T) {
+        self.beside.insert(event, entry);
+        if self.beside.len() > self.window.len() / 2 && self.window.len() < *TABLE_WINDOW.end() {
+            self.widen();
+        }
+    }
+
+    /// More events are in flight than the window is long: doubles it.
+    fn widen(&mut self) {
+        let longer = free(2 * self.window.len());
+        let window = std::mem::replace(&mut self.window, longer);
+        let beside = std::mem::take(&mut self.beside);
+        for (event, entry) in window.into_iter().flatten().chain(beside) {
+            let slot = self.slot(event);
+            let place = &mut self.window[slot];
+            if place.is_none() {
+                *place = Some((event, entry));
+            } else {
+                self.beside.insert(event, entry);
+            }
+        }
+    }
+
+    /// Takes an event out.
     pub(crate) fn remove(&mut self, event: EventId) -> Option<T> {
-        let place = self.index.remove(event)?;
-        self.free.push(place);
-        self.entries[place as usize].take().map(|(_, entry)| entry)
+        self.remove_if(event, |_| true)
+    }
+
+    /// Takes an event out if it is there and its entry is `wanted`.
+    #[inline]
+    pub(crate) fn remove_if(&mut self, event: EventId, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        let slot = self.slot(event);
+        let place = &mut self.window[slot];
+        let removed = if place.as_ref().is_some_and(|(id, _)| *id == event) {
+            place.take_if(|(_, entry)| wanted(entry)).map(|(_, entry)| entry)
+        } else if self.beside.is_empty() {
+            None
+        } else {
+            self.remove_beside(event, wanted)
+        };
+        self.len -= usize::from(removed.is_some());
+        removed
+    }
+
+    #[cold]
+    fn remove_beside(&mut self, event: EventId, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        let is_wanted = self.beside.get(&event).is_some_and(wanted);
+        if is_wanted { self.beside.remove(&event) } else { None }
     }
 
     /// All events, in no particular order, but always in the same after the same calls.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (EventId, &T)> {
-        self.entries.iter().flatten().map(|(event, entry)| (*event, entry))
+        let window = self.window.iter().flatten().map(|(event, entry)| (*event, entry));
+        window.chain(self.beside.iter().map(|(event, entry)| (*event, entry)))
     }
+}
+
+/// A window of places that nothing lies in.
+fn free<T>(length: usize) -> Vec<Option<(EventId, T)>> {
+    std::iter::repeat_with(|| None).take(length).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
     proptest! {
         #[test]
         fn agrees_with_a_plain_map(steps in prop::collection::vec((any::<bool>(), 0..300_u64, 0..1000_u32), 0..400)) {
             let mut index = EventIndex::new(1);
-            let mut table = EventTable::new(1);
+            let mut table = EventTable::new();
             let mut plain = BTreeMap::new();
             for (insert, id, place) in steps {
                 // Ids that share a place of the window, and the largest ones.
@@ -197,16 +265,18 @@ mod tests {
                 } else if !insert {
                     let place = plain.remove(&event);
                     prop_assert_eq!(index.remove(event), place);
+                    prop_assert_eq!(table.remove_if(event, |_| false), None);
                     prop_assert_eq!(table.remove(event), place);
                 }
                 prop_assert_eq!(index.len(), plain.len());
+                prop_assert_eq!(table.len(), plain.len());
             }
             for id in (0..300).flat_map(|id| [id, u64::MAX - id]) {
                 prop_assert_eq!(index.get(EventId(id)), plain.get(&EventId(id)).copied());
                 prop_assert_eq!(table.get(EventId(id)), plain.get(&EventId(id)));
             }
             let entries: BTreeMap<EventId, u32> = table.iter().map(|(event, place)| (event, *place)).collect();
-            prop_assert_eq!(entries, plain);
+            prop_assert_eq!((table.iter().count(), entries), (plain.len(), plain));
         }
     }
 }

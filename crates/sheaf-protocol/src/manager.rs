@@ -10,9 +10,11 @@
 //! events of each session is the part of its output that is valid ([`ManagerEvent::BuilderLost`]). Where output nodes store,
 //! the places that builders name are the part that is valid ([`EventManager::kept`], [`crate::output`]).
 
+mod assigning;
 mod config;
 mod credit;
 mod dead_time;
+mod ending;
 mod news;
 mod outputs;
 mod peers;
@@ -22,7 +24,7 @@ mod shaping;
 
 pub use config::{ManagerConfig, Shaping, Triggers};
 pub use dead_time::{DeadTime, DeadTimeCause};
-pub use news::{ManagerEvent, Tallies, Veto};
+pub use news::{Ended, ManagerEvent, Tallies, Veto};
 
 use crate::channel::Received;
 use crate::event_index::EventTable;
@@ -36,12 +38,8 @@ use precedence::Precedence;
 use releases::Releases;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering};
-use sheaf_wire::message::{
-    Announcement, Assignment, Body, Command, Finished, Message, ReadoutStatus, Request,
-};
-use sheaf_wire::{
-    ByteCount, DropReason, EventId, Nanos, NodeId, Outcome, Role, SessionId, Timestamp, TriggerType,
-};
+use sheaf_wire::message::{Announcement, Assignment, Body, Command, Message, ReadoutStatus, Request};
+use sheaf_wire::{ByteCount, DropReason, EventId, Nanos, NodeId, Role, SessionId, Timestamp, TriggerType};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How many separate ranges of ended events the event manager remembers. Older gaps count as ended.
@@ -70,6 +68,27 @@ struct Entry {
     /// The present builder, or the last.
     builder: Option<u16>,
     assigned: bool,
+}
+
+impl Entry {
+    /// An event that no builder has had.
+    fn waiting(time: Timestamp, began: Timestamp, trigger_type: TriggerType) -> Self {
+        Self { time, began, trigger_type, attempt: 0, failures: 0, builder: None, assigned: false }
+    }
+
+    /// Whether a builder has it, in this attempt.
+    fn is_at(&self, builder: u16, attempt: u16) -> bool {
+        self.assigned && self.builder == Some(builder) && self.attempt == attempt
+    }
+
+    /// Gives it to a builder; what that is told.
+    fn assign_to(&mut self, builder: u16, event: EventId, charged: u32) -> Assignment {
+        self.attempt += 1;
+        self.builder = Some(builder);
+        self.assigned = true;
+        let Self { time, trigger_type, attempt, .. } = *self;
+        Assignment { event, time, trigger_type, attempt, charged }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -147,7 +166,7 @@ impl<P: Clone> EventManager<P> {
             builders: (0..config.builders).map(|_| BuilderState::default()).collect(),
             readouts: (0..config.readouts).map(|_| ReadoutState::default()).collect(),
             outputs: Outputs::new(config.outputs),
-            table: EventTable::new(config.queue_events),
+            table: EventTable::new(),
             queue: VecDeque::new(),
             again: BTreeSet::new(),
             precedence: Precedence::default(),
@@ -468,7 +487,7 @@ impl<P: Clone> EventManager<P> {
     fn drop_everything(&mut self, now: Timestamp) {
         // The events first: a builder that is lost after them leaves nothing to be built again.
         for event in self.events_where(|_| true) {
-            self.end(now, event, Outcome::Dropped, Some(DropReason::Stopped), None);
+            self.drop_event(now, event, DropReason::Stopped);
         }
         for index in 0..self.builders.len() {
             if self.builders[index].outstanding > 0 {
@@ -626,34 +645,11 @@ impl<P: Clone> EventManager<P> {
                 self.releases.note_absent(absent);
             }
         }
-        for finished in &request.finished {
-            self.handle_finished(now, builder, finished);
-        }
+        self.handle_finished(now, builder, &request.finished);
         self.outputs.keep(&request.kept);
     }
 
-    fn handle_finished(&mut self, now: Timestamp, builder: u16, finished: &Finished) {
-        let entry = self.table.get(finished.event).copied();
-        let current = entry.is_some_and(|entry| {
-            entry.assigned && entry.builder == Some(builder) && entry.attempt == finished.attempt
-        });
-        let state = &mut self.builders[usize::from(builder)];
-        // The order of a session's output is the order of these words, whatever became of the event meanwhile.
-        state.committed += u64::from(finished.outcome == Outcome::Stored);
-        if !current {
-            self.counters.count(Counter::StaleMessages, 1);
-            return;
-        }
-        state.outstanding -= 1;
-        if finished.outcome == Outcome::GivenBack {
-            self.try_again(now, finished.event, finished.reason);
-            return;
-        }
-        self.learn_size(finished.bytes);
-        self.end(now, finished.event, finished.outcome, finished.reason, Some(finished));
-    }
-
-    // Events begin, are assigned, and end.
+    // Events begin. How they are assigned and end is in modules of their own.
 
     fn accept_next(&mut self, time: Timestamp, kind: TriggerType) -> EventId {
         let event = self.next_event;
@@ -665,156 +661,12 @@ impl<P: Clone> EventManager<P> {
     fn accept(&mut self, event: EventId, time: Timestamp, began: Timestamp, trigger_type: TriggerType) {
         self.ledger.received += 1;
         let trigger_type = self.config.trigger_mix.of(event).unwrap_or(trigger_type);
-        self.table.insert(
-            event,
-            Entry { time, began, trigger_type, attempt: 0, failures: 0, builder: None, assigned: false },
-        );
-    }
-
-    /// Gives what waits to builders that have credit, in turn, a batch at a time.
-    fn assign(&mut self, now: Timestamp) {
-        if !matches!(self.phase, Phase::Running | Phase::Draining { .. }) {
-            return;
-        }
-        let mut idle_builders = 0;
-        while idle_builders < self.builders.len() {
-            let builder = self.next_builder;
-            self.next_builder = (builder + 1) % self.config.builders;
-            let batch = self.next_batch(now, builder);
-            if batch.is_empty() {
-                idle_builders += 1;
-            } else {
-                idle_builders = 0;
-                self.dispatches.add(builder, &batch);
-                self.peers.push(NodeId::builder(builder), Body::Assign(batch));
-            }
-        }
-        self.make_way();
-        if self.waiting() < self.config.queue_events {
-            self.dead_time.end(now);
-        }
-    }
-
-    fn next_batch(&mut self, now: Timestamp, builder: u16) -> Vec<Assignment> {
-        let mut batch = Vec::new();
-        let state = &self.builders[usize::from(builder)];
-        if state.session.is_none() || !self.peers.is_open(NodeId::builder(builder)) {
-            return batch;
-        }
-        while batch.len() < self.config.batch_events {
-            let state = &mut self.builders[usize::from(builder)];
-            let Some(charged) = state.credit.offer(self.mean_event, state.outstanding) else {
-                break;
-            };
-            let Some(event) = self.next_waiting(now, builder) else {
-                break;
-            };
-            let Some(entry) = self.table.get_mut(event) else {
-                continue;
-            };
-            entry.attempt += 1;
-            entry.builder = Some(builder);
-            entry.assigned = true;
-            let (time, trigger_type, attempt) = (entry.time, entry.trigger_type, entry.attempt);
-            self.precedence.note_assigned(event);
-            batch.push(Assignment { event, time, trigger_type, attempt, charged });
-            let state = &mut self.builders[usize::from(builder)];
-            state.credit.take(charged);
-            state.outstanding += 1;
-        }
-        batch
-    }
-
-    fn next_waiting(&mut self, now: Timestamp, builder: u16) -> Option<EventId> {
-        if !self.again.is_empty() {
-            // Rather another builder than the one that failed, but only if it could take an event now: its credit may
-            // depend on this very event, whose fragments stand in the way of others.
-            let others_have_credit = self.builders.iter().enumerate().any(|(index, state)| {
-                index != usize::from(builder)
-                    && state.session.is_some()
-                    && state.credit.offer(self.mean_event, state.outstanding).is_some()
-            });
-            let fits = |event: &EventId| {
-                let failed_here = self.table.get(*event).is_some_and(|entry| entry.builder == Some(builder));
-                !(failed_here && others_have_credit)
-            };
-            // The oldest first: that which waits longest may be what all others wait for.
-            let event = self.again.iter().copied().find(fits);
-            let event = event.filter(|event| self.queue.front().is_none_or(|other| event < other));
-            if let Some(event) = event {
-                self.again.remove(&event);
-                return Some(event);
-            }
-        }
-        if let Some(event) = self.queue.pop_front() {
-            return Some(event);
-        }
-        // No new ones while those that builders gave back pile up.
-        let free = self.config.triggers == Triggers::Free
-            && self.phase == Phase::Running
-            && !self.is_full()
-            && (self.again.is_empty() || self.again.len() < self.config.queue_events);
-        free.then(|| self.accept_next(now, self.config.trigger_type))
+        self.table.insert(event, Entry::waiting(time, began, trigger_type));
     }
 
     /// Events that wait for a builder.
     fn waiting(&self) -> usize {
         self.queue.len() + self.again.len()
-    }
-
-    /// An event comes back unbuilt: it goes to another builder, or it had its chances. There is no reason where it made way for
-    /// others; that takes no chance from it.
-    fn try_again(&mut self, now: Timestamp, event: EventId, reason: Option<DropReason>) {
-        let Some(entry) = self.table.get_mut(event) else {
-            return;
-        };
-        entry.assigned = false;
-        entry.failures += u16::from(reason.is_some());
-        if entry.failures >= self.config.max_attempts || entry.attempt == u16::MAX {
-            let reason = reason.unwrap_or(DropReason::BuilderOutOfMemory);
-            self.end(now, event, Outcome::Dropped, Some(reason), None);
-        } else {
-            self.again.insert(event);
-        }
-    }
-
-    fn end(
-        &mut self,
-        now: Timestamp,
-        event: EventId,
-        outcome: Outcome,
-        reason: Option<DropReason>,
-        finished: Option<&Finished>,
-    ) {
-        let Some(entry) = self.table.remove(event) else {
-            return;
-        };
-        if let Phase::Draining { until } = &mut self.phase
-            && *until > now
-        {
-            // As long as events end, the others may yet.
-            *until = now + self.config.stop_timeout;
-        }
-        match (outcome, reason) {
-            (Outcome::Stored, _) => self.ledger.stored += 1,
-            (Outcome::Rejected, _) => self.ledger.rejected += 1,
-            (_, reason) => self.ledger.drop_for(reason.unwrap_or(DropReason::Stopped), 1),
-        }
-        let bytes = finished.map_or(ByteCount::ZERO, |finished| finished.bytes);
-        let fragments = finished.map_or(0, |finished| finished.fragments);
-        let incomplete = finished.is_some_and(|finished| finished.incomplete);
-        if outcome == Outcome::Stored {
-            self.stored_fragments += u64::from(fragments);
-            self.stored_bytes += bytes.0;
-            self.incomplete += u64::from(incomplete);
-        }
-        self.ended.insert_range(event, 1);
-        let in_flight = self.table.len();
-        self.releases.add(now + self.config.batch_time, event, outcome, reason, in_flight);
-        let latency = now.since(entry.began);
-        let builder = finished.and(entry.builder);
-        let ended = ManagerEvent::Ended { event, outcome, builder, latency, bytes, fragments, incomplete };
-        self.events.push_back(ended);
     }
 
     fn release(&mut self, now: Timestamp) {
@@ -836,12 +688,6 @@ impl<P: Clone> EventManager<P> {
                 self.peers.push(node, Body::Command(Command::Close));
             }
         }
-    }
-
-    /// A running mean over about 16 events, enough to follow a change of conditions.
-    fn learn_size(&mut self, bytes: ByteCount) {
-        let mean = self.mean_event.unwrap_or(bytes.0);
-        self.mean_event = Some(mean - mean / 16 + bytes.0 / 16);
     }
 
     fn busy_cause(&self) -> DeadTimeCause {

@@ -6,16 +6,16 @@ use proptest::prelude::*;
 proptest! {
     #[test]
     fn every_event_is_in_the_interval_in_which_it_ended(
-        steps in prop::collection::vec((0..4_u16, 0..20_000_000_000_u64), 1..200),
+        steps in prop::collection::vec((0..4_u16, 0..20_000_000_000_u64, 0..9_u64), 1..200),
     ) {
         let mut evolution = Evolution::default();
         let begun = Timestamp(77);
         evolution.begin(begun);
         let (mut now, mut ends) = (begun, Vec::new());
-        for (builder, step) in steps {
+        for (builder, step, count) in steps {
             now += Nanos(step);
-            evolution.note(now, builder);
-            ends.push((builder, now.since(begun).0));
+            evolution.note(now, builder, count);
+            ends.extend((0..count).map(|_| (builder, now.since(begun).0)));
         }
         let events = evolution.events();
         prop_assert!(events.iter().all(|counts| counts.len() == events[0].len() && counts.len() <= 240));
@@ -34,6 +34,6 @@ proptest! {
 #[test]
 fn before_the_run_has_begun_nothing_is_noted() {
     let mut evolution = Evolution::default();
-    evolution.note(Timestamp(5), 1);
+    evolution.note(Timestamp(5), 1, 1);
     assert_eq!(evolution.events(), Vec::<Vec<u64>>::new());
 }

@@ -27,9 +27,19 @@ impl Credit {
         (charged <= self.bytes).then(|| u32::try_from(charged).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn take(&mut self, charged: u32) {
-        self.slots -= 1;
-        self.bytes -= u64::from(charged);
+    /// What each of the next events would be charged, as [`Self::offer`] says of the first of them, and of how many.
+    pub(super) fn offer_many(&self, mean_event: Option<u64>, outstanding: usize) -> Option<(u32, u64)> {
+        let charged = self.offer(mean_event, outstanding)?;
+        // With no mean yet, or one that was cut, the next event may be charged something else.
+        let is_mean = mean_event.is_some_and(|mean| mean.max(1) == u64::from(charged));
+        let events = if is_mean { self.slots.min(self.bytes / u64::from(charged)) } else { 1 };
+        Some((charged, events))
+    }
+
+    /// Charges so many events.
+    pub(super) fn take(&mut self, charged: u32, events: u64) {
+        self.slots -= events;
+        self.bytes -= u64::from(charged) * events;
     }
 }
 
@@ -48,11 +58,33 @@ mod tests {
                 slots += u64::from(more_slots);
                 bytes += more_bytes;
                 while let Some(charged) = credit.offer(mean, usize::try_from(taken_slots).unwrap()) {
-                    credit.take(charged);
+                    credit.take(charged, 1);
                     taken_slots += 1;
                     taken_bytes += u64::from(charged);
                 }
                 prop_assert!(taken_slots <= slots && taken_bytes <= bytes);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn many_are_offered_what_one_after_the_other_would_be(
+            slots in 0..20_u32, bytes in 0..20_000_u64, mean in prop::option::of(0..2_000_u64), outstanding in 0..2_usize,
+        ) {
+            let mut credit = Credit::default();
+            credit.grant(slots, ByteCount(bytes));
+            let offer = credit.offer_many(mean, outstanding);
+            prop_assert_eq!(offer.map(|(charged, _)| charged), credit.offer(mean, outstanding));
+            if let Some((charged, events)) = offer {
+                let mut single = credit;
+                for event in 0..usize::try_from(events).unwrap() {
+                    prop_assert_eq!(single.offer(mean, outstanding + event), Some(charged));
+                    single.take(charged, 1);
+                }
+                credit.take(charged, events);
+                prop_assert_eq!((credit.slots, credit.bytes), (single.slots, single.bytes));
+                prop_assert!(events > 0 && (events == 1 || single.offer(mean, 1).is_none()));
             }
         }
     }

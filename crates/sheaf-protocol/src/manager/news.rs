@@ -17,24 +17,8 @@ pub enum ManagerEvent {
         /// Expected nodes that did not appear in time.
         absent: Vec<NodeId>,
     },
-    /// An event has ended.
-    Ended {
-        /// Which.
-        event: EventId,
-        /// How.
-        outcome: Outcome,
-        /// The builder that ended it; none where the event manager did.
-        builder: Option<u16>,
-        /// From its trigger, or the news of it where it was announced, to the news of its end, on the event manager's
-        /// clock.
-        latency: Nanos,
-        /// Its payload.
-        bytes: ByteCount,
-        /// Its fragments.
-        fragments: u32,
-        /// Whether a required source is missing in it.
-        incomplete: bool,
-    },
+    /// Events have ended.
+    Ended(Ended),
     /// A builder's session is over before its time.
     BuilderLost {
         /// The builder.
@@ -60,11 +44,57 @@ pub enum ManagerEvent {
     Reported {
         /// The node.
         node: NodeId,
-        /// Its books; in a box, because other news are small and there is one for each event.
+        /// Its books; in a box, because other news are small and there may be one for each event.
         books: Box<NodeBooks>,
     },
     /// The run is closed.
     Closed,
+}
+
+/// Consecutive events that ended one after the other and alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The first of them.
+    pub first: EventId,
+    /// How many there are.
+    pub count: u32,
+    /// How they ended.
+    pub outcome: Outcome,
+    /// The builder that ended them; none where the event manager did.
+    pub builder: Option<u16>,
+    /// From the trigger of each, or the news of it where it was announced, to the news of its end, on the event manager's
+    /// clock.
+    pub latency: Nanos,
+    /// The payload of all of them.
+    pub bytes: ByteCount,
+    /// The fragments of each.
+    pub fragments: u32,
+    /// Whether a required source is missing in each.
+    pub incomplete: bool,
+}
+
+impl Ended {
+    /// The events, ascending.
+    pub fn events(&self) -> impl Iterator<Item = EventId> + use<> {
+        let first = self.first.0;
+        (0..u64::from(self.count)).map(move |place| EventId(first + place))
+    }
+
+    /// Takes the event in that ended next, if it goes on with these.
+    #[inline]
+    pub(super) fn join(&mut self, next: &Self) -> bool {
+        let goes_on = self.first.0.checked_add(u64::from(self.count)) == Some(next.first.0)
+            && self.count < u32::MAX
+            && self.latency == next.latency
+            && self.fragments == next.fragments
+            && (self.outcome, self.builder, self.incomplete) == (next.outcome, next.builder, next.incomplete);
+        if goes_on {
+            debug_assert_eq!(next.count, 1, "events end one by one");
+            self.count += 1;
+            self.bytes += next.bytes;
+        }
+        goes_on
+    }
 }
 
 /// A glance at the books.

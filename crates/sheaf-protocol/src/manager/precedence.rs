@@ -20,11 +20,10 @@ pub(super) struct Precedence {
 }
 
 impl Precedence {
-    pub(super) fn note_assigned(&mut self, event: EventId) {
-        self.youngest = self.youngest.max(Some(event));
-        if self.oldest.is_some_and(|oldest| event < oldest) {
-            self.oldest = Some(event);
-        }
+    /// Events are assigned, of which these are the oldest and the youngest.
+    pub(super) fn note_assigned(&mut self, oldest: EventId, youngest: EventId) {
+        self.youngest = self.youngest.max(Some(youngest));
+        self.oldest = self.oldest.map(|before| before.min(oldest));
     }
 
     /// A builder speaks, or is lost.

@@ -4,6 +4,7 @@ use crate::event_set::EventSet;
 use sheaf_wire::message::{AbsentReadout, Release};
 use sheaf_wire::{DropReason, EventId, Outcome, Timestamp};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// A batch is closed at this many events at the latest, ...
 const MOST_BATCH_EVENTS: usize = 512;
@@ -22,19 +23,12 @@ const RANGES_A_MESSAGE: usize = 2048;
 /// instead when it listens again: its fragments are then booked as `late`, whatever became of their events.
 const MAX_PENDING_RANGES: usize = 65_536;
 
-#[derive(Clone, Copy, Debug)]
-struct Ended {
-    event: EventId,
-    outcome: Outcome,
-    reason: Option<DropReason>,
-}
-
 #[derive(Debug)]
 pub(super) struct Releases {
-    /// Ended since the last batch was closed.
-    batch: Vec<Ended>,
-    /// The batch that is being closed, as ranges; used again.
-    ranges: Vec<Release>,
+    /// Ended since the last batch was closed, as ranges, in the order in which they ended.
+    batch: Vec<Release>,
+    /// How many events that are.
+    batch_events: u32,
     close_at: Option<Timestamp>,
     /// By readout unit: events that were built without it, or with so many parts of what it was asked for.
     absent: BTreeMap<u16, BTreeMap<EventId, u16>>,
@@ -48,7 +42,7 @@ impl Releases {
     pub(super) fn new(readouts: usize) -> Self {
         Self {
             batch: Vec::new(),
-            ranges: Vec::new(),
+            batch_events: 0,
             close_at: None,
             absent: BTreeMap::new(),
             pending: vec![Vec::new(); readouts],
@@ -56,21 +50,30 @@ impl Releases {
         }
     }
 
-    /// Adds an ended event. `close_at` is when its batch is closed at the latest; `in_flight` is how many events have not
-    /// ended.
-    pub(super) fn add(
-        &mut self,
-        close_at: Timestamp,
-        event: EventId,
-        outcome: Outcome,
-        reason: Option<DropReason>,
-        in_flight: usize,
-    ) {
-        self.batch.push(Ended { event, outcome, reason });
-        self.close_at.get_or_insert(close_at);
-        if self.batch.len() >= (in_flight / IN_FLIGHT_PART).clamp(FEWEST_BATCH_EVENTS, MOST_BATCH_EVENTS) {
-            self.flush();
+    /// Adds events that ended alike. `close_at` is when their batch is closed at the latest; `in_flight` is how many events had
+    /// not ended before these did.
+    pub(super) fn add(&mut self, close_at: Timestamp, mut ended: Release, mut in_flight: usize) {
+        while ended.count > 0 {
+            let count = ended.count.min(self.events_until_full(in_flight));
+            append(&mut self.batch, take_first(&mut ended, count));
+            self.batch_events += count;
+            in_flight = in_flight.saturating_sub(count as usize);
+            self.close_at.get_or_insert(close_at);
+            if self.batch_events as usize >= full_batch(in_flight) {
+                self.flush();
+            }
         }
+    }
+
+    /// How many more events may end before the batch is full, if so many are in flight now. At least one: each event that ends
+    /// makes the batch longer and those in flight fewer.
+    fn events_until_full(&self, in_flight: usize) -> u32 {
+        let events = self.batch_events as usize;
+        // The first number at which (events + number) * IN_FLIGHT_PART > in_flight - number - IN_FLIGHT_PART.
+        let short_of_part = in_flight.saturating_sub((events + 1) * IN_FLIGHT_PART);
+        let number = short_of_part / (IN_FLIGHT_PART + 1) + 1;
+        let number = number.clamp(FEWEST_BATCH_EVENTS.saturating_sub(events), MOST_BATCH_EVENTS - events);
+        u32::try_from(number.max(1)).unwrap_or(u32::MAX)
     }
 
     /// Notes, before the event itself is added, that only so many parts of it have the answer of a readout unit.
@@ -90,41 +93,46 @@ impl Releases {
         }
     }
 
-    /// Closes the batch: turns it into ranges, in order of event id.
+    /// Closes the batch, in order of event id.
     pub(super) fn flush(&mut self) {
         if self.batch.is_empty() {
             return;
         }
         self.close_at = None;
-        self.batch.sort_unstable_by_key(|ended| ended.event);
-        self.ranges.clear();
-        for ended in &self.batch {
-            append(&mut self.ranges, ended.release(0));
-        }
+        self.batch_events = 0;
+        self.batch.sort_unstable_by_key(|range| range.first);
+        self.batch.dedup_by(|next, last| goes_on(last, next));
         for (index, pending) in self.pending.iter_mut().enumerate() {
             let absent = u16::try_from(index).ok().and_then(|readout| self.absent.get(&readout));
-            if let Some(absent) = absent {
-                let release = |ended: &Ended| match absent.get(&ended.event) {
-                    Some(0) => ended.not_built().release(0),
-                    Some(parts) => ended.release(*parts),
-                    None => ended.release(0),
-                };
-                self.batch.iter().for_each(|ended| append(pending, release(ended)));
-            } else {
-                self.ranges.iter().for_each(|release| append(pending, *release));
+            match absent {
+                None => self.batch.iter().for_each(|range| append(pending, *range)),
+                Some(absent) => {
+                    self.batch.iter().for_each(|range| append_with_absent(pending, *range, absent))
+                }
             }
             if self.overflowed[index] || pending.len() > MAX_PENDING_RANGES {
                 self.overflowed[index] = true;
                 pending.clear();
             }
         }
+        if !self.absent.is_empty() {
+            self.forget_absent();
+        }
+        self.batch.clear();
+    }
+
+    /// What was noted about the events of the batch was told.
+    fn forget_absent(&mut self) {
         for events in self.absent.values_mut() {
-            for ended in &self.batch {
-                events.remove(&ended.event);
+            for range in &self.batch {
+                while let Some((event, _)) =
+                    events.range(ids(range)).next().map(|(event, parts)| (*event, *parts))
+                {
+                    events.remove(&event);
+                }
             }
         }
         self.absent.retain(|_, events| !events.is_empty());
-        self.batch.clear();
     }
 
     pub(super) fn has_pending(&self, readout: usize) -> bool {
@@ -167,42 +175,149 @@ impl Releases {
     }
 }
 
-impl Ended {
-    /// Its end as a readout unit is told, of whose answers these parts were built.
-    fn release(self, parts: u16) -> Release {
-        let Self { event: first, outcome, reason } = self;
-        Release { first, count: 1, outcome, reason, parts }
-    }
+/// The number of events at which a batch is closed, where so many have not ended.
+fn full_batch(in_flight: usize) -> usize {
+    (in_flight / IN_FLIGHT_PART).clamp(FEWEST_BATCH_EVENTS, MOST_BATCH_EVENTS)
+}
 
-    fn not_built(self) -> Self {
-        match self.outcome {
-            Outcome::Stored | Outcome::Rejected => {
-                Self { outcome: Outcome::Dropped, reason: Some(DropReason::NotBuilt), ..self }
-            }
-            Outcome::Dropped | Outcome::GivenBack => self,
-        }
-    }
+/// The ids of a range, of which there is one at least.
+fn ids(range: &Release) -> RangeInclusive<EventId> {
+    range.first..=EventId(range.first.0 + u64::from(range.count - 1))
+}
+
+/// Cuts the first events off a range.
+fn take_first(range: &mut Release, count: u32) -> Release {
+    let first = Release { count, ..*range };
+    range.first = EventId(range.first.0.wrapping_add(u64::from(count)));
+    range.count -= count;
+    first
+}
+
+/// Takes `next` into the range before it, where it goes on with that.
+fn goes_on(last: &mut Release, next: &Release) -> bool {
+    let goes_on = last.first.0.checked_add(u64::from(last.count)) == Some(next.first.0)
+        && (last.outcome, last.reason, last.parts) == (next.outcome, next.reason, next.parts);
+    let count = last.count.checked_add(next.count).filter(|_| goes_on);
+    last.count = count.unwrap_or(last.count);
+    count.is_some()
 }
 
 /// Adds a range behind others, as part of the last one where it goes on with that.
 fn append(ranges: &mut Vec<Release>, next: Release) {
-    if let Some(last) = ranges.last_mut()
-        && last.first.0.checked_add(u64::from(last.count)) == Some(next.first.0)
-        && (last.outcome, last.reason, last.parts) == (next.outcome, next.reason, next.parts)
-        && let Some(count) = last.count.checked_add(next.count)
-    {
-        last.count = count;
-        return;
+    if !ranges.last_mut().is_some_and(|last| goes_on(last, &next)) {
+        ranges.push(next);
     }
-    ranges.push(next);
+}
+
+/// Adds a range as a readout unit is told of it that had no part in some of the events, or only in their first parts.
+fn append_with_absent(ranges: &mut Vec<Release>, range: Release, absent: &BTreeMap<EventId, u16>) {
+    let mut rest = range;
+    for (event, parts) in absent.range(ids(&range)) {
+        let before = u32::try_from(event.0 - rest.first.0).expect("the event is in the range");
+        if before > 0 {
+            append(ranges, take_first(&mut rest, before));
+        }
+        let event = take_first(&mut rest, 1);
+        append(ranges, if *parts == 0 { not_built(event) } else { Release { parts: *parts, ..event } });
+    }
+    if rest.count > 0 {
+        append(ranges, rest);
+    }
+}
+
+fn not_built(ended: Release) -> Release {
+    match ended.outcome {
+        Outcome::Stored | Outcome::Rejected => {
+            Release { outcome: Outcome::Dropped, reason: Some(DropReason::NotBuilt), ..ended }
+        }
+        Outcome::Dropped | Outcome::GivenBack => ended,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn release(first: u64, count: u32, outcome: Outcome, reason: Option<DropReason>) -> Release {
         Release { first: EventId(first), count, outcome, reason, parts: 0 }
+    }
+
+    /// What one readout unit is told, event by event, where events are added one by one and a batch is sorted when it is full.
+    #[derive(Default)]
+    struct Plain {
+        batch: Vec<Release>,
+        absent: BTreeMap<EventId, u16>,
+        told: Vec<Release>,
+    }
+
+    impl Plain {
+        fn add(&mut self, event: Release, in_flight: usize) {
+            self.batch.push(event);
+            if self.batch.len() >= (in_flight / IN_FLIGHT_PART).clamp(FEWEST_BATCH_EVENTS, MOST_BATCH_EVENTS)
+            {
+                self.flush();
+            }
+        }
+
+        fn flush(&mut self) {
+            self.batch.sort_by_key(|event| event.first);
+            for event in self.batch.drain(..) {
+                let told = match self.absent.remove(&event.first) {
+                    Some(0) => not_built(event),
+                    Some(parts) => Release { parts, ..event },
+                    None => event,
+                };
+                append(&mut self.told, told);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_told_as_their_events_would_be_one_by_one(
+            runs in prop::collection::vec((1..700_u32, 0..3_u64, any::<bool>(), 0..3_usize), 1..40),
+            absent in prop::collection::vec((0..4_000_u64, 0..3_u16), 0..20),
+            (new, stride) in (0..800_usize, 1..8_usize),
+        ) {
+            let (mut releases, mut plain) = (Releases::new(1), Plain::default());
+            // Runs in a mixed order, with gaps between some of them.
+            let mut first = 0;
+            let mut all: Vec<_> = runs.into_iter().map(|(count, gap, stored, closes)| {
+                first += gap;
+                let (outcome, reason) = if stored { (Outcome::Stored, None) } else { (Outcome::Dropped, Some(DropReason::Late)) };
+                let run = release(first, count, outcome, reason);
+                first += u64::from(count);
+                (run, closes == 0)
+            }).collect();
+            let length = all.len();
+            all.rotate_left(stride % length);
+            for (event, parts) in absent {
+                releases.note_absent(&AbsentReadout { event: EventId(event), readout: 0, parts });
+                plain.absent.insert(EventId(event), parts);
+            }
+            let mut in_flight: usize = all.iter().map(|(run, _)| run.count as usize).sum();
+            for (run, closes) in all {
+                // Others have begun meanwhile.
+                in_flight += new;
+                releases.add(Timestamp(3), run, in_flight);
+                for event in 0..u64::from(run.count) {
+                    in_flight -= 1;
+                    plain.add(Release { first: EventId(run.first.0 + event), count: 1, ..run }, in_flight);
+                }
+                prop_assert_eq!(releases.batch_events as usize, plain.batch.len());
+                prop_assert_eq!(releases.due_at().is_some(), !plain.batch.is_empty());
+                if closes {
+                    releases.close_batch(Timestamp(3));
+                    plain.flush();
+                }
+                prop_assert_eq!(&releases.pending[0], &plain.told);
+            }
+            releases.flush();
+            plain.flush();
+            prop_assert_eq!(&releases.pending[0], &plain.told);
+            prop_assert_eq!(releases.absent.get(&0).cloned().unwrap_or_default(), plain.absent);
+        }
     }
 
     #[test]
@@ -211,7 +326,7 @@ mod tests {
         let mut releases = Releases::new(2);
         for event in [5, 3, 4, 9, 6] {
             let outcome = if event == 6 { Outcome::Rejected } else { Outcome::Stored };
-            releases.add(Timestamp(7), EventId(event), outcome, None, 0);
+            releases.add(Timestamp(7), release(event, 1, outcome, None), 0);
         }
         releases.note_absent(&AbsentReadout { event: EventId(4), readout: 1, parts: 0 });
         releases.note_absent(&AbsentReadout { event: EventId(6), readout: 1, parts: 2 });
@@ -234,7 +349,7 @@ mod tests {
         let last = MOST_BATCH_EVENTS as u64 + 1;
         releases.note_absent(&AbsentReadout { event: EventId(last), readout: 0, parts: 0 });
         for event in 1..=last {
-            releases.add(Timestamp(0), EventId(event), Outcome::Stored, None, usize::MAX);
+            releases.add(Timestamp(0), release(event, 1, Outcome::Stored, None), usize::MAX);
         }
         releases.flush();
         let stored = release(1, MOST_BATCH_EVENTS as u32, Outcome::Stored, None);
@@ -249,7 +364,7 @@ mod tests {
         let mut releases = Releases::new(1);
         for event in (0..4 * MAX_PENDING_RANGES as u64).step_by(2) {
             ended.insert_range(EventId(event), 1);
-            releases.add(Timestamp(0), EventId(event), Outcome::Stored, None, usize::MAX);
+            releases.add(Timestamp(0), release(event, 1, Outcome::Stored, None), usize::MAX);
             assert!(releases.pending[0].len() <= MAX_PENDING_RANGES);
         }
         let mut told = 0;

@@ -1,11 +1,12 @@
 //! Assignment, books, dead time, and builders that die.
 
+mod runs;
 mod shaping;
 
 use super::*;
 use crate::channel::ChannelTimes;
-use sheaf_wire::message::Header;
-use sheaf_wire::{RunNumber, SessionId, TriggerMix};
+use sheaf_wire::message::{Finished, Header, Release};
+use sheaf_wire::{Outcome, RunNumber, SessionId, TriggerMix};
 
 const START: Timestamp = Timestamp(0);
 
@@ -189,7 +190,7 @@ fn latency_is_told_by_one_clock_whatever_the_time_base_of_the_sources() {
     world.now = Timestamp(800);
     world.finish(0, 7, 1, Outcome::Stored, None);
     let latency = world.events().into_iter().find_map(|event| match event {
-        ManagerEvent::Ended { latency, .. } => Some(latency),
+        ManagerEvent::Ended(ended) => Some(ended.latency),
         _ => None,
     });
     assert_eq!(latency, Some(Nanos(300)));

@@ -7,7 +7,7 @@ use crate::source::Planned;
 use sheaf_protocol::Deadline;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::Ledger;
-use sheaf_protocol::manager::ManagerEvent;
+use sheaf_protocol::manager::{Ended, ManagerEvent};
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_wire::{Event, EventId, MissingReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,16 +116,7 @@ impl Watch {
 
     pub(crate) fn see_manager_event(&mut self, event: &ManagerEvent) {
         match event {
-            ManagerEvent::Ended { event, outcome, latency, fragments, incomplete, .. } => {
-                let ending = Ending { outcome: *outcome, fragments: *fragments, incomplete: *incomplete };
-                if let Some(before) = self.ended.insert(*event, ending) {
-                    self.fail(format!("event {event} ended twice: {before:?}, then {ending:?}"));
-                }
-                if *outcome == Outcome::GivenBack {
-                    self.fail(format!("event {event} ended as given back"));
-                }
-                self.latency_max = self.latency_max.max(*latency);
-            }
+            ManagerEvent::Ended(ended) => self.see_ended(ended),
             ManagerEvent::BuilderLost { .. } => self.faults.given_up += 1,
             ManagerEvent::StartFailed { .. } => self.faults.failed_starts += 1,
             ManagerEvent::Started { absent } => self.faults.absent_at_start += absent.len() as u64,
@@ -136,6 +127,20 @@ impl Watch {
             | ManagerEvent::OutputRestarted { .. }
             | ManagerEvent::Closed => {}
         }
+    }
+
+    fn see_ended(&mut self, ended: &Ended) {
+        let Ended { outcome, fragments, incomplete, .. } = *ended;
+        let ending = Ending { outcome, fragments, incomplete };
+        for event in ended.events() {
+            if let Some(before) = self.ended.insert(event, ending) {
+                self.fail(format!("event {event} ended twice: {before:?}, then {ending:?}"));
+            }
+            if outcome == Outcome::GivenBack {
+                self.fail(format!("event {event} ended as given back"));
+            }
+        }
+        self.latency_max = self.latency_max.max(ended.latency);
     }
 
     /// The bounds of a readout unit: what [`sheaf_protocol::readout::ReadoutConfig`] promises.

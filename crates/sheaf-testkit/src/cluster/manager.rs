@@ -95,8 +95,10 @@ impl Cluster {
             watch.see_manager_event(&event);
             match event {
                 ManagerEvent::Started { .. } => manager.has_started = true,
-                ManagerEvent::Ended { event, outcome, .. } => {
-                    post.note(Line::Ended { event, outcome });
+                ManagerEvent::Ended(ended) => {
+                    for event in ended.events() {
+                        post.note(Line::Ended { event, outcome: ended.outcome });
+                    }
                 }
                 ManagerEvent::BuilderLost { builder, session, committed, .. } => {
                     post.note(Line::Node { node: builder, session, what: Turn::GivenUp(committed) });

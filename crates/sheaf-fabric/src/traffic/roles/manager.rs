@@ -69,9 +69,10 @@ impl Roles {
         while let Some(event) = manager.machine.poll_event() {
             match event {
                 ManagerEvent::Started { .. } => manager.has_started = true,
-                ManagerEvent::Ended { outcome, incomplete, .. } => {
-                    tally.ended += 1;
-                    tally.complete += u64::from(outcome == Outcome::Stored && !incomplete);
+                ManagerEvent::Ended(ended) => {
+                    let is_complete = ended.outcome == Outcome::Stored && !ended.incomplete;
+                    tally.ended += u64::from(ended.count);
+                    tally.complete += if is_complete { u64::from(ended.count) } else { 0 };
                 }
                 // Lost builders are in its ledger, and what nodes report is in their own books.
                 ManagerEvent::StartFailed { .. }
