@@ -424,44 +424,43 @@ impl<P: Payload> Slots<P> {
         Answer::Given(bytes)
     }
 
-    /// Takes a fragment, if its source is awaited.
-    #[inline]
+    /// Takes a fragment, if its source is awaited. Here every fragment comes along: a call would cost as much as it does.
+    #[inline(always)]
     pub(super) fn fill(&mut self, key: SlotKey, source: usize, fragment: &Fragment<P>) -> Filled {
+        let place = key.first_cell(self.sources.len()) + source;
+        let cell = &mut self.cells[place];
+        if !matches!(cell, Cell::Waiting) {
+            return Filled::Before;
+        }
         let Fragment { time, checksum, processed, ref payload, .. } = *fragment;
         let bytes = payload.len() as u64;
-        self.settle(key, source, bytes, || {
-            Cell::Here(Held { time, checksum, processed, payload: payload.clone() })
-        })
+        *cell = Cell::Here(Held { time, checksum, processed, payload: payload.clone() });
+        Filled::Now(self.settle(key, place, bytes))
     }
 
     /// Gives a source up, if it is awaited.
     pub(super) fn give_up(&mut self, key: SlotKey, source: usize, reason: MissingReason) -> Filled {
-        let filled = self.settle(key, source, 0, || Cell::Missing(reason));
-        if filled != Filled::Before {
-            self.found_mut(key).missing += 1;
-        }
-        filled
-    }
-
-    #[inline]
-    fn settle(&mut self, key: SlotKey, source: usize, bytes: u64, cell: impl FnOnce() -> Cell<P>) -> Filled {
         let place = key.first_cell(self.sources.len()) + source;
-        let waiting = &mut self.cells[place];
-        if !matches!(waiting, Cell::Waiting) {
+        if !matches!(self.cells[place], Cell::Waiting) {
             return Filled::Before;
         }
-        *waiting = cell();
+        self.cells[place] = Cell::Missing(reason);
+        self.found_mut(key).missing += 1;
+        Filled::Now(self.settle(key, place, 0))
+    }
+
+    /// A cell waits no more. Returns to whom the event is to go, if it is ready by that.
+    #[inline]
+    fn settle(&mut self, key: SlotKey, cell: usize, bytes: u64) -> Option<u16> {
         let slot = &mut self.slots[key.place];
         debug_assert!(slot.is_of(key.event), "event {}: the key was not just found", key.event);
         slot.bytes += bytes;
         slot.unsettled -= 1;
-        let Some(asked) = slot.asked else {
-            return Filled::Now(None);
-        };
+        let asked = slot.asked?;
         if asked.part > 0 {
-            slot.wanted -= u32::from(self.parts[place] == asked.part);
+            slot.wanted -= u32::from(self.parts[cell] == asked.part);
         }
-        Filled::Now(slot.get_ready_as(asked))
+        slot.get_ready_as(asked)
     }
 
     /// Whether this part of an event is asked for, and sources are awaited for it; the whole is part 0.

@@ -29,20 +29,24 @@ pub(in crate::readout) struct Answered {
     pub(in crate::readout) bytes: u64,
 }
 
+/// Where an event would have its slot and its cells.
+struct Place<'a, P> {
+    event: EventId,
+    slot: &'a mut Slot,
+    cells: &'a mut [Cell<P>],
+}
+
 impl<P: Payload> Slots<P> {
-    /// Where events would have their slots and cells, as far as these lie side by side; and all sources.
+    /// The places of events as far as they lie side by side, and all sources.
     #[inline]
-    fn side_by_side(
-        &mut self,
-        events: Stretch,
-    ) -> (impl Iterator<Item = (EventId, &mut Slot, &mut [Cell<P>])>, &[SourceId]) {
+    fn side_by_side(&mut self, events: Stretch) -> (impl Iterator<Item = Place<'_, P>>, &[SourceId]) {
         let from = events.first().map_or(0, |event| self.place_of(event));
         let count = usize::try_from(events.len()).unwrap_or(usize::MAX).min(self.window - from);
         let sources = self.sources.len();
         let cells = &mut self.cells[from * sources..(from + count) * sources];
         // Where there are no sources there are no cells: nothing is regular.
         let places = self.slots[from..from + count].iter_mut().zip(cells.chunks_exact_mut(sources.max(1)));
-        let places = places.zip(events.events()).map(|((slot, cells), event)| (event, slot, cells));
+        let places = places.zip(events.events()).map(|((slot, cells), event)| Place { event, slot, cells });
         (places, &self.sources)
     }
 
@@ -52,9 +56,10 @@ impl<P: Payload> Slots<P> {
         let may_open = may_open && self.behind.is_empty();
         let unsettled = self.unsettled();
         let (mut taken, mut opened) = (Taken::default(), 0);
-        for (event, slot, _) in self.side_by_side(events).0 {
-            let is_new = !slot.lives && may_open;
-            if !is_new && !(slot.is_of(event) && slot.asked.is_none()) {
+        for Place { event, slot, .. } in self.side_by_side(events).0 {
+            let is_new = !slot.lives;
+            let may_take = if is_new { may_open } else { slot.event == event && !slot.is_asked() };
+            if !may_take {
                 break;
             }
             let is_ready = !is_new && slot.unsettled == 0;
@@ -86,7 +91,7 @@ impl<P: Payload> Slots<P> {
     ) -> Answered {
         let mut answered = Answered::default();
         let (places, sources) = self.side_by_side(events);
-        for (event, slot, cells) in places.take(most) {
+        for Place { event, slot, cells } in places.take(most) {
             let bytes = answered.bytes + slot.bytes;
             let is_complete = slot.unsettled == 0 && slot.missing == 0;
             let is_to_go = slot.state == SlotState::Ready(builder) && slot.part() == 0;
@@ -114,7 +119,7 @@ impl<P: Payload> Slots<P> {
     #[inline]
     pub(in crate::readout) fn end_asked(&mut self, events: Stretch, mut give: impl FnMut(usize, P)) -> u64 {
         let mut ended = 0;
-        for (event, slot, cells) in self.side_by_side(events).0 {
+        for Place { event, slot, cells } in self.side_by_side(events).0 {
             if !(slot.is_of(event) && matches!(slot.asked, Some(Asked { part: 0, .. }))) {
                 break;
             }
