@@ -15,10 +15,6 @@ use std::collections::{BTreeMap, VecDeque};
 /// are repeated, and messages of channels too.
 const BACKLOG_FRAMES: usize = 4096;
 
-/// Bytes of a message head beside its fragments, and for each of these, so that a head is mostly allocated once.
-const HEAD_BYTES: usize = 512;
-const HEAD_BYTES_A_FRAGMENT: usize = 48;
-
 /// What a full segment of TCP takes on the wire beside its payload, with an MTU of 1500 bytes: heads of TCP with a time stamp,
 /// of IP and of Ethernet, checksum, preamble and gap. Larger frames take less; slots are then a little too long.
 const SEGMENT_BYTES: usize = 1_448;
@@ -127,17 +123,10 @@ impl Outbox {
 
     /// Sends a message whose payload lies in `parcels`, or keeps it for later.
     pub(crate) fn send_from(&mut self, now: Timestamp, parcels: &Parcels, transmit: Transmit<Span>) {
-        let pieces = transmit.message.body.payload_pieces();
-        let mut head = Vec::with_capacity(HEAD_BYTES + pieces * HEAD_BYTES_A_FRAGMENT);
-        let mut payload = VecDeque::new();
+        let mut head = Vec::new();
         let mut joined = Joined::new(parcels);
-        transmit.message.encode(&mut head, |span| {
-            if let Some(piece) = joined.push(span) {
-                payload.push_back(piece);
-            }
-        });
-        payload.extend(joined.finish());
-        self.shape_or_send(now, transmit.to, Frame { head: head.into(), payload });
+        transmit.message.encode(&mut head, |span| joined.push(span));
+        self.shape_or_send(now, transmit.to, Frame { head: head.into(), payload: joined.finish() });
     }
 
     /// As [`Self::send`], for messages that are shaped where messages are.
@@ -327,7 +316,7 @@ impl PayloadSource<Span> for Unwanted {
 /// A message as the transport takes it.
 fn frame_of(message: Message<Bytes>) -> Frame {
     let pieces = message.body.payload_pieces();
-    let mut head = Vec::with_capacity(HEAD_BYTES + pieces * HEAD_BYTES_A_FRAGMENT);
+    let mut head = Vec::new();
     let mut payload = VecDeque::with_capacity(pieces);
     message.encode(&mut head, |piece| payload.push_back(piece));
     Frame { head: head.into(), payload }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use sheaf_wire::Span;
+use std::collections::VecDeque;
 
 /// Parcels, and how many fragments of each are still held. One thread counts, so a count is a plain number; only the
 /// parcel as a whole, and what is sent of it, are counted handles.
@@ -57,30 +58,39 @@ impl Parcels {
 #[derive(Debug)]
 pub(crate) struct Joined<'a> {
     parcels: &'a Parcels,
-    run: Option<Span>,
+    /// The piece that may go on; without bytes before the first payload.
+    run: Span,
+    pieces: VecDeque<Bytes>,
 }
 
 impl<'a> Joined<'a> {
     pub(crate) fn new(parcels: &'a Parcels) -> Self {
-        Self { parcels, run: None }
+        Self { parcels, run: Span::default(), pieces: VecDeque::new() }
     }
 
-    /// Takes the next payload; gives the piece before it, where that has ended.
-    pub(crate) fn push(&mut self, span: Span) -> Option<Bytes> {
-        if let Some(run) = &mut self.run
-            && run.parcel == span.parcel
-            && run.offset.checked_add(run.length) == Some(span.offset)
-            && let Some(length) = run.length.checked_add(span.length)
-        {
-            run.length = length;
-            return None;
+    /// Takes the next payload.
+    #[inline]
+    pub(crate) fn push(&mut self, span: Span) {
+        // A parcel is shorter than 4 GiB, and so is what lies side by side in it.
+        let is_next = span.offset == self.run.offset + self.run.length;
+        if is_next && span.parcel == self.run.parcel {
+            self.run.length += span.length;
+        } else {
+            self.begin(span);
         }
-        self.run.replace(span).map(|run| self.parcels.piece(run))
     }
 
-    /// The last piece.
-    pub(crate) fn finish(self) -> Option<Bytes> {
-        self.run.map(|run| self.parcels.piece(run))
+    fn begin(&mut self, span: Span) {
+        let run = std::mem::replace(&mut self.run, span);
+        if run.length > 0 {
+            self.pieces.push_back(self.parcels.piece(run));
+        }
+    }
+
+    /// The pieces. None is empty.
+    pub(crate) fn finish(mut self) -> VecDeque<Bytes> {
+        self.begin(Span::default());
+        self.pieces
     }
 }
 
@@ -100,9 +110,8 @@ mod tests {
         let mut joined = Joined::new(&parcels);
         let spans =
             [span(first, 0, 2), span(first, 2, 0), span(first, 2, 3), span(first, 6, 1), span(second, 0, 6)];
-        let mut pieces: Vec<Bytes> = spans.into_iter().filter_map(|span| joined.push(span)).collect();
-        pieces.extend(joined.finish());
-        assert_eq!(pieces, [&b"abcde"[..], b"g", b"klmnop"]);
+        spans.into_iter().for_each(|span| joined.push(span));
+        assert_eq!(joined.finish(), [&b"abcde"[..], b"g", b"klmnop"]);
     }
 
     #[test]

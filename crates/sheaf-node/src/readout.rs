@@ -43,8 +43,6 @@ struct Input {
     source: Box<dyn Source>,
     /// What the source gave last.
     batch: Batch,
-    /// The parcel that it is kept as.
-    parcel: u32,
     /// How many of its fragments the role has had.
     had: usize,
     /// What there is after the batch.
@@ -209,7 +207,7 @@ impl ReadoutNode {
 
 impl Input {
     fn new(source: Box<dyn Source>) -> Self {
-        Self { source, batch: Batch::default(), parcel: 0, had: 0, then: BatchEnd::More, ended: false }
+        Self { source, batch: Batch::default(), had: 0, then: BatchEnd::More, ended: false }
     }
 
     /// Gives the role what the source has. Returns whether there was any, and when to look again.
@@ -229,11 +227,10 @@ impl Input {
             {
                 break;
             }
-            let before = self.had;
-            let refused = self.rest().position(|fragment| role.handle_fragment(now, fragment).is_err());
-            self.had = refused.map_or(self.batch.fragments.len(), |place| before + place);
-            taken += self.had - before;
-            if refused.is_some() {
+            let given = role.handle_fragments(now, self.rest());
+            self.had += given;
+            taken += given;
+            if self.had < self.batch.fragments.len() {
                 return (taken > 0, now + RETRY_SOURCES);
             }
         }
@@ -250,12 +247,8 @@ impl Input {
     }
 
     /// The fragments that the role has not had.
-    fn rest(&self) -> impl Iterator<Item = Fragment<Span>> {
-        let parcel = self.parcel;
-        self.batch.fragments[self.had..].iter().map(move |fragment| {
-            let payload = Span { parcel, ..fragment.payload };
-            Fragment { payload, ..fragment.clone() }
-        })
+    fn rest(&self) -> &[Fragment<Span>] {
+        &self.batch.fragments[self.had..]
     }
 
     /// Asks the source for its next batch. False if it has nothing now.
@@ -273,7 +266,10 @@ impl Input {
         if batch.fragments.is_empty() {
             return false;
         }
-        self.parcel = parcels.keep(payload, batch.fragments.len());
+        let parcel = parcels.keep(payload, batch.fragments.len());
+        for fragment in &mut batch.fragments {
+            fragment.payload.parcel = parcel;
+        }
         true
     }
 }

@@ -133,55 +133,8 @@ impl fmt::Display for Why {
     }
 }
 
-/// Deadlines that were set in the order in which they end, for things that mostly settle before.
-///
-/// Settled entries are dropped when they come to the front, and all at once when they are more than half of the queue,
-/// so that one entry that waits long does not let the queue grow behind it.
-#[derive(Clone, Debug)]
-pub(crate) struct DeadlineQueue<K> {
-    queue: std::collections::VecDeque<(Timestamp, K)>,
-    sweep_at: usize,
-}
-
 /// A queue of fewer entries is never swept.
 const SWEEP_FLOOR: usize = 64;
-
-impl<K: Copy> DeadlineQueue<K> {
-    pub(crate) fn new() -> Self {
-        Self { queue: std::collections::VecDeque::new(), sweep_at: SWEEP_FLOOR }
-    }
-
-    /// Adds an entry that ends not before the ones already there. `is_live` tells entries that still matter.
-    pub(crate) fn push(&mut self, at: Timestamp, key: K, is_live: impl Fn(K) -> bool) {
-        debug_assert!(self.queue.back().is_none_or(|(last, _)| *last <= at), "deadlines come in order");
-        if self.queue.len() >= self.sweep_at {
-            self.queue.retain(|(_, key)| is_live(*key));
-            self.sweep_at = SWEEP_FLOOR.max(2 * self.queue.len());
-        }
-        self.queue.push_back((at, key));
-    }
-
-    /// The first entry that still matters, if it is due at `now`.
-    pub(crate) fn pop_due(&mut self, now: Timestamp, is_live: impl Fn(K) -> bool) -> Option<K> {
-        let (at, key) = self.peek(is_live)?;
-        if at > now {
-            return None;
-        }
-        self.queue.pop_front();
-        Some(key)
-    }
-
-    /// The first entry that still matters.
-    pub(crate) fn peek(&mut self, is_live: impl Fn(K) -> bool) -> Option<(Timestamp, K)> {
-        while let Some((at, key)) = self.queue.front().copied() {
-            if is_live(key) {
-                return Some((at, key));
-            }
-            self.queue.pop_front();
-        }
-        None
-    }
-}
 
 /// Deadlines of events, set in the order in which they end. Events with consecutive ids that are given the same deadline, as
 /// those of one message are, share an entry; so a deadline that is never met costs next to nothing.

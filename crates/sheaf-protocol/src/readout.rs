@@ -21,12 +21,13 @@ mod books;
 mod orders;
 mod ready;
 mod slots;
+mod stretch;
 
 use crate::channel::{Channel, ChannelTimes, Received};
 use crate::event_set::EventSet;
 use crate::flow::SlotClock;
 use crate::ledger::{Counter, NodeBooks};
-use crate::machine::{Deadline, DeadlineQueue, EventDeadlines, Identity, Transmit, Why};
+use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
 use books::{Books, Ending};
 use ready::Ready;
 use rustc_hash::FxHashMap;
@@ -35,8 +36,9 @@ use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId,
     Timestamp,
 };
-use slots::{Answer, Asked, Cell, SlotKey, SlotState, Slots};
+use slots::{Answer, Asked, Cell, Filled, SlotKey, SlotState, Slots, Taken};
 use std::collections::VecDeque;
+use stretch::Stretch;
 
 /// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
 const RELEASED_RANGES: usize = 4096;
@@ -126,7 +128,9 @@ pub struct ReadoutUnit<P> {
     channel: Channel<P>,
     slots: Slots<P>,
     released: EventSet,
-    /// Of those, events of which not all was asked for.
+    /// The highest event that was released. Nearly all that come are above.
+    highest_released: Option<EventId>,
+    /// Of the released ones, events of which not all was asked for.
     passed_by: EventSet,
     /// Events of which fragments were dropped because nothing asked for them in time.
     expired: EventSet,
@@ -147,12 +151,12 @@ pub struct ReadoutUnit<P> {
     /// Waits for silent sources, by the part of the event that is asked for.
     merge_deadlines: EventDeadlines<u16>,
     /// Events that a fragment opened and nobody has asked for, in the order of their age.
-    unasked: VecDeque<SlotKey>,
+    unasked: VecDeque<Stretch>,
     next_age: u64,
     /// Events younger than this have been asked for: older ones that were not are passed over.
     passed: u64,
     /// Events passed over.
-    orphan_deadlines: DeadlineQueue<SlotKey>,
+    orphan_deadlines: EventDeadlines<()>,
     status_at: Timestamp,
     refused_since_status: bool,
     books: Books,
@@ -169,6 +173,8 @@ pub struct ReadoutUnit<P> {
 struct Input {
     id: SourceId,
     optional: bool,
+    /// Whether its events are announced.
+    announced: bool,
     ended: bool,
     held_events: usize,
     held: ByteCount,
@@ -188,6 +194,11 @@ impl<P: Payload> ReadoutUnit<P> {
         let input = |source: &SourceConfig| Input {
             id: source.id,
             optional: source.optional,
+            announced: match config.announce {
+                Announce::Never => false,
+                Announce::All => true,
+                Announce::Source(id) => id == source.id,
+            },
             ended: false,
             held_events: 0,
             held: ByteCount::ZERO,
@@ -198,8 +209,9 @@ impl<P: Payload> ReadoutUnit<P> {
         Self {
             me,
             channel: Channel::new(NodeId::MANAGER, config.channel),
-            slots: Slots::new(config.sources.len(), config.buffer_events),
+            slots: Slots::new(config.sources.iter().map(|source| source.id)),
             released: EventSet::new(RELEASED_RANGES),
+            highest_released: None,
             passed_by: EventSet::new(RELEASED_RANGES),
             expired: EventSet::new(EXPIRED_RANGES),
             sources,
@@ -215,7 +227,7 @@ impl<P: Payload> ReadoutUnit<P> {
             unasked: VecDeque::new(),
             next_age: 0,
             passed: 0,
-            orphan_deadlines: DeadlineQueue::new(),
+            orphan_deadlines: EventDeadlines::new(),
             status_at: now,
             refused_since_status: false,
             books: Books::default(),
@@ -270,7 +282,7 @@ impl<P: Payload> ReadoutUnit<P> {
             return Err(fragment);
         }
         let Some(index) = self.input_of(fragment.source) else {
-            self.books.receive(fragment.payload.len());
+            self.books.receive(1, fragment.payload.len() as u64);
             self.drop_fragment(fragment, DropReason::UnknownSource);
             return Ok(());
         };
@@ -284,24 +296,42 @@ impl<P: Payload> ReadoutUnit<P> {
             self.inputs[index].held_back = Some(event);
             return Err(fragment);
         }
-        self.books.receive(bytes);
-        if self.inputs[index].note(now, event) {
+        self.books.receive(1, bytes as u64);
+        let input = &mut self.inputs[index];
+        let announced = input.announced;
+        if input.note(now, event) {
             self.books.count(Counter::OutOfOrder);
         }
-        if known.is_none() && self.released.contains(event) {
-            // What nobody wanted of an event that has ended cannot be too late for it.
-            if self.passed_by.contains(event) {
-                self.books.pass_by(bytes as u64);
-                self.discard(fragment);
-            } else {
-                self.drop_fragment(fragment, DropReason::Late);
+        let key = match known {
+            Some(key) => key,
+            None if self.released.contains(event) => {
+                self.drop_released(fragment);
+                return Ok(());
             }
-            return Ok(());
+            None => self.open_slot(event),
+        };
+        if announced {
+            self.announce(key, &fragment);
         }
-        let key = known.unwrap_or_else(|| self.open_slot(event));
-        self.announce(index, key, &fragment);
         self.fill(index, key, fragment);
         Ok(())
+    }
+
+    /// Takes fragments one after another, as [`Self::handle_fragment`] does each, until one is refused. Returns how many it
+    /// has taken; the driver offers the others again.
+    pub fn handle_fragments(&mut self, now: Timestamp, fragments: &[Fragment<P>]) -> usize {
+        let mut taken = 0;
+        while let Some(rest) = fragments.get(taken..).filter(|rest| !rest.is_empty()) {
+            let regular = self.take_regular(now, rest);
+            taken += regular;
+            if regular == 0 {
+                if self.handle_fragment(now, rest[0].clone()).is_err() {
+                    break;
+                }
+                taken += 1;
+            }
+        }
+        taken
     }
 
     /// Takes note that a source will send nothing more.
@@ -354,9 +384,11 @@ impl<P: Payload> ReadoutUnit<P> {
         {
             self.give_up_waiting(now, event, part);
         }
-        while let Some(key) = self.orphan_deadlines.pop_due(now, |key| self.slots.is_orphan(key)) {
-            self.expired.insert_range(key.event, 1);
-            self.end_event(key.event, Ending::dropped(DropReason::UnknownEvent));
+        while let Some((event, ())) =
+            self.orphan_deadlines.pop_due(now, |event, ()| self.slots.orphan(event).is_some())
+        {
+            self.expired.insert_range(event, 1);
+            self.end_event(event, Ending::dropped(DropReason::UnknownEvent));
         }
     }
 
@@ -408,8 +440,8 @@ impl<P: Payload> ReadoutUnit<P> {
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
         let merge = self.merge_deadlines.peek(|event, part| self.slots.is_merging(event, part));
         let merge = merge.map(|(at, event, _)| Deadline { at, why: Why::SourceSilent(event) });
-        let orphan = self.orphan_deadlines.peek(|key| self.slots.is_orphan(key));
-        let orphan = orphan.map(|(at, key)| Deadline { at, why: Why::Orphan(key.event) });
+        let orphan = self.orphan_deadlines.peek(|event, ()| self.slots.orphan(event).is_some());
+        let orphan = orphan.map(|(at, event, ())| Deadline { at, why: Why::Orphan(event) });
         // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
         let may_speak = !self.closed && self.channel.is_open() && self.announcements.is_empty();
         let heartbeat = may_speak.then_some(Deadline { at: self.status_at, why: Why::Heartbeat });
@@ -433,7 +465,7 @@ impl<P: Payload> ReadoutUnit<P> {
             return false;
         }
         // What fills the source's share came earlier, and the builders are further on.
-        self.pass_over(now, self.next_age);
+        self.pass_over(now, self.next_age, Stretch::default());
         self.inputs[index].has_room(
             bytes,
             self.share.saturating_mul(2),
@@ -444,65 +476,135 @@ impl<P: Payload> ReadoutUnit<P> {
     fn open_slot(&mut self, event: EventId) -> SlotKey {
         let key = self.slots.insert(event, self.next_age);
         self.next_age += 1;
-        if self.config.orphan_timeout.is_some() {
-            self.unasked.push_back(key);
+        if self.config.orphan_timeout.is_some()
+            && !self.unasked.back_mut().is_some_and(|last| last.join(Stretch::one(event)))
+        {
+            self.unasked.push_back(Stretch::one(event));
             if self.unasked.len() > 64 + 2 * self.slots.len() {
-                self.unasked.retain(|key| self.slots.is_orphan(*key));
+                let Self { unasked, slots, .. } = self;
+                unasked.retain_mut(|stretch| {
+                    let settled = stretch.events().take_while(|event| slots.orphan(*event).is_none());
+                    stretch.take(settled.count() as u64);
+                    !stretch.is_empty()
+                });
             }
         }
         key
     }
 
-    /// Notes that an event was asked for that is `age` old: the time of older ones that were not begins to run.
-    fn pass_over(&mut self, now: Timestamp, age: u64) {
+    /// Notes that events were `asked` for, the youngest of which is `age` old: the time of older ones that were not begins to
+    /// run.
+    fn pass_over(&mut self, now: Timestamp, age: u64, asked: Stretch) {
         let Some(timeout) = self.config.orphan_timeout else {
             return;
         };
         self.passed = self.passed.max(age);
-        while let Some(key) = self.unasked.front().copied() {
-            if self.slots.is_orphan(key) {
-                if self.slots[key].age >= self.passed {
+        while let Some(oldest) = self.unasked.front_mut() {
+            // Mostly just these are the oldest: there is no need to look at each.
+            oldest.take(oldest.begins_within(asked));
+            let Some(event) = oldest.first() else {
+                self.unasked.pop_front();
+                continue;
+            };
+            if let Some(slot) = self.slots.orphan(event) {
+                if slot.age >= self.passed {
                     break;
                 }
-                self.orphan_deadlines.push(now + timeout, key, |key| self.slots.is_orphan(key));
+                let is_orphan = |event, ()| self.slots.orphan(event).is_some();
+                self.orphan_deadlines.push(now + timeout, event, 1, (), is_orphan);
             }
-            self.unasked.pop_front();
+            oldest.take(1);
         }
     }
 
-    fn announce(&mut self, index: usize, key: SlotKey, fragment: &Fragment<P>) {
-        let wanted = match self.config.announce {
-            Announce::Never => false,
-            Announce::All => true,
-            Announce::Source(source) => source == self.inputs[index].id,
-        };
-        if wanted && !std::mem::replace(&mut self.slots[key].announced, true) {
+    fn announce(&mut self, key: SlotKey, fragment: &Fragment<P>) {
+        if !std::mem::replace(&mut self.slots.found_mut(key).announced, true) {
             self.announcements.push_back(Announcement { event: fragment.event, time: fragment.time });
         }
     }
 
-    fn fill(&mut self, index: usize, key: SlotKey, fragment: Fragment<P>) {
-        let bytes = fragment.payload.len() as u64;
-        match self.slots.cells(key)[index] {
-            Cell::Waiting if bytes <= self.config.max_fragment.0 => {
-                let input = &mut self.inputs[index];
-                input.held_events += 1;
-                input.held += ByteCount(bytes);
-                if let Some(builder) = self.slots.settle(key, index, Cell::Here(fragment)) {
-                    self.ready.push(builder, key);
-                }
+    /// Takes fragments as long as they are as nearly all are: of the source that gave the last one, in order, with room for
+    /// each and nothing to be said against it. Returns how many.
+    fn take_regular(&mut self, now: Timestamp, fragments: &[Fragment<P>]) -> usize {
+        let (share, buffer_events) = (self.share, self.config.buffer_events);
+        let (mut taken, mut bytes) = (0, 0);
+        let index = self.last_input;
+        let Some(input) = self.inputs.get(index).filter(|_| !self.closed) else {
+            return 0;
+        };
+        let (source, announced) = (input.id, input.announced);
+        for fragment in fragments {
+            let (event, length) = (fragment.event, fragment.payload.len());
+            let input = &self.inputs[index];
+            if fragment.source != source
+                || input.highest.is_some_and(|highest| event <= highest)
+                || length as u64 > self.config.max_fragment.0
+                || !input.has_room(length, share, buffer_events)
+            {
+                break;
             }
-            Cell::Waiting => {
+            let key = match self.slots.find(event) {
+                Some(key) => key,
+                None if Some(event) > self.highest_released => self.open_slot(event),
+                None => break,
+            };
+            let Filled::Now(ready) = self.slots.fill(key, index, fragment) else {
+                break;
+            };
+            if let Some(builder) = ready {
+                self.ready.push(builder, Stretch::one(event));
+            }
+            if announced {
+                self.announce(key, fragment);
+            }
+            let input = &mut self.inputs[index];
+            input.highest = Some(event);
+            input.hold(length);
+            taken += 1;
+            bytes += length as u64;
+        }
+        if taken > 0 {
+            let input = &mut self.inputs[index];
+            (input.gave_at, input.held_back) = (now, None);
+            self.books.receive(taken as u64, bytes);
+        }
+        taken
+    }
+
+    fn fill(&mut self, index: usize, key: SlotKey, fragment: Fragment<P>) {
+        if fragment.payload.len() as u64 > self.config.max_fragment.0 {
+            let is_awaited = matches!(self.slots.cells(key)[index], Cell::Waiting);
+            if is_awaited {
                 self.drop_fragment(fragment, DropReason::TooLarge);
                 self.settle(key, index, MissingReason::FragmentRefused);
+                return;
             }
-            Cell::Here(_) | Cell::Missing(MissingReason::FragmentRefused) => {
-                self.drop_fragment(fragment, DropReason::Duplicate);
+        } else if let Filled::Now(ready) = self.slots.fill(key, index, &fragment) {
+            self.inputs[index].hold(fragment.payload.len());
+            if let Some(builder) = ready {
+                self.ready.push(builder, Stretch::one(key.event));
             }
-            Cell::Missing(_) => self.drop_fragment(fragment, DropReason::Late),
+            return;
+        }
+        let reason = match self.slots.cells(key)[index] {
+            Cell::Here(_) | Cell::Missing(MissingReason::FragmentRefused) => DropReason::Duplicate,
+            Cell::Missing(_) | Cell::Waiting => DropReason::Late,
+        };
+        self.drop_fragment(fragment, reason);
+    }
+
+    /// A fragment of an event that was released. What nobody wanted of an event that has ended cannot be too late for it.
+    #[cold]
+    fn drop_released(&mut self, fragment: Fragment<P>) {
+        if self.passed_by.contains(fragment.event) {
+            self.books.pass_by(1, fragment.payload.len() as u64);
+            self.discard(fragment);
+        } else {
+            self.drop_fragment(fragment, DropReason::Late);
         }
     }
 
+    #[cold]
     fn drop_fragment(&mut self, fragment: Fragment<P>, reason: DropReason) {
         self.books.drop_one(reason);
         self.discard(fragment);
@@ -549,18 +651,31 @@ impl<P: Payload> ReadoutUnit<P> {
         wanted: Wanted<'_>,
     ) {
         let asked = Asked { builder, attempt: range.attempt, part: wanted.part() };
+        let events = Stretch::new(range.first, u64::from(range.count).min(most));
         let mut passed = None;
-        let mut waiting = Waiting::default();
-        // As many as there are ids, where the range would pass the largest one.
-        let count = u64::from(range.count).min(most).min((u64::MAX - range.first.0).saturating_add(1));
-        for offset in 0..count {
-            let event = EventId(range.first.0 + offset);
-            let age = self.handle_request(now, asked, event, wanted, &mut waiting);
-            passed = passed.max(age);
+        let mut rest = events;
+        while let Some(event) = rest.first() {
+            let mut taken = Taken::default();
+            if asked.part == 0 && !self.some_ended {
+                // As nearly every time: of events that nobody asked for, the whole.
+                let are_new = Some(event) > self.highest_released && !self.closed;
+                taken = self.slots.ask(rest, asked, are_new);
+            }
+            if taken.events == 0 {
+                passed = passed.max(self.handle_request(now, asked, event, wanted));
+                rest.take(1);
+                continue;
+            }
+            let together = rest.take(taken.events);
+            if taken.are_ready {
+                self.ready.push(builder, together);
+            } else {
+                self.limit_wait(now, together, 0);
+            }
+            passed = passed.max(Some(taken.age));
         }
-        self.limit_wait(now, waiting, 0);
         if let Some(age) = passed {
-            self.pass_over(now, age);
+            self.pass_over(now, age, events);
         }
     }
 
@@ -571,7 +686,6 @@ impl<P: Payload> ReadoutUnit<P> {
         asked: Asked,
         event: EventId,
         wanted: Wanted<'_>,
-        waiting: &mut Waiting,
     ) -> Option<u64> {
         let key = match self.slots.find(event) {
             Some(key) => key,
@@ -588,18 +702,6 @@ impl<P: Payload> ReadoutUnit<P> {
         }
         let before = slot.asked.replace(asked);
         let age = slot.age;
-        if before.is_none() && asked.part == 0 && !self.some_ended {
-            // As nearly every time: of an event that nobody asked for, the whole.
-            match slot.get_ready_as(asked) {
-                Some(builder) => self.ready.push(builder, key),
-                None if waiting.goes_on_with(event) => waiting.count += 1,
-                None => {
-                    let before = std::mem::replace(waiting, Waiting::one(event));
-                    self.limit_wait(now, before, 0);
-                }
-            }
-            return Some(age);
-        }
         self.take_request(now, key, asked, before, wanted);
         before.is_none().then_some(age)
     }
@@ -646,23 +748,23 @@ impl<P: Payload> ReadoutUnit<P> {
             self.settle_ended(key);
         }
         if let Some(builder) = self.slots.found_mut(key).get_ready() {
-            self.ready.push(builder, key);
+            self.ready.push(builder, Stretch::one(key.event));
         }
     }
 
     /// Waits for the sources of a part of an event, if some are awaited.
     fn wait_for_sources(&mut self, now: Timestamp, event: EventId, part: u16) {
         if self.slots.is_merging(event, part) {
-            self.limit_wait(now, Waiting::one(event), part);
+            self.limit_wait(now, Stretch::one(event), part);
         }
     }
 
     /// From now on sources are awaited for consecutive events, if there are any: not without limit.
-    fn limit_wait(&mut self, now: Timestamp, Waiting { first, count }: Waiting, part: u16) {
-        if count > 0 {
+    fn limit_wait(&mut self, now: Timestamp, events: Stretch, part: u16) {
+        if let Some(first) = events.first() {
             let at = now + self.config.merge_timeout;
             let is_merging = |event, part| self.slots.is_merging(event, part);
-            self.merge_deadlines.push(at, EventId(first), count, part, is_merging);
+            self.merge_deadlines.push(at, first, events.len(), part, is_merging);
         }
     }
 
@@ -676,10 +778,8 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Books that nothing more is awaited from a source for an event, where it is still awaited.
     fn settle(&mut self, key: SlotKey, index: usize, reason: MissingReason) {
-        if matches!(self.slots.cells(key)[index], Cell::Waiting)
-            && let Some(builder) = self.slots.settle(key, index, Cell::Missing(reason))
-        {
-            self.ready.push(builder, key);
+        if let Filled::Now(Some(builder)) = self.slots.give_up(key, index, reason) {
+            self.ready.push(builder, Stretch::one(key.event));
         }
     }
 
@@ -722,28 +822,38 @@ impl<P: Payload> ReadoutUnit<P> {
     // Answers out.
 
     fn compose(&mut self, builder: u16) -> Option<SuperFragments<P>> {
-        let events = self.ready.len(builder).min(self.config.message_events);
+        let Self { slots, inputs, ready, config, .. } = self;
+        let most = config.message_events;
         let mut answers = SuperFragments {
             entries: Vec::new(),
-            fragments: Vec::with_capacity(events * self.inputs.len()),
+            fragments: Vec::with_capacity(ready.count(builder, most) * inputs.len()),
             missing: Vec::new(),
         };
         let (mut bytes, mut answered) = (0_u64, 0);
-        let Self { slots, inputs, ready, config, .. } = self;
-        while let Some(key) = ready.first(builder) {
+        while let Some(events) = ready.head(builder) {
+            let room = config.message_bytes.0.saturating_sub(bytes);
+            let complete = slots.answer_complete(*events, builder, most - answered, room, &mut answers);
+            events.take(u64::from(complete.events));
+            (bytes, answered) = (bytes + complete.bytes, answered + complete.events as usize);
+            let Some(event) = events.first() else {
+                ready.pop(builder);
+                continue;
+            };
             // One event goes in any case, however large it is.
-            let left = config.message_bytes.0.saturating_sub(bytes);
             let room = match answered {
                 0 => u64::MAX,
-                full if full >= config.message_events => break,
-                _ => left,
+                full if full >= most => break,
+                _ => config.message_bytes.0.saturating_sub(bytes),
             };
-            match slots.answer(key, builder, room, |index| inputs[index].id, &mut answers) {
+            match slots.answer(event, builder, room, &mut answers) {
                 Answer::Given(more) => (bytes, answered) = (bytes + more, answered + 1),
                 Answer::TooLarge => break,
                 Answer::Void => {}
             }
-            ready.pop(builder);
+            events.take(1);
+            if events.is_empty() {
+                ready.pop(builder);
+            }
         }
         self.books.send(bytes);
         (answered > 0).then_some(answers)
@@ -757,6 +867,11 @@ impl Input {
         self.held_events == 0 || (self.held.0 + bytes as u64 <= most && self.held_events < most_events)
     }
 
+    fn hold(&mut self, bytes: usize) {
+        self.held_events += 1;
+        self.held += ByteCount::from(bytes);
+    }
+
     /// Takes note of a fragment. Whether it came after one of a higher event.
     fn note(&mut self, now: Timestamp, event: EventId) -> bool {
         (self.gave_at, self.held_back) = (now, None);
@@ -766,23 +881,6 @@ impl Input {
             self.highest = before;
         }
         is_late
-    }
-}
-
-/// Consecutive events that wait for sources.
-#[derive(Clone, Copy, Default)]
-struct Waiting {
-    first: u64,
-    count: u64,
-}
-
-impl Waiting {
-    fn one(event: EventId) -> Self {
-        Self { first: event.0, count: 1 }
-    }
-
-    fn goes_on_with(self, event: EventId) -> bool {
-        self.count > 0 && self.first.checked_add(self.count) == Some(event.0)
     }
 }
 

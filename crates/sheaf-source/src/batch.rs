@@ -57,6 +57,7 @@ impl Batch {
 }
 
 /// A fragment is at most 4 GiB - 1 long: its length has 32 bits on the wire.
+#[inline]
 pub(crate) fn length_u32(length: usize) -> u32 {
     u32::try_from(length).expect("fragments and blocks are shorter than 4 GiB by configuration")
 }

@@ -196,6 +196,7 @@ impl<M: Memory> EmulatedSource<M> {
         Err(SourcePoll::NotBefore(now))
     }
 
+    #[inline]
     fn next_event(&self) -> Option<EventId> {
         if self.config.events.is_some_and(|events| self.begun >= events) {
             return None;
@@ -299,7 +300,8 @@ impl<M: Memory> EmulatedSource<M> {
 impl<M: Memory> EmulatedSource<M> {
     /// As [`Self::fill`], where nothing goes wrong and every fragment may go at once: every event has a fragment, in its turn.
     fn fill_freely(&mut self, now: Timestamp, most: usize, fragments: &mut Vec<Fragment<Span>>) -> BatchEnd {
-        let (before, mut bytes) = (fragments.len(), 0);
+        let (source, before, begun) = (self.id, fragments.len(), self.begun);
+        let mut bytes = 0;
         let end = loop {
             if fragments.len() >= most {
                 break BatchEnd::More;
@@ -311,8 +313,7 @@ impl<M: Memory> EmulatedSource<M> {
             if !(fragments.is_empty() || self.maker.continues_for(length)) {
                 break BatchEnd::More;
             }
-            let Some(span) = self.maker.append(self.id, event, length) else {
-                self.note_starved();
+            let Some(payload) = self.maker.append(source, event, length) else {
                 break BatchEnd::OutOfMemory;
             };
             let time = match self.config.time {
@@ -321,18 +322,14 @@ impl<M: Memory> EmulatedSource<M> {
                     origin + Nanos(period.0.saturating_mul(self.begun))
                 }
             };
-            self.starved = false;
             self.begun += 1;
             bytes += length;
-            fragments.push(Fragment {
-                event,
-                source: self.id,
-                time,
-                checksum: None,
-                processed: false,
-                payload: span,
-            });
+            fragments.push(Fragment { event, source, time, checksum: None, processed: false, payload });
         };
+        self.starved &= self.begun == begun;
+        if end == BatchEnd::OutOfMemory {
+            self.note_starved();
+        }
         self.stats.fragments += (fragments.len() - before) as u64;
         self.stats.bytes += ByteCount::from(bytes);
         end
@@ -426,6 +423,7 @@ impl<M: Memory> Maker<M> {
     }
 
     /// Whether a payload of this length will lie right behind the one before.
+    #[inline]
     fn continues_for(&self, length: usize) -> bool {
         match self {
             Self::Pattern(writer) | Self::Fill(writer, _) => writer.continues_for(length),
@@ -434,24 +432,17 @@ impl<M: Memory> Maker<M> {
     }
 
     /// Makes the payload of `source` in `event`, to be cut off later, or `None` while no block is free.
+    #[inline]
     fn append(&mut self, source: SourceId, event: EventId, length: usize) -> Option<Span> {
         let offset = match self {
             Self::Shared(_, given) => {
                 *given += length;
                 *given - length
             }
-            Self::Pattern(writer) => {
-                let block = writer.room_for(length)?;
-                let offset = block.appended();
+            Self::Pattern(writer) => write(writer, length, |block| {
                 content::append(source, event, length, block);
-                offset
-            }
-            Self::Fill(writer, value) => {
-                let block = writer.room_for(length)?;
-                let offset = block.appended();
-                block.append_fill(*value, length);
-                offset
-            }
+            })?,
+            Self::Fill(writer, value) => write(writer, length, |block| block.append_fill(*value, length))?,
         };
         Some(Span { parcel: 0, offset: length_u32(offset), length: length_u32(length) })
     }
@@ -463,6 +454,19 @@ impl<M: Memory> Maker<M> {
             Self::Shared(buffer, given) => buffer.slice(..std::mem::take(given)),
         }
     }
+}
+
+/// Writes a payload into a block with room for it. Where it lies there.
+#[inline(never)]
+fn write<M: Memory>(
+    writer: &mut BlockWriter<M>,
+    length: usize,
+    fill: impl FnOnce(&mut M::Block),
+) -> Option<usize> {
+    let block = writer.room_for(length)?;
+    let offset = block.appended();
+    fill(block);
+    Some(offset)
 }
 
 /// `length` zeros in memory of `memory`, or on the heap where that has none.

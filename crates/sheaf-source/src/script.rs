@@ -155,6 +155,7 @@ impl Script {
 
     /// The size of the fragment at `event`, where nothing goes wrong.
     #[must_use]
+    #[inline]
     pub fn regular_size(&self, event: EventId) -> ByteCount {
         self.sizes.size(&self.size_draws, event)
     }

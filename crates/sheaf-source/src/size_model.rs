@@ -200,6 +200,7 @@ impl SizeModel {
 
     /// The size of the fragment that the source of `draws` has of `event`.
     #[must_use]
+    #[inline]
     pub fn size(&self, draws: &Draws, event: EventId) -> ByteCount {
         match self.form {
             Form::Fixed { size } => to_bytes(size),
@@ -295,6 +296,7 @@ fn to_f64(size: ByteCount) -> f64 {
     clippy::cast_sign_loss,
     reason = "the value is within the bounds, at most MAX_SIZE"
 )]
+#[inline]
 fn to_bytes(size: f64) -> ByteCount {
     ByteCount(u64::from((size + 0.5) as u32))
 }

@@ -97,7 +97,8 @@ fn what_the_role_has_no_room_for_is_offered_again() {
     assert!(input.take(&mut role, &mut parcels, NOW).0);
     for _ in 0..2 {
         assert_eq!(role.held().1, 7);
-        let rest: Vec<_> = input.rest().map(|rest| (rest.event.0, parcels.payload(rest.payload))).collect();
+        let rest: Vec<_> =
+            input.rest().iter().map(|rest| (rest.event.0, parcels.payload(rest.payload))).collect();
         assert_eq!(rest, [(107, "c".into()), (108, "d".into()), (109, "e".into())]);
         let (busy, again) = input.take(&mut role, &mut parcels, NOW);
         assert!(!busy && again == NOW + RETRY_SOURCES);

@@ -20,6 +20,25 @@ impl Ending {
     }
 }
 
+/// Fragments that are booked alike.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fragments {
+    count: u64,
+    bytes: u64,
+}
+
+impl Fragments {
+    pub(super) fn one(bytes: usize) -> Self {
+        Self { count: 1, bytes: bytes as u64 }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.count += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Books {
     received: u64,
@@ -33,13 +52,17 @@ pub(super) struct Books {
 }
 
 impl Books {
-    pub(super) fn receive(&mut self, bytes: usize) {
-        self.received += 1;
-        self.received_bytes += bytes as u64;
+    pub(super) fn receive(&mut self, fragments: u64, bytes: u64) {
+        self.received += fragments;
+        self.received_bytes += bytes;
     }
 
     pub(super) fn drop_one(&mut self, reason: DropReason) {
-        *self.dropped.entry(reason).or_default() += 1;
+        self.drop_many(reason, 1);
+    }
+
+    fn drop_many(&mut self, reason: DropReason, fragments: u64) {
+        *self.dropped.entry(reason).or_default() += fragments;
     }
 
     /// Payload that goes to a builder, for the first time or again.
@@ -52,25 +75,30 @@ impl Books {
         self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
     }
 
-    /// A fragment of so many bytes that nobody asked for before its event ended.
-    pub(super) fn pass_by(&mut self, bytes: u64) {
-        self.drop_one(DropReason::NotRequested);
+    /// Fragments of so many bytes together that nobody asked for before their events ended.
+    pub(super) fn pass_by(&mut self, fragments: u64, bytes: u64) {
+        self.drop_many(DropReason::NotRequested, fragments);
         self.not_requested_bytes += bytes;
     }
 
-    /// Books a held fragment of so many bytes under its event's outcome. `part` is the one in which it was asked for, if it
-    /// was. A fragment's own reason is kept where the event was never built with it; otherwise the event's ledger says
-    /// why, and here it is `event_dropped`.
-    #[inline]
-    pub(super) fn end_one(&mut self, ending: Ending, part: Option<u16>, bytes: u64) {
+    /// Books held fragments under their events' outcome. `part` is the one in which they were asked for, if they were. A
+    /// fragment's own reason is kept where the event was never built with it; otherwise the event's ledger says why, and
+    /// here it is `event_dropped`.
+    pub(super) fn end(&mut self, ending: Ending, part: Option<u16>, fragments: Fragments) {
+        let Fragments { count, bytes } = fragments;
+        if count == 0 {
+            return;
+        }
         let Ending { outcome, reason, parts } = ending;
         let is_asked = part.is_some() && parts != PARTS_NOT_ASKED;
         let is_built = parts == 0 || part.is_some_and(|part| part <= parts);
         match (outcome, reason) {
-            (Outcome::Stored | Outcome::Rejected, _) if !is_asked => self.pass_by(bytes),
-            (Outcome::Stored | Outcome::Rejected, _) if !is_built => self.drop_one(DropReason::NotBuilt),
-            (Outcome::Stored, _) => self.stored += 1,
-            (Outcome::Rejected, _) => self.rejected += 1,
+            (Outcome::Stored | Outcome::Rejected, _) if !is_asked => self.pass_by(count, bytes),
+            (Outcome::Stored | Outcome::Rejected, _) if !is_built => {
+                self.drop_many(DropReason::NotBuilt, count);
+            }
+            (Outcome::Stored, _) => self.stored += count,
+            (Outcome::Rejected, _) => self.rejected += count,
             (
                 _,
                 Some(
@@ -79,8 +107,8 @@ impl Books {
                     | DropReason::NotBuilt
                     | DropReason::Late),
                 ),
-            ) => self.drop_one(own),
-            _ => self.drop_one(DropReason::EventDropped),
+            ) => self.drop_many(own, count),
+            _ => self.drop_many(DropReason::EventDropped, count),
         }
     }
 

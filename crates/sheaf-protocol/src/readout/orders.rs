@@ -1,7 +1,8 @@
 //! Words between a readout unit and the event manager: what it announces and how full it is, and what it is told to do.
 
-use super::books::Ending;
+use super::books::{Ending, Fragments};
 use super::slots::Ended;
+use super::stretch::Stretch;
 use super::{Announce, Input, ReadoutEvent, ReadoutUnit, Wanted};
 use crate::ledger::Counter;
 use crate::manager::DISPATCH_EVENTS;
@@ -80,27 +81,36 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     fn handle_release(&mut self, release: Release) {
-        let last = release.first.0.saturating_add(u64::from(release.count).saturating_sub(1));
-        let Release { outcome, reason, parts, .. } = release;
+        let Release { first, count, outcome, reason, parts } = release;
+        let events = Stretch::new(first, u64::from(count));
         let ending = Ending { outcome, reason, parts };
         let is_built = matches!(outcome, Outcome::Stored | Outcome::Rejected);
-        if self.slots.is_short(release.count) {
-            for event in (release.first.0..=last).map(EventId) {
-                let is_all_asked = self.end_event(event, ending).is_some_and(|ended| ended.is_all_asked);
+        if self.slots.is_short(count) {
+            let mut alike = Alike::default();
+            let mut rest = events;
+            while let Some(event) = rest.first() {
+                let regular = self.forget_asked(rest, &mut alike.asked);
+                let (is_all_asked, events) = match regular {
+                    0 => (self.forget(event, ending, &mut alike).is_some_and(|it| it.is_all_asked), 1),
+                    count => (true, count),
+                };
+                rest.take(events);
                 if is_built && (parts == PARTS_NOT_ASKED || !is_all_asked) {
-                    self.passed_by.insert_range(event, 1);
+                    self.passed_by.insert_range(event, u32::try_from(events).unwrap_or(u32::MAX));
                 }
             }
+            self.book(ending, alike);
         } else {
             // Of most of these events nothing was ever here.
             if is_built {
-                self.passed_by.insert_range(release.first, release.count);
+                self.passed_by.insert_range(first, count);
             }
-            for key in self.slots.keys_between(release.first, EventId(last)) {
+            for key in self.slots.keys_where(|slot| events.has(slot.event)) {
                 self.end_event(key.event, ending);
             }
         }
-        self.released.insert_range(release.first, release.count);
+        self.released.insert_range(first, count);
+        self.highest_released = self.highest_released.max(events.last());
     }
 
     /// The run was under way before this unit came. Builders may have asked already, and their events' time may be over
@@ -125,17 +135,56 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     /// Books what is held of an event, and forgets it.
+    pub(super) fn end_event(&mut self, event: EventId, ending: Ending) {
+        let mut alike = Alike::default();
+        self.forget(event, ending, &mut alike);
+        self.book(ending, alike);
+    }
+
+    /// Forgets an event that has ended. What is held of it is added to what is alike, or else booked.
     #[inline]
-    pub(super) fn end_event(&mut self, event: EventId, ending: Ending) -> Option<Ended> {
+    fn forget(&mut self, event: EventId, ending: Ending, alike: &mut Alike) -> Option<Ended> {
         let Self { slots, inputs, books, discarded, .. } = self;
         slots.end(event, |index, part, payload| {
             let bytes = payload.len();
             inputs[index].held_events -= 1;
             inputs[index].held -= ByteCount::from(bytes);
-            books.end_one(ending, part, bytes as u64);
+            match part {
+                Some(0) => alike.asked.add(bytes),
+                None => alike.unasked.add(bytes),
+                Some(_) => books.end(ending, part, Fragments::one(bytes)),
+            }
             if P::IS_COUNTED_ELSEWHERE {
                 discarded.push(payload);
             }
         })
     }
+
+    /// The same for the first of these events, as long as they were asked for as a whole. Returns how many.
+    #[inline]
+    fn forget_asked(&mut self, events: Stretch, asked: &mut Fragments) -> u64 {
+        let Self { slots, inputs, discarded, .. } = self;
+        slots.end_asked(events, |index, payload| {
+            let bytes = payload.len();
+            inputs[index].held_events -= 1;
+            inputs[index].held -= ByteCount::from(bytes);
+            asked.add(bytes);
+            if P::IS_COUNTED_ELSEWHERE {
+                discarded.push(payload);
+            }
+        })
+    }
+
+    fn book(&mut self, ending: Ending, alike: Alike) {
+        self.books.end(ending, Some(0), alike.asked);
+        self.books.end(ending, None, alike.unasked);
+    }
+}
+
+/// Fragments of events that ended alike, which are booked together: those of events that were asked for as a whole, and those
+/// that nobody asked for.
+#[derive(Default)]
+struct Alike {
+    asked: Fragments,
+    unasked: Fragments,
 }

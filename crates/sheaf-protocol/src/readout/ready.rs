@@ -1,31 +1,39 @@
 //! Events that are ready to go, by the builder that they go to.
 
-use super::slots::SlotKey;
+use super::stretch::Stretch;
 use std::collections::VecDeque;
 
 /// One queue for each builder that has asked for something. Builders are served in turn.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
-    queues: Vec<VecDeque<SlotKey>>,
-    /// Entries in all queues together.
-    entries: usize,
+    queues: Vec<VecDeque<Stretch>>,
+    /// Stretches in all queues together; none is empty when a builder's turn comes.
+    stretches: usize,
     /// Whose turn it is.
     turn: usize,
 }
 
 impl Ready {
-    pub(super) fn push(&mut self, builder: u16, key: SlotKey) {
+    #[inline]
+    pub(super) fn push(&mut self, builder: u16, events: Stretch) {
+        let last = self.queues.get_mut(usize::from(builder)).and_then(VecDeque::back_mut);
+        if !last.is_some_and(|last| last.join(events)) {
+            self.begin(builder, events);
+        }
+    }
+
+    fn begin(&mut self, builder: u16, events: Stretch) {
         let builder = usize::from(builder);
         if builder >= self.queues.len() {
             self.queues.resize_with(builder + 1, VecDeque::new);
         }
-        self.queues[builder].push_back(key);
-        self.entries += 1;
+        self.queues[builder].push_back(events);
+        self.stretches += 1;
     }
 
     /// The next builder for which there is something; the turn passes on.
     pub(super) fn next_builder(&mut self) -> Option<u16> {
-        if self.entries == 0 {
+        if self.stretches == 0 {
             return None;
         }
         let builders = self.queues.len();
@@ -35,18 +43,76 @@ impl Ready {
         u16::try_from(builder).ok()
     }
 
-    /// How many entries the builder's queue has.
-    pub(super) fn len(&self, builder: u16) -> usize {
-        self.queues.get(usize::from(builder)).map_or(0, VecDeque::len)
+    /// How many events the builder's queue has, counted up to `most`.
+    pub(super) fn count(&self, builder: u16, most: usize) -> usize {
+        let stretches = self.queues.get(usize::from(builder)).into_iter().flatten();
+        let mut count = 0;
+        for stretch in stretches {
+            count += usize::try_from(stretch.len()).unwrap_or(most);
+            if count >= most {
+                return most;
+            }
+        }
+        count
     }
 
-    pub(super) fn first(&self, builder: u16) -> Option<SlotKey> {
-        self.queues.get(usize::from(builder))?.front().copied()
+    /// The events at the head of the builder's queue. Those that go are taken out of it.
+    pub(super) fn head(&mut self, builder: u16) -> Option<&mut Stretch> {
+        self.queues.get_mut(usize::from(builder))?.front_mut()
     }
 
+    /// Removes the stretch at the head of the builder's queue.
     pub(super) fn pop(&mut self, builder: u16) {
         if let Some(queue) = self.queues.get_mut(usize::from(builder)) {
-            self.entries -= usize::from(queue.pop_front().is_some());
+            self.stretches -= usize::from(queue.pop_front().is_some());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use sheaf_wire::EventId;
+
+    proptest! {
+        /// A queue of single events for each builder is what this stands for.
+        #[test]
+        fn gives_each_builder_its_events_in_order(
+            steps in prop::collection::vec((0..3_u16, 0..6_u64, prop::option::of(1..4_u64)), 0..100),
+        ) {
+            let mut ready = Ready::default();
+            let mut plain: Vec<VecDeque<u64>> = vec![VecDeque::new(); 3];
+            let (mut turn, mut last) = (0, 0);
+            for (builder, step, taken) in steps {
+                // Mostly the next event, sometimes the same again or a later one.
+                last += step / 3;
+                ready.push(builder, Stretch::one(EventId(last)));
+                plain[usize::from(builder)].push_back(last);
+                let Some(mut left) = taken else { continue };
+                let builder = ready.next_builder().unwrap();
+                prop_assert_eq!(
+                    Some(usize::from(builder)),
+                    (0..3).map(|offset| (turn + offset) % 3).find(|builder| !plain[*builder].is_empty()),
+                );
+                turn = usize::from(builder) + 1;
+                let queue = &mut plain[usize::from(builder)];
+                prop_assert_eq!(ready.count(builder, 2), queue.len().min(2));
+                prop_assert_eq!(ready.count(builder, usize::MAX), queue.len());
+                while let Some(head) = ready.head(builder) {
+                    while left > 0 && let Some(event) = head.first() {
+                        prop_assert_eq!(Some(event.0), queue.pop_front());
+                        head.take(1);
+                        left -= 1;
+                    }
+                    if !head.is_empty() {
+                        break;
+                    }
+                    ready.pop(builder);
+                }
+            }
+            let rest = std::iter::from_fn(|| ready.next_builder().inspect(|builder| ready.pop(*builder)));
+            prop_assert_eq!(rest.count() > 0, plain.iter().any(|queue| !queue.is_empty()));
         }
     }
 }

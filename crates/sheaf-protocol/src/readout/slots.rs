@@ -1,15 +1,22 @@
 //! The events that a readout unit holds fragments of, or is asked for.
 
-use crate::event_index::EventIndex;
-use sheaf_wire::message::SuperFragments;
-use sheaf_wire::{EventId, Fragment, MissingReason, MissingSource, Payload, SourceId, SuperFragment};
-use std::ops::{Index, IndexMut};
+mod regular;
 
-/// Names a slot. The event is part of the key, so that a key that outlived its slot is recognised.
+pub(super) use regular::Taken;
+use rustc_hash::FxHashMap;
+use sheaf_wire::message::SuperFragments;
+use sheaf_wire::{
+    EventId, Fragment, MissingReason, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
+};
+
+/// The shortest window.
+const MIN_WINDOW: usize = 64;
+
+/// Names the slot of an event that was just found or opened. Opening another may move it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SlotKey {
     pub(super) event: EventId,
-    index: u32,
+    place: usize,
 }
 
 /// Which builder wants an event, in which attempt, and what of it.
@@ -42,9 +49,21 @@ pub(super) enum SlotState {
 #[derive(Clone, Debug)]
 pub(super) enum Cell<P> {
     Waiting,
-    Here(Fragment<P>),
+    Here(Held<P>),
     Missing(MissingReason),
 }
+
+/// A fragment that is here, without its event and its source: where it lies says them.
+#[derive(Clone, Debug)]
+pub(super) struct Held<P> {
+    time: Timestamp,
+    checksum: Option<u32>,
+    processed: bool,
+    payload: P,
+}
+
+/// Two cells share a line of memory.
+const _: () = assert!(size_of::<Cell<sheaf_wire::Span>>() == 32);
 
 /// What is known of an event, apart from its fragments.
 #[derive(Clone, Copy, Debug)]
@@ -53,11 +72,13 @@ pub(super) struct Slot {
     /// Its place in the order in which first fragments came; 0 where a request came first.
     pub(super) age: u64,
     /// Payload of the fragments that are here.
-    pub(super) bytes: u64,
+    bytes: u64,
     /// How many cells wait.
     unsettled: u32,
     /// How many of them are of the part that is asked for, where one is.
     wanted: u32,
+    /// How many are missing.
+    missing: u16,
     pub(super) asked: Option<Asked>,
     pub(super) state: SlotState,
     pub(super) announced: bool,
@@ -66,6 +87,19 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    const FREE: Self = Self {
+        event: EventId(0),
+        age: 0,
+        bytes: 0,
+        unsettled: 0,
+        wanted: 0,
+        missing: 0,
+        asked: None,
+        state: SlotState::Merging,
+        announced: false,
+        lives: false,
+    };
+
     pub(super) fn is_asked(&self) -> bool {
         self.asked.is_some()
     }
@@ -99,9 +133,18 @@ impl Slot {
         })
     }
 
-    fn is(&self, key: SlotKey) -> bool {
-        self.lives && self.event == key.event
+    fn is_of(&self, event: EventId) -> bool {
+        self.lives && self.event == event
     }
+}
+
+/// Whether a source was awaited, and is not any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// It was; and to whom the event is to go, if it is ready by that.
+    Now(Option<u16>),
+    /// It was not.
+    Before,
 }
 
 /// What came of answering an event.
@@ -122,69 +165,139 @@ pub(super) struct Ended {
     pub(super) is_all_asked: bool,
 }
 
-/// All slots, found by event in constant time. Slots and their cells are reused: in a steady state nothing is
-/// allocated. Cells lie side by side, those of one slot together, so that a fragment touches one line of memory of its
-/// own. Every walk goes over the vector, in its order.
+/// All slots, found by event in constant time.
+///
+/// Event ids mostly count up, and those held are mostly the last few hundred or thousand. So an event's slot lies in a
+/// window, at the place that the low bits of its id name: events that follow each other lie side by side, and finding one
+/// is looking at it. An event whose place is taken, because ids are sparse or it is older than the window is long, lies
+/// behind the window, and a hash map says where. The window grows with the number of events held, to at most four times of
+/// it; in a steady state nothing is allocated.
+///
+/// Cells lie side by side, those of one slot together, so that a fragment touches one line of memory of its own. Every
+/// walk goes over the vector, in its order.
 #[derive(Debug)]
 pub(super) struct Slots<P> {
-    sources: usize,
+    /// The sources in the order of the configuration.
+    sources: Vec<SourceId>,
+    /// The window, and what lies behind it.
     slots: Vec<Slot>,
-    /// `sources` for each slot, in the order of the configuration.
+    /// One for each source, for each slot.
     cells: Vec<Cell<P>>,
     /// Beside each cell the part in which it was asked for, 0 for none. Empty as long as events are asked for as a whole.
     parts: Vec<u16>,
-    free: Vec<u32>,
-    by_event: EventIndex,
+    /// How many slots the window has: a power of two.
+    window: usize,
+    /// Where events lie behind the window, and which places are free there.
+    behind: FxHashMap<EventId, usize>,
+    free: Vec<usize>,
+    len: usize,
 }
 
 impl<P: Payload> Slots<P> {
-    pub(super) fn new(sources: usize, expected_events: usize) -> Self {
+    pub(super) fn new(sources: impl IntoIterator<Item = SourceId>) -> Self {
+        Self::with_window(sources.into_iter().collect(), MIN_WINDOW)
+    }
+
+    fn with_window(sources: Vec<SourceId>, window: usize) -> Self {
+        let cells = std::iter::repeat_with(|| Cell::Waiting).take(window * sources.len()).collect();
         Self {
             sources,
-            slots: Vec::new(),
-            cells: Vec::new(),
+            slots: vec![Slot::FREE; window],
+            cells,
             parts: Vec::new(),
+            window,
+            behind: FxHashMap::default(),
             free: Vec::new(),
-            by_event: EventIndex::new(expected_events),
+            len: 0,
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.by_event.len()
+        self.len
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "only the low bits are wanted")]
+    fn place_of(&self, event: EventId) -> usize {
+        event.0 as usize & (self.window - 1)
+    }
+
+    #[inline]
     pub(super) fn find(&self, event: EventId) -> Option<SlotKey> {
-        self.by_event.get(event).map(|index| SlotKey { event, index })
+        let place = self.place_of(event);
+        if self.slots[place].is_of(event) {
+            return Some(SlotKey { event, place });
+        }
+        if self.behind.is_empty() { None } else { self.find_behind(event) }
+    }
+
+    #[cold]
+    fn find_behind(&self, event: EventId) -> Option<SlotKey> {
+        self.behind.get(&event).map(|place| SlotKey { event, place: *place })
     }
 
     /// Opens a slot for an event that has none.
     #[inline]
     pub(super) fn insert(&mut self, event: EventId, age: u64) -> SlotKey {
-        let slot = Slot {
-            event,
-            age,
-            bytes: 0,
-            unsettled: u32::try_from(self.sources).expect("the configuration has at most 65,535 sources"),
-            wanted: 0,
-            asked: None,
-            state: SlotState::Merging,
-            announced: false,
-            lives: true,
-        };
-        let index = if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = slot;
-            index
-        } else {
-            self.slots.push(slot);
-            self.cells.resize_with(self.slots.len() * self.sources, || Cell::Waiting);
-            if !self.parts.is_empty() {
-                self.parts.resize(self.cells.len(), 0);
+        debug_assert!(self.find(event).is_none(), "event {event} has two slots");
+        let slot = Slot { event, age, unsettled: self.unsettled(), lives: true, ..Slot::FREE };
+        self.insert_slot(slot)
+    }
+
+    /// How many cells of a new event wait.
+    fn unsettled(&self) -> u32 {
+        u32::try_from(self.sources.len()).unwrap_or(u32::MAX)
+    }
+
+    #[inline]
+    fn insert_slot(&mut self, slot: Slot) -> SlotKey {
+        let mut place = self.place_of(slot.event);
+        if self.slots[place].lives {
+            place = self.find_room(slot.event);
+        }
+        self.slots[place] = slot;
+        self.len += 1;
+        SlotKey { event: slot.event, place }
+    }
+
+    /// A free place for an event whose place in the window is taken.
+    #[cold]
+    fn find_room(&mut self, event: EventId) -> usize {
+        if self.behind.len() >= self.window / 4 && self.window < 2 * self.len {
+            self.widen();
+            let place = self.place_of(event);
+            if !self.slots[place].lives {
+                return place;
             }
-            u32::try_from(self.slots.len() - 1)
-                .expect("slots are bounded far below 2^32 by the configuration")
-        };
-        self.by_event.insert(event, index);
-        SlotKey { event, index }
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::FREE);
+            let cells = self.slots.len() * self.sources.len();
+            self.cells.resize_with(cells, || Cell::Waiting);
+            if !self.parts.is_empty() {
+                self.parts.resize(cells, 0);
+            }
+            self.slots.len() - 1
+        });
+        self.behind.insert(event, place);
+        place
+    }
+
+    /// Doubles the window; what finds room in it then moves there.
+    fn widen(&mut self) {
+        let sources = self.sources.len();
+        let mut wider = Self::with_window(self.sources.clone(), 2 * self.window);
+        if !self.parts.is_empty() {
+            wider.parts.resize(wider.cells.len(), 0);
+        }
+        for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.lives) {
+            let to = wider.insert_slot(*slot).first_cell(sources);
+            let from = place * sources;
+            wider.cells[to..to + sources].swap_with_slice(&mut self.cells[from..from + sources]);
+            if !self.parts.is_empty() {
+                wider.parts[to..to + sources].copy_from_slice(&self.parts[from..from + sources]);
+            }
+        }
+        *self = wider;
     }
 
     /// Closes the slot of an event, if it has one. The payloads that it holds are given away, with the index of their source, and
@@ -195,17 +308,21 @@ impl<P: Payload> Slots<P> {
         event: EventId,
         mut give: impl FnMut(usize, Option<u16>, P),
     ) -> Option<Ended> {
-        let index = self.by_event.remove(event)?;
-        self.free.push(index);
-        let slot = &mut self.slots[index as usize];
+        let key = self.find(event)?;
+        let slot = &mut self.slots[key.place];
         slot.lives = false;
-        let first = index as usize * self.sources;
-        let cells = &mut self.cells[first..first + self.sources];
-        let whole = match slot.asked {
+        let asked = slot.asked;
+        self.len -= 1;
+        if key.place >= self.window {
+            self.leave(key);
+        }
+        let first = key.first_cell(self.sources.len());
+        let cells = &mut self.cells[first..first + self.sources.len()];
+        let whole = match asked {
             None => None,
             Some(Asked { part: 0, .. }) => Some(0),
             Some(_) => {
-                let parts = &self.parts[first..first + self.sources];
+                let parts = &self.parts[first..first + self.sources.len()];
                 for (source, cell) in cells.iter_mut().enumerate() {
                     if let Some(payload) = cell.empty() {
                         give(source, Some(parts[source]).filter(|part| *part > 0), payload);
@@ -222,10 +339,17 @@ impl<P: Payload> Slots<P> {
         Some(Ended { is_all_asked: whole.is_some() })
     }
 
+    /// An event that lay behind the window has ended.
+    #[cold]
+    fn leave(&mut self, key: SlotKey) {
+        self.behind.remove(&key.event);
+        self.free.push(key.place);
+    }
+
     /// What is known of each source, in the order of the configuration.
     pub(super) fn cells(&self, key: SlotKey) -> &[Cell<P>] {
-        let first = key.index as usize * self.sources;
-        &self.cells[first..first + self.sources]
+        let first = key.first_cell(self.sources.len());
+        &self.cells[first..first + self.sources.len()]
     }
 
     /// Begins a part of an event: the cells of `inputs`, which are ascending, are wanted in it. Those of earlier parts stay
@@ -234,9 +358,9 @@ impl<P: Payload> Slots<P> {
         if self.parts.is_empty() {
             self.parts.resize(self.cells.len(), 0);
         }
-        let first = key.index as usize * self.sources;
+        let first = key.first_cell(self.sources.len());
         if afresh {
-            self.parts[first..first + self.sources].fill(0);
+            self.parts[first..first + self.sources.len()].fill(0);
         }
         let mut waiting = 0;
         for input in inputs {
@@ -249,31 +373,31 @@ impl<P: Payload> Slots<P> {
     /// Whether a source is among those that are asked for.
     pub(super) fn is_wanted(&self, key: SlotKey, source: usize) -> bool {
         let part = self.found(key).part();
-        part == 0 || self.parts[key.index as usize * self.sources + source] == part
+        part == 0 || self.parts[key.first_cell(self.sources.len()) + source] == part
     }
 
     /// Answers an event: appends what is here of what is asked for, if it is to go to this builder and has at most `room` bytes.
-    /// Events with consecutive ids that have as much to say share an entry. `ids` are the sources in the order of the
-    /// configuration.
+    /// Events with consecutive ids that have as much to say share an entry.
     #[inline]
     pub(super) fn answer(
         &mut self,
-        key: SlotKey,
+        event: EventId,
         builder: u16,
         room: u64,
-        ids: impl Fn(usize) -> SourceId,
         answers: &mut SuperFragments<P>,
     ) -> Answer {
-        let Some(slot) = self.slots.get_mut(key.index as usize).filter(|slot| slot.is(key)) else {
+        let Some(key) = self.find(event) else {
             return Answer::Void;
         };
+        let slot = &mut self.slots[key.place];
         let asked = match (slot.state, slot.asked) {
             (SlotState::Ready(to), Some(asked)) if to == builder => asked,
             _ => return Answer::Void,
         };
-        let first = key.index as usize * self.sources;
-        let cells = &self.cells[first..first + self.sources];
-        let parts = self.parts.get(first..first + self.sources).unwrap_or_default();
+        let sources = &self.sources[..];
+        let first = key.first_cell(sources.len());
+        let cells = &self.cells[first..first + sources.len()];
+        let parts = self.parts.get(first..first + sources.len()).unwrap_or_default();
         let is_wanted = |source: usize| parts[source] == asked.part;
         let bytes = match asked.part {
             0 => slot.bytes,
@@ -285,47 +409,58 @@ impl<P: Payload> Slots<P> {
             return Answer::TooLarge;
         }
         slot.state = SlotState::Answered;
-        let (fragments, missing) = (answers.fragments.len(), answers.missing.len());
-        match asked.part {
-            0 => append(key.event, cells, |_| true, ids, answers),
-            _ => append(key.event, cells, is_wanted, ids, answers),
-        }
-        // A readout unit has at most 65,535 sources: the configuration sees to it.
-        let count = |from: usize, to: usize| u16::try_from(to - from).unwrap_or(u16::MAX);
+        let (fragments, missing) = match asked.part {
+            0 => append(event, sources, cells, |_| true, answers),
+            _ => append(event, sources, cells, is_wanted, answers),
+        };
         answers.push_entry(SuperFragment {
-            event: key.event,
+            event,
             count: 1,
             attempt: if asked.part == 0 { 0 } else { asked.attempt },
             part: asked.part,
-            fragments: count(fragments, answers.fragments.len()),
-            missing: count(missing, answers.missing.len()),
+            fragments,
+            missing,
         });
         Answer::Given(bytes)
     }
 
-    /// Settles the cell of a source that is awaited. Returns whom the event is to go to, if it is ready by that.
+    /// Takes a fragment, if its source is awaited. Here every fragment comes along: a call would cost as much as it does.
+    #[inline(always)]
+    pub(super) fn fill(&mut self, key: SlotKey, source: usize, fragment: &Fragment<P>) -> Filled {
+        let place = key.first_cell(self.sources.len()) + source;
+        let cell = &mut self.cells[place];
+        if !matches!(cell, Cell::Waiting) {
+            return Filled::Before;
+        }
+        let Fragment { time, checksum, processed, ref payload, .. } = *fragment;
+        let bytes = payload.len() as u64;
+        *cell = Cell::Here(Held { time, checksum, processed, payload: payload.clone() });
+        Filled::Now(self.settle(key, place, bytes))
+    }
+
+    /// Gives a source up, if it is awaited.
+    pub(super) fn give_up(&mut self, key: SlotKey, source: usize, reason: MissingReason) -> Filled {
+        let place = key.first_cell(self.sources.len()) + source;
+        if !matches!(self.cells[place], Cell::Waiting) {
+            return Filled::Before;
+        }
+        self.cells[place] = Cell::Missing(reason);
+        self.found_mut(key).missing += 1;
+        Filled::Now(self.settle(key, place, 0))
+    }
+
+    /// A cell waits no more. Returns to whom the event is to go, if it is ready by that.
     #[inline]
-    #[must_use]
-    pub(super) fn settle(&mut self, key: SlotKey, source: usize, cell: Cell<P>) -> Option<u16> {
-        let place = key.index as usize * self.sources + source;
-        let slot = &mut self.slots[key.index as usize];
-        debug_assert!(slot.is(key), "event {}: the key was not just found", key.event);
-        slot.bytes += cell.bytes();
+    fn settle(&mut self, key: SlotKey, cell: usize, bytes: u64) -> Option<u16> {
+        let slot = &mut self.slots[key.place];
+        debug_assert!(slot.is_of(key.event), "event {}: the key was not just found", key.event);
+        slot.bytes += bytes;
         slot.unsettled -= 1;
-        let part = slot.part();
-        slot.wanted -= u32::from(part > 0 && self.parts[place] == part);
-        let waiting = &mut self.cells[place];
-        debug_assert!(matches!(waiting, Cell::Waiting), "event {}: source settled twice", key.event);
-        *waiting = cell;
-        slot.get_ready()
-    }
-
-    fn get(&self, key: SlotKey) -> Option<&Slot> {
-        self.slots.get(key.index as usize).filter(|slot| slot.is(key))
-    }
-
-    fn get_mut(&mut self, key: SlotKey) -> Option<&mut Slot> {
-        self.slots.get_mut(key.index as usize).filter(|slot| slot.is(key))
+        let asked = slot.asked?;
+        if asked.part > 0 {
+            slot.wanted -= u32::from(self.parts[cell] == asked.part);
+        }
+        slot.get_ready_as(asked)
     }
 
     /// Whether this part of an event is asked for, and sources are awaited for it; the whole is part 0.
@@ -338,22 +473,22 @@ impl<P: Payload> Slots<P> {
         })
     }
 
-    /// Whether the slot still lives and nobody has asked for it.
-    pub(super) fn is_orphan(&self, key: SlotKey) -> bool {
-        self.get(key).is_some_and(|slot| !slot.is_asked())
+    /// The slot of an event that nobody has asked for, if there is one.
+    pub(super) fn orphan(&self, event: EventId) -> Option<&Slot> {
+        self.find(event).map(|key| self.found(key)).filter(|slot| !slot.is_asked())
     }
 
     /// The slot of a key that was just found or opened: nothing can have outlived anything.
     pub(super) fn found(&self, key: SlotKey) -> &Slot {
-        let slot = &self.slots[key.index as usize];
-        debug_assert!(slot.is(key), "event {}: the key was not just found", key.event);
+        let slot = &self.slots[key.place];
+        debug_assert!(slot.is_of(key.event), "event {}: the key was not just found", key.event);
         slot
     }
 
     /// See [`Self::found`].
     pub(super) fn found_mut(&mut self, key: SlotKey) -> &mut Slot {
-        let slot = &mut self.slots[key.index as usize];
-        debug_assert!(slot.is(key), "event {}: the key was not just found", key.event);
+        let slot = &mut self.slots[key.place];
+        debug_assert!(slot.is_of(key.event), "event {}: the key was not just found", key.event);
         slot
     }
 
@@ -370,17 +505,10 @@ impl<P: Payload> Slots<P> {
         count as usize <= self.slots.len()
     }
 
-    /// The slots with ids from `first` to `last`, by a walk over all.
-    pub(super) fn keys_between(&self, first: EventId, last: EventId) -> Vec<SlotKey> {
-        self.keys_where(|slot| (first..=last).contains(&slot.event))
-    }
-
-    fn keys_where(&self, wanted: impl Fn(&Slot) -> bool) -> Vec<SlotKey> {
-        let key = |(index, slot): (usize, &Slot)| SlotKey {
-            event: slot.event,
-            index: u32::try_from(index).unwrap_or(u32::MAX),
-        };
-        self.slots.iter().enumerate().filter(|(_, slot)| slot.lives && wanted(slot)).map(key).collect()
+    /// The slots of which something is true, by a walk over all.
+    pub(super) fn keys_where(&self, wanted: impl Fn(&Slot) -> bool) -> Vec<SlotKey> {
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| slot.lives && wanted(slot));
+        slots.map(|(place, slot)| SlotKey { event: slot.event, place }).collect()
     }
 
     /// Counts the fragments really held, for the ledger.
@@ -389,22 +517,50 @@ impl<P: Payload> Slots<P> {
     }
 }
 
-/// Appends what is known of the sources that are wanted.
+impl SlotKey {
+    fn first_cell(self, sources: usize) -> usize {
+        self.place * sources
+    }
+}
+
+/// Appends what is known of the sources that are wanted. How many fragments and how many missing sources that is: at most
+/// 65,535, the configuration sees to it.
+#[inline]
 fn append<P: Payload>(
     event: EventId,
+    sources: &[SourceId],
     cells: &[Cell<P>],
     is_wanted: impl Fn(usize) -> bool,
-    ids: impl Fn(usize) -> SourceId,
     answers: &mut SuperFragments<P>,
-) {
-    for (source, cell) in cells.iter().enumerate() {
+) -> (u16, u16) {
+    let (mut fragments, mut missing) = (0, 0);
+    for (place, (source, cell)) in sources.iter().zip(cells).enumerate() {
         match cell {
-            _ if !is_wanted(source) => {}
-            Cell::Here(fragment) => answers.fragments.push(fragment.clone()),
+            _ if !is_wanted(place) => {}
+            Cell::Here(held) => {
+                answers.fragments.push(held.to_fragment(event, *source));
+                fragments += 1;
+            }
             Cell::Missing(reason) => {
-                answers.missing.push(MissingSource { source: ids(source), reason: *reason });
+                answers.missing.push(MissingSource { source: *source, reason: *reason });
+                missing += 1;
             }
             Cell::Waiting => debug_assert!(false, "event {event}: answered while a source is awaited"),
+        }
+    }
+    (fragments, missing)
+}
+
+impl<P: Payload> Held<P> {
+    fn to_fragment(&self, event: EventId, source: SourceId) -> Fragment<P> {
+        let Self { time, checksum, processed, payload } = self;
+        Fragment {
+            event,
+            source,
+            time: *time,
+            checksum: *checksum,
+            processed: *processed,
+            payload: payload.clone(),
         }
     }
 }
@@ -414,28 +570,86 @@ impl<P: Payload> Cell<P> {
     #[inline]
     fn empty(&mut self) -> Option<P> {
         match std::mem::replace(self, Self::Waiting) {
-            Self::Here(fragment) => Some(fragment.payload),
+            Self::Here(held) => Some(held.payload),
             Self::Waiting | Self::Missing(_) => None,
         }
     }
 
     fn bytes(&self) -> u64 {
         match self {
-            Self::Here(fragment) => fragment.payload.len() as u64,
+            Self::Here(held) => held.payload.len() as u64,
             Self::Waiting | Self::Missing(_) => 0,
         }
     }
 }
 
-impl<P: Payload> Index<SlotKey> for Slots<P> {
-    type Output = Slot;
-    fn index(&self, key: SlotKey) -> &Slot {
-        self.get(key).expect("the key's slot lives")
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use sheaf_wire::Span;
+    use std::collections::BTreeMap;
 
-impl<P: Payload> IndexMut<SlotKey> for Slots<P> {
-    fn index_mut(&mut self, key: SlotKey) -> &mut Slot {
-        self.get_mut(key).expect("the key's slot lives")
+    fn fragment(event: u64, source: u32, length: u32) -> Fragment<Span> {
+        Fragment {
+            event: EventId(event),
+            source: SourceId(source),
+            time: Timestamp(event),
+            checksum: None,
+            processed: false,
+            payload: Span { length, ..Span::default() },
+        }
+    }
+
+    proptest! {
+        /// Consecutive ids, and such as want the same place of the window; far more than the window has at first.
+        #[test]
+        fn agrees_with_a_plain_map(
+            steps in prop::collection::vec((0..3_u8, 0..400_u64, prop::sample::select(vec![1_u64, 64, 100])), 0..1_500),
+        ) {
+            let mut slots = Slots::new([SourceId(7), SourceId(8)]);
+            // Of each event its age, and the length of what is here of the second source.
+            let mut plain: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
+            for (age, (act, id, stride)) in (1..).zip(steps) {
+                let id = if id % 5 == 0 { u64::MAX - id * stride } else { id * stride };
+                let known = slots.find(EventId(id));
+                prop_assert_eq!(known.is_some(), plain.contains_key(&id));
+                if let (0, Some(_)) = (act, known) {
+                    let mut given = Vec::new();
+                    let ended = slots.end(EventId(id), |source, part, payload: Span| {
+                        given.push((source, part, payload.len()));
+                    });
+                    prop_assert_eq!(ended, Some(Ended { is_all_asked: false }));
+                    prop_assert_eq!(given, [(1, None, plain.remove(&id).unwrap().1)]);
+                } else if known.is_none() {
+                    let key = slots.insert(EventId(id), age);
+                    let length = age as u32 % 9;
+                    prop_assert_eq!(slots.fill(key, 1, &fragment(id, 8, length)), Filled::Now(None));
+                    plain.insert(id, (age, length as usize));
+                }
+                prop_assert_eq!(slots.len(), plain.len());
+                prop_assert_eq!(slots.count_held(), plain.len() as u64);
+            }
+            prop_assert!(slots.window <= MIN_WINDOW.max(4 * 1_500));
+            for (id, (age, length)) in plain {
+                let key = slots.find(EventId(id)).expect("it was not ended");
+                prop_assert_eq!((slots.found(key).age, slots.found(key).bytes), (age, length as u64));
+                prop_assert!(matches!(slots.cells(key)[0], Cell::Waiting));
+                prop_assert_eq!(slots.cells(key)[1].bytes(), length as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn the_window_holds_consecutive_events_and_is_no_longer_than_that_takes() {
+        let mut slots: Slots<Span> = Slots::new([SourceId(0)]);
+        for event in 0..100_000 {
+            slots.insert(EventId(event), 0);
+            if event >= 1_000 {
+                slots.end(EventId(event - 1_000), |_, _, _| {});
+            }
+        }
+        assert_eq!((slots.window, slots.slots.len()), (1_024, 1_024 + slots.free.len()));
+        assert!(slots.behind.is_empty());
     }
 }

@@ -2,6 +2,7 @@
 
 mod merger;
 mod parts;
+mod together;
 
 use super::*;
 use crate::ledger::Ledger;

@@ -141,6 +141,8 @@ impl<P: Payload> Message<P> {
     /// order in which its bytes belong after the head.
     pub fn encode(self, head: &mut Vec<u8>, mut payload: impl FnMut(P)) {
         debug_assert!(head.is_empty(), "a message starts its buffer");
+        let head_bytes = size_of::<HeaderBytes>() + self.body.head_bytes();
+        head.reserve_exact(head_bytes);
         head.extend_from_slice(&[0; size_of::<HeaderBytes>()]);
         let kind = self.body.kind();
         let mut payload_bytes = 0_u64;
@@ -200,6 +202,7 @@ impl<P: Payload> Message<P> {
             }
             Body::Receipt(receipt) => delivery::emit_receipt(head, &receipt),
         }
+        debug_assert_eq!(head.len(), head_bytes, "the head was measured before");
         finish_header(head, kind, payload_bytes, &self.header);
     }
 
@@ -254,6 +257,35 @@ impl<P> Body<P> {
             Self::SuperFragments(parts) => parts.fragments.len(),
             Self::Delivery(delivery) => delivery.fragments.len(),
             _ => 0,
+        }
+    }
+
+    /// How long the head is behind its header.
+    fn head_bytes(&self) -> usize {
+        match self {
+            Self::Announce(entries) => bytes_of(entries),
+            Self::Request(Request { finished, absent, kept, .. }) => {
+                size_of::<RequestBytes>() + bytes_of(finished) + bytes_of(absent) + bytes_of(kept)
+            }
+            Self::Assign(entries) => bytes_of(entries),
+            Self::Release(entries) => bytes_of(entries),
+            Self::FragmentRequest(entries) => bytes_of(entries),
+            Self::SuperFragments(SuperFragments { entries, fragments, missing }) => {
+                let fragments = fragments.len() * size_of::<FragmentBytes>();
+                size_of::<SuperFragmentsBytes>() + bytes_of(entries) + fragments + bytes_of(missing)
+            }
+            Self::ReadoutStatus(_) => size_of::<ReadoutStatusBytes>(),
+            Self::Command(_) => size_of::<CommandBytes>(),
+            Self::Report(entries) => bytes_of(entries),
+            Self::Acknowledge => 0,
+            Self::Fence(_) => size_of::<FenceBytes>(),
+            Self::Dispatch(entries) => bytes_of(entries),
+            Self::Shape(_) => size_of::<ShapeBytes>(),
+            Self::PartRequest(PartRequest { sources, ranges, .. }) => {
+                size_of::<PartRequestBytes>() + bytes_of(sources) + bytes_of(ranges)
+            }
+            Self::Delivery(delivery) => delivery::head_bytes(delivery),
+            Self::Receipt(receipt) => delivery::receipt_bytes(receipt),
         }
     }
 
@@ -351,6 +383,10 @@ fn split_list<T: FromBytes + Immutable + KnownLayout + Unaligned>(
         need: (count as usize).saturating_mul(size_of::<T>()),
         have: bytes.len(),
     })
+}
+
+fn bytes_of<E: Entry>(entries: &[E]) -> usize {
+    entries.len() * size_of::<E::Bytes>()
 }
 
 fn emit_all<E: Entry>(head: &mut Vec<u8>, entries: &[E]) {

@@ -1,8 +1,8 @@
 //! Deliveries, receipts, and what is kept.
 
 use super::{
-    DecodeError, Entry, PayloadSource, count, emit_all, emit_each, flag, fragment_to_bytes, parse_all,
-    parse_count, parse_each, parse_fragment, split, split_list,
+    DecodeError, Entry, PayloadSource, bytes_of, count, emit_all, emit_each, flag, fragment_to_bytes,
+    parse_all, parse_count, parse_each, parse_fragment, split, split_list,
 };
 use crate::message::layout::{
     DeliveredBytes, DeliveryBytes, FragmentBytes, KeptBytes, MissingBytes, ReceiptBytes, ReceivedBytes,
@@ -23,6 +23,16 @@ const LEFT_OUT: u32 = 1;
 
 fn bad<T>(field: &'static str, value: impl Into<u64>) -> Result<T, DecodeError> {
     Err(DecodeError::BadValue { field, value: value.into() })
+}
+
+/// How long the head is behind its header.
+pub(super) fn head_bytes<P>(delivery: &Delivery<P>) -> usize {
+    let said: usize = delivery.entries.iter().map(|entry| entry.said.len()).sum();
+    size_of::<DeliveryBytes>()
+        + delivery.entries.len() * size_of::<DeliveredBytes>()
+        + delivery.fragments.len() * size_of::<FragmentBytes>()
+        + bytes_of(&delivery.missing)
+        + said
 }
 
 pub(super) fn emit_head<P: Payload>(head: &mut Vec<u8>, delivery: &Delivery<P>) {
@@ -124,6 +134,11 @@ fn parse_delivered(bytes: &DeliveredBytes, said: &[u8]) -> Result<Delivered, Dec
         missing: bytes.missing.get(),
         more: flags & MORE != 0,
     })
+}
+
+/// How long the head is behind its header.
+pub(super) fn receipt_bytes(receipt: &Receipt) -> usize {
+    size_of::<ReceiptBytes>() + bytes_of(&receipt.entries)
 }
 
 pub(super) fn emit_receipt(head: &mut Vec<u8>, receipt: &Receipt) {

@@ -1,0 +1,137 @@
+//! What happens to consecutive events together.
+//!
+//! Mostly events come, are asked for, answered and released one after another, with nothing special about any of them. Here
+//! is what is done to such events, a stretch at a time: their slots lie side by side, and so do their cells, so that nothing
+//! is looked up. Each function goes as far as events are regular, says how far that was, and leaves the next event to what
+//! deals with single events of any kind.
+
+use super::{Asked, Cell, Slot, SlotState, Slots};
+use crate::readout::stretch::Stretch;
+use sheaf_wire::message::SuperFragments;
+use sheaf_wire::{EventId, Payload, SourceId, SuperFragment};
+
+/// Events, from the first one on, that were asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::readout) struct Taken {
+    /// How many.
+    pub(in crate::readout) events: u64,
+    /// Whether they are ready to go; else they wait for sources.
+    pub(in crate::readout) are_ready: bool,
+    /// How old the youngest of them is.
+    pub(in crate::readout) age: u64,
+}
+
+/// Events, from the first one on, that were answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::readout) struct Answered {
+    pub(in crate::readout) events: u32,
+    /// Their payload.
+    pub(in crate::readout) bytes: u64,
+}
+
+/// Where an event would have its slot and its cells.
+struct Place<'a, P> {
+    event: EventId,
+    slot: &'a mut Slot,
+    cells: &'a mut [Cell<P>],
+}
+
+impl<P: Payload> Slots<P> {
+    /// The places of events as far as they lie side by side, and all sources.
+    #[inline]
+    fn side_by_side(&mut self, events: Stretch) -> (impl Iterator<Item = Place<'_, P>>, &[SourceId]) {
+        let from = events.first().map_or(0, |event| self.place_of(event));
+        let count = usize::try_from(events.len()).unwrap_or(usize::MAX).min(self.window - from);
+        let sources = self.sources.len();
+        let cells = &mut self.cells[from * sources..(from + count) * sources];
+        // Where there are no sources there are no cells: nothing is regular.
+        let places = self.slots[from..from + count].iter_mut().zip(cells.chunks_exact_mut(sources.max(1)));
+        let places = places.zip(events.events()).map(|((slot, cells), event)| Place { event, slot, cells });
+        (places, &self.sources)
+    }
+
+    /// A builder asks for whole events that nobody has asked for, until one is ready while others before it wait, or the other
+    /// way round. Those that have no slot are opened if the caller says that this `may_open` them.
+    pub(in crate::readout) fn ask(&mut self, events: Stretch, asked: Asked, may_open: bool) -> Taken {
+        let may_open = may_open && self.behind.is_empty();
+        let unsettled = self.unsettled();
+        let (mut taken, mut opened) = (Taken::default(), 0);
+        for Place { event, slot, .. } in self.side_by_side(events).0 {
+            let is_new = !slot.lives;
+            let may_take = if is_new { may_open } else { slot.event == event && !slot.is_asked() };
+            if !may_take {
+                break;
+            }
+            let is_ready = !is_new && slot.unsettled == 0;
+            if taken.events > 0 && is_ready != taken.are_ready {
+                break;
+            }
+            if is_new {
+                *slot = Slot { event, unsettled, lives: true, ..Slot::FREE };
+                opened += 1;
+            }
+            slot.asked = Some(asked);
+            if is_ready {
+                slot.state = SlotState::Ready(asked.builder);
+            }
+            taken = Taken { events: taken.events + 1, are_ready: is_ready, age: taken.age.max(slot.age) };
+        }
+        self.len += opened;
+        taken
+    }
+
+    /// Answers whole events of which every source is here: at most `most`, with at most `room` bytes.
+    pub(in crate::readout) fn answer_complete(
+        &mut self,
+        events: Stretch,
+        builder: u16,
+        most: usize,
+        room: u64,
+        answers: &mut SuperFragments<P>,
+    ) -> Answered {
+        let mut answered = Answered::default();
+        let (places, sources) = self.side_by_side(events);
+        for Place { event, slot, cells } in places.take(most) {
+            let bytes = answered.bytes + slot.bytes;
+            let is_complete = slot.unsettled == 0 && slot.missing == 0;
+            let is_to_go = slot.state == SlotState::Ready(builder) && slot.part() == 0;
+            if !(slot.is_of(event) && is_to_go && is_complete && bytes <= room) {
+                break;
+            }
+            slot.state = SlotState::Answered;
+            for (cell, source) in cells.iter().zip(sources) {
+                if let Cell::Here(held) = cell {
+                    answers.fragments.push(held.to_fragment(event, *source));
+                }
+            }
+            answered = Answered { events: answered.events + 1, bytes };
+        }
+        if let Some(event) = events.first().filter(|_| answered.events > 0) {
+            let fragments = u16::try_from(sources.len()).unwrap_or(u16::MAX);
+            let count = answered.events;
+            answers.push_entry(SuperFragment { event, count, attempt: 0, part: 0, fragments, missing: 0 });
+        }
+        answered
+    }
+
+    /// Closes the slots of events that were asked for as a whole. The payloads that they hold are given away, with the index of
+    /// their source. Returns how many events that were.
+    #[inline]
+    pub(in crate::readout) fn end_asked(&mut self, events: Stretch, mut give: impl FnMut(usize, P)) -> u64 {
+        let mut ended = 0;
+        for Place { event, slot, cells } in self.side_by_side(events).0 {
+            if !(slot.is_of(event) && matches!(slot.asked, Some(Asked { part: 0, .. }))) {
+                break;
+            }
+            slot.lives = false;
+            for (source, cell) in cells.iter_mut().enumerate() {
+                if let Some(payload) = cell.empty() {
+                    give(source, payload);
+                }
+            }
+            ended += 1;
+        }
+        self.len -= ended;
+        ended as u64
+    }
+}

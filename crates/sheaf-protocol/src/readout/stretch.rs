@@ -1,0 +1,125 @@
+//! Events with consecutive ids, which is how they mostly come.
+
+use sheaf_wire::EventId;
+
+/// Consecutive events. Queued as stretches, an event costs next to nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stretch {
+    first: u64,
+    count: u64,
+}
+
+impl Stretch {
+    /// From `first` on, `count` events, or as many as there are ids.
+    pub(super) fn new(first: EventId, count: u64) -> Self {
+        Self { first: first.0, count: count.min((u64::MAX - first.0).saturating_add(1)) }
+    }
+
+    pub(super) fn one(event: EventId) -> Self {
+        Self { first: event.0, count: 1 }
+    }
+
+    /// How many events.
+    pub(super) fn len(self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn first(self) -> Option<EventId> {
+        (self.count > 0).then_some(EventId(self.first))
+    }
+
+    pub(super) fn last(self) -> Option<EventId> {
+        (self.count > 0).then(|| EventId(self.first + (self.count - 1)))
+    }
+
+    /// The events, ascending.
+    pub(super) fn events(self) -> impl Iterator<Item = EventId> {
+        (0..self.count).map(move |offset| EventId(self.first.wrapping_add(offset)))
+    }
+
+    pub(super) fn has(self, event: EventId) -> bool {
+        event.0 >= self.first && event.0 - self.first < self.count
+    }
+
+    /// Takes other events in if they are the next ones.
+    #[inline]
+    pub(super) fn join(&mut self, next: Self) -> bool {
+        // Where the stretch ends with the largest id, its sum is 0, which follows on nothing.
+        let is_next = next.first == self.first.wrapping_add(self.count) && next.first > 0;
+        if is_next {
+            self.count += next.count;
+        }
+        is_next
+    }
+
+    /// Takes the first `count` events out, or all.
+    #[inline]
+    pub(super) fn take(&mut self, count: u64) -> Self {
+        let count = count.min(self.count);
+        let taken = Self { first: self.first, count };
+        self.first = self.first.wrapping_add(count);
+        self.count -= count;
+        taken
+    }
+
+    /// How many events from its first one on are also of `other`.
+    pub(super) fn begins_within(self, other: Self) -> u64 {
+        let offset = self.first.checked_sub(other.first);
+        offset.map_or(0, |offset| other.count.saturating_sub(offset).min(self.count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Ids at both ends of the range.
+    fn id() -> impl Strategy<Value = u64> {
+        prop_oneof![0..12_u64, u64::MAX - 11..=u64::MAX]
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_list_of_ids(first in id(), count in 0..15_u64, skipped in 0..15_u64, next in id()) {
+            let mut stretch = Stretch::new(EventId(first), count);
+            let mut plain: Vec<u64> = (0..count).filter_map(|offset| first.checked_add(offset)).collect();
+            prop_assert_eq!(stretch.len(), plain.len() as u64);
+            let taken = stretch.take(skipped);
+            let plain_taken: Vec<u64> = plain.drain(..plain.len().min(skipped as usize)).collect();
+            prop_assert_eq!(taken.events().map(|event| event.0).collect::<Vec<_>>(), plain_taken);
+            if let Some(last) = plain.last().copied() {
+                let is_next = last.checked_add(1) == Some(next);
+                let more = Stretch::new(EventId(next), skipped.max(1));
+                prop_assert_eq!(stretch.join(more), is_next);
+                plain.extend(more.events().filter(|_| is_next).map(|event| event.0));
+            }
+            prop_assert_eq!(stretch.is_empty(), plain.is_empty());
+            prop_assert_eq!(stretch.has(EventId(next)), plain.contains(&next));
+            prop_assert_eq!(stretch.first(), plain.first().copied().map(EventId));
+            prop_assert_eq!(stretch.last(), plain.last().copied().map(EventId));
+            prop_assert_eq!(stretch.events().map(|event| event.0).collect::<Vec<_>>(), plain);
+        }
+
+        #[test]
+        fn knows_what_it_shares_with_another(a in id(), b in id(), count_a in 0..15_u64, count_b in 0..15_u64) {
+            let (a, b) = (Stretch::new(EventId(a), count_a), Stretch::new(EventId(b), count_b));
+            let shared = a.events().take_while(|event| b.events().any(|other| other == *event)).count();
+            prop_assert_eq!(a.begins_within(b), shared as u64);
+        }
+    }
+
+    #[test]
+    fn an_empty_one_takes_in_what_it_may_begin_with_and_nothing_else() {
+        let mut stretch = Stretch::default();
+        assert!(!stretch.join(Stretch::one(EventId(0))) && !stretch.join(Stretch::one(EventId(7))));
+        stretch = Stretch::one(EventId(6));
+        stretch.take(1);
+        assert!(stretch.join(Stretch::one(EventId(7))));
+        assert_eq!(stretch, Stretch::one(EventId(7)));
+    }
+}
