@@ -132,13 +132,13 @@ impl<P: Clone> EventManager<P> {
         let (first, end) = (self.next_event, EventId(self.next_event.0 + count));
         self.ledger.received += count;
         self.next_event = end;
-        batch.reserve(most);
-        for event in (first.0..end.0).map(EventId) {
+        batch.extend((first.0..end.0).map(EventId).map(|event| {
             let kind = self.config.trigger_mix.of(event).unwrap_or(self.config.trigger_type);
             let mut entry = Entry::waiting(now, now, kind);
-            batch.push(entry.assign_to(to.builder, event, to.charged));
+            let assignment = entry.assign_to(to.builder, event, to.charged);
             self.table.insert(event, entry);
-        }
+            assignment
+        }));
         self.precedence.note_assigned(first, EventId(end.0 - 1));
         true
     }

@@ -9,38 +9,25 @@ use sheaf_wire::message::{Finished, Release};
 use sheaf_wire::{ByteCount, DropReason, EventId, Outcome, Timestamp};
 
 /// Consecutive events that ended for one reason and are not booked yet.
-#[derive(Clone, Copy)]
 struct Run {
     first: EventId,
-    count: u32,
-    outcome: Outcome,
     reason: Option<DropReason>,
-    fragments: u64,
-    bytes: ByteCount,
-    incomplete: u64,
+    /// How many events had not ended before the first of them did.
+    in_flight: usize,
+    /// The last of them, as far as they are alike in everything; those before were told.
+    last: Ended,
 }
 
 impl Run {
-    /// One event, of which nothing was built as far as is known.
-    fn of_one(first: EventId, outcome: Outcome, reason: Option<DropReason>) -> Self {
-        Self { first, count: 1, outcome, reason, fragments: 0, bytes: ByteCount::ZERO, incomplete: 0 }
+    /// With an event that was taken out of the table, which has so many now.
+    fn begin(ended: Ended, reason: Option<DropReason>, others: usize) -> Self {
+        Self { first: ended.first, reason, in_flight: others + 1, last: ended }
     }
 
-    /// Takes an event in that ended next, if it goes on with these.
-    fn join(&mut self, finished: &Finished) -> bool {
-        let goes_on = self.first.0.checked_add(u64::from(self.count)) == Some(finished.event.0)
-            && (self.outcome, self.reason) == (finished.outcome, finished.reason);
-        if goes_on {
-            self.count += 1;
-            self.add(finished);
-        }
-        goes_on
-    }
-
-    fn add(&mut self, finished: &Finished) {
-        self.fragments += u64::from(finished.fragments);
-        self.bytes += finished.bytes;
-        self.incomplete += u64::from(finished.incomplete);
+    /// Whether an event that ended next goes on with these.
+    fn goes_on(&self, finished: &Finished) -> bool {
+        self.last.first.0.checked_add(u64::from(self.last.count)) == Some(finished.event.0)
+            && (self.last.outcome, self.reason) == (finished.outcome, finished.reason)
     }
 }
 
@@ -63,12 +50,7 @@ impl<P: Clone> EventManager<P> {
             };
             returned += 1;
             self.learn_size(finished.bytes);
-            if !run.as_mut().is_some_and(|run| run.join(finished)) {
-                self.book(now, run.take());
-                let begun = run.insert(Run::of_one(finished.event, finished.outcome, finished.reason));
-                begun.add(finished);
-            }
-            self.tell(Ended {
+            let ended = Ended {
                 first: finished.event,
                 count: 1,
                 outcome: finished.outcome,
@@ -77,7 +59,15 @@ impl<P: Clone> EventManager<P> {
                 bytes: finished.bytes,
                 fragments: finished.fragments,
                 incomplete: finished.incomplete,
-            });
+            };
+            match &mut run {
+                Some(run) if run.goes_on(finished) => {
+                    if !run.last.join(&ended) {
+                        self.tell(std::mem::replace(&mut run.last, ended));
+                    }
+                }
+                _ => self.book(now, run.replace(Run::begin(ended, finished.reason, self.table.len()))),
+            }
         }
         self.book(now, run);
         let state = &mut self.builders[usize::from(builder)];
@@ -119,8 +109,7 @@ impl<P: Clone> EventManager<P> {
         let Some(entry) = self.table.remove(event) else {
             return;
         };
-        self.book(now, Some(Run::of_one(event, Outcome::Dropped, Some(reason))));
-        self.tell(Ended {
+        let ended = Ended {
             first: event,
             count: 1,
             outcome: Outcome::Dropped,
@@ -129,12 +118,13 @@ impl<P: Clone> EventManager<P> {
             bytes: ByteCount::ZERO,
             fragments: 0,
             incomplete: false,
-        });
+        };
+        self.book(now, Some(Run::begin(ended, Some(reason), self.table.len())));
     }
 
-    /// Books events that were taken out of the table, the last of all that were.
+    /// Books events that were taken out of the table.
     fn book(&mut self, now: Timestamp, run: Option<Run>) {
-        let Some(Run { first, count, outcome, reason, fragments, bytes, incomplete }) = run else {
+        let Some(Run { first, reason, in_flight, last }) = run else {
             return;
         };
         if let Phase::Draining { until } = &mut self.phase
@@ -143,28 +133,28 @@ impl<P: Clone> EventManager<P> {
             // As long as events end, the others may yet.
             *until = now + self.config.stop_timeout;
         }
-        match (outcome, reason) {
-            (Outcome::Stored, _) => {
-                self.ledger.stored += u64::from(count);
-                self.stored_fragments += fragments;
-                self.stored_bytes += bytes.0;
-                self.incomplete += incomplete;
+        let count = u32::try_from(last.first.0 - first.0).map_or(u32::MAX, |before| before + last.count);
+        let outcome = last.outcome;
+        match outcome {
+            Outcome::Stored => self.ledger.stored += u64::from(count),
+            Outcome::Rejected => self.ledger.rejected += u64::from(count),
+            Outcome::Dropped | Outcome::GivenBack => {
+                self.ledger.drop_for(reason.unwrap_or(DropReason::Stopped), u64::from(count));
             }
-            (Outcome::Rejected, _) => self.ledger.rejected += u64::from(count),
-            (_, reason) => self.ledger.drop_for(reason.unwrap_or(DropReason::Stopped), u64::from(count)),
         }
         self.ended.insert_range(first, count);
-        let in_flight = self.table.len() + count as usize;
         let release = Release { first, count, outcome, reason, parts: 0 };
         self.releases.add(now + self.config.batch_time, release, in_flight);
+        self.tell(last);
     }
 
-    /// Tells the driver of an event that has ended.
+    /// Tells the driver of events that have ended, and adds up what is stored.
     fn tell(&mut self, ended: Ended) {
-        if let Some(ManagerEvent::Ended(last)) = self.events.back_mut()
-            && last.join(&ended)
-        {
-            return;
+        if ended.outcome == Outcome::Stored {
+            let count = u64::from(ended.count);
+            self.stored_fragments += u64::from(ended.fragments) * count;
+            self.stored_bytes += ended.bytes.0;
+            self.incomplete += u64::from(ended.incomplete) * count;
         }
         self.events.push_back(ManagerEvent::Ended(ended));
     }

@@ -81,6 +81,7 @@ impl Ended {
     }
 
     /// Takes the event in that ended next, if it goes on with these.
+    #[inline]
     pub(super) fn join(&mut self, next: &Self) -> bool {
         let goes_on = self.first.0.checked_add(u64::from(self.count)) == Some(next.first.0)
             && self.count < u32::MAX

@@ -1,10 +1,11 @@
 //! Assignment, books, dead time, and builders that die.
 
+mod runs;
 mod shaping;
 
 use super::*;
 use crate::channel::ChannelTimes;
-use sheaf_wire::message::{Finished, Header};
+use sheaf_wire::message::{Finished, Header, Release};
 use sheaf_wire::{Outcome, RunNumber, SessionId, TriggerMix};
 
 const START: Timestamp = Timestamp(0);
