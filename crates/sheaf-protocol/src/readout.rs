@@ -20,6 +20,7 @@
 mod books;
 mod orders;
 mod ready;
+mod requests;
 mod slots;
 mod stretch;
 
@@ -30,13 +31,14 @@ use crate::ledger::{Counter, NodeBooks};
 use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
 use books::{Books, Ending};
 use ready::Ready;
+use requests::Wanted;
 use rustc_hash::FxHashMap;
-use sheaf_wire::message::{Announcement, Body, EventRange, Message, PartRequest, SuperFragments};
+use sheaf_wire::message::{Announcement, Body, Message, SuperFragments};
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId,
     Timestamp,
 };
-use slots::{Answer, Asked, Cell, Filled, SlotKey, SlotState, Slots, Taken};
+use slots::{Answer, Cell, Filled, SlotKey, Slots};
 use std::collections::VecDeque;
 use stretch::Stretch;
 
@@ -616,209 +618,6 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    // Events asked for.
-
-    fn handle_part_request(&mut self, now: Timestamp, builder: u16, request: &PartRequest) {
-        let mut inputs: Vec<usize> =
-            request.sources.iter().filter_map(|source| self.sources.get(source).copied()).collect();
-        inputs.sort_unstable();
-        inputs.dedup();
-        if inputs.len() != request.sources.len() {
-            self.books.count(Counter::UnexpectedMessages);
-        }
-        self.handle_requests(now, builder, &request.ranges, Wanted::Part(request.part, &inputs));
-    }
-
-    fn handle_requests(&mut self, now: Timestamp, builder: u16, ranges: &[EventRange], wanted: Wanted<'_>) {
-        let mut budget = self.config.request_events as u64;
-        for range in ranges {
-            self.handle_range(now, builder, range, budget, wanted);
-            let Some(rest) = budget.checked_sub(u64::from(range.count)) else {
-                self.books.count(Counter::UnexpectedMessages);
-                return;
-            };
-            budget = rest;
-        }
-    }
-
-    /// A builder wants the first `most` events of a range.
-    fn handle_range(
-        &mut self,
-        now: Timestamp,
-        builder: u16,
-        range: &EventRange,
-        most: u64,
-        wanted: Wanted<'_>,
-    ) {
-        let asked = Asked { builder, attempt: range.attempt, part: wanted.part() };
-        let events = Stretch::new(range.first, u64::from(range.count).min(most));
-        let mut passed = None;
-        let mut rest = events;
-        while let Some(event) = rest.first() {
-            let mut taken = Taken::default();
-            if asked.part == 0 && !self.some_ended {
-                // As nearly every time: of events that nobody asked for, the whole.
-                let are_new = Some(event) > self.highest_released && !self.closed;
-                taken = self.slots.ask(rest, asked, are_new);
-            }
-            if taken.events == 0 {
-                passed = passed.max(self.handle_request(now, asked, event, wanted));
-                rest.take(1);
-                continue;
-            }
-            let together = rest.take(taken.events);
-            if taken.are_ready {
-                self.ready.push(builder, together);
-            } else {
-                self.limit_wait(now, together, 0);
-            }
-            passed = passed.max(Some(taken.age));
-        }
-        if let Some(age) = passed {
-            self.pass_over(now, age, events);
-        }
-    }
-
-    /// A builder wants an event. Returns how old it is, if it was not asked for before.
-    fn handle_request(
-        &mut self,
-        now: Timestamp,
-        asked: Asked,
-        event: EventId,
-        wanted: Wanted<'_>,
-    ) -> Option<u64> {
-        let key = match self.slots.find(event) {
-            Some(key) => key,
-            None if self.released.contains(event) || self.closed => {
-                self.books.count(Counter::StaleRequests);
-                return None;
-            }
-            None => self.slots.insert(event, 0),
-        };
-        let slot = self.slots.found_mut(key);
-        if slot.asked.is_some_and(|before| asked.is_before(before)) {
-            self.books.count(Counter::StaleRequests);
-            return None;
-        }
-        let before = slot.asked.replace(asked);
-        let age = slot.age;
-        self.take_request(now, key, asked, before, wanted);
-        before.is_none().then_some(age)
-    }
-
-    /// Notes what a builder wants of an event, beside what was asked for `before`.
-    fn take_request(
-        &mut self,
-        now: Timestamp,
-        key: SlotKey,
-        asked: Asked,
-        before: Option<Asked>,
-        wanted: Wanted<'_>,
-    ) {
-        let state = self.slots.found(key).state;
-        let is_first = before.is_none();
-        let has_attempt = before.is_some_and(|before| before.attempt == asked.attempt);
-        // A part that was not asked for in this attempt before.
-        let is_new_part = asked.part > 0 && !(has_attempt && before.is_some_and(|it| it.part == asked.part));
-        if let (true, Wanted::Part(part, inputs)) = (is_new_part, wanted) {
-            self.slots.want(key, part, !has_attempt, inputs);
-        }
-        if wanted.is_nothing() {
-            self.slots.found_mut(key).state = SlotState::Answered;
-        } else {
-            match state {
-                // Being sent already: if to another builder, the message is composed for the new one.
-                SlotState::Ready(builder) if builder == asked.builder && !is_new_part => {}
-                SlotState::Answered if !(is_new_part && has_attempt) => {
-                    self.books.count(Counter::Resent);
-                    self.merge(key);
-                }
-                SlotState::Ready(_) | SlotState::Merging | SlotState::Answered => self.merge(key),
-            }
-        }
-        if is_first || is_new_part {
-            self.wait_for_sources(now, key.event, asked.part);
-        }
-    }
-
-    /// An event is to be answered as soon as what is asked for is there.
-    fn merge(&mut self, key: SlotKey) {
-        self.slots.found_mut(key).state = SlotState::Merging;
-        if self.some_ended {
-            self.settle_ended(key);
-        }
-        if let Some(builder) = self.slots.found_mut(key).get_ready() {
-            self.ready.push(builder, Stretch::one(key.event));
-        }
-    }
-
-    /// Waits for the sources of a part of an event, if some are awaited.
-    fn wait_for_sources(&mut self, now: Timestamp, event: EventId, part: u16) {
-        if self.slots.is_merging(event, part) {
-            self.limit_wait(now, Stretch::one(event), part);
-        }
-    }
-
-    /// From now on sources are awaited for consecutive events, if there are any: not without limit.
-    fn limit_wait(&mut self, now: Timestamp, events: Stretch, part: u16) {
-        if let Some(first) = events.first() {
-            let at = now + self.config.merge_timeout;
-            let is_merging = |event, part| self.slots.is_merging(event, part);
-            self.merge_deadlines.push(at, first, events.len(), part, is_merging);
-        }
-    }
-
-    fn settle_ended(&mut self, key: SlotKey) {
-        for index in 0..self.inputs.len() {
-            if self.inputs[index].ended {
-                self.settle(key, index, MissingReason::SourceEnded);
-            }
-        }
-    }
-
-    /// Books that nothing more is awaited from a source for an event, where it is still awaited.
-    fn settle(&mut self, key: SlotKey, index: usize, reason: MissingReason) {
-        if let Filled::Now(Some(builder)) = self.slots.give_up(key, index, reason) {
-            self.ready.push(builder, Stretch::one(key.event));
-        }
-    }
-
-    /// The time for silent sources is over: those that are on their way to the event get it once more.
-    fn give_up_waiting(&mut self, now: Timestamp, event: EventId, part: u16) {
-        let Some(key) = self.slots.find(event) else {
-            return;
-        };
-        let is_gone = self.joined_late || self.expired.contains(event);
-        let wait = self.config.wait_for_required && !is_gone;
-        let reason =
-            if self.joined_late { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
-        let mut some_on_their_way = false;
-        for index in 0..self.inputs.len() {
-            if !self.slots.is_wanted(key, index) {
-                continue;
-            }
-            if self.is_on_its_way(now, index, event) {
-                some_on_their_way = true;
-            } else if self.inputs[index].optional {
-                self.settle(key, index, MissingReason::SourceSilent);
-            } else if !wait {
-                self.settle(key, index, reason);
-            }
-        }
-        if some_on_their_way {
-            self.wait_for_sources(now, event, part);
-        }
-    }
-
-    /// Whether a source sends, and has not come as far as the event: late by its own load or this node's, not silent. One that
-    /// this unit itself holds back is not silent either.
-    fn is_on_its_way(&self, now: Timestamp, index: usize, event: EventId) -> bool {
-        let input = &self.inputs[index];
-        let sends = !input.ended && now.since(input.gave_at) < self.config.merge_timeout;
-        let is_behind = input.highest.is_some_and(|highest| highest < event);
-        (sends && is_behind) || input.held_back.is_some_and(|next| !input.ended && next <= event)
-    }
-
     // Answers out.
 
     fn compose(&mut self, builder: u16) -> Option<SuperFragments<P>> {
@@ -881,28 +680,6 @@ impl Input {
             self.highest = before;
         }
         is_late
-    }
-}
-
-/// What of an event a request is for.
-#[derive(Clone, Copy)]
-enum Wanted<'a> {
-    All,
-    /// The part's number, and its inputs in ascending order.
-    Part(u16, &'a [usize]),
-}
-
-impl Wanted<'_> {
-    fn part(self) -> u16 {
-        match self {
-            Self::All => 0,
-            Self::Part(part, _) => part,
-        }
-    }
-
-    /// Whether the request only says that the event is under construction.
-    fn is_nothing(self) -> bool {
-        matches!(self, Self::Part(_, []))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Words between a readout unit and the event manager: what it announces and how full it is, and what it is told to do.
 
 use super::books::{Ending, Fragments};
+use super::requests::Wanted;
 use super::slots::Ended;
 use super::stretch::Stretch;
-use super::{Announce, Input, ReadoutEvent, ReadoutUnit, Wanted};
+use super::{Announce, Input, ReadoutEvent, ReadoutUnit};
 use crate::ledger::Counter;
 use crate::manager::DISPATCH_EVENTS;
 use sheaf_wire::message::{Body, Command, Destination, PARTS_NOT_ASKED, ReadoutStatus, Release, Shape};

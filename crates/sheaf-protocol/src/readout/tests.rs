@@ -6,7 +6,7 @@ mod together;
 
 use super::*;
 use crate::ledger::Ledger;
-use sheaf_wire::message::{Command, Destination, Header, Release, Shape};
+use sheaf_wire::message::{Command, Destination, EventRange, Header, PartRequest, Release, Shape};
 use sheaf_wire::{Outcome, RunNumber, SessionId, SuperFragment};
 use std::collections::BTreeMap;
 
