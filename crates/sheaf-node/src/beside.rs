@@ -6,7 +6,7 @@
 //!
 //! What waits for the thread is bounded by whoever gives the events, who keeps the place of each until it is stored.
 
-use crate::sink::{self, EventSink, FileSink, Given, Taken};
+use crate::sink::{self, EventSink, FileSink, Taken};
 use bytes::Bytes;
 use sheaf_store::streams::Routing;
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
@@ -125,13 +125,13 @@ impl EventSink for FilesBeside {
         sink::give_copy(self, event, verdict)
     }
 
-    fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {
+    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
         if self.routing.route(event.id, verdict.tags).is_empty() {
             self.left_out += 1;
-            return Ok((Taken::LeftOut, Some(event)));
+            return Ok(Taken::LeftOut);
         }
-        self.batch.push_back((event, verdict.clone()));
-        Ok((Taken::Accepted, None))
+        self.batch.push_back((event.take(), verdict.clone()));
+        Ok(Taken::Accepted)
     }
 
     /// Hands the batch over, and looks what was done of those before: an error is that of an earlier call.

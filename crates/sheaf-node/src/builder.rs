@@ -259,14 +259,12 @@ impl BuilderNode {
             farm.offer(event);
             return true;
         }
-        match self.filter.judge(&event) {
-            Ok(verdict) => self.follow(now, event, &verdict),
-            Err(failure) => {
-                let what = format_args!("{failure}; it is stored as it is");
-                self.quarantined.note(self.role.identity().node, event.id, what);
-                self.follow(now, event, &Verdict::quarantine())
-            }
-        }
+        let verdict = self.filter.judge(&event).unwrap_or_else(|failure| {
+            let what = format_args!("{failure}; it is stored as it is");
+            self.quarantined.note(self.role.identity().node, event.id, what);
+            Verdict::quarantine()
+        });
+        self.follow(now, event, &verdict)
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! A trigger menu's prescales: of the events that have a tag, one of so many keeps it.
 
-use crate::sink::{self, EventSink, Given, Taken};
+use crate::sink::{self, EventSink, Taken};
 use bytes::Bytes;
 use sheaf_wire::{Event, EventId, Tags, Timestamp, Verdict};
 
@@ -73,23 +73,23 @@ impl EventSink for PrescaledTags {
         sink::give_copy(self, event, verdict)
     }
 
-    fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {
+    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
         let before = verdict.tags;
         if before.contains(Tags::QUARANTINED) {
             return self.sink.give(event, verdict);
         }
         let after = self.kept(event.id, before);
-        let given = if after == before {
+        let taken = if after == before {
             self.sink.give(event, verdict)?
         } else if after.is_empty() {
             self.left_out += 1;
-            (Taken::LeftOut, Some(event))
+            Taken::LeftOut
         } else {
             self.sink.give(event, &verdict.clone().with_tags(after))?
         };
         // An event that the output refused comes again, and is counted when it is taken.
         self.count(before, after);
-        Ok(given)
+        Ok(taken)
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {

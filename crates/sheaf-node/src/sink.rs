@@ -19,15 +19,12 @@ pub trait EventSink: Send {
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String>;
 
     /// As [`EventSink::write`], of an event that the caller has no more need of: a sink that is not done with it when this returns
-    /// keeps it, and any other gives it back. A sink in front of another hands this on.
+    /// takes out of it what it holds ([`Event::take`]). A sink in front of another hands this on.
     ///
     /// # Errors
-    /// As there, with the event.
-    fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {
-        match self.write(&event, verdict) {
-            Ok(taken) => Ok((taken, Some(event))),
-            Err(error) => Err((event, error)),
-        }
+    /// As there; the event is as it was.
+    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+        self.write(event, verdict)
     }
 
     /// Ends a batch of events: makes them as durable as configured.
@@ -76,18 +73,13 @@ pub enum Taken {
     LeftOut,
 }
 
-/// What came of an event that an output was given: what it did, and the event where it does not keep it; or the event and what is
-/// wrong, in words for the operator.
-pub type Given = Result<(Taken, Option<Event<Bytes>>), (Event<Bytes>, String)>;
-
 /// [`EventSink::write`] of a sink whose own way is [`EventSink::give`].
 pub(crate) fn give_copy(
     sink: &mut impl EventSink,
     event: &Event<Bytes>,
     verdict: &Verdict,
 ) -> Result<Taken, String> {
-    let given = sink.give(event.clone(), verdict);
-    given.map(|(taken, _)| taken).map_err(|(_, error)| error)
+    sink.give(&mut event.clone(), verdict)
 }
 
 /// Counts events and forgets them: for rate tests.

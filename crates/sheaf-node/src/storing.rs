@@ -82,21 +82,21 @@ impl<T> Storing<T> {
         }
     }
 
-    /// Writes an event; `spent` has it back where the output has not kept it. `false`: it could not be written, and waits. Then
+    /// Writes an event; `spent` has back what the output has not kept of it. `false`: it could not be written, and waits. Then
     /// nothing more is taken until [`Self::is_ready`] says so.
     #[inline]
     pub(crate) fn write(
         &mut self,
         now: Timestamp,
         token: T,
-        event: Event<Bytes>,
+        mut event: Event<Bytes>,
         verdict: &Verdict,
         spent: impl FnOnce(Event<Bytes>),
     ) -> bool {
         debug_assert!(self.refused.is_none(), "{}: one event waits already", self.node);
-        let (taken, event) = match self.sink.give(event, verdict) {
-            Ok(given) => given,
-            Err((event, error)) => {
+        let taken = match self.sink.give(&mut event, verdict) {
+            Ok(taken) => taken,
+            Err(error) => {
                 self.refused = Some((token, event, verdict.clone()));
                 self.note_trouble(now, error);
                 return false;
@@ -106,9 +106,7 @@ impl<T> Storing<T> {
             Taken::Accepted => self.accepted.push_back(token),
             Taken::LeftOut => self.left_out.push_back(token),
         }
-        if let Some(event) = event {
-            spent(event);
-        }
+        spent(event);
         true
     }
 

@@ -124,6 +124,15 @@ pub struct Event<P> {
     pub missing: Vec<MissingSource>,
 }
 
+impl<P> Event<P> {
+    /// Takes out what the event holds: an event without fragments and missing sources is left.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let (fragments, missing) = (std::mem::take(&mut self.fragments), std::mem::take(&mut self.missing));
+        Self { fragments, missing, ..*self }
+    }
+}
+
 impl<P: Payload> Event<P> {
     /// The payload bytes of all fragments.
     #[must_use]

@@ -3,7 +3,7 @@
 
 use crate::assemble::Plan;
 use bytes::Bytes;
-use sheaf_node::sink::{EventSink, Given, Taken};
+use sheaf_node::sink::{EventSink, Taken};
 use sheaf_protocol::Identity;
 use sheaf_protocol::sampler::Bounds;
 use sheaf_tap::address::in_directory;
@@ -98,9 +98,9 @@ impl EventSink for WatchedSink {
         self.sink.write(event, verdict).inspect_err(|_| self.refused = Some(event.id))
     }
 
-    fn give(&mut self, event: Event<Bytes>, verdict: &Verdict) -> Given {
-        self.show(&event, verdict);
-        self.sink.give(event, verdict).inspect_err(|(event, _)| self.refused = Some(event.id))
+    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+        self.show(event, verdict);
+        self.sink.give(event, verdict).inspect_err(|_| self.refused = Some(event.id))
     }
 
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {

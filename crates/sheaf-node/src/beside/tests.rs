@@ -4,7 +4,7 @@ use super::*;
 use crate::examples::event;
 use sheaf_store::event_file::StreamName;
 use sheaf_store::streams::StreamRule;
-use sheaf_wire::Tags;
+use sheaf_wire::{MissingReason, MissingSource, SourceId, Tags};
 use std::time::Instant;
 
 /// What happens to a disk that is told what to do.
@@ -162,10 +162,12 @@ fn what_no_stream_takes_is_left_out_at_once_and_counted() {
     let rule = StreamRule { name: StreamName::default(), tags: Tags::NONE, prescale: 2 };
     let mut files = FilesBeside::with(Box::new(disk.clone()), Routing::new(vec![rule]), LONG).unwrap();
     let ids = 0..100_u64;
-    let taken = ids.filter(|id| match files.give(event(*id), &Verdict::accept()).unwrap() {
-        (Taken::Accepted, None) => true,
-        (Taken::LeftOut, Some(event)) => event.id.0 != *id,
-        (taken, event) => panic!("{taken:?}, and gives {event:?} back"),
+    let taken = ids.filter(|id| {
+        let missing = MissingSource { source: SourceId(1), reason: MissingReason::SourceSilent };
+        let mut event = Event { missing: vec![missing], ..event(*id) };
+        let taken = files.give(&mut event, &Verdict::accept()).unwrap();
+        assert_eq!(event.missing.is_empty(), taken == Taken::Accepted, "what it keeps it takes out");
+        taken == Taken::Accepted
     });
     let taken: Vec<u64> = taken.collect();
     files.finish().unwrap();

@@ -262,7 +262,7 @@ impl<P: Payload> Slots<P> {
     /// A free place for an event whose place in the window is taken.
     #[cold]
     fn find_room(&mut self, event: EventId) -> usize {
-        if self.behind.len() >= self.window / 4 && self.window < 2 * self.len {
+        if self.behind.len() >= self.window / 16 && self.window < 2 * self.len {
             self.widen();
             let place = self.place_of(event);
             if !self.slots[place].lives {
