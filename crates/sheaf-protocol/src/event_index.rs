@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn events_that_lie_further_apart_than_they_are_many_have_their_places_in_the_window() {
         // As of two builders, one of which is slower: of its blocks of ids every other one is left for longer.
-        let is_slow = |event: u64| event / 256 % 2 == 0;
+        let is_slow = |event: u64| (event / 256).is_multiple_of(2);
         let mut table = EventTable::new();
         for event in 0..100_000_u64 {
             table.insert(EventId(event), ());
