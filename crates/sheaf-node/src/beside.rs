@@ -6,7 +6,7 @@
 //!
 //! What waits for the thread is bounded by whoever gives the events, who keeps the place of each until it is stored.
 
-use crate::sink::{self, EventSink, FileSink, Taken};
+use crate::sink::{EventSink, FileSink, Taken};
 use bytes::Bytes;
 use sheaf_store::streams::Routing;
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
@@ -122,7 +122,7 @@ impl FilesBeside {
 
 impl EventSink for FilesBeside {
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
-        sink::give_copy(self, event, verdict)
+        self.give(&mut event.clone(), verdict)
     }
 
     fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {

@@ -30,15 +30,11 @@ impl ContentCheck {
     }
 
     fn check_some(self, event: &Event<Bytes>) -> Result<(), String> {
-        match self {
-            Self::Off => return Ok(()),
-            Self::Read => {
-                let sum = event.fragments.iter().map(|fragment| word_sum(&fragment.payload));
-                // The sum goes nowhere; the compiler must not know.
-                std::hint::black_box(sum.fold(0, u64::wrapping_add));
-                return Ok(());
-            }
-            Self::Checksum | Self::Pattern => {}
+        if self == Self::Read {
+            let sum = event.fragments.iter().map(|fragment| word_sum(&fragment.payload));
+            // The sum goes nowhere; the compiler must not know.
+            std::hint::black_box(sum.fold(0, u64::wrapping_add));
+            return Ok(());
         }
         event.fragments.iter().try_for_each(|fragment| self.check_fragment(event, fragment))
     }

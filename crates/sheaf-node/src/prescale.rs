@@ -1,6 +1,6 @@
 //! A trigger menu's prescales: of the events that have a tag, one of so many keeps it.
 
-use crate::sink::{self, EventSink, Taken};
+use crate::sink::{EventSink, Taken};
 use bytes::Bytes;
 use sheaf_wire::{Event, EventId, Tags, Timestamp, Verdict};
 
@@ -70,7 +70,7 @@ fn mix(mut bits: u64) -> u64 {
 
 impl EventSink for PrescaledTags {
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
-        sink::give_copy(self, event, verdict)
+        self.give(&mut event.clone(), verdict)
     }
 
     fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {

@@ -73,15 +73,6 @@ pub enum Taken {
     LeftOut,
 }
 
-/// [`EventSink::write`] of a sink whose own way is [`EventSink::give`].
-pub(crate) fn give_copy(
-    sink: &mut impl EventSink,
-    event: &Event<Bytes>,
-    verdict: &Verdict,
-) -> Result<Taken, String> {
-    sink.give(&mut event.clone(), verdict)
-}
-
 /// Counts events and forgets them: for rate tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink {

@@ -710,11 +710,10 @@ impl<P: Payload> BuilderUnit<P> {
     }
 
     fn complete(&mut self, now: Timestamp, key: AssemblyKey) {
-        let is_in_parts = key.part() > 0;
-        if is_in_parts && self.hand_over_part(key) {
-            return;
-        }
-        if is_in_parts {
+        if key.part() > 0 {
+            if self.hand_over_part(key) {
+                return;
+            }
             self.name_unasked(key);
         }
         if let Some((_, over)) = &mut self.unasked {

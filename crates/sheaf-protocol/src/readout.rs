@@ -671,6 +671,11 @@ impl Input {
         self.held += ByteCount::from(bytes);
     }
 
+    fn let_go(&mut self, bytes: usize) {
+        self.held_events -= 1;
+        self.held -= ByteCount::from(bytes);
+    }
+
     /// Takes note of a fragment. Whether it came after one of a higher event.
     fn note(&mut self, now: Timestamp, event: EventId) -> bool {
         (self.gave_at, self.held_back) = (now, None);

@@ -209,7 +209,7 @@ impl<P: Payload> BuilderUnit<P> {
     /// units then book by what they were asked for last, so they are told.
     pub(super) fn name_unasked(&mut self, key: AssemblyKey) {
         let assembly = &mut self.assemblies[key];
-        if assembly.part == 0 || assembly.attempt <= 1 {
+        if assembly.attempt <= 1 {
             return;
         }
         let named: BTreeSet<SourceId> = assembly.named_sources().collect();

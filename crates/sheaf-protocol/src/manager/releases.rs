@@ -125,9 +125,7 @@ impl Releases {
     fn forget_absent(&mut self) {
         for events in self.absent.values_mut() {
             for range in &self.batch {
-                while let Some((event, _)) =
-                    events.range(ids(range)).next().map(|(event, parts)| (*event, *parts))
-                {
+                while let Some(event) = events.range(ids(range)).next().map(|(event, _)| *event) {
                     events.remove(&event);
                 }
             }

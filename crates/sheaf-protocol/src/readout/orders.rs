@@ -8,7 +8,7 @@ use super::{Announce, Input, ReadoutEvent, ReadoutUnit};
 use crate::ledger::Counter;
 use crate::manager::DISPATCH_EVENTS;
 use sheaf_wire::message::{Body, Command, Destination, PARTS_NOT_ASKED, ReadoutStatus, Release, Shape};
-use sheaf_wire::{ByteCount, DropReason, EventId, Outcome, Payload, Timestamp};
+use sheaf_wire::{DropReason, EventId, Outcome, Payload, Timestamp};
 
 impl<P: Payload> ReadoutUnit<P> {
     pub(super) fn fill_channel(&mut self, now: Timestamp) {
@@ -148,8 +148,7 @@ impl<P: Payload> ReadoutUnit<P> {
         let Self { slots, inputs, books, discarded, .. } = self;
         slots.end(event, |index, part, payload| {
             let bytes = payload.len();
-            inputs[index].held_events -= 1;
-            inputs[index].held -= ByteCount::from(bytes);
+            inputs[index].let_go(bytes);
             match part {
                 Some(0) => alike.asked.add(bytes),
                 None => alike.unasked.add(bytes),
@@ -167,8 +166,7 @@ impl<P: Payload> ReadoutUnit<P> {
         let Self { slots, inputs, discarded, .. } = self;
         slots.end_asked(events, |index, payload| {
             let bytes = payload.len();
-            inputs[index].held_events -= 1;
-            inputs[index].held -= ByteCount::from(bytes);
+            inputs[index].let_go(bytes);
             asked.add(bytes);
             if P::IS_COUNTED_ELSEWHERE {
                 discarded.push(payload);
