@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Pool`] | the blocks, and which of them are free |
 //! | [`Memory`], [`Block`] | where blocks come from: the [`Heap`], or memory that a transport shares with other processes |
+//! | [`prefetch`] | what whoever writes into blocks tells the processor |
 //!
 //! What this crate deliberately does not do: share memory, map files, count bytes for anybody. A pool knows blocks.
 //!
@@ -20,9 +21,8 @@
 //! assert_eq!(&fragment[..], b"a fragment");
 //! ```
 
-#![forbid(unsafe_code)]
-
 mod memory;
+pub mod prefetch;
 
 pub use memory::{Block, Heap, Memory};
 

@@ -1,5 +1,6 @@
 //! Where the blocks of a pool come from.
 
+use crate::prefetch;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::fmt::Debug;
 
@@ -52,6 +53,12 @@ impl Memory for Heap {
     }
 }
 
+#[inline]
+fn expect_another(block: &mut BytesMut, written: usize) {
+    let room = block.spare_capacity_mut();
+    prefetch::expect_another(written, room.as_ptr().cast(), room.len());
+}
+
 /// A block on the heap grows where more is appended than there is room.
 impl Block for BytesMut {
     fn room(&self) -> usize {
@@ -64,10 +71,12 @@ impl Block for BytesMut {
 
     fn append(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
+        expect_another(self, bytes.len());
     }
 
     fn append_fill(&mut self, value: u8, length: usize) {
         self.put_bytes(value, length);
+        expect_another(self, length);
     }
 
     fn cut(&mut self) -> Bytes {

@@ -1,5 +1,7 @@
 //! A builder unit on a thread: events in, judged and written.
 
+mod desk;
+
 use crate::content::ContentCheck;
 use crate::farm::{Farm, FarmReport};
 use crate::filter::Filter;
@@ -11,11 +13,12 @@ use crate::step::{StepFilter, StepVerdict};
 use crate::storing::{Settled, Storing};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
+use desk::{Desk, Fate, Outlet};
 use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision, More, PartDecision};
 use sheaf_protocol::ledger::NodeBooks;
 use sheaf_protocol::output::Sender;
 use sheaf_transport::Endpoint;
-use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Role, Timestamp, Verdict};
+use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Role, Timestamp};
 use std::fmt::Display;
 
 /// How long a closing node waits for the last acknowledgements.
@@ -34,32 +37,18 @@ pub struct Judgement {
     pub sink: Box<dyn EventSink>,
 }
 
-/// Where accepted events go.
-enum Outlet {
-    /// Into the builder unit's own output.
-    Here(Storing<EventId>),
-    /// To output nodes.
-    There(Forwarding),
-}
-
 /// A builder unit with its filter, its output and its endpoint.
 pub struct BuilderNode {
     role: BuilderUnit<Bytes>,
     outbox: Outbox,
-    check: ContentCheck,
-    filter: Box<dyn Filter>,
-    outlet: Outlet,
+    desk: Desk,
     /// Judges the first steps of events, where they are built in steps.
     steps: Option<Box<dyn StepFilter>>,
-    /// Who judges, where the filter does not on this thread.
-    farm: Option<Farm>,
     manager_timeout: Nanos,
     time: StallFree,
     born: Timestamp,
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
-    bad_events: Mishaps,
-    quarantined: Mishaps,
     step_failures: Mishaps,
     report: Option<Box<dyn FnOnce(BuilderReport) + Send>>,
 }
@@ -116,22 +105,26 @@ impl BuilderNode {
         report: impl FnOnce(BuilderReport) + Send + 'static,
     ) -> Self {
         let Judgement { check, filter, sink } = judgement;
-        let outlet = Outlet::Here(Storing::new(role.identity().node, sink));
+        let node = role.identity().node;
+        let desk = Desk {
+            node,
+            check,
+            filter,
+            outlet: Outlet::Here(Storing::new(node, sink)),
+            farm: None,
+            bad_events: Mishaps::default(),
+            quarantined: Mishaps::default(),
+        };
         Self {
             role,
             outbox: Outbox::new(endpoint),
-            check,
-            filter,
-            outlet,
-            farm: None,
+            desk,
             steps: None,
             manager_timeout,
             time: StallFree::default(),
             born: now,
             closed_at: None,
             failed: None,
-            bad_events: Mishaps::default(),
-            quarantined: Mishaps::default(),
             step_failures: Mishaps::default(),
             report: Some(Box::new(report)),
         }
@@ -140,14 +133,14 @@ impl BuilderNode {
     /// Has events judged by the workers of a farm instead of the filter.
     #[must_use]
     pub fn with_farm(mut self, farm: Farm) -> Self {
-        self.farm = Some(farm);
+        self.desk.farm = Some(farm);
         self
     }
 
     /// Has accepted events stored by output nodes.
     #[must_use]
     pub fn with_outputs(mut self, sender: Sender<Bytes>) -> Self {
-        self.outlet = match self.outlet {
+        self.desk.outlet = match self.desk.outlet {
             Outlet::Here(storing) => Outlet::There(Forwarding::new(sender, storing.into_sink())),
             there @ Outlet::There(_) => there,
         };
@@ -163,26 +156,27 @@ impl BuilderNode {
 
     /// Takes built events, and what is said of those before. `true` if a worker had something to say or to do.
     fn take_events(&mut self, now: Timestamp) -> bool {
-        if let Outlet::Here(storing) = &mut self.outlet
-            && !storing.is_ready(now, |event| self.role.recycle(event))
+        if let Outlet::Here(storing) = &mut self.desk.outlet
+            && !storing.is_ready(now)
         {
             // Built events stay with the role; only news of the run's course must not wait behind them.
-            return self.farm.as_mut().is_some_and(|farm| farm.work(now));
+            return self.desk.farm.as_mut().is_some_and(|farm| farm.work(now));
         }
         self.take_built(now);
-        let busy = self.farm.as_mut().is_some_and(|farm| farm.work(now));
+        let busy = self.desk.farm.as_mut().is_some_and(|farm| farm.work(now));
         self.take_verdicts(now);
         self.end_batch(now);
         busy
     }
 
     fn take_built(&mut self, now: Timestamp) {
-        while self.farm.as_ref().is_none_or(Farm::has_room) {
+        while self.desk.farm.as_ref().is_none_or(Farm::has_room) {
             let Some(event) = self.role.poll_event() else { break };
             match event {
                 BuilderEvent::Started => {}
-                BuilderEvent::Built(event) => {
-                    if !self.judge(now, event) {
+                BuilderEvent::Built(built) => {
+                    let fate = self.role.lend(built, |event| self.desk.judge(now, event));
+                    if !self.settle(now, built.event(), fate) {
                         break;
                     }
                 }
@@ -196,29 +190,30 @@ impl BuilderNode {
         }
     }
 
-    /// Writes what the farm has accepted.
+    /// Does what the farm says.
     fn take_verdicts(&mut self, now: Timestamp) {
-        while let Some((event, verdict)) = self.farm.as_mut().and_then(Farm::poll) {
-            if !self.follow(now, event, &verdict) {
+        while let Some((mut event, verdict)) = self.desk.farm.as_mut().and_then(Farm::poll) {
+            let fate = self.desk.follow(now, &mut event, &verdict);
+            let goes_on = self.settle(now, event.id, fate);
+            self.role.recycle(event);
+            if !goes_on {
                 break;
             }
         }
     }
 
-    /// Does what a verdict says. False if the output failed.
+    /// Takes note of what becomes of an event. False if no other is to follow.
     #[inline]
-    fn follow(&mut self, now: Timestamp, event: Event<Bytes>, verdict: &Verdict) -> bool {
-        if verdict.accepted {
-            return self.write(now, event, verdict);
+    fn settle(&mut self, now: Timestamp, event: EventId, fate: Fate) -> bool {
+        if let Fate::Decided(decision) = fate {
+            self.role.handle_decision(now, event, decision);
         }
-        self.role.handle_decision(now, event.id, Decision::Rejected);
-        self.role.recycle(event);
-        true
+        fate != Fate::Stuck
     }
 
     /// Judges a part of an event, at once: it is quick, or events would better be built whole.
     fn judge_part(&mut self, now: Timestamp, part: Event<Bytes>) {
-        let decision = if self.is_bad(&part) {
+        let decision = if self.desk.is_bad(&part) {
             PartDecision::Dropped(DropReason::ContentMismatch)
         } else {
             match self.steps.as_mut().map(|steps| steps.judge(&part)) {
@@ -236,54 +231,10 @@ impl BuilderNode {
         self.role.handle_part_decision(now, part, decision);
     }
 
-    /// Whether an event, or a part of one, is not what its sources sent.
-    #[inline]
-    fn is_bad(&mut self, event: &Event<Bytes>) -> bool {
-        let Err(problem) = self.check.check(event) else {
-            return false;
-        };
-        self.bad_events.note(self.role.identity().node, event.id, problem);
-        true
-    }
-
-    /// Checks, filters and writes. False if the output failed.
-    #[inline]
-    fn judge(&mut self, now: Timestamp, event: Event<Bytes>) -> bool {
-        if self.is_bad(&event) {
-            let decision = Decision::Dropped(DropReason::ContentMismatch);
-            self.role.handle_decision(now, event.id, decision);
-            self.role.recycle(event);
-            return true;
-        }
-        if let Some(farm) = &mut self.farm {
-            farm.offer(event);
-            return true;
-        }
-        let verdict = self.filter.judge(&event).unwrap_or_else(|failure| {
-            let what = format_args!("{failure}; it is stored as it is");
-            self.quarantined.note(self.role.identity().node, event.id, what);
-            Verdict::quarantine()
-        });
-        self.follow(now, event, &verdict)
-    }
-
-    #[inline]
-    fn write(&mut self, now: Timestamp, event: Event<Bytes>, verdict: &Verdict) -> bool {
-        match &mut self.outlet {
-            Outlet::Here(storing) => {
-                storing.write(now, event.id, event, verdict, |event| self.role.recycle(event))
-            }
-            Outlet::There(forwarding) => {
-                forwarding.take(event, verdict.clone());
-                true
-            }
-        }
-    }
-
     /// Ends a batch, and tells the role what is decided; a stored event only when it is as durable as configured.
     fn end_batch(&mut self, now: Timestamp) {
         let is_pressed = self.is_output_behind() || self.role.is_half_full();
-        match &mut self.outlet {
+        match &mut self.desk.outlet {
             Outlet::Here(storing) => {
                 if is_pressed {
                     storing.press();
@@ -309,7 +260,7 @@ impl BuilderNode {
 
     /// Whether the output fails, or half of the slots wait for it.
     fn is_output_behind(&self) -> bool {
-        let (in_trouble, waiting) = match &self.outlet {
+        let (in_trouble, waiting) = match &self.desk.outlet {
             Outlet::Here(storing) => (storing.is_in_trouble(), storing.waiting()),
             Outlet::There(forwarding) => (forwarding.is_held_up(), forwarding.waiting()),
         };
@@ -345,7 +296,7 @@ impl Agent for BuilderNode {
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;
-            match &mut self.outlet {
+            match &mut self.desk.outlet {
                 Outlet::There(forwarding) if message.header.sender.role == Role::Output => {
                     forwarding.sender.handle_input(now, message);
                 }
@@ -353,7 +304,7 @@ impl Agent for BuilderNode {
             }
         }
         self.role.handle_timeout(now);
-        if let Outlet::There(forwarding) = &mut self.outlet {
+        if let Outlet::There(forwarding) = &mut self.desk.outlet {
             forwarding.sender.handle_timeout(now);
         }
         busy |= self.take_events(now);
@@ -362,7 +313,7 @@ impl Agent for BuilderNode {
             busy = true;
             self.outbox.send(transmit);
         }
-        if let Outlet::There(forwarding) = &mut self.outlet {
+        if let Outlet::There(forwarding) = &mut self.desk.outlet {
             while let Some(transmit) = forwarding.sender.poll_transmit(now) {
                 busy = true;
                 self.outbox.send(transmit);
@@ -375,12 +326,12 @@ impl Agent for BuilderNode {
         if busy {
             return Progress::Busy;
         }
-        if self.farm.as_mut().is_some_and(|farm| !farm.lie_down()) {
+        if self.desk.farm.as_mut().is_some_and(|farm| !farm.lie_down()) {
             return Progress::Busy;
         }
-        let farm = self.farm.as_ref().map_or(Timestamp::MAX, Farm::poll_timeout);
+        let farm = self.desk.farm.as_ref().map_or(Timestamp::MAX, Farm::poll_timeout);
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at).min(farm);
-        let output = match &mut self.outlet {
+        let output = match &mut self.desk.outlet {
             Outlet::Here(storing) => storing.due(),
             Outlet::There(forwarding) => forwarding.due(),
         };
@@ -394,17 +345,17 @@ impl Agent for BuilderNode {
     fn finish(&mut self) -> Result<(), NodeError> {
         let node = self.node();
         self.outbox.endpoint().close(LINGER);
-        let (closed, output, books) = match &mut self.outlet {
+        let (closed, output, books) = match &mut self.desk.outlet {
             Outlet::Here(storing) => (storing.finish(), storing.counters(), NodeBooks::default()),
             Outlet::There(forwarding) => (forwarding.finish(), Vec::new(), forwarding.sender.books()),
         };
-        let farm = self.farm.as_mut().map(Farm::finish);
+        let farm = self.desk.farm.as_mut().map(Farm::finish);
         if let Some(report) = self.report.take() {
-            let filter = self.filter.counters();
+            let filter = self.desk.filter.counters();
             report(BuilderReport {
                 node,
-                bad_events: self.bad_events.0,
-                quarantined: self.quarantined.0,
+                bad_events: self.desk.bad_events.0,
+                quarantined: self.desk.quarantined.0,
                 filter,
                 farm,
                 output,

@@ -65,13 +65,13 @@ impl OutputNode {
 
     /// Writes what has come, and says what is stored. Events that the disk does not take stay with the role.
     fn store(&mut self, now: Timestamp) {
-        if !self.storing.is_ready(now, drop) {
+        if !self.storing.is_ready(now) {
             return;
         }
         while let Some(event) = self.role.poll_event() {
             match event {
-                OutputEvent::Store(ticket, event, verdict) => {
-                    if !self.storing.write(now, ticket, event, &verdict, drop) {
+                OutputEvent::Store(ticket, mut event, verdict) => {
+                    if !self.storing.write(now, ticket, &mut event, &verdict) {
                         break;
                     }
                 }

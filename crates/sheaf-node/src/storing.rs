@@ -64,8 +64,8 @@ impl<T> Storing<T> {
         self.sink
     }
 
-    /// Whether events are taken now. What was refused is tried first; `spent` has events back that were written.
-    pub(crate) fn is_ready(&mut self, now: Timestamp, spent: impl FnOnce(Event<Bytes>)) -> bool {
+    /// Whether events are taken now. What was refused is tried first.
+    pub(crate) fn is_ready(&mut self, now: Timestamp) -> bool {
         if self.trouble.as_ref().is_some_and(|trouble| trouble.try_again_at > now) {
             return false;
         }
@@ -78,35 +78,30 @@ impl<T> Storing<T> {
         self.held_up = None;
         match self.refused.take() {
             None => true,
-            Some((token, event, verdict)) => self.write(now, token, event, &verdict, spent),
+            Some((token, mut event, verdict)) => self.write(now, token, &mut event, &verdict),
         }
     }
 
-    /// Writes an event; `spent` has back what the output has not kept of it. `false`: it could not be written, and waits. Then
-    /// nothing more is taken until [`Self::is_ready`] says so.
+    /// Writes an event, out of which is taken what the output keeps. `false`: it could not be written, and waits here. Then nothing
+    /// more is taken until [`Self::is_ready`] says so.
     #[inline]
     pub(crate) fn write(
         &mut self,
         now: Timestamp,
         token: T,
-        mut event: Event<Bytes>,
+        event: &mut Event<Bytes>,
         verdict: &Verdict,
-        spent: impl FnOnce(Event<Bytes>),
     ) -> bool {
         debug_assert!(self.refused.is_none(), "{}: one event waits already", self.node);
-        let taken = match self.sink.give(&mut event, verdict) {
-            Ok(taken) => taken,
+        match self.sink.give(event, verdict) {
+            Ok(Taken::Accepted) => self.accepted.push_back(token),
+            Ok(Taken::LeftOut) => self.left_out.push_back(token),
             Err(error) => {
-                self.refused = Some((token, event, verdict.clone()));
+                self.refused = Some((token, event.take(), verdict.clone()));
                 self.note_trouble(now, error);
                 return false;
             }
-        };
-        match taken {
-            Taken::Accepted => self.accepted.push_back(token),
-            Taken::LeftOut => self.left_out.push_back(token),
         }
-        spent(event);
         true
     }
 

@@ -134,8 +134,9 @@ pub enum Decision {
 pub enum BuilderEvent<P> {
     /// All nodes are there.
     Started,
-    /// An event is built. The driver answers with [`BuilderUnit::handle_decision`], events in any order.
-    Built(Event<P>),
+    /// An event is built. The driver looks at it at once ([`BuilderUnit::lend`]) or takes it ([`BuilderUnit::take`]), and answers
+    /// with [`BuilderUnit::handle_decision`], events in any order.
+    Built(Built),
     /// A part of an event is built, where the [`Scope`] has a first step. The driver gives it back with
     /// [`BuilderUnit::handle_part_decision`], in any order.
     Part(Event<P>),
@@ -146,6 +147,18 @@ pub enum BuilderEvent<P> {
     Fenced,
     /// The event manager lives anew; it knows nothing of this run any more.
     ManagerRestarted,
+}
+
+/// A built event, which is with the builder unit until it is taken or decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Built(AssemblyKey);
+
+impl Built {
+    /// Which event it is.
+    #[must_use]
+    pub fn event(self) -> EventId {
+        self.0.event
+    }
 }
 
 /// What the driver is to know. Events, built or in part, stay in their assemblies until they are asked for.
@@ -188,7 +201,9 @@ pub struct BuilderUnit<P> {
     books: NodeBooks,
     /// What the driver is to know.
     news: VecDeque<News<P>>,
-    spare_fragments: Vec<Vec<sheaf_wire::Fragment<P>>>,
+    /// What the driver is shown of an event that stays here; else empty.
+    lent: Event<P>,
+    spare_fragments: Vec<Vec<Fragment<P>>>,
     closed: bool,
     fenced: bool,
 }
@@ -234,6 +249,7 @@ impl<P: Payload> BuilderUnit<P> {
             retry_deadlines: EventDeadlines::new(),
             books: NodeBooks::default(),
             news: VecDeque::new(),
+            lent: assembly::no_event(),
             spare_fragments: Vec::new(),
             closed: false,
             fenced: false,
@@ -349,20 +365,16 @@ impl<P: Payload> BuilderUnit<P> {
         };
         let assembly = self.assemblies.decide(event).expect("a decision follows a built event");
         let held = note_finished(&mut self.request, assembly, outcome, reason);
+        assembly.clear_event();
         self.let_go(now, held);
     }
 
-    /// Takes back the vectors of a decided event, so that the next one needs no new ones.
+    /// Takes back the vectors of an event that was taken, so that the next one needs no new ones.
     #[inline]
     pub fn recycle(&mut self, event: Event<P>) {
         let mut fragments = event.fragments;
         fragments.clear();
-        self.keep_spare(fragments);
-    }
-
-    #[inline]
-    fn keep_spare(&mut self, fragments: Vec<Fragment<P>>) {
-        if self.spare_fragments.len() < self.config.slots as usize {
+        if fragments.capacity() > 0 && self.spare_fragments.len() < self.config.slots as usize {
             self.spare_fragments.push(fragments);
         }
     }
@@ -405,10 +417,27 @@ impl<P: Payload> BuilderUnit<P> {
     #[inline]
     pub fn poll_event(&mut self) -> Option<BuilderEvent<P>> {
         Some(match self.news.pop_front()? {
-            News::Built(key) => BuilderEvent::Built(self.assemblies.at(key).take_event()),
+            News::Built(key) => BuilderEvent::Built(Built(key)),
             News::Part(key) => BuilderEvent::Part(self.assemblies.at(key).take_event()),
             News::Other(event) => *event,
         })
+    }
+
+    /// Shows a built event to `see`, which takes out of it what it keeps ([`Event::take`]); what it leaves is let go. The event is
+    /// not moved for that, nor are its vectors made anew.
+    #[inline]
+    pub fn lend<R>(&mut self, built: Built, see: impl FnOnce(&mut Event<P>) -> R) -> R {
+        self.assemblies.at(built.0).swap_event(&mut self.lent);
+        let seen = see(&mut self.lent);
+        self.lent.fragments.clear();
+        self.lent.missing.clear();
+        seen
+    }
+
+    /// Takes a built event, for longer than [`Self::lend`] does.
+    #[must_use]
+    pub fn take(&mut self, built: Built) -> Event<P> {
+        self.assemblies.at(built.0).take_event()
     }
 
     fn tell(&mut self, event: BuilderEvent<P>) {
@@ -452,7 +481,7 @@ impl<P: Payload> BuilderUnit<P> {
 
     fn handle_assignments(&mut self, now: Timestamp, assignments: &[Assignment]) {
         for assignment in assignments {
-            if self.assemblies.open(assignment, self.spare_fragments.pop()).is_none() {
+            if self.assemblies.open(assignment, &mut self.spare_fragments).is_none() {
                 // Assigned twice: the event manager never does that within a session.
                 self.books.count(Counter::UnexpectedMessages, 1);
             }
@@ -729,8 +758,7 @@ impl<P: Payload> BuilderUnit<P> {
             return;
         }
         assembly.sum_up(incomplete);
-        assembly.hand_over();
-        self.assemblies.note_built();
+        self.assemblies.hand_over(key);
         self.news.push_back(News::Built(key));
     }
 

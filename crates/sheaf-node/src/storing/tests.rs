@@ -1,6 +1,5 @@
 use super::*;
 use crate::examples::event;
-use sheaf_wire::EventId;
 use std::sync::{Arc, Mutex};
 
 /// What happens to a disk that is told what to do.
@@ -58,7 +57,7 @@ fn what_no_stream_takes_waits_for_nothing_and_the_rest_for_the_disk() {
     let script = Arc::new(Mutex::new(Script::default()));
     let mut storing = Storing::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
     for id in 8..12 {
-        assert!(storing.write(Timestamp(0), id, event(id), &Verdict::accept(), drop));
+        assert!(storing.write(Timestamp(0), id, &mut event(id), &Verdict::accept()));
     }
     storing.end_batch(Timestamp(0));
     assert_eq!(settled(&mut storing), [Settled::LeftOut(10)]);
@@ -71,16 +70,15 @@ fn what_no_stream_takes_waits_for_nothing_and_the_rest_for_the_disk() {
 fn an_event_that_the_disk_refuses_is_tried_again_and_goes_first() {
     let script = Arc::new(Mutex::new(Script { fails: true, stored: 9, ..Script::default() }));
     let mut storing = Storing::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
-    assert!(!storing.write(Timestamp(0), 1, event(1), &Verdict::accept(), drop));
+    assert!(!storing.write(Timestamp(0), 1, &mut event(1), &Verdict::accept()));
     assert!(storing.is_in_trouble() && storing.waiting() == 1);
     let later = storing.due();
-    assert!(!storing.is_ready(Timestamp(1), drop), "it is left alone for a while");
-    assert!(!storing.is_ready(later, drop), "it fails again");
+    assert!(!storing.is_ready(Timestamp(1)), "it is left alone for a while");
+    assert!(!storing.is_ready(later), "it fails again");
     script.lock().expect("no test panics with it").fails = false;
     let later = storing.due();
-    let mut back = None;
-    assert!(storing.is_ready(later, |event| back = Some(event.id)));
-    assert_eq!(back, Some(EventId(1)));
+    assert!(storing.is_ready(later));
+    assert_eq!(script.lock().expect("no test panics with it").accepted, 1);
     storing.end_batch(later);
     assert!(!storing.is_in_trouble());
     assert_eq!(settled(&mut storing), [Settled::Stored(1, 0)]);
@@ -90,14 +88,14 @@ fn an_event_that_the_disk_refuses_is_tried_again_and_goes_first() {
 fn an_output_without_room_holds_events_up_and_what_was_written_before_does_not_wait() {
     let script = Arc::new(Mutex::new(Script { is_behind: true, stored: 1, ..Script::default() }));
     let mut storing = Storing::new(NodeId::builder(0), Box::new(Scripted(script.clone())));
-    assert!(storing.write(Timestamp(0), 1, event(1), &Verdict::accept(), drop));
-    assert!(!storing.is_ready(Timestamp(0), drop));
+    assert!(storing.write(Timestamp(0), 1, &mut event(1), &Verdict::accept()));
+    assert!(!storing.is_ready(Timestamp(0)));
     assert!(storing.is_in_trouble(), "whoever counts dead time hears of it");
     assert_eq!(script.lock().expect("no test panics with it").batches, 1);
     assert_eq!(settled(&mut storing), [Settled::Stored(1, 0)]);
     let later = storing.due();
     assert!(later > Timestamp(0) && later < Timestamp::MAX, "it is asked again");
     script.lock().expect("no test panics with it").is_behind = false;
-    assert!(storing.is_ready(later, drop));
+    assert!(storing.is_ready(later));
     assert!(!storing.is_in_trouble());
 }

@@ -124,12 +124,6 @@ impl<P: Payload> Assembly<P> {
         entry.part == self.part && (self.part == 0 || entry.attempt == self.attempt)
     }
 
-    /// Takes note that the event is with the driver.
-    #[inline]
-    pub(super) fn hand_over(&mut self) {
-        self.stage = Stage::Built;
-    }
-
     /// Notes that a readout unit has answered. False if it had before, or does not exist.
     #[inline]
     pub(super) fn note_answer(&mut self, readout: u16) -> bool {
@@ -170,10 +164,16 @@ impl<P: Payload> Assembly<P> {
         self.answered.fill();
     }
 
-    /// Lets go what it holds.
-    pub(super) fn clear(&mut self) {
+    /// Lets go what is still here of the event. Most often the driver has had it.
+    #[inline]
+    pub(super) fn clear_event(&mut self) {
         self.fragments.clear();
         self.missing.clear();
+    }
+
+    /// Lets go what it holds.
+    pub(super) fn clear(&mut self) {
+        self.clear_event();
         self.absent.clear();
         self.selection = None;
     }
@@ -309,6 +309,28 @@ impl<P: Payload> Assembly<P> {
             missing: std::mem::take(&mut self.missing),
         }
     }
+
+    /// Puts the event into `lent`, and what that had of vectors here, to be used again.
+    #[inline]
+    pub(super) fn swap_event(&mut self, lent: &mut Event<P>) {
+        (lent.id, lent.time, lent.trigger_type) = (self.event, self.time, self.trigger_type);
+        (lent.attempt, lent.incomplete) = (self.attempt, self.incomplete);
+        std::mem::swap(&mut lent.fragments, &mut self.fragments);
+        std::mem::swap(&mut lent.missing, &mut self.missing);
+    }
+}
+
+/// An event of which there is nothing.
+pub(super) fn no_event<P>() -> Event<P> {
+    Event {
+        id: EventId(0),
+        time: Timestamp::ZERO,
+        trigger_type: TriggerType(0),
+        attempt: 0,
+        incomplete: false,
+        fragments: Vec::new(),
+        missing: Vec::new(),
+    }
 }
 
 /// All assemblies, found by event in constant time. They stay where they are, until their event is decided, and are used again
@@ -351,12 +373,12 @@ impl<P: Payload> Assemblies<P> {
         self.built
     }
 
-    /// Begins an event; `None` if it is here already. `spare` is an empty vector to use again.
+    /// Begins an event; `None` if it is here already. `spares` are empty vectors to use again, where one was taken from here.
     #[inline]
     pub(super) fn open(
         &mut self,
         assignment: &Assignment,
-        spare: Option<Vec<Fragment<P>>>,
+        spares: &mut Vec<Vec<Fragment<P>>>,
     ) -> Option<AssemblyKey> {
         if self.by_event.get(assignment.event).is_some() {
             return None;
@@ -367,7 +389,9 @@ impl<P: Payload> Assemblies<P> {
         let assembly = &mut self.assemblies[index as usize];
         (assembly.event, assembly.time, assembly.trigger_type) = (event, time, trigger_type);
         (assembly.attempt, assembly.charged, assembly.awaited) = (attempt, charged, readouts);
-        if let Some(spare) = spare {
+        if assembly.fragments.capacity() == 0
+            && let Some(spare) = spares.pop()
+        {
             assembly.fragments = spare;
         }
         assembly.bytes = ByteCount::ZERO;
@@ -495,8 +519,10 @@ impl<P: Payload> Assemblies<P> {
         assembly
     }
 
-    /// Takes note that another event is built and with the driver. Its assembly stays until [`Self::decide`].
-    pub(super) fn note_built(&mut self) {
+    /// Takes note that an event is built and the driver's to decide. Its assembly stays until [`Self::decide`].
+    #[inline]
+    pub(super) fn hand_over(&mut self, key: AssemblyKey) {
+        self.assemblies[key.index() as usize].stage = Stage::Built;
         self.built += 1;
     }
 

@@ -314,10 +314,13 @@ fn answer(builder: &mut BuilderUnit<Size>, readout: u16, event: u64, sources: &[
 }
 
 fn built(builder: &mut BuilderUnit<Size>) -> Option<Event<Size>> {
-    std::iter::from_fn(|| builder.poll_event()).find_map(|event| match event {
-        BuilderEvent::Built(event) => Some(event),
+    let built = std::iter::from_fn(|| builder.poll_event()).find_map(|event| match event {
+        BuilderEvent::Built(built) => Some(built),
         _ => None,
-    })
+    })?;
+    let event = builder.take(built);
+    assert_eq!(event.id, built.event());
+    Some(event)
 }
 
 fn bodies(builder: &mut BuilderUnit<Size>, now: Timestamp) -> Vec<(NodeId, Body<Size>)> {

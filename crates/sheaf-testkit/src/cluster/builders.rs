@@ -175,7 +175,13 @@ impl Cluster {
         let mut built = Vec::new();
         while let Some(event) = unit.poll_event() {
             let what = match event {
-                BuilderEvent::Built(event) => {
+                BuilderEvent::Built(new) => {
+                    // As a node does: what it keeps it takes out of what it is shown, or it takes the event.
+                    let event = if new.event().0.is_multiple_of(2) {
+                        unit.lend(new, |event| event.take())
+                    } else {
+                        unit.take(new)
+                    };
                     watch.see_built(options, id, &event);
                     post.note(built_line(id, session, &event, Step::Built));
                     match &mut node.farm {

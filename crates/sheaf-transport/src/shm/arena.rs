@@ -11,7 +11,7 @@ use super::segment::{self, Access, Mapping, PAGE_BYTES};
 use super::shared::Entry;
 use bytes::Bytes;
 use rustix::io;
-use sheaf_buffer::{Block, Memory};
+use sheaf_buffer::{Block, Memory, prefetch};
 use sheaf_wire::ByteCount;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::slice;
@@ -147,6 +147,12 @@ impl LentBlock {
             slice::from_raw_parts_mut(base.add(self.at + self.end), length)
         }
     }
+
+    #[inline]
+    fn expect_another(&mut self, written: usize) {
+        let room = self.room();
+        prefetch::expect_another(written, self.free(room).as_ptr(), room);
+    }
 }
 
 impl Block for LentBlock {
@@ -161,11 +167,13 @@ impl Block for LentBlock {
     fn append(&mut self, bytes: &[u8]) {
         self.free(bytes.len()).copy_from_slice(bytes);
         self.end += bytes.len();
+        self.expect_another(bytes.len());
     }
 
     fn append_fill(&mut self, value: u8, length: usize) {
         self.free(length).fill(value);
         self.end += length;
+        self.expect_another(length);
     }
 
     fn cut(&mut self) -> Bytes {

@@ -88,14 +88,14 @@ impl Roles {
         let mut is_fenced = false;
         while let Some(event) = unit.poll_event() {
             match event {
-                BuilderEvent::Built(event) => {
+                BuilderEvent::Built(built) => {
                     host.built += 1;
-                    if event.missing.is_empty() {
-                        let latency = now.since(picos(event.time)).0;
+                    let (is_whole, time) = unit.lend(built, |event| (event.missing.is_empty(), event.time));
+                    if is_whole {
+                        let latency = now.since(picos(time)).0;
                         tally.latency.record(latency).expect("the histogram grows as it must");
                     }
-                    unit.handle_decision(timestamp(now), event.id, Decision::Stored);
-                    unit.recycle(event);
+                    unit.handle_decision(timestamp(now), built.event(), Decision::Stored);
                 }
                 // All sources are asked for at once.
                 BuilderEvent::Part(part) => {

@@ -82,10 +82,11 @@ impl Field {
             }
         }
         while let Some(event) = self.builder.poll_event() {
-            if let BuilderEvent::Built(event) = event {
-                assert_eq!(event.fragments.len(), usize::from(self.readouts));
+            if let BuilderEvent::Built(built) = event {
+                let fragments = self.builder.lend(built, |event| event.fragments.len());
+                assert_eq!(fragments, usize::from(self.readouts));
                 self.built += 1;
-                self.builder.handle_decision(self.now, event.id, Decision::Stored);
+                self.builder.handle_decision(self.now, built.event(), Decision::Stored);
             }
         }
     }

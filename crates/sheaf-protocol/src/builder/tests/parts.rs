@@ -47,7 +47,7 @@ fn answer_part(
 fn part(builder: &mut BuilderUnit<Size>) -> Option<Event<Size>> {
     std::iter::from_fn(|| builder.poll_event()).find_map(|event| match event {
         BuilderEvent::Part(event) => Some(event),
-        BuilderEvent::Built(event) => panic!("event {} is built, not a part of it", event.id),
+        BuilderEvent::Built(built) => panic!("event {} is built, not a part of it", built.event()),
         _ => None,
     })
 }
@@ -272,10 +272,10 @@ fn paced_requests_for_parts_keep_to_the_credit() {
                     judged += 1;
                     builder.handle_part_decision(START, part, PartDecision::More(More::All));
                 }
-                BuilderEvent::Built(event) => {
-                    assert_eq!(ids(&event), [0, 1, 2, 3]);
+                BuilderEvent::Built(built) => {
+                    builder.lend(built, |event| assert_eq!(ids(event), [0, 1, 2, 3]));
                     finished += 1;
-                    builder.handle_decision(START, event.id, Decision::Stored);
+                    builder.handle_decision(START, built.event(), Decision::Stored);
                 }
                 _ => {}
             }

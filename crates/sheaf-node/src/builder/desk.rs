@@ -1,0 +1,90 @@
+//! What becomes of a built event: it is checked, judged, and given to whoever stores it.
+
+use super::Mishaps;
+use crate::content::ContentCheck;
+use crate::farm::Farm;
+use crate::filter::Filter;
+use crate::forwarding::Forwarding;
+use crate::storing::Storing;
+use bytes::Bytes;
+use sheaf_protocol::builder::Decision;
+use sheaf_wire::{DropReason, Event, EventId, NodeId, Timestamp, Verdict};
+
+/// Where accepted events go.
+pub(super) enum Outlet {
+    /// Into the builder unit's own output.
+    Here(Storing<EventId>),
+    /// To output nodes.
+    There(Forwarding),
+}
+
+/// What the builder unit is to know of an event that was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// What was decided.
+    Decided(Decision),
+    /// A worker or the output has taken it, and will tell.
+    Open,
+    /// The output failed: the event waits there, and until it works again no other is to be shown.
+    Stuck,
+}
+
+/// All that a built event passes.
+pub(super) struct Desk {
+    pub(super) node: NodeId,
+    pub(super) check: ContentCheck,
+    pub(super) filter: Box<dyn Filter>,
+    pub(super) outlet: Outlet,
+    /// Who judges, where the filter does not on this thread.
+    pub(super) farm: Option<Farm>,
+    pub(super) bad_events: Mishaps,
+    pub(super) quarantined: Mishaps,
+}
+
+impl Desk {
+    /// Whether an event, or a part of one, is not what its sources sent.
+    #[inline]
+    pub(super) fn is_bad(&mut self, event: &Event<Bytes>) -> bool {
+        let Err(problem) = self.check.check(event) else {
+            return false;
+        };
+        self.bad_events.note(self.node, event.id, problem);
+        true
+    }
+
+    /// Checks, filters and writes. What is kept of the event is taken out of it.
+    #[inline]
+    pub(super) fn judge(&mut self, now: Timestamp, event: &mut Event<Bytes>) -> Fate {
+        if self.is_bad(event) {
+            return Fate::Decided(Decision::Dropped(DropReason::ContentMismatch));
+        }
+        if let Some(farm) = &mut self.farm {
+            farm.offer(event.take());
+            return Fate::Open;
+        }
+        let verdict = self.filter.judge(event).unwrap_or_else(|failure| {
+            let what = format_args!("{failure}; it is stored as it is");
+            self.quarantined.note(self.node, event.id, what);
+            Verdict::quarantine()
+        });
+        self.follow(now, event, &verdict)
+    }
+
+    /// Does what a verdict says.
+    #[inline]
+    pub(super) fn follow(&mut self, now: Timestamp, event: &mut Event<Bytes>, verdict: &Verdict) -> Fate {
+        if !verdict.accepted {
+            return Fate::Decided(Decision::Rejected);
+        }
+        match &mut self.outlet {
+            Outlet::Here(storing) => {
+                let written = storing.write(now, event.id, event, verdict);
+                if written { Fate::Open } else { Fate::Stuck }
+            }
+            Outlet::There(forwarding) => {
+                forwarding.take(event.take(), verdict.clone());
+                Fate::Open
+            }
+        }
+    }
+}
