@@ -28,6 +28,8 @@ pub struct Job {
     pub seconds: f64,
     /// How often a node that has nothing to do looks again before it sleeps.
     pub spins: u32,
+    /// Round trips begin at equal distances, so many a second; without it, the next as soon as one is over.
+    pub rate_hz: Option<f64>,
 }
 
 /// What the nodes of a measurement do.
@@ -169,6 +171,11 @@ impl Job {
     #[must_use]
     pub fn span(&self) -> Duration {
         Duration::try_from_secs_f64(self.seconds).unwrap_or_default()
+    }
+
+    /// How long after a round trip has begun the next one does.
+    pub(crate) fn period(&self) -> Option<Duration> {
+        self.rate_hz.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok())
     }
 
     /// The nodes in their order: senders, then receivers.

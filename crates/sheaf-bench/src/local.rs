@@ -51,6 +51,7 @@ mod tests {
             warm_up_s: 0.005,
             seconds: 0.03,
             spins: 20,
+            rate_hz: None,
         }
     }
 
@@ -91,6 +92,18 @@ mod tests {
                 assert!(0 < times.p50 && times.p50 <= times.p99 && times.p99 <= times.max, "{times:?}");
                 assert_eq!(measured.sent, measured.received);
             }
+        }
+    }
+
+    #[test]
+    fn round_trips_at_a_rate_are_no_more_than_it_says() {
+        for transport in [Transport::Memory, Transport::Tcp, Transport::Shm] {
+            let paced =
+                Job { seconds: 0.2, spins: 0, rate_hz: Some(100.0), ..job(Task::RoundTrip, transport, 1, 1) };
+            let measured = run(&paced);
+            assert!(measured.times.is_some(), "{transport}");
+            // Those of the warm-up, too; and a busy machine may take longer than it was told to.
+            assert!(measured.sent <= 2 * 21, "{transport}: {}", measured.sent);
         }
     }
 

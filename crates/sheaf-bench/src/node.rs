@@ -163,6 +163,16 @@ impl Driver<'_> {
         self.heed_stop()
     }
 
+    /// Sleeps until an instant; not at all if it has passed.
+    fn wait_until(&mut self, due: Instant) -> Result<(), BenchError> {
+        while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            let left = Nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
+            self.endpoint.wait(left.min(LONGEST_SLEEP));
+            self.heed_stop()?;
+        }
+        Ok(())
+    }
+
     fn heed_stop(&self) -> Result<(), BenchError> {
         if self.stop.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
     }
@@ -243,8 +253,16 @@ impl Driver<'_> {
         let start = Instant::now();
         let mut window = Window::new(self.job, start);
         let end = self.job.warm_up() + self.job.span();
+        let period = self.job.period();
+        // As workers of the event builder have it: sleeps end when they are to end.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let mut due = start;
         let mut trips = 0;
         loop {
+            if let Some(period) = period {
+                due += period;
+                self.wait_until(due)?;
+            }
             let begun = Instant::now();
             if begun.duration_since(start) >= end {
                 break;

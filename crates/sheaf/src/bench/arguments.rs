@@ -38,7 +38,7 @@ pub(crate) enum BenchCommand {
     /// N senders, M receivers: every sender sends to all receivers in turn.
     Mstream(MstreamArguments),
     /// One message there, one back: how long it takes.
-    Roundtrip(LinkArguments),
+    Roundtrip(RoundtripArguments),
     /// Messages to and fro, one way or both at once, between processors that share a core, a NUMA node, or neither.
     Pingpong(PingpongArguments),
     /// What the processors do with memory: copy, read, fill, gather, and hand over to each other; no network.
@@ -61,7 +61,7 @@ impl BenchCommand {
             Self::Builder(arguments) => &arguments.scan.output,
             Self::Stream(arguments) => &arguments.link.scan.output,
             Self::Mstream(arguments) => &arguments.link.scan.output,
-            Self::Roundtrip(arguments) => &arguments.scan.output,
+            Self::Roundtrip(arguments) => &arguments.link.scan.output,
             Self::Pingpong(arguments) => &arguments.link.scan.output,
             Self::Memory(arguments) => &arguments.scan.output,
             Self::Store(arguments) => &arguments.output,
@@ -137,6 +137,16 @@ impl LinkArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct RoundtripArguments {
+    #[command(flatten)]
+    pub(super) link: LinkArguments,
+    /// Round trips at equal distances, so many a second, with both sides asleep between them, instead of one after another: what
+    /// waking up costs at a low rate. Then --spins is 0 where it is not given.
+    #[arg(long, value_name = "HZ", value_parser = parse_rate)]
+    pub(super) rate: Option<f64>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct StreamArguments {
     #[command(flatten)]
     pub(super) link: LinkArguments,
@@ -201,7 +211,7 @@ pub(crate) struct BuilderArguments {
     #[arg(long, value_name = "FRACTION,...", value_delimiter = ',', default_value = "0", value_parser = parse_rms)]
     pub(super) rms: Vec<f64>,
     /// Triggers at equal distances, so many a second, instead of as many as the system takes: what latency is at a part of the
-    /// load. With --baseline, beside the round trip of a message over the same transport whose two sides sleep between messages.
+    /// load. With --baseline, beside the round trip of a message over the same transport at the same rate, whose two sides sleep between messages.
     #[arg(long, value_name = "HZ", value_parser = parse_rate)]
     pub(super) rate: Option<f64>,
     /// Take all else from this configuration, instead of bounds that suit the fragment size.
@@ -334,7 +344,7 @@ fn parse_warm_up(text: &str) -> Result<f64, String> {
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
-    number_in(text, 0.001, 1e9, "triggers a second")
+    number_in(text, 0.001, 1e9, "a rate in Hz")
 }
 
 fn parse_rms(text: &str) -> Result<f64, String> {

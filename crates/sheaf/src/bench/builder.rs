@@ -67,7 +67,7 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
         TransportKind::Udp => Some(Transport::Udp),
         _ => None,
     };
-    let trip = trip.filter(|_| arguments.baseline && arguments.rate.is_some());
+    let trip = trip.zip(arguments.rate).filter(|_| arguments.baseline);
     let progress = scan.progress(systems.len() * sizes.len() * arguments.scan.repeat as usize);
     // Runs of their own would tell of themselves, and so would the processes.
     let quiet = Quiet::new();
@@ -83,9 +83,10 @@ pub(super) fn measure(arguments: &BuilderArguments, scan: &Scan<'_>) -> anyhow::
                     sample.push(("limit_bytes_per_second", most));
                     sample.push(("fraction_of_limit", rate / most));
                 }
-                if let Some(transport) = trip {
+                if let Some((transport, rate)) = trip {
                     let time = links::sleepy_roundtrip(
                         transport,
+                        rate,
                         arguments.processes,
                         arguments.payload,
                         size,

@@ -1,6 +1,8 @@
 //! `roundtrip`, `stream`, `mstream`, `pingpong`: transports, without the event builder.
 
-use super::arguments::{LinkArguments, MstreamArguments, PingpongArguments, StreamArguments};
+use super::arguments::{
+    LinkArguments, MstreamArguments, PingpongArguments, RoundtripArguments, StreamArguments,
+};
 use super::limits::Limit;
 use super::processes;
 use super::report::{Curve, Picture, Report, Sample, Scanned, column};
@@ -97,14 +99,17 @@ fn throughput(measured: &Measurement) -> Sample {
 }
 
 /// One message there, one back.
-pub(super) fn roundtrip(arguments: &LinkArguments, scan: &Scan<'_>) -> anyhow::Result<Report> {
+pub(super) fn roundtrip(arguments: &RoundtripArguments, scan: &Scan<'_>) -> anyhow::Result<Report> {
+    let (arguments, rate_hz) = (&arguments.link, arguments.rate);
     let transport = arguments.transport()?;
     let sizes = arguments.scan.sizes(64, 1 << 20, 2);
     let progress = scan.progress(sizes.len() * arguments.scan.repeat as usize);
     let place = Placement::OtherCore.processors();
-    let spins = arguments.spins.unwrap_or(if place.is_some() { SPINS_FOR_TIMES } else { 0 });
+    // Who waits for long sleeps, as a node does at a low rate.
+    let waits = place.is_none() || rate_hz.is_some();
+    let spins = arguments.spins.unwrap_or(if waits { 0 } else { SPINS_FOR_TIMES });
     let processors: Vec<usize> = place.map_or_else(Vec::new, |(one, other)| vec![one, other]);
-    let base = job(arguments, Task::RoundTrip, transport, spins);
+    let base = Job { rate_hz, ..job(arguments, Task::RoundTrip, transport, spins) };
     let points =
         scan.curve(transport.name(), Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
             let measured = run(&Job { bytes, ..base }, arguments.processes, &processors, scan)?;
@@ -124,6 +129,10 @@ pub(super) fn roundtrip(arguments: &LinkArguments, scan: &Scan<'_>) -> anyhow::R
     let curve = curve.fitted("roundtrip_ns.p50", |time| time);
     let mut report = report("roundtrip", arguments, &base, vec![curve], picture, scan);
     report.title = format!("roundtrip over {transport}");
+    if let Some(rate) = rate_hz {
+        report.settings.insert("rate_hz".into(), json!(rate));
+        report.subtitle.push_str(&format!("; {rate} trips a second, asleep between them"));
+    }
     report.columns = vec![
         column("roundtrip_ns.p50", "p50 us", 1e3, 2),
         column("roundtrip_ns.p99", "p99 us", 1e3, 2),
@@ -133,9 +142,12 @@ pub(super) fn roundtrip(arguments: &LinkArguments, scan: &Scan<'_>) -> anyhow::R
     Ok(report)
 }
 
-/// Half a second of round trips of messages of `bytes` bytes whose sides sleep between messages: the median, in nanoseconds.
+/// Half a second of round trips of messages of `bytes` bytes, `rate` of them a second, whose sides sleep between messages: the
+/// median, in nanoseconds. A processor that has slept wakes more slowly than one that has just been awake, so that trips
+/// without pauses are quicker than any at a low rate.
 pub(super) fn sleepy_roundtrip(
     transport: Transport,
+    rate: f64,
     processes: bool,
     payload: Use,
     bytes: u64,
@@ -151,6 +163,7 @@ pub(super) fn sleepy_roundtrip(
         warm_up_s: 0.1,
         seconds: 0.5,
         spins: 0,
+        rate_hz: Some(rate),
     };
     // Where the kernel puts the nodes, as it does with those of the event builder.
     let measured = run(&job, processes, &[], scan)?;
@@ -227,6 +240,7 @@ fn job(arguments: &LinkArguments, task: Task, transport: Transport, spins: u32) 
         warm_up_s: arguments.warm_up,
         seconds: arguments.scan.seconds.unwrap_or(SECONDS),
         spins,
+        rate_hz: None,
     }
 }
 
