@@ -4,8 +4,8 @@
 //! writer waits for each of them to come back, unless it has said in advance where it will write: then many are under way
 //! together. `sheaf bench memory` measures what one processor can hand another at all (`handover`).
 
-/// What moves between caches at a time.
-const LINE_BYTES: usize = 64;
+/// So many lines, of 64 bytes, with one step of a loop, which would else take as long as what it is for.
+const STEP_BYTES: usize = 4 * 64;
 
 /// Of smaller pieces the processor sees by itself where they lead.
 const SMALLEST_PIECE: usize = 1 << 10;
@@ -18,33 +18,51 @@ const LARGEST_REACH: usize = 4 << 10;
 #[inline]
 pub fn expect_another(written: usize, start: *const u8, room: usize) {
     if written >= SMALLEST_PIECE {
-        for at in (0..written.min(room).min(LARGEST_REACH)).step_by(LINE_BYTES) {
+        for at in (0..written.min(room).min(LARGEST_REACH)).step_by(STEP_BYTES) {
             fetch_for_writing(start.wrapping_add(at));
         }
     }
 }
 
+/// Fetches [`STEP_BYTES`] bytes.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "one instruction, which the language has no safe word for")]
-fn fetch_for_writing(line: *const u8) {
+fn fetch_for_writing(start: *const u8) {
     // SAFETY: PREFETCHW changes no register and no memory, and faults nowhere, whatever the address. Processors that do not know
     // it, older than 2008 or so, do nothing.
-    unsafe { std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
+    unsafe {
+        std::arch::asm!(
+            "prefetchw [{start}]",
+            "prefetchw [{start} + 64]",
+            "prefetchw [{start} + 128]",
+            "prefetchw [{start} + 192]",
+            start = in(reg) start,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
 }
 
+/// Fetches [`STEP_BYTES`] bytes.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 #[expect(unsafe_code, reason = "one instruction, which the language has no safe word for")]
-fn fetch_for_writing(line: *const u8) {
+fn fetch_for_writing(start: *const u8) {
     // SAFETY: PRFM changes no register and no memory, and faults nowhere, whatever the address.
     unsafe {
-        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly))
-    };
+        std::arch::asm!(
+            "prfm pstl1keep, [{start}]",
+            "prfm pstl1keep, [{start}, 64]",
+            "prfm pstl1keep, [{start}, 128]",
+            "prfm pstl1keep, [{start}, 192]",
+            start = in(reg) start,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn fetch_for_writing(_line: *const u8) {}
+fn fetch_for_writing(_start: *const u8) {}
 
 #[cfg(test)]
 mod tests {
