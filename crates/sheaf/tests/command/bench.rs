@@ -93,6 +93,7 @@ fn links_lose_nothing_in_threads_and_in_processes() {
         "mstream --senders 3 --receivers 2 --size 2Ki --processes",
         "mstream --senders 16 --receivers 1 --size 256 --payload descriptor",
         "roundtrip --size 64 --processes",
+        "roundtrip --size 64 --processes --transport shm --rate 500",
         "mstream --senders 2 --receivers 2 --size 64,2Ki,1Mi --processes --transport shm",
         "pingpong --size 4,64Ki",
     ] {
