@@ -108,6 +108,13 @@ mod tests {
     }
 
     #[test]
+    fn a_measurement_ends_in_its_time_however_low_the_rate_of_its_trips() {
+        let slow = Job { rate_hz: Some(0.001), ..job(Task::RoundTrip, Transport::Memory, 1, 1) };
+        let measured = run(&slow);
+        assert_eq!(measured.sent, 2, "one trip, there and back");
+    }
+
+    #[test]
     fn a_flag_ends_a_measurement_that_would_take_long() {
         let stop = AtomicBool::new(true);
         let long = Job { seconds: 1000.0, ..job(Task::RoundTrip, Transport::Memory, 1, 1) };

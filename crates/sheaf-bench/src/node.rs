@@ -6,6 +6,7 @@ use crate::payload::{self, Writer};
 use crate::wiring::{self, Connection, HEAD_BYTES};
 use bytes::{Bytes, BytesMut};
 use hdrhistogram::Histogram;
+use sheaf_node::worker;
 use sheaf_transport::shm::Lender;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, SendError};
 use sheaf_wire::{Nanos, NodeId};
@@ -165,12 +166,14 @@ impl Driver<'_> {
 
     /// Sleeps until an instant; not at all if it has passed.
     fn wait_until(&mut self, due: Instant) -> Result<(), BenchError> {
-        while let Some(left) = due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-            let left = Nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
+        loop {
+            let left = Nanos::from(due.saturating_duration_since(Instant::now()));
+            if left == Nanos::ZERO {
+                return Ok(());
+            }
             self.endpoint.wait(left.min(LONGEST_SLEEP));
             self.heed_stop()?;
         }
-        Ok(())
     }
 
     fn heed_stop(&self) -> Result<(), BenchError> {
@@ -254,14 +257,16 @@ impl Driver<'_> {
         let mut window = Window::new(self.job, start);
         let end = self.job.warm_up() + self.job.span();
         let period = self.job.period();
-        // As workers of the event builder have it: sleeps end when they are to end.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        if period.is_some() {
+            worker::end_sleeps_in_time();
+        }
         let mut due = start;
         let mut trips = 0;
         loop {
             if let Some(period) = period {
+                // Where the next would begin after the end, none does.
+                self.wait_until(due.min(start + end))?;
                 due += period;
-                self.wait_until(due)?;
             }
             let begun = Instant::now();
             if begun.duration_since(start) >= end {

@@ -25,36 +25,18 @@ pub fn expect_another(written: usize, start: *const u8, room: usize) {
 }
 
 /// Fetches [`STEP_BYTES`] bytes.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 #[expect(unsafe_code, reason = "one instruction, which the language has no safe word for")]
 fn fetch_for_writing(start: *const u8) {
-    // SAFETY: PREFETCHW changes no register and no memory, and faults nowhere, whatever the address. Processors that do not know
-    // it, older than 2008 or so, do nothing.
+    // SAFETY: PREFETCHW and PRFM change no register and no memory, and fault nowhere, whatever the address. Processors that do not
+    // know PREFETCHW, older than 2008 or so, do nothing.
     unsafe {
         std::arch::asm!(
-            "prefetchw [{start}]",
-            "prefetchw [{start} + 64]",
-            "prefetchw [{start} + 128]",
-            "prefetchw [{start} + 192]",
-            start = in(reg) start,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-}
-
-/// Fetches [`STEP_BYTES`] bytes.
-#[cfg(target_arch = "aarch64")]
-#[inline(always)]
-#[expect(unsafe_code, reason = "one instruction, which the language has no safe word for")]
-fn fetch_for_writing(start: *const u8) {
-    // SAFETY: PRFM changes no register and no memory, and faults nowhere, whatever the address.
-    unsafe {
-        std::arch::asm!(
-            "prfm pstl1keep, [{start}]",
-            "prfm pstl1keep, [{start}, 64]",
-            "prfm pstl1keep, [{start}, 128]",
-            "prfm pstl1keep, [{start}, 192]",
+            #[cfg(target_arch = "x86_64")]
+            "prefetchw [{start}]; prefetchw [{start} + 64]; prefetchw [{start} + 128]; prefetchw [{start} + 192]",
+            #[cfg(target_arch = "aarch64")]
+            "prfm pstl1keep, [{start}]; prfm pstl1keep, [{start}, 64]; prfm pstl1keep, [{start}, 128]; prfm pstl1keep, [{start}, 192]",
             start = in(reg) start,
             options(nostack, preserves_flags, readonly)
         );

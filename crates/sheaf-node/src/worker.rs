@@ -123,12 +123,16 @@ impl Rhythm {
     }
 }
 
-/// Runs agents until all have finished. Returns what went wrong, node by node.
-pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
-    // Where it is not allowed, sleeps end later, and nothing else.
+/// From now on sleeps of this thread end when they are to end. Where that is not allowed they end later, and nothing else.
+pub fn end_sleeps_in_time() {
     if let Err(error) = rustix::thread::set_current_timer_slack(TIMER_SLACK) {
         log::debug!("sleeps may end 50 us late: {error}");
     }
+}
+
+/// Runs agents until all have finished. Returns what went wrong, node by node.
+pub fn run(mut agents: Vec<Box<dyn Agent>>, clock: Clock) -> Vec<NodeError> {
+    end_sleeps_in_time();
     let mut errors = Vec::new();
     let mut rhythm = Rhythm::default();
     let mut woke_at = clock.now();

@@ -297,17 +297,10 @@ impl<P: Payload> Assembly<P> {
     }
 
     /// The event as far as it is built.
-    #[inline]
     pub(super) fn take_event(&mut self) -> Event<P> {
-        Event {
-            id: self.event,
-            time: self.time,
-            trigger_type: self.trigger_type,
-            attempt: self.attempt,
-            incomplete: self.incomplete,
-            fragments: std::mem::take(&mut self.fragments),
-            missing: std::mem::take(&mut self.missing),
-        }
+        let mut event = no_event();
+        self.swap_event(&mut event);
+        event
     }
 
     /// Puts the event into `lent`, and what that had of vectors here, to be used again.

@@ -211,7 +211,8 @@ pub(crate) struct BuilderArguments {
     #[arg(long, value_name = "FRACTION,...", value_delimiter = ',', default_value = "0", value_parser = parse_rms)]
     pub(super) rms: Vec<f64>,
     /// Triggers at equal distances, so many a second, instead of as many as the system takes: what latency is at a part of the
-    /// load. With --baseline, beside the round trip of a message over the same transport at the same rate, whose two sides sleep between messages.
+    /// load. With --baseline, beside the round trip of a message over the same transport at the same rate, whose two sides sleep
+    /// between messages.
     #[arg(long, value_name = "HZ", value_parser = parse_rate)]
     pub(super) rate: Option<f64>,
     /// Take all else from this configuration, instead of bounds that suit the fragment size.

@@ -23,6 +23,9 @@ const SPINS: u32 = 32;
 /// used up its share of a processor that others want, too, is kept waiting for milliseconds.
 const SPINS_FOR_TIMES: u32 = 4_000;
 
+/// Round trips at a lower rate than this would be too few to measure in passing.
+const SLOWEST_TRIPS_HZ: f64 = 20.0;
+
 const THROUGHPUT: Picture = Picture {
     figure: "bytes_per_second",
     label: "throughput",
@@ -113,6 +116,11 @@ pub(super) fn roundtrip(arguments: &RoundtripArguments, scan: &Scan<'_>) -> anyh
     let points =
         scan.curve(transport.name(), Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
             let measured = run(&Job { bytes, ..base }, arguments.processes, &processors, scan)?;
+            anyhow::ensure!(
+                measured.times.is_some(),
+                "no round trip began in {} s: give more --seconds",
+                base.seconds
+            );
             let mut sample = times(&measured, "roundtrip_ns.p50", "roundtrip_ns.p99", "roundtrip_ns.max");
             sample.extend(throughput(&measured));
             Ok(Some(sample))
@@ -163,7 +171,7 @@ pub(super) fn sleepy_roundtrip(
         warm_up_s: 0.1,
         seconds: 0.5,
         spins: 0,
-        rate_hz: Some(rate),
+        rate_hz: Some(rate.max(SLOWEST_TRIPS_HZ)),
     };
     // Where the kernel puts the nodes, as it does with those of the event builder.
     let measured = run(&job, processes, &[], scan)?;
