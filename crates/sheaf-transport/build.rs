@@ -2,20 +2,20 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    #[cfg(feature = "fabric")]
-    fabric::build();
+    #[cfg(feature = "libfabric")]
+    libfabric::build();
 }
 
-#[cfg(feature = "fabric")]
-mod fabric {
+#[cfg(feature = "libfabric")]
+mod libfabric {
     use std::process::Command;
 
     pub(super) fn build() {
-        println!("cargo:rerun-if-changed=src/fabric/shim.c");
+        println!("cargo:rerun-if-changed=src/libfabric/shim.c");
         println!("cargo:rerun-if-env-changed=PKG_CONFIG");
         println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
         let mut shim = cc::Build::new();
-        shim.file("src/fabric/shim.c").warnings(true).extra_warnings(true);
+        shim.file("src/libfabric/shim.c").warnings(true).extra_warnings(true);
         ask("--cflags").iter().for_each(|flag| {
             shim.flag(flag);
         });
@@ -34,11 +34,11 @@ mod fabric {
         let program = std::env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".to_owned());
         let answer = Command::new(&program).args([what, "libfabric >= 1.14"]).output();
         let answer = answer.unwrap_or_else(|error| {
-            panic!("cannot run `{program}`, which the feature `fabric` needs to find libfabric: {error}")
+            panic!("cannot run `{program}`, which the feature `libfabric` needs to find libfabric: {error}")
         });
         assert!(
             answer.status.success(),
-            "the feature `fabric` needs libfabric 1.14 or later with its headers (Debian: libfabric-dev); {program} says: {}",
+            "the feature `libfabric` needs libfabric 1.14 or later with its headers (Debian: libfabric-dev); {program} says: {}",
             String::from_utf8_lossy(&answer.stderr)
         );
         String::from_utf8_lossy(&answer.stdout).split_whitespace().map(str::to_owned).collect()

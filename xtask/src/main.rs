@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `layers` | `check-layers`: who may depend on whom |
 //! | `tidy` | `tidy`: what neither the compiler nor clippy looks at |
-//! | `verify` | `check`, `test`, `docs`, `sim`, `ci`, `nightly`: other tools, in order |
+//! | `verify` | `check`, `test`, `docs`, `swarm`, `ci`, `nightly`: other tools, in order |
 //! | `smoke` | `smoke`: a short run of the released command, its output verified |
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
 //! | `bench` | `bench` |
@@ -56,7 +56,7 @@ enum Verb {
     /// All tests: `cargo test --workspace`, with the optional parts whose libraries are here.
     Test,
     /// Simulated clusters under random faults, each decided by its seed.
-    Sim(verify::SimArguments),
+    Swarm(verify::SwarmArguments),
     /// Builds the Python package with pip and runs its tests; says why where that cannot be.
     Python,
     /// A short run of the released command, its events verified: in one process, and in one process a role.
@@ -101,7 +101,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::CheckLayers => layers::command(),
         Verb::Tidy => tidy::command(),
         Verb::Test => verify::test(),
-        Verb::Sim(arguments) => verify::sim(&arguments),
+        Verb::Swarm(arguments) => verify::swarm(&arguments),
         Verb::Python => python::package_tests(),
         Verb::Smoke => smoke::command(),
         Verb::Fuzz(arguments) => fuzz::command(&arguments),

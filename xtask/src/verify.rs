@@ -17,7 +17,7 @@ const PROPERTY_SEED: &str = "20000";
 const NIGHTLY_CASES: &str = "4096";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct SimArguments {
+pub(crate) struct SwarmArguments {
     /// How many seeds to run.
     #[arg(long, value_name = "N", default_value_t = SIMULATED_RUNS)]
     runs: u64,
@@ -101,20 +101,20 @@ pub(crate) fn docs() -> Result<()> {
     shell::run(git.args(["status", "--short", "docs"]).current_dir(workspace::root()))
 }
 
-/// `cargo xtask sim`.
-pub(crate) fn sim(arguments: &SimArguments) -> Result<()> {
+/// `cargo xtask swarm`.
+pub(crate) fn swarm(arguments: &SwarmArguments) -> Result<()> {
     match arguments.seed {
-        Some(seed) => testkit(&["--seed", &seed.to_string(), "--log"]),
+        Some(seed) => swarm_command(&["--seed", &seed.to_string(), "--log"]),
         None => simulate(arguments.runs, arguments.start),
     }
 }
 
 fn simulate(runs: u64, start: u64) -> Result<()> {
-    testkit(&["--runs", &runs.to_string(), "--start", &start.to_string()])
+    swarm_command(&["--runs", &runs.to_string(), "--start", &start.to_string()])
 }
 
-fn testkit(arguments: &[&str]) -> Result<()> {
-    let mut command = cargo(&["run", "--quiet", "--release", "--package", "sheaf-testkit", "--"]);
+fn swarm_command(arguments: &[&str]) -> Result<()> {
+    let mut command = cargo(&["run", "--quiet", "--release", "--package", "sheaf-swarm", "--"]);
     command.args(arguments);
     if let Some(commit) = workspace::commit() {
         command.env("SHEAF_COMMIT", commit);
@@ -148,7 +148,7 @@ struct OptionalPart {
 
 const OPTIONAL_PARTS: [OptionalPart; 3] = [
     OptionalPart {
-        feature: "fabric",
+        feature: "libfabric",
         library: Some("libfabric >= 1.14"),
         packages: &["sheaf-transport", "sheaf-bench", "sheaf"],
     },

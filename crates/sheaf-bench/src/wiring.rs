@@ -1,8 +1,8 @@
 //! The endpoints of a measurement, over each transport. The only place that knows which there are: a new one is a word
 //! in [`Transport`] and a case in [`in_own_process`] and in [`meeting_places`].
 
-#[cfg(feature = "fabric")]
-mod fabric;
+#[cfg(feature = "libfabric")]
+mod libfabric;
 mod udp;
 
 use crate::job::{Assignment, BenchError, Job};
@@ -33,13 +33,13 @@ pub enum Transport {
     /// Over UDP on loopback, in datagrams of a jumbo frame, with recovery from loss.
     Udp,
     /// Through libfabric's provider `shm`.
-    #[cfg(feature = "fabric")]
-    #[serde(rename = "fabric-shm")]
-    FabricShm,
+    #[cfg(feature = "libfabric")]
+    #[serde(rename = "libfabric-shm")]
+    LibfabricShm,
     /// Through libfabric's provider `tcp`, on loopback.
-    #[cfg(feature = "fabric")]
-    #[serde(rename = "fabric-tcp")]
-    FabricTcp,
+    #[cfg(feature = "libfabric")]
+    #[serde(rename = "libfabric-tcp")]
+    LibfabricTcp,
 }
 
 impl Transport {
@@ -49,10 +49,10 @@ impl Transport {
         Self::Tcp,
         Self::Shm,
         Self::Udp,
-        #[cfg(feature = "fabric")]
-        Self::FabricShm,
-        #[cfg(feature = "fabric")]
-        Self::FabricTcp,
+        #[cfg(feature = "libfabric")]
+        Self::LibfabricShm,
+        #[cfg(feature = "libfabric")]
+        Self::LibfabricTcp,
     ];
 
     /// The word for it.
@@ -63,10 +63,10 @@ impl Transport {
             Self::Tcp => "tcp",
             Self::Shm => "shm",
             Self::Udp => "udp",
-            #[cfg(feature = "fabric")]
-            Self::FabricShm => "fabric-shm",
-            #[cfg(feature = "fabric")]
-            Self::FabricTcp => "fabric-tcp",
+            #[cfg(feature = "libfabric")]
+            Self::LibfabricShm => "libfabric-shm",
+            #[cfg(feature = "libfabric")]
+            Self::LibfabricTcp => "libfabric-tcp",
         }
     }
 
@@ -82,10 +82,10 @@ impl Transport {
         match self {
             Self::Memory | Self::Shm => false,
             Self::Tcp | Self::Udp => true,
-            #[cfg(feature = "fabric")]
-            Self::FabricShm => false,
-            #[cfg(feature = "fabric")]
-            Self::FabricTcp => true,
+            #[cfg(feature = "libfabric")]
+            Self::LibfabricShm => false,
+            #[cfg(feature = "libfabric")]
+            Self::LibfabricTcp => true,
         }
     }
 }
@@ -169,9 +169,9 @@ fn connect(
         Transport::Udp => {
             Ok(udp::endpoint(job, sends, index, socket.map(UdpSocket::from), addresses)?.into())
         }
-        #[cfg(feature = "fabric")]
-        Transport::FabricShm | Transport::FabricTcp => {
-            Ok(fabric::endpoint(job, sends, index, socket.map(TcpListener::from), addresses)?.into())
+        #[cfg(feature = "libfabric")]
+        Transport::LibfabricShm | Transport::LibfabricTcp => {
+            Ok(libfabric::endpoint(job, sends, index, socket.map(TcpListener::from), addresses)?.into())
         }
     }
 }

@@ -536,7 +536,7 @@ impl Checker<'_> {
                 ErrorKind::Conflict,
                 &["transport.kind"],
                 "`transport.kind` is \"memory\", which ends at the process".into(),
-                "nodes that are started one by one need `kind = \"tcp\"`, `\"udp\"`, `\"ethernet\"`, `\"shm\"` on one host, `\"mixed\"` or `\"fabric\"`",
+                "nodes that are started one by one need `kind = \"tcp\"`, `\"udp\"`, `\"ethernet\"`, `\"shm\"` on one host, `\"mixed\"` or `\"libfabric\"`",
             );
         }
     }

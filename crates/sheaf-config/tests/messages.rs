@@ -620,7 +620,7 @@ fn a_node_that_cannot_be_started_alone() {
         "
 error: `transport.kind` is \"memory\", which ends at the process
   --> run.toml
-   = help: nodes that are started one by one need `kind = \"tcp\"`, `\"udp\"`, `\"ethernet\"`, `\"shm\"` on one host, `\"mixed\"` or `\"fabric\"`
+   = help: nodes that are started one by one need `kind = \"tcp\"`, `\"udp\"`, `\"ethernet\"`, `\"shm\"` on one host, `\"mixed\"` or `\"libfabric\"`
 
 error: `run.number` is 0: each node would choose for itself
   --> run.toml

@@ -338,7 +338,7 @@ fn words() -> impl Strategy<Value = Change> {
             TransportKind::Tcp,
             TransportKind::Shm,
             TransportKind::Mixed,
-            TransportKind::Fabric,
+            TransportKind::Libfabric,
             TransportKind::Udp,
             TransportKind::Ethernet,
         ]),

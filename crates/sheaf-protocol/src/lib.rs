@@ -19,7 +19,7 @@
 //! `poll_event()`, `poll_timeout()`. After every call that changes the machine, drain `poll_transmit` and
 //! `poll_event`, then arm a timer for `poll_timeout`. Time never goes back. The machines own no clock, socket, thread
 //! or random number; the same calls give the same answers, bit for bit. They run on threads and sockets
-//! (`sheaf-node`), under injected faults (`sheaf-testkit`) and inside the network simulator.
+//! (`sheaf-node`), under injected faults (`sheaf-swarm`) and inside the network simulator.
 //!
 //! # What the protocol survives
 //! Between the event manager and the others, messages travel in a [`channel`]: numbered, acknowledged, repeated, put

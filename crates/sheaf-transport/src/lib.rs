@@ -11,7 +11,7 @@
 //! | [`tcp`] | nodes anywhere: one connection for each pair of nodes, or several rails |
 //! | [`shm`] | processes of one host (Linux): payload is read where it was written |
 //! | [`mixed`] | shared memory for peers on this host, TCP for the others |
-//! | `fabric` | libfabric's reliable datagrams: InfiniBand, EFA, Slingshot (feature `fabric`, Linux) |
+//! | `libfabric` | libfabric's reliable datagrams: InfiniBand, EFA, Slingshot (feature `libfabric`, Linux) |
 //! | [`ethernet`] | datagrams in frames of raw Ethernet: AF_XDP and packet rings (Linux) |
 //! | [`datagram`] | the port for networks that lose: raw Ethernet, UDP |
 //! | [`udp`] | datagrams over UDP (Linux) |
@@ -33,8 +33,8 @@ mod doorbell_model;
 pub mod endpoint;
 #[cfg(target_os = "linux")]
 pub mod ethernet;
-#[cfg(all(feature = "fabric", target_os = "linux"))]
-pub mod fabric;
+#[cfg(all(feature = "libfabric", target_os = "linux"))]
+pub mod libfabric;
 pub mod memory;
 #[cfg(target_os = "linux")]
 pub mod mixed;

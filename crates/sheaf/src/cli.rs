@@ -159,7 +159,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u32>,
     /// How messages travel [default: memory].
-    #[arg(long, value_name = "memory|tcp|udp|ethernet|shm|mixed|fabric", value_parser = TransportKind::from_str)]
+    #[arg(long, value_name = "memory|tcp|udp|ethernet|shm|mixed|libfabric", value_parser = TransportKind::from_str)]
     pub(crate) transport: Option<TransportKind>,
     /// Each role in a process of its own, over TCP on loopback or through shared memory.
     #[arg(long)]

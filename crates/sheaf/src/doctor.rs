@@ -13,8 +13,8 @@ mod wanted;
 use crate::cli::DoctorArguments;
 use crate::{Verdict, files};
 use serde::Serialize;
-use sheaf_host::Root;
-use sheaf_host::doctor::{Finding, Severity, examine};
+use sheaf_machine::Root;
+use sheaf_machine::doctor::{Finding, Severity, examine};
 
 /// The findings for programs. In the order of the table.
 #[derive(Serialize)]

@@ -93,7 +93,7 @@ enum Verdict {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let console = console::Console::install(cli.verbosity());
-    if let Err(error) = sheaf_host::forget_signal_handlers() {
+    if let Err(error) = sheaf_machine::forget_signal_handlers() {
         console.error(&format!("handlers of signals that libraries have set stay: {error}"));
     }
     let result = match cli.command() {

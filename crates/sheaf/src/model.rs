@@ -5,7 +5,7 @@ use crate::files::{print, print_json};
 use crate::scenarios::{self, Scenario};
 use clap::Args;
 use serde::Serialize;
-use sheaf_sim::model::{self, Description, SHIPPED};
+use sheaf_netsim_scenarios::model::{self, Description, SHIPPED};
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelArguments {

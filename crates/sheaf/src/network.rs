@@ -76,7 +76,7 @@ pub(crate) fn connect(
     let own = nodes.iter().find(|node| node.id == me.node).context("a node is in its own list")?;
     let peers: Vec<_> = nodes.iter().filter(|node| talk(me.node.role, node.id.role)).collect();
     match kind {
-        TransportKind::Fabric => return fabric(plan, me, own, listener, &peers),
+        TransportKind::Libfabric => return libfabric(plan, me, own, listener, &peers),
         TransportKind::Udp => return datagrams::udp(plan, me, own, &peers),
         TransportKind::Ethernet => return datagrams::ethernet(plan, me, own, &peers),
         TransportKind::Memory | TransportKind::Tcp | TransportKind::Shm | TransportKind::Mixed => {}
@@ -86,7 +86,7 @@ pub(crate) fn connect(
         TransportKind::Mixed => host(own).is_some() && host(own) == host(node),
         TransportKind::Memory
         | TransportKind::Tcp
-        | TransportKind::Fabric
+        | TransportKind::Libfabric
         | TransportKind::Udp
         | TransportKind::Ethernet => false,
     });
@@ -199,15 +199,15 @@ fn tcp(
 }
 
 /// The endpoint of one node, through libfabric to `peers`.
-#[cfg(feature = "fabric")]
-fn fabric(
+#[cfg(feature = "libfabric")]
+fn libfabric(
     plan: &Plan,
     me: &Identity,
     own: &NodeConfig,
     listener: Option<TcpListener>,
     peers: &[&NodeConfig],
 ) -> anyhow::Result<Connection> {
-    use sheaf_transport::fabric::{FabricEndpoint, FabricOptions, FabricSettings};
+    use sheaf_transport::libfabric::{LibfabricEndpoint, LibfabricOptions, LibfabricSettings};
 
     let (role, transport) = (me.node.role, &plan.config.transport);
     let peer = |node: &&NodeConfig| PeerAddress {
@@ -216,7 +216,7 @@ fn fabric(
         initiate: calls(role, node.id.role),
     };
     let provider = transport.provider;
-    let options = FabricOptions {
+    let options = LibfabricOptions {
         node: me.node,
         run: me.run,
         session: me.session,
@@ -224,7 +224,7 @@ fn fabric(
         peers: peers.iter().map(peer).collect(),
         provider: provider.to_string(),
         source: if provider.has_ip_addresses() { local_address(own, peers)? } else { None },
-        settings: FabricSettings {
+        settings: LibfabricSettings {
             max_frame_bytes: transport.max_frame,
             queue_frames: transport.queue_frames as usize,
             queue_bytes: transport.queue,
@@ -233,16 +233,16 @@ fn fabric(
             retry_min: transport.retry_min,
             retry_max: transport.retry_max,
             dead_peer: transport.dead_peer,
-            ..FabricSettings::default()
+            ..LibfabricSettings::default()
         },
     };
-    let endpoint = FabricEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
+    let endpoint = LibfabricEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
     Ok(Connection::new(endpoint))
 }
 
 /// A program without libfabric says so.
-#[cfg(not(feature = "fabric"))]
-fn fabric(
+#[cfg(not(feature = "libfabric"))]
+fn libfabric(
     _: &Plan,
     _: &Identity,
     _: &NodeConfig,
@@ -250,14 +250,14 @@ fn fabric(
     _: &[&NodeConfig],
 ) -> anyhow::Result<Connection> {
     anyhow::bail!(
-        "`transport.kind` is \"fabric\", and this sheaf was built without libfabric; build it with \
-         `cargo build --release --features fabric`, or choose another kind"
+        "`transport.kind` is \"libfabric\", and this sheaf was built without libfabric; build it with \
+         `cargo build --release --features libfabric`, or choose another kind"
     )
 }
 
 /// The address of this host that a node's messages go through: its own where it has one, else that from which its first
 /// peer is reached.
-#[cfg(feature = "fabric")]
+#[cfg(feature = "libfabric")]
 fn local_address(own: &NodeConfig, peers: &[&NodeConfig]) -> anyhow::Result<Option<String>> {
     use std::net::{ToSocketAddrs, UdpSocket};
 

@@ -3,7 +3,7 @@
 use crate::assemble::Plan;
 use anyhow::bail;
 use sheaf_config::NodeConfig;
-use sheaf_host::{MemoryPolicy, Placement, PlacementError};
+use sheaf_machine::{MemoryPolicy, Placement, PlacementError};
 
 /// The place of a node's thread.
 pub(crate) fn of(node: &NodeConfig) -> Placement {

@@ -9,7 +9,7 @@ use crate::summary::Summary;
 use crate::{network, placement};
 use anyhow::{Context, bail};
 use sheaf_config::{NodeConfig, TransportKind};
-use sheaf_host::Placement;
+use sheaf_machine::Placement;
 use sheaf_node::report::Gauges;
 use sheaf_node::{Agent, Clock, NodeError, worker};
 use sheaf_protocol::Identity;
@@ -50,7 +50,7 @@ pub(crate) fn in_process(
         TransportKind::Tcp
         | TransportKind::Shm
         | TransportKind::Mixed
-        | TransportKind::Fabric
+        | TransportKind::Libfabric
         | TransportKind::Udp
         | TransportKind::Ethernet => socket_threads(&maker)?,
     };

@@ -10,13 +10,13 @@ use crate::scenarios::{self, Scenario};
 use anyhow::Context;
 use arguments::{CalibrateArguments, Common, PredictArguments, SimArguments, SimVerb, TrafficShape};
 use serde::Serialize;
-use sheaf_fabric::scenario::Routes;
-use sheaf_fabric::units::Rate;
-use sheaf_sim::calibrate::{Calibration, Interval, calibrate};
-use sheaf_sim::predict::{Plan, Shape, predict};
-use sheaf_sim::result::SweepResult;
-use sheaf_sim::scenario::{Overrides, ScenarioFile};
-use sheaf_sim::{library, measurements, paper, plots, sweep};
+use sheaf_netsim::scenario::Routes;
+use sheaf_netsim::units::Rate;
+use sheaf_netsim_scenarios::calibrate::{Calibration, Interval, calibrate};
+use sheaf_netsim_scenarios::predict::{Plan, Shape, predict};
+use sheaf_netsim_scenarios::result::SweepResult;
+use sheaf_netsim_scenarios::scenario::{Overrides, ScenarioFile};
+use sheaf_netsim_scenarios::{library, measurements, paper, plots, sweep};
 use std::path::Path;
 
 pub(crate) fn command(arguments: &SimArguments, console: &Console) -> anyhow::Result<Verdict> {
@@ -46,7 +46,7 @@ fn run_scenario(scenario: &str, arguments: &SimArguments, console: &Console) -> 
     let file = load(scenario, Overrides { seed: arguments.seed })?;
     let mut bar = console.counted(file.points.len(), "runs");
     let outcomes =
-        sweep::run(&file.points, threads(arguments.common), sheaf_fabric::run, |done| bar.set(done));
+        sweep::run(&file.points, threads(arguments.common), sheaf_netsim::run, |done| bar.set(done));
     drop(bar);
     let result = SweepResult::new(file.name, file.about, &file.axes, outcomes);
     if arguments.common.json {
@@ -101,7 +101,7 @@ fn list(json: bool) -> anyhow::Result<Verdict> {
 
 fn run_paper(common: Common, console: &Console) -> anyhow::Result<Verdict> {
     let mut bar = console.counted(paper::runs(), "runs");
-    let figures = paper::figures(threads(common), sheaf_fabric::run, |done| bar.set(done));
+    let figures = paper::figures(threads(common), sheaf_netsim::run, |done| bar.set(done));
     drop(bar);
     if common.json {
         print_json(&figures)?;
@@ -125,8 +125,8 @@ fn run_calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Verdict> {
 
 fn run_predict(arguments: &PredictArguments, console: &Console) -> anyhow::Result<Verdict> {
     let plan = plan(arguments)?;
-    let mut bar = console.counted(sheaf_sim::predict::runs(&plan)?, "runs");
-    let prediction = predict(&plan, threads(arguments.common), sheaf_fabric::run, |done| bar.set(done))?;
+    let mut bar = console.counted(sheaf_netsim_scenarios::predict::runs(&plan)?, "runs");
+    let prediction = predict(&plan, threads(arguments.common), sheaf_netsim::run, |done| bar.set(done))?;
     drop(bar);
     if arguments.common.json {
         print_json(&prediction)?;

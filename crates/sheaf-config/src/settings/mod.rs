@@ -19,7 +19,7 @@ pub use building::{Building, StepFilterKind, TriggerClass};
 pub use consumers::Consumers;
 pub use flow::{Builder, Incomplete, IncompletePolicy, Manager, Readout};
 pub use lab::{Lab, LabHead, LabPlacement, Measure};
-pub use network::{Congestion, EthernetBackend, FabricProvider, Protocol, Tls, Transport, TransportKind};
+pub use network::{Congestion, EthernetBackend, LibfabricProvider, Protocol, Tls, Transport, TransportKind};
 pub use node::Node;
 pub use object_store::{ObjectCheck, ObjectStore};
 pub use output::{Output, OutputCompression, OutputFormat, OutputKind, Stream, Sync, Tag};

@@ -20,8 +20,8 @@ choice! {
         Shm = "shm",
         /// through shared memory between nodes whose addresses have the same host, over TCP between others
         Mixed = "mixed",
-        /// through libfabric, between processes and hosts; only where Sheaf was built with the feature `fabric`
-        Fabric = "fabric",
+        /// through libfabric, between processes and hosts; only where Sheaf was built with the feature `libfabric`
+        Libfabric = "libfabric",
         /// over UDP, between processes and hosts: what the network loses is sent again
         Udp = "udp",
         /// in frames of raw Ethernet, between hosts of one network: what the network loses is sent again; only on Linux, with
@@ -59,7 +59,7 @@ impl Congestion {
 
 choice! {
     /// The provider of libfabric that messages go through.
-    FabricProvider {
+    LibfabricProvider {
         /// over TCP; the slowest, and everywhere
         Tcp = "tcp;ofi_rxm",
         /// through memory that processes of one host share
@@ -87,7 +87,7 @@ choice! {
     }
 }
 
-impl FabricProvider {
+impl LibfabricProvider {
     /// Whether its addresses are of IP interfaces, so that a node's address names the one to use.
     #[must_use]
     pub fn has_ip_addresses(self) -> bool {
@@ -111,13 +111,13 @@ impl TransportKind {
     /// Whether nodes meet at TCP sockets, whatever their messages go through then.
     #[must_use]
     pub fn meets_over_tcp(self) -> bool {
-        self.uses_tcp() || self == Self::Fabric
+        self.uses_tcp() || self == Self::Libfabric
     }
 
     /// Whether all links can go from host to host with nothing that hosts would have to share.
     #[must_use]
     pub fn crosses_hosts_alone(self) -> bool {
-        !matches!(self, Self::Memory | Self::Shm | Self::Mixed | Self::Fabric)
+        !matches!(self, Self::Memory | Self::Shm | Self::Mixed | Self::Libfabric)
     }
 
     /// Whether some links may go through memory that processes share.
@@ -140,8 +140,8 @@ section! {
     Transport "transport" {
         /// How messages travel.
         kind: TransportKind = TransportKind::Memory, "kind", pick(), flag "--transport";
-        /// The provider of libfabric, the same on all nodes. Only for `kind = "fabric"`.
-        provider: FabricProvider = FabricProvider::Tcp, "provider", pick();
+        /// The provider of libfabric, the same on all nodes. Only for `kind = "libfabric"`.
+        provider: LibfabricProvider = LibfabricProvider::Tcp, "provider", pick();
         /// How many bytes wait for one peer at most: `max_frame_bytes` or more. A full queue holds the sender back.
         queue: ByteCount = ByteCount(16 * MIB), "queue_bytes", bytes(64 * KIB, 64 * GIB);
         /// How many frames wait for one peer at most.

@@ -102,7 +102,7 @@ pub(crate) struct Output {
 #[derive(Debug, Args)]
 pub(crate) struct LinkArguments {
     /// How messages travel.
-    #[arg(long, value_name = "memory|tcp|shm|udp|fabric-shm|fabric-tcp", value_parser = Transport::from_str)]
+    #[arg(long, value_name = "memory|tcp|shm|udp|libfabric-shm|libfabric-tcp", value_parser = Transport::from_str)]
     pub(super) transport: Option<Transport>,
     /// Each node in a process of its own.
     #[arg(long)]

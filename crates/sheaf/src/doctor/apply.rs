@@ -3,8 +3,8 @@
 use crate::cli::DoctorArguments;
 use crate::files;
 use anyhow::{Context, bail};
-use sheaf_host::Root;
-use sheaf_host::doctor::{Finding, Remedy, Wanted, examine};
+use sheaf_machine::Root;
+use sheaf_machine::doctor::{Finding, Remedy, Wanted, examine};
 use std::io::{BufRead, IsTerminal, stdin};
 use std::process::Command;
 
@@ -70,7 +70,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops where its arrangement fails")]
 
     use super::*;
-    use sheaf_host::doctor::{Group, Severity};
+    use sheaf_machine::doctor::{Group, Severity};
     use std::path::PathBuf;
 
     fn finding(key: &str, command: String) -> Finding {

@@ -1,6 +1,6 @@
 //! The findings as a table.
 
-use sheaf_host::doctor::{Finding, Remedy, Severity};
+use sheaf_machine::doctor::{Finding, Remedy, Severity};
 use std::fmt::Write as _;
 
 /// Columns of a line; what is longer goes on in the next one.
@@ -114,7 +114,7 @@ fn summary(text: &mut String, findings: &[Finding], all: bool, configured: bool)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sheaf_host::doctor::Group;
+    use sheaf_machine::doctor::Group;
 
     fn finding(key: &str, severity: Severity) -> Finding {
         Finding {

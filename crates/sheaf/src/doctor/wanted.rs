@@ -1,8 +1,8 @@
 //! What a configuration wants of a host.
 
 use sheaf_config::{Config, EthernetBackend, NodeConfig, OutputKind, TransportKind};
-use sheaf_host::CpuList;
-use sheaf_host::doctor::{Ethernet, EthernetWay, Output, Wanted};
+use sheaf_machine::CpuList;
+use sheaf_machine::doctor::{Ethernet, EthernetWay, Output, Wanted};
 use sheaf_wire::Role;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
@@ -93,7 +93,7 @@ fn memory_bytes(config: &Config, node: &NodeConfig) -> u64 {
     let received = match config.transport.kind {
         TransportKind::Tcp
         | TransportKind::Mixed
-        | TransportKind::Fabric
+        | TransportKind::Libfabric
         | TransportKind::Udp
         | TransportKind::Ethernet => config.transport.receive.0,
         TransportKind::Memory | TransportKind::Shm => 0,

@@ -3,8 +3,8 @@
 use super::RunObjects;
 use anyhow::{Context, bail};
 use sheaf_config::{Config, ObjectCheck};
-use sheaf_object::transfer::upload;
-use sheaf_object::{Client, ObjectError, Secrets, Settings, Uploader, Verification};
+use sheaf_s3::transfer::upload;
+use sheaf_s3::{Client, ObjectError, Secrets, Settings, Uploader, Verification};
 use sheaf_store::event_file::ClosedFile;
 use sheaf_store::run::MANIFEST_NAME;
 use sheaf_store::upload::Uploads;

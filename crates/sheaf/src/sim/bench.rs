@@ -6,8 +6,8 @@ use crate::console::count_f64;
 use crate::files::{print, print_json};
 use crate::summary::peak_rss_bytes;
 use serde::Serialize;
-use sheaf_fabric::scenario::{Fidelity, FlitModel, Scenario, Switching};
-use sheaf_fabric::speed;
+use sheaf_netsim::scenario::{Fidelity, FlitModel, Scenario, Switching};
+use sheaf_netsim::speed;
 use std::time::Instant;
 
 /// Messages a sender in the run that finds out how many a timed run takes.
@@ -44,7 +44,7 @@ pub(super) fn command(arguments: &BenchArguments) -> anyhow::Result<Verdict> {
     let peak_rss_bytes = peak_rss_bytes();
     let (cycles, cycle_seconds, _) = timed(arguments.seconds, |messages| {
         let scenario = flits(stages, messages);
-        let report = sheaf_fabric::run(&scenario)?;
+        let report = sheaf_netsim::run(&scenario)?;
         Ok((report.simulated.0 / scenario.link.rate.time_for(FLIT_BYTES.into()).0, report.efficiency))
     })?;
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]

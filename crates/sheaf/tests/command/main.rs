@@ -20,8 +20,8 @@ mod content;
 mod death;
 mod doctor;
 mod ethernet;
-#[cfg(feature = "fabric")]
-mod fabric;
+#[cfg(feature = "libfabric")]
+mod libfabric;
 mod farm;
 mod filters;
 mod full_disk;

@@ -5,7 +5,7 @@ use crate::output::{
     SMALL_EVENTS, assert_adds_up, assert_books_match_files, directory, dump, field, number, verify,
 };
 use serde_json::{Value, json};
-use sheaf_object::testing::Server;
+use sheaf_s3::testing::Server;
 use std::path::{Path, PathBuf};
 
 const IMPATIENT: &str = "\

@@ -1,0 +1,279 @@
+//! Runs simulated clusters from the command line: one seed with its log, or many seeds on all cores.
+
+use clap::Parser;
+use serde_json::json;
+use sheaf_swarm::{Failure, Options, Report, run, run_with_log};
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// After so many failures the rest of the seeds is left out.
+const FAILURES_MAX: usize = 20;
+
+/// Runs event-building clusters under random faults and closes their books.
+///
+/// Each run is decided by its seed. Exit status: 0 if every run ended with balanced books, 1 if not.
+#[derive(Debug, Parser)]
+#[command(name = "sheaf-swarm", version)]
+struct Arguments {
+    /// Run this seed alone.
+    #[arg(long, conflicts_with_all = ["runs", "start"])]
+    seed: Option<u64>,
+    /// Print the run log (with --seed).
+    #[arg(long, requires = "seed")]
+    log: bool,
+    /// Print the options (with --seed).
+    #[arg(long, requires = "seed")]
+    options: bool,
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 1_000)]
+    runs: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 0)]
+    start: u64,
+    /// Threads; one a core if not given.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print one JSON object on standard output and nothing else there.
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let good = match arguments.seed {
+        Some(seed) => run_one(&arguments, seed),
+        None => run_many(&arguments),
+    };
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Writes to standard output. A reader that has gone away is no reason to fail.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn print_aside(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn run_one(arguments: &Arguments, seed: u64) -> bool {
+    let options = Options::random(seed);
+    if arguments.options {
+        print_aside(&format!("{options:#?}\n"));
+    }
+    let (result, log) = if arguments.log { run_with_log(&options) } else { (run(&options), String::new()) };
+    // With JSON, standard output is for the object alone.
+    if arguments.json {
+        print_aside(&log);
+    } else {
+        print(&log);
+    }
+    match &result {
+        Ok(report) if arguments.json => print(&format!("{}\n", report_json(seed, report))),
+        Ok(report) => print(&summary_of_one(seed, report)),
+        Err(failure) if arguments.json => print(&format!("{}\n", failure_json(failure))),
+        Err(failure) => print(&failure_text(failure)),
+    }
+    result.is_ok()
+}
+
+fn summary_of_one(seed: u64, report: &Report) -> String {
+    let Report { ledger, fragments, .. } = report;
+    let mut text = format!("seed {seed}: good, ended at {} after {} steps\n", report.end, report.steps);
+    let mut line = |name: &str, value: &dyn std::fmt::Debug| {
+        let _ = writeln!(text, "  {name}: {value:?}");
+    };
+    line("events", ledger);
+    line("fragments", fragments);
+    line("missing", &report.missing);
+    line("counters", &report.counters);
+    line("faults", &report.faults);
+    line("network", &report.network);
+    let _ = writeln!(text, "  log: {} lines, hash {:016x}", report.lines, report.hash);
+    text
+}
+
+fn failure_text(failure: &Failure) -> String {
+    let commit = option_env!("SHEAF_COMMIT").map_or(String::new(), |commit| format!("commit: {commit}\n"));
+    format!("{failure}\n{commit}")
+}
+
+fn report_json(seed: u64, report: &Report) -> serde_json::Value {
+    let dropped: serde_json::Map<String, serde_json::Value> = report
+        .ledger
+        .dropped
+        .iter()
+        .map(|(reason, count)| (reason.name().to_owned(), json!(count)))
+        .collect();
+    json!({
+        "seed": seed,
+        "good": true,
+        "events": {
+            "received": report.ledger.received,
+            "stored": report.ledger.stored,
+            "rejected": report.ledger.rejected,
+            "dropped": dropped,
+            "in_flight": report.ledger.in_flight,
+            "incomplete": report.incomplete,
+        },
+        "balanced": report.ledger.is_balanced(),
+        "end_ns": report.end.0,
+        "log_lines": report.lines,
+        "log_hash": format!("{:016x}", report.hash),
+    })
+}
+
+fn failure_json(failure: &Failure) -> serde_json::Value {
+    json!({
+        "seed": failure.options.seed,
+        "good": false,
+        "violations": failure.violations,
+        "at_ns": failure.at.0,
+        "log_hash": format!("{:016x}", failure.hash),
+        "commit": option_env!("SHEAF_COMMIT"),
+        "replay": failure.replay(),
+    })
+}
+
+/// Sums over many runs.
+#[derive(Debug, Default)]
+struct Totals {
+    runs: u64,
+    events: u64,
+    stored: u64,
+    incomplete: u64,
+    dropped: u64,
+    crashes: u64,
+    given_up: u64,
+    steps: u64,
+    /// Of the hashes of all runs: equal if and only if all runs were.
+    hash: u64,
+    failures: Vec<Failure>,
+}
+
+impl Totals {
+    fn add(&mut self, seed: u64, result: Result<Report, Box<Failure>>) {
+        self.runs += 1;
+        match result {
+            Ok(report) => {
+                self.events += report.ledger.received;
+                self.stored += report.ledger.stored;
+                self.incomplete += report.incomplete;
+                self.dropped += report.ledger.dropped_total();
+                self.crashes += report.faults.builder_crashes + report.faults.readout_crashes;
+                self.given_up += report.faults.given_up;
+                self.steps += report.steps;
+                self.hash = self.hash.wrapping_add(sheaf_swarm::dice::mix(seed ^ report.hash));
+            }
+            Err(failure) => self.failures.push(*failure),
+        }
+    }
+}
+
+fn run_many(arguments: &Arguments) -> bool {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = arguments.threads.unwrap_or(cores).max(1);
+    let end = arguments.start.saturating_add(arguments.runs);
+    let next = AtomicU64::new(arguments.start);
+    let totals = Mutex::new(Totals::default());
+    let is_done = AtomicBool::new(false);
+    #[expect(clippy::disallowed_methods, reason = "it is told how long it took; no run sees a clock")]
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| work(&next, end, &totals))).collect();
+        let progress = scope.spawn(|| show_progress(arguments.runs, &totals, &is_done));
+        for worker in workers {
+            // A panic in a run is a bug like any other: it is printed by the panic hook with its seed.
+            let _ = worker.join();
+        }
+        is_done.store(true, Ordering::Release);
+        progress.thread().unpark();
+    });
+    let mut totals = totals.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    totals.failures.sort_by_key(|failure| failure.options.seed);
+    let good = totals.failures.is_empty() && totals.runs == arguments.runs;
+    report_many(arguments, &totals, began.elapsed(), good);
+    good
+}
+
+fn work(next: &AtomicU64, end: u64, totals: &Mutex<Totals>) {
+    loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= end {
+            return;
+        }
+        let result = std::panic::catch_unwind(|| run(&Options::random(seed)));
+        let Ok(mut totals) = totals.lock() else {
+            return;
+        };
+        match result {
+            Ok(result) => totals.add(seed, result),
+            Err(panic) => totals.add(seed, Err(panic_failure(seed, panic.as_ref()))),
+        }
+        if totals.failures.len() >= FAILURES_MAX {
+            next.store(end, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A machine that panicked is a failure like any other.
+fn panic_failure(seed: u64, panic: &(dyn std::any::Any + Send)) -> Box<Failure> {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Box::new(Failure {
+        options: Options::random(seed),
+        violations: vec![format!("a machine panicked: {text}")],
+        at: sheaf_wire::Timestamp::ZERO,
+        hash: 0,
+    })
+}
+
+fn show_progress(runs: u64, totals: &Mutex<Totals>, is_done: &AtomicBool) {
+    if !std::io::stderr().is_terminal() {
+        return;
+    }
+    while !is_done.load(Ordering::Acquire) {
+        std::thread::park_timeout(Duration::from_millis(250));
+        if let Ok(totals) = totals.lock() {
+            print_aside(&format!("\r{} of {runs} runs, {} failed", totals.runs, totals.failures.len()));
+        }
+    }
+    print_aside("\r\x1b[K");
+}
+
+fn report_many(arguments: &Arguments, totals: &Totals, took: Duration, good: bool) {
+    let Totals { runs, events, stored, incomplete, dropped, crashes, given_up, steps, .. } = totals;
+    if arguments.json {
+        let failures: Vec<_> = totals.failures.iter().map(failure_json).collect();
+        let object = json!({
+            "good": good, "runs": runs, "start": arguments.start, "events": events, "stored": stored,
+            "incomplete": incomplete, "dropped": dropped, "crashes": crashes, "sessions_given_up": given_up,
+            "steps": steps, "seconds": took.as_secs_f64(), "hash": format!("{:016x}", totals.hash),
+            "failures": failures,
+        });
+        print(&format!("{object}\n"));
+        return;
+    }
+    for failure in &totals.failures {
+        print(&format!("{}\n", failure_text(failure)));
+    }
+    if !totals.failures.is_empty() {
+        let seeds: Vec<String> =
+            totals.failures.iter().map(|failure| failure.options.seed.to_string()).collect();
+        print(&format!("failed seeds: {}\n", seeds.join(" ")));
+    }
+    print(&format!(
+        "{runs} runs from seed {} in {:.1} s: {} failed; {events} events, {stored} stored ({incomplete} incomplete), \
+         {dropped} dropped; {crashes} crashes, {given_up} builder sessions given up; {steps} steps; hash {:016x}\n",
+        arguments.start,
+        took.as_secs_f64(),
+        totals.failures.len(),
+        totals.hash,
+    ));
+}
