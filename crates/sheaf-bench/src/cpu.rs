@@ -1,8 +1,9 @@
 //! Which processors there are, how they belong together, and staying on one.
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+use sheaf_machine::placement::{self, current_cpus};
+use sheaf_machine::{CpuList, Root};
 use std::fs;
 
 /// Where the two sides of a ping-pong run.
@@ -36,8 +37,8 @@ impl Placement {
     pub fn processors(self) -> Option<(usize, usize)> {
         let usable = usable();
         let first = *usable.first()?;
-        let (nodes, core) = (numa_nodes(), core_of(first));
-        let node_of = |cpu: usize| nodes.iter().position(|node| node.contains(&cpu));
+        let (nodes, core) = (Root::system().nodes(), core_of(first));
+        let node_of = |cpu: usize| nodes.iter().position(|(_, processors)| processors.contains(cpu));
         match self {
             Self::SameCore => Some((first, first)),
             Self::OtherCore => {
@@ -53,11 +54,10 @@ impl Placement {
     }
 }
 
-/// The processors that this process may use, by number.
+/// Returns the processors that this process may use, by number; empty where the system does not say.
 #[must_use]
 pub fn usable() -> Vec<usize> {
-    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
-    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+    current_cpus().map(|cpus| cpus.iter().collect()).unwrap_or_default()
 }
 
 /// The second-level cache of a processor that this process may use, in bytes: the last one that is a core's own. 1 MiB
@@ -90,16 +90,11 @@ fn parse_size(text: &str) -> Option<u64> {
 /// Keeps the calling thread on some processors; an empty list changes nothing.
 ///
 /// # Errors
-/// What the system says, where it refuses: a processor that does not exist, or is not this process'.
+/// A processor does not exist, or this process may not use it.
 pub fn pin(processors: &[usize]) -> std::io::Result<()> {
-    if processors.is_empty() {
-        return Ok(());
-    }
-    let mut set = CpuSet::new();
-    for cpu in processors.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
-        set.set(*cpu);
-    }
-    Ok(sched_setaffinity(None, &set)?)
+    let cpus: CpuList = processors.iter().copied().collect();
+    let refused = placement::Placement { cpus, ..placement::Placement::default() }.apply();
+    refused.into_iter().next().map_or(Ok(()), |error| Err(std::io::Error::other(error)))
 }
 
 /// Processor time of the calling thread, in seconds.
@@ -110,19 +105,6 @@ pub fn thread_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// The processors of each NUMA node; none where the system does not tell.
-fn numa_nodes() -> Vec<Vec<usize>> {
-    let Ok(entries) = fs::read_dir("/sys/devices/system/node") else { return Vec::new() };
-    let list = |entry: fs::DirEntry| {
-        let name = entry.file_name();
-        let number: usize = name.to_str()?.strip_prefix("node")?.parse().ok()?;
-        Some((number, parse_list(&fs::read_to_string(entry.path().join("cpulist")).ok()?)))
-    };
-    let mut nodes: Vec<_> = entries.filter_map(Result::ok).filter_map(list).collect();
-    nodes.sort();
-    nodes.into_iter().map(|(_, processors)| processors).collect()
-}
-
 /// Package and core of a processor, as far as the system tells.
 fn core_of(cpu: usize) -> (Option<String>, Option<String>) {
     let read =
@@ -131,25 +113,9 @@ fn core_of(cpu: usize) -> (Option<String>, Option<String>) {
     (read("physical_package_id"), core)
 }
 
-/// A list of numbers and ranges as the kernel writes it: `0-3,8`.
-fn parse_list(text: &str) -> Vec<usize> {
-    let part = |part: &str| -> Option<std::ops::RangeInclusive<usize>> {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
-    };
-    text.trim().split(',').filter_map(part).flatten().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_kernels_lists_are_understood() {
-        assert_eq!(parse_list("0-3,8\n"), [0, 1, 2, 3, 8]);
-        assert_eq!(parse_list("5"), [5]);
-        assert_eq!(parse_list("\n"), [0_usize; 0]);
-    }
 
     #[test]
     fn sizes_of_caches_are_understood() {

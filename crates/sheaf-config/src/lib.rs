@@ -67,11 +67,11 @@ pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
     Affinity, Builder, Building, CardClock, Congestion, Consumers, Content, Emulated, EthernetBackend,
-    LibfabricProvider, Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement,
-    Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output, OutputCompression, OutputFormat,
-    OutputKind, Pacing, Preprocessing, Protocol, Readout, Replay, Run, Shaping, ShapingPolicy, SizeModel,
-    Source, SourceKind, StepFilterKind, Stream, Sync, Tag, Timed, Tls, Transport, TransportKind, Trigger,
-    TriggerClass, TriggerMode,
+    Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement,
+    LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output,
+    OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Protocol, Readout, Replay, Run,
+    Shaping, ShapingPolicy, SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
+    Transport, TransportKind, Trigger, TriggerClass, TriggerMode,
 };
 
 use document::Document;

@@ -2,6 +2,7 @@
 
 use crate::sink::{EventSink, Taken};
 use bytes::Bytes;
+use sheaf_wire::mix::mix64;
 use sheaf_wire::{Event, EventId, Tags, Timestamp, Verdict};
 
 /// A tag with its prescale.
@@ -56,16 +57,9 @@ impl TagRule {
     /// decides the same, nothing that has a period in the ids is preferred, and two tags with the same prescale do not keep the
     /// same events.
     fn is_turn(&self, event: EventId) -> bool {
-        let mixed = mix(event.0 ^ mix(u64::from(self.tag.0.trailing_zeros()) + 1));
+        let mixed = mix64(event.0 ^ mix64(u64::from(self.tag.0.trailing_zeros()) + 1));
         mixed.is_multiple_of(u64::from(self.prescale.max(1)))
     }
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^ (bits >> 31)
 }
 
 impl EventSink for PrescaledTags {

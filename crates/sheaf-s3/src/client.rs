@@ -2,6 +2,7 @@
 
 use crate::error::ObjectError;
 use crate::settings::{Secrets, Settings};
+use base64::Engine;
 use rusty_s3::actions::{
     AbortMultipartUpload, CompleteMultipartUpload, CreateMultipartUpload, DeleteObject, GetObject,
     HeadObject, PutObject, UploadPart,
@@ -340,11 +341,7 @@ fn roots(settings: &Settings) -> Result<Option<RootCerts>, ObjectError> {
     Ok(Some(RootCerts::new_with_certs(&certificates)))
 }
 
-/// A checksum as object stores write it: its bytes, the highest first, in base64.
+/// Returns a checksum as object stores write it: big-endian bytes in base64.
 pub(crate) fn base64(checksum: u32) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    // 32 bits are five digits of 6 and one of 2, filled up with zeros and two equals signs.
-    let bits = u64::from(checksum) << 4;
-    let digit = |place: u32| char::from(DIGITS[(bits >> (30 - 6 * place)) as usize & 63]);
-    (0..6).map(digit).chain(['=', '=']).collect()
+    base64::engine::general_purpose::STANDARD.encode(checksum.to_be_bytes())
 }

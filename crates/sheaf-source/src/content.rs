@@ -7,8 +7,8 @@
 //! written at all differs in its first wrong word; chance agreement has a probability of 2^-64 per word. Words that
 //! only add are made and checked several at a time.
 
-use crate::random::{GOLDEN, mix};
 use sheaf_buffer::Block;
+use sheaf_wire::mix::{GOLDEN_GAMMA, mix64};
 use sheaf_wire::{EventId, SourceId};
 
 /// What an emulated source puts into its fragments.
@@ -87,7 +87,10 @@ pub fn check(source: SourceId, event: EventId, fragment: &[u8]) -> Result<(), Mi
 
 /// The first word of the pattern.
 fn key(source: SourceId, event: EventId) -> u64 {
-    mix(mix(event.0.wrapping_add(GOLDEN)) ^ mix(u64::from(source.0).wrapping_add(GOLDEN)).rotate_left(32))
+    mix64(
+        mix64(event.0.wrapping_add(GOLDEN_GAMMA))
+            ^ mix64(u64::from(source.0).wrapping_add(GOLDEN_GAMMA)).rotate_left(32),
+    )
 }
 
 /// Writes the words from `first` on, and returns the one after them.
@@ -96,7 +99,7 @@ fn write_block(first: u64, block: &mut [u8; BLOCK_BYTES]) -> u64 {
     let mut word = first;
     for bytes in block.as_chunks_mut::<WORD_BYTES>().0 {
         *bytes = word.to_le_bytes();
-        word = word.wrapping_add(GOLDEN);
+        word = word.wrapping_add(GOLDEN_GAMMA);
     }
     word
 }
@@ -134,8 +137,8 @@ mod tests {
     fn the_words_are_the_documented_ones() {
         let buffer = pattern(3, 812, 21);
         let first = to_word(&buffer[..8]);
-        assert_eq!(to_word(&buffer[8..16]), first.wrapping_add(GOLDEN));
-        let third = first.wrapping_add(GOLDEN).wrapping_add(GOLDEN);
+        assert_eq!(to_word(&buffer[8..16]), first.wrapping_add(GOLDEN_GAMMA));
+        let third = first.wrapping_add(GOLDEN_GAMMA).wrapping_add(GOLDEN_GAMMA);
         assert_eq!(buffer[16..], third.to_le_bytes()[..5]);
         // Computed from the documented formula by another program. Fixed for ever: files written today are checked by
         // programs of tomorrow.

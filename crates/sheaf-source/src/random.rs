@@ -4,10 +4,8 @@
 //! before; and switching one kind of draw on changes no other. The mixing function and its increment are those of
 //! `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 
+use sheaf_wire::mix::{GOLDEN_GAMMA, mix64};
 use sheaf_wire::{EventId, SourceId};
-
-/// The increment of `SplitMix64`: odd, near 2^64 divided by the golden ratio.
-pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What a draw is for. Draws for different purposes are independent. The codes are part of what a seed means: they
 /// never change.
@@ -38,15 +36,15 @@ impl Draws {
     pub const fn new(seed: u64, source: SourceId, purpose: Purpose) -> Self {
         // Each number passes the mixing function by itself before the next joins: neighbouring seeds, sources and
         // purposes share nothing.
-        let seeded = mix(seed.wrapping_add(GOLDEN));
-        let sourced = mix(seeded ^ (source.0 as u64).wrapping_add(GOLDEN));
-        Self { key: mix(sourced ^ purpose as u64) }
+        let seeded = mix64(seed.wrapping_add(GOLDEN_GAMMA));
+        let sourced = mix64(seeded ^ (source.0 as u64).wrapping_add(GOLDEN_GAMMA));
+        Self { key: mix64(sourced ^ purpose as u64) }
     }
 
     /// The draw at `event`: 64 random bits.
     #[must_use]
     pub const fn bits(&self, event: EventId) -> u64 {
-        mix(self.key ^ mix(event.0.wrapping_add(GOLDEN)))
+        mix64(self.key ^ mix64(event.0.wrapping_add(GOLDEN_GAMMA)))
     }
 
     /// The draw at `event` as a number in the open interval (0, 1), of 52 random bits.
@@ -98,13 +96,6 @@ impl Chance {
     }
 }
 
-/// The output function of `SplitMix64`: a bijection in which every input bit changes half of the output bits.
-pub(crate) const fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
 /// The middle of one of 2^52 equal intervals of (0, 1), which the top bits choose: never 0, never 1.
 #[expect(clippy::cast_precision_loss, reason = "52 bits and a half fit a double exactly")]
 const fn to_uniform(bits: u64) -> f64 {
@@ -121,8 +112,8 @@ mod tests {
         // The first outputs of the reference implementation for the seed 1234567.
         let outputs = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423_u64];
         for (index, output) in outputs.into_iter().enumerate() {
-            let state = GOLDEN.wrapping_mul(index as u64 + 1).wrapping_add(1_234_567);
-            assert_eq!(mix(state), output);
+            let state = GOLDEN_GAMMA.wrapping_mul(index as u64 + 1).wrapping_add(1_234_567);
+            assert_eq!(mix64(state), output);
         }
     }
 

@@ -6,6 +6,7 @@
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use sheaf_wire::Nanos;
+pub use sheaf_wire::mix::splitmix64 as mix;
 
 /// How often something happens, in parts per million.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,15 +90,6 @@ impl Dice {
         let scaled = (u128::from(mean.0) * log2 * LN_2) >> 62;
         Nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
-}
-
-/// Spreads the bits of a number over the whole word (the finaliser of `SplitMix64`).
-#[must_use]
-pub fn mix(value: u64) -> u64 {
-    let mut bits = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]

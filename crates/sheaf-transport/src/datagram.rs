@@ -6,6 +6,7 @@
 //! `sheaf_node::lossy`, where the two together become an [`Endpoint`](crate::Endpoint).
 
 use crate::LinkStats;
+use sheaf_wire::mix::{GOLDEN_GAMMA, splitmix64};
 use sheaf_wire::{Nanos, NodeId};
 use std::task::Waker;
 
@@ -122,10 +123,9 @@ impl<D> Dropping<D> {
 
     /// The next word of SplitMix64.
     fn roll(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let value = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
+        let value = splitmix64(self.state);
+        self.state = self.state.wrapping_add(GOLDEN_GAMMA);
+        value
     }
 }
 

@@ -17,6 +17,7 @@
 //! | [`hit`] | what a fragment holds that is part of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
+//! | [`mix`] | deterministic mixing of numbers |
 //!
 //! Only this crate knows byte layouts. Every layout is declared once, as a `#[repr(C)]` struct of little-endian
 //! fields whose documentation is the field table; parsing borrows, checks lengths and checksums once, and returns
@@ -36,6 +37,7 @@ pub mod fuzz;
 pub mod hit;
 pub mod ids;
 pub mod message;
+pub mod mix;
 pub mod reason;
 pub mod stream_file;
 pub mod tap;

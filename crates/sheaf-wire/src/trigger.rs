@@ -1,5 +1,6 @@
 //! Which type an emulated trigger has.
 
+use crate::mix::splitmix64;
 use crate::{EventId, TriggerType};
 
 /// A mix of trigger types. The type of an event is a function of its id and the seed, so that whoever knows both knows the
@@ -28,17 +29,9 @@ impl TriggerMix {
     #[must_use]
     pub fn of(&self, event: EventId) -> Option<TriggerType> {
         let (_, total) = self.ends.last()?;
-        let draw = scramble(self.seed ^ scramble(event.0)) % total;
+        let draw = splitmix64(self.seed ^ splitmix64(event.0)) % total;
         self.ends.iter().find(|(_, end)| draw < *end).map(|(kind, _)| *kind)
     }
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-fn scramble(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

@@ -35,6 +35,12 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "time is cut without knowing what is in it",
     },
     Layer {
+        package: "sheaf-machine",
+        may_know: &[],
+        may_use: &["libc", "rustix", "serde", "thiserror"],
+        reason: "the machine is looked at and threads are placed without knowing what for",
+    },
+    Layer {
         package: "sheaf-protocol",
         may_know: &["sheaf-wire"],
         may_use: &["rustc-hash", "thiserror"],
@@ -64,7 +70,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-s3",
         may_know: &["sheaf-store", "sheaf-wire"],
-        may_use: &["log", "rusty-s3", "thiserror", "ureq"],
+        may_use: &["base64", "log", "rusty-s3", "thiserror", "ureq"],
         reason: "closed files go to an object store without knowing who wrote them",
     },
     Layer {
@@ -76,7 +82,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-config",
         may_know: &["sheaf-wire"],
-        may_use: &["thiserror", "toml"],
+        may_use: &["strsim", "thiserror", "toml"],
         reason: "only this package knows the file format; of the libraries only the simulator knows it, for its messages, and the lab, which makes configurations",
     },
     Layer {
@@ -146,6 +152,7 @@ pub(super) const LAYERS: &[Layer] = &[
         package: "sheaf-bench",
         may_know: &[
             "sheaf-buffer",
+            "sheaf-machine",
             "sheaf-node",
             "sheaf-protocol",
             "sheaf-store",
@@ -154,12 +161,6 @@ pub(super) const LAYERS: &[Layer] = &[
         ],
         may_use: &["bytes", "hdrhistogram", "rustix", "serde", "serde_json", "thiserror"],
         reason: "the test programs measure transports, storing and the machine; the event builder's own is run by the command",
-    },
-    Layer {
-        package: "sheaf-machine",
-        may_know: &[],
-        may_use: &["libc", "rustix", "serde", "thiserror"],
-        reason: "the machine is looked at and threads are placed without knowing what for",
     },
     Layer {
         package: "sheaf",

@@ -4,6 +4,7 @@
 //! name it. So it does not depend on the order in which an engine asks, two engines see the same workload, and
 //! nothing is drawn ahead or kept.
 
+use sheaf_wire::mix::{GOLDEN_GAMMA, mix64};
 use std::f64::consts::TAU;
 
 /// What a number is drawn for: different purposes see different chance.
@@ -23,21 +24,14 @@ pub(crate) enum Purpose {
     ClockRate = 6,
 }
 
-/// A 64-bit finaliser with full avalanche (Stafford's variant 13, as in splitmix64).
-#[must_use]
-pub(crate) const fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
 /// Even bits for `purpose` and two numbers.
 #[must_use]
 pub(crate) const fn bits(seed: u64, purpose: Purpose, first: u64, second: u64) -> u64 {
-    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-    let key = mix(seed.wrapping_add(STEP.wrapping_mul(purpose as u64)));
-    mix(mix(key.wrapping_add(STEP.wrapping_mul(first.wrapping_add(1))))
-        .wrapping_add(second.wrapping_mul(STEP)))
+    let key = mix64(seed.wrapping_add(GOLDEN_GAMMA.wrapping_mul(purpose as u64)));
+    mix64(
+        mix64(key.wrapping_add(GOLDEN_GAMMA.wrapping_mul(first.wrapping_add(1))))
+            .wrapping_add(second.wrapping_mul(GOLDEN_GAMMA)),
+    )
 }
 
 /// Evenly between 0 and 1, both excluded.
@@ -57,6 +51,6 @@ pub(crate) fn one_of(bits: u64, count: u32) -> u32 {
 /// Normally distributed, mean 0 and variance 1 (Box and Muller 1958).
 #[must_use]
 pub(crate) fn normal(bits: u64) -> f64 {
-    let (radius, angle) = (unit(bits), unit(mix(bits ^ 0x5851_f42d_4c95_7f2d)));
+    let (radius, angle) = (unit(bits), unit(mix64(bits ^ 0x5851_f42d_4c95_7f2d)));
     libm::sqrt(-2.0 * libm::log(radius)) * libm::cos(TAU * angle)
 }

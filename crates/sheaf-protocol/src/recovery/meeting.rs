@@ -7,6 +7,7 @@
 use super::{Counts, Refused, Settings};
 use crate::Identity;
 use sheaf_wire::datagram::{GREETING_BYTES, Greeting, GreetingRefusal, Key, Life, View};
+use sheaf_wire::mix::splitmix64;
 use sheaf_wire::{NodeId, SessionId, Timestamp};
 use std::collections::VecDeque;
 
@@ -102,7 +103,7 @@ impl Meeting {
         let mut key = u64::from(self.me.run.0);
         for (node, life) in ends {
             for word in [u64::from(node.to_code()), life.session.0, u64::from(life.count)] {
-                key = mix(key ^ word);
+                key = splitmix64(key ^ word);
             }
         }
         // The open key is that of questions.
@@ -295,12 +296,4 @@ impl Meeting {
 
 fn refused(greeting: &Greeting, why: GreetingRefusal, session: SessionId) -> Met {
     Met::Refused(Refused::Greeting { why, run: greeting.run, session })
-}
-
-/// The finaliser of SplitMix64 after a step.
-fn mix(number: u64) -> u64 {
-    let value = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }

@@ -1,6 +1,7 @@
 //! Which streams take an event: a function of its id and its tags alone, so that every builder decides alike.
 
 use crate::event_file::StreamName;
+use sheaf_wire::mix::splitmix64;
 use sheaf_wire::{EventId, Tags};
 
 /// Which events a stream takes.
@@ -93,14 +94,5 @@ impl Routing {
 /// Whether it is the event's turn where one of `prescale` is taken. By a mixture of the bits of its id: whatever has a
 /// period in the ids (builders, trigger types) is sampled evenly.
 fn is_turn(event: EventId, prescale: u32) -> bool {
-    prescale <= 1 || mixed(event.0).is_multiple_of(u64::from(prescale))
-}
-
-/// The last step of the generator SplitMix64 (Steele, Lea and Flood 2014): every bit of the number changes each bit of the
-/// result with a probability of about one half.
-fn mixed(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    prescale <= 1 || splitmix64(event.0).is_multiple_of(u64::from(prescale))
 }

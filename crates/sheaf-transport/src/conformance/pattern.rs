@@ -4,6 +4,7 @@ use crate::Frame;
 use bytes::Bytes;
 use sheaf_wire::NodeId;
 use sheaf_wire::message::PayloadSource;
+use sheaf_wire::mix::splitmix64;
 use std::collections::BTreeSet;
 
 /// The link and the place in it that a frame belongs to.
@@ -104,32 +105,25 @@ impl Arrivals {
 
 /// Sizes for the frame with this number: small ones, empty ones, and a large one at times.
 pub(super) fn sizes(number: u64) -> (usize, Vec<usize>) {
-    let random = mix(number);
+    let random = splitmix64(number);
     let head_bytes = (random % 600) as usize;
     let pieces = (0..random >> 10 & 7).map(|piece| {
-        let random = mix(random ^ piece);
+        let random = splitmix64(random ^ piece);
         let most = if random >> 20 & 63 == 0 { 100_000 } else { 3_000 };
         (random % most) as usize
     });
     (head_bytes, pieces.collect())
 }
 
-/// The finaliser of SplitMix64 after a step: a different number for every number, all bits of it about random.
-pub(super) fn mix(number: u64) -> u64 {
-    let value = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
 fn seed(place: Place) -> u64 {
-    mix(mix(u64::from(place.from.to_code())) ^ u64::from(place.to.to_code())) ^ mix(place.number)
+    splitmix64(splitmix64(u64::from(place.from.to_code())) ^ u64::from(place.to.to_code()))
+        ^ splitmix64(place.number)
 }
 
 fn filler(seed: &mut u64, bytes: usize) -> Bytes {
     let mut filler = Vec::with_capacity(bytes + 8);
     while filler.len() < bytes {
-        *seed = mix(*seed);
+        *seed = splitmix64(*seed);
         filler.extend_from_slice(&seed.to_le_bytes());
     }
     filler.truncate(bytes);

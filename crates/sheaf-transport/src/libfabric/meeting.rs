@@ -8,6 +8,7 @@ use super::wire::{Hello, Word, WordError};
 use crate::{DownReason, Endpoint, Event, Frame, Refusal};
 use bytes::Bytes;
 use sheaf_wire::NodeId;
+use sheaf_wire::mix::splitmix64;
 use std::time::Instant;
 
 impl LibfabricEndpoint {
@@ -80,7 +81,7 @@ impl LibfabricEndpoint {
     fn begin(&mut self, place: usize) {
         self.links_made += 1;
         // Differs from that of any other link to this node, in this life and, but for a chance of 2^-64, in others.
-        let token = mix(self.session ^ mix(self.links_made));
+        let token = splitmix64(self.session ^ splitmix64(self.links_made));
         let settings = &self.settings;
         let peer = &mut self.peers[place];
         let window = (self.window - peer.unposted - peer.held) as u64;
@@ -226,12 +227,4 @@ impl LibfabricEndpoint {
     pub fn peers(&self) -> impl Iterator<Item = NodeId> {
         self.peers.iter().map(|peer| peer.node)
     }
-}
-
-/// The finaliser of SplitMix64 after a step: a different number for every number.
-fn mix(number: u64) -> u64 {
-    let value = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }

@@ -2,6 +2,7 @@
 
 use super::endpoint::Notice;
 use super::settings::TcpSettings;
+use sheaf_wire::mix::mix64;
 use sheaf_wire::{Nanos, NodeId};
 use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -59,7 +60,7 @@ impl Dialer {
             state: State::Resting(now),
             untried: VecDeque::new(),
             attempts: 0,
-            salt: mix(pair.wrapping_add(rail as u64)),
+            salt: mix64(pair.wrapping_add(rail as u64)),
         }
     }
 
@@ -149,7 +150,7 @@ impl Dialer {
     fn pause(&self, settings: &TcpSettings) -> Nanos {
         let doublings = self.attempts.saturating_sub(1).min(16);
         let pause = settings.retry_min.0.saturating_mul(1 << doublings).min(settings.retry_max.0);
-        let spread = mix(self.salt.wrapping_add(u64::from(self.attempts))) % (pause / 4 + 1);
+        let spread = mix64(self.salt.wrapping_add(u64::from(self.attempts))) % (pause / 4 + 1);
         Nanos::from(Duration::from_nanos(pause.saturating_add(spread)))
     }
 }
@@ -167,11 +168,4 @@ fn of_rail(addresses: Vec<String>, rail: usize, rails: usize) -> Vec<String> {
     }
     let place = rail % addresses.len();
     addresses.into_iter().skip(place).take(1).collect()
-}
-
-/// The finaliser of SplitMix64: every bit of the input changes about half of the output's.
-fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }

@@ -20,8 +20,6 @@ mod content;
 mod death;
 mod doctor;
 mod ethernet;
-#[cfg(feature = "libfabric")]
-mod libfabric;
 mod farm;
 mod filters;
 mod full_disk;
@@ -31,6 +29,8 @@ mod hdf5;
 mod incomplete;
 mod json;
 mod lab;
+#[cfg(feature = "libfabric")]
+mod libfabric;
 mod lossy;
 mod memory;
 mod nodes;

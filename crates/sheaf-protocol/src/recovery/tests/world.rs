@@ -3,6 +3,7 @@
 use crate::Identity;
 use crate::recovery::{Counts, Down, Happened, Link, NotTaken, Settings};
 use sheaf_wire::datagram::{HEAD_BYTES, LEAST_DATAGRAM_BYTES, PART_BYTES};
+use sheaf_wire::mix::{GOLDEN_GAMMA, splitmix64};
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,10 +27,9 @@ pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
     pub(super) fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        value ^ (value >> 31)
+        let value = splitmix64(self.0);
+        self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
+        value
     }
 
     pub(super) fn below(&mut self, limit: u64) -> u64 {
