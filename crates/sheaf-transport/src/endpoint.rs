@@ -196,6 +196,18 @@ pub enum Refusal {
     /// An earlier life of a node of which a later one is known.
     #[error("session {0} of the peer is older than the one last seen")]
     StaleSession(SessionId),
+    /// A session that lies further ahead than clocks of two hosts differ: once accepted, it would shut out the node itself.
+    #[error(
+        "session {0} of the peer lies more than a day ahead of this host's clock; a session is the time at which a node \
+         started, in nanoseconds since 1970: set the clocks of both hosts"
+    )]
+    FutureSession(SessionId),
+    /// The node has a link that is alive.
+    #[error(
+        "the node has a live link already, and keeps it; if the node was started twice, end one of the two, else the link \
+         is replaced as soon as it is proven dead"
+    )]
+    InUse,
     /// The peer calls this node although this node is configured to call the peer.
     #[error("both nodes are configured to initiate the connection; exactly one must be")]
     BothInitiate,

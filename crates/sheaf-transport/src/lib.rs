@@ -16,6 +16,7 @@
 //! | [`datagram`] | the port for networks that lose: raw Ethernet, UDP |
 //! | [`udp`] | datagrams over UDP (Linux) |
 //! | [`peers`] | from node to place in a list |
+//! | `session` | which sessions are plausible |
 //! | [`conformance`] | the tests that every transport passes |
 //!
 //! What this crate deliberately does not do: retransmission (transports here deliver a link's frames in order, whole
@@ -41,6 +42,7 @@ pub mod mixed;
 pub mod peers;
 #[cfg(target_os = "linux")]
 pub mod shm;
+mod session;
 pub mod stats;
 mod sync;
 pub mod tcp;
@@ -49,4 +51,5 @@ pub mod udp;
 
 pub use datagram::{Datagram, DatagramPort, DatagramRefused, Dropping};
 pub use endpoint::{DownReason, Endpoint, Event, Frame, Refusal, SendError, TlsProblem};
+pub use session::MAX_SESSION_AHEAD;
 pub use stats::LinkStats;

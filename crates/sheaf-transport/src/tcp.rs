@@ -22,6 +22,7 @@
 //! | `traffic` | reading from and writing to links that are up, and their end |
 //! | `guests` | callers that no configuration names: they join and leave while the endpoint works |
 //! | `meeting` | accepting, calling, greeting |
+//! | `standing` | what a greeting is worth beside the link that there is |
 //! | `tls` | certificates, and bytes to records and back |
 //! | `dialer` | when to call which address of a peer |
 //!
@@ -44,6 +45,7 @@ mod outbox;
 mod sequence;
 mod settings;
 mod socket;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod tls;

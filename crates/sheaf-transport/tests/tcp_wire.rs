@@ -227,27 +227,83 @@ fn a_stream_that_ends_without_goodbye_is_lost_and_with_it_closed() {
     }
 }
 
+/// A caller of a session, which has said who it is.
+fn call(address: SocketAddr, session: u64) -> TcpStream {
+    let mut raw = TcpStream::connect(address).unwrap();
+    raw.write_all(GreetingBytes { session: session.into(), ..greeting() }.as_bytes()).unwrap();
+    raw
+}
+
+fn refused(reason: Refusal) -> Event {
+    Event::Refused { peer: Some(RU), reason }
+}
+
 #[test]
-fn a_newer_session_takes_the_link_over_and_an_older_one_is_refused() {
+fn a_newer_session_takes_the_place_of_a_link_that_has_ended_and_an_older_one_is_refused() {
     let (mut endpoint, address) = builder();
-    let call = |session: u64| {
-        let mut raw = TcpStream::connect(address).unwrap();
-        raw.write_all(GreetingBytes { session: session.into(), ..greeting() }.as_bytes()).unwrap();
-        raw
-    };
-    let _first = call(5);
+    let first = call(address, 5);
     assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
-    let _old = call(4);
-    let stale = Refusal::StaleSession(SessionId(4));
-    assert_eq!(event(&mut endpoint), Event::Refused { peer: Some(RU), reason: stale });
-    let mut second = call(6);
-    assert_eq!(event(&mut endpoint), down(DownReason::Replaced));
+    let _old = call(address, 4);
+    assert_eq!(event(&mut endpoint), refused(Refusal::StaleSession(SessionId(4))));
+    drop(first);
+    let mut second = call(address, 6);
+    assert_eq!(event(&mut endpoint), down(DownReason::Lost));
     assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
     second.write_all(&wire(b"from the", b"new life")).unwrap();
     assert_eq!(event(&mut endpoint), received(b"from the", b"new life"));
-    // The same life calls again: it must have lost the connection that still looks alive here.
-    let _again = call(6);
+}
+
+#[test]
+fn a_greeting_does_not_take_the_place_of_a_link_that_is_alive() {
+    let (mut endpoint, address) = builder();
+    let mut first = call(address, 5);
+    assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
+    // The same life, and a later one.
+    for session in [5, 6] {
+        let mut rival = call(address, session);
+        assert_eq!(event(&mut endpoint), refused(Refusal::InUse));
+        rival.set_read_timeout(Some(WATCHDOG)).unwrap();
+        let mut answer = Vec::new();
+        rival.read_to_end(&mut answer).unwrap();
+        let answer = GreetingBytes::read_from_bytes(&answer).expect("a greeting, then the end");
+        assert_eq!(answer.refusal.get(), 9);
+    }
+    first.write_all(&wire(b"still", b"here")).unwrap();
+    assert_eq!(event(&mut endpoint), received(b"still", b"here"));
+    // Nothing that was refused has left a trace: the node comes back with the session that it has.
+    drop(first);
     assert_eq!(event(&mut endpoint), down(DownReason::Lost));
+    let _again = call(address, 5);
+    assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
+}
+
+#[test]
+fn a_link_over_which_nothing_comes_gives_way_to_a_rival_that_keeps_calling() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut options = options(BU, Some(listener), vec![expects(RU)]);
+    options.settings.dead_peer = Nanos::from_secs(1);
+    let mut endpoint = TcpEndpoint::new(options).unwrap();
+    let _hung = call(address, 5);
+    assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
+    let start = Instant::now();
+    loop {
+        let _rival = call(address, 6);
+        match event(&mut endpoint) {
+            said if said == refused(Refusal::InUse) => std::thread::sleep(Duration::from_millis(20)),
+            said => break assert_eq!(said, down(DownReason::Replaced)),
+        }
+        assert!(start.elapsed() < WATCHDOG);
+    }
+    assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
+}
+
+#[test]
+fn a_session_of_the_far_future_is_refused_and_the_node_itself_still_comes_through() {
+    let (mut endpoint, address) = builder();
+    let _far = call(address, u64::MAX);
+    assert_eq!(event(&mut endpoint), refused(Refusal::FutureSession(SessionId(u64::MAX))));
+    let _node = call(address, 5);
     assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
 }
 

@@ -2,10 +2,11 @@
 
 use super::endpoint::{Guest, LISTENER, Peer, ShmEndpoint, Watch};
 use super::greeting::{Call, Caller, Home, MESSAGE_BYTES, Said};
-use super::link::Link;
+use super::link::{self, Link};
 use super::settings::ShmSettings;
 use super::side::End;
 use super::socket;
+use crate::session::is_too_far_ahead;
 use crate::{Event, Refusal};
 use rustix::io;
 use std::os::fd::OwnedFd;
@@ -224,6 +225,8 @@ impl ShmEndpoint {
             (Some(place), _) if greeting.session < self.peers[place].last_session => {
                 Some(Refusal::StaleSession(greeting.session))
             }
+            _ if is_too_far_ahead(greeting.session) => Some(Refusal::FutureSession(greeting.session)),
+            (Some(place), Who::Unknown) if self.peers[place].is_alive() => Some(Refusal::InUse),
             _ => None,
         };
         let (Some(place), None) = (place, reason) else {
@@ -263,6 +266,12 @@ impl ShmEndpoint {
 }
 
 impl Peer {
+    /// Whether there is a link whose other end has not ended it, and has not died: the kernel closes the socket of a
+    /// process that ends, however that comes.
+    fn is_alive(&self) -> bool {
+        self.links.back().is_some_and(|(_, link)| !link.is_over() && !link::socket_is_over(&link.socket))
+    }
+
     /// A link is there. One that is there already ends, when all that it brought is taken.
     fn begin(&mut self, link: Link, watch: Watch) {
         if let Some(dial) = &mut self.dial {

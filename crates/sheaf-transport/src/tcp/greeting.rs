@@ -109,6 +109,8 @@ impl Greeting {
             6 => Refusal::Malformed,
             7 => Refusal::WrongRails,
             8 => Refusal::NoRoom,
+            9 => Refusal::InUse,
+            10 => Refusal::FutureSession(self.session),
             other => Refusal::Other(other),
         }
     }
@@ -133,6 +135,8 @@ fn code(refusal: Refusal) -> u16 {
         Refusal::BothInitiate => 5,
         Refusal::WrongRails => 7,
         Refusal::NoRoom => 8,
+        Refusal::InUse => 9,
+        Refusal::FutureSession(_) => 10,
         // Said only to those who sent something like a greeting: not to strangers, nor to the silent.
         Refusal::Malformed
         | Refusal::WrongMagic

@@ -166,4 +166,8 @@ pub(super) struct Rail {
     pub(super) starved: bool,
     /// Whether writing has failed.
     pub(super) broken: bool,
+    /// Whether something came since this was last asked.
+    pub(super) heard: bool,
+    /// Since when somebody else asks for the place of this connection, and nothing came over it.
+    pub(super) rival_since: Option<Instant>,
 }

@@ -4,12 +4,13 @@ use super::deframer::Deframer;
 use super::dialer::Dialer;
 use super::endpoint::{self, Connection, Stage, TcpEndpoint};
 use super::framing::{GREETING_BYTES, NUMBER_BYTES, RAILS_VERSION, VERSION};
-use super::greeting::{Greeting, GreetingBuffer, RailGreeting};
+use super::greeting::{GreetingBuffer, RailGreeting};
 use super::guests::Manner;
 use super::link::{Called, Link, Rail};
 use super::outbox::Outbox;
 use super::sequence::Window;
 use super::socket;
+use super::standing::{Guest, Standing};
 use super::tls::Tls;
 use crate::{DownReason, Event, Refusal};
 use mio::net::TcpStream;
@@ -283,6 +284,13 @@ impl TcpEndpoint {
             Ok(guest) => match self.standing(&guest, called) {
                 // Whoever called will find out that this link is over, and begin another.
                 Standing::Over => self.call_failed(slot),
+                Standing::InUse => {
+                    if called.is_none() {
+                        // If it cannot be said, the caller learns it from the closed connection.
+                        let _ = self.greet(slot, Some(Refusal::InUse), 0, 0);
+                    }
+                    self.refuse(slot, Some(guest.greeting.node), Refusal::InUse);
+                }
                 standing => {
                     let Guest { rail, epoch, .. } = guest;
                     if called.is_none() && self.greet(slot, None, rail, epoch).is_err() {
@@ -324,39 +332,6 @@ impl TcpEndpoint {
         let window =
             Window { frames: own.frames.min(said.window.frames), bytes: own.bytes.min(said.window.bytes) };
         Ok(Guest { place, greeting, rail: said.rail, epoch: said.epoch, window })
-    }
-
-    /// Whether `peer` may have a link here, and its place. `called` is whom we meant to reach.
-    fn admit(&self, peer: &Greeting, called: Option<usize>) -> Result<usize, Refusal> {
-        let unknown = Refusal::UnknownNode(peer.node.to_code());
-        let place = self.index.place(peer.node).ok_or(unknown)?;
-        match called {
-            Some(meant) if meant != place => return Err(unknown),
-            None if self.peers[place].is_called() => return Err(Refusal::BothInitiate),
-            _ => {}
-        }
-        if peer.session < self.peers[place].last_session {
-            return Err(Refusal::StaleSession(peer.session));
-        }
-        Ok(place)
-    }
-
-    /// What a connection is to the link that there is.
-    fn standing(&self, guest: &Guest, called: Option<Called>) -> Standing {
-        let peer = &self.peers[guest.place];
-        if self.settings.rails == 1 {
-            // A node calls again only when it has lost the old connection, even if that looks alive from here.
-            return Standing::New;
-        }
-        let same_session = guest.greeting.session == peer.last_session;
-        match called {
-            Some(called) if called.epoch != peer.epoch => Standing::Over,
-            Some(_) if same_session && peer.link.is_some() => Standing::Joins,
-            Some(_) => Standing::New,
-            None if !same_session || guest.epoch > peer.epoch => Standing::New,
-            None if guest.epoch == peer.epoch && peer.link.is_some() => Standing::Joins,
-            None => Standing::Over,
-        }
     }
 
     fn refuse(&mut self, slot: usize, peer: Option<NodeId>, reason: Refusal) {
@@ -402,6 +377,8 @@ impl TcpEndpoint {
             deframer: Deframer::new(self.me.max_frame_bytes + of_number),
             starved: false,
             broken: false,
+            heard: false,
+            rival_since: None,
         }));
         connection.writable = true;
         link.rails[number] = Some(slot);
@@ -409,25 +386,4 @@ impl TcpEndpoint {
             dialer.succeeded();
         }
     }
-}
-
-/// Who speaks on a connection.
-struct Guest {
-    place: usize,
-    greeting: Greeting,
-    rail: usize,
-    epoch: u32,
-    /// What both sides lend to a link.
-    window: Window,
-}
-
-/// What a connection is to the link that there is.
-#[derive(Clone, Copy)]
-enum Standing {
-    /// It begins another link.
-    New,
-    /// It is another rail of it.
-    Joins,
-    /// It was made for a link that has ended.
-    Over,
 }

@@ -45,6 +45,7 @@ impl TcpEndpoint {
             }
             Ok(0) => self.stream_ended(slot),
             Ok(bytes) => {
+                rail.heard = true;
                 // Less than was asked for: the kernel has no more, and will say when it has.
                 *readable = match tls {
                     Some(tls) => tls.has_more() || *end_in_sight,

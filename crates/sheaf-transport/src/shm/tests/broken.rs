@@ -3,7 +3,7 @@
 use super::super::segment::{self, Common, PAGE_BYTES};
 use super::super::side::Side;
 use super::super::{greeting::MESSAGE_BYTES, socket};
-use super::world::{RECEIVER, SENDER, name, next, next_frame, options, pair};
+use super::world::{RECEIVER, SENDER, name, next, next_frame, options, pair, until};
 use crate::shm::{ShmEndpoint, ShmError};
 use crate::tcp::greeting::Greeting;
 use crate::{DownReason, Endpoint, Event, Frame, Refusal};
@@ -152,9 +152,38 @@ fn strangers_are_refused_with_a_reason() {
     assert_eq!(said(Greeting { run: RunNumber(2), ..greeting() }), Refusal::WrongRun(RunNumber(2)));
     let other = sheaf_wire::NodeId::builder(7);
     assert_eq!(said(Greeting { node: other, ..greeting() }), Refusal::UnknownNode(other.to_code()));
+    let far = SessionId(u64::MAX);
+    assert_eq!(said(Greeting { session: far, ..greeting() }), Refusal::FutureSession(far));
     let mut other_link = call(&greeting());
     other_link[39] = b'9';
     assert_eq!(refusal(told(&other_link, &files.all())), Refusal::Malformed);
+}
+
+#[test]
+fn a_greeting_does_not_take_the_place_of_a_link_that_is_alive() {
+    let name = name();
+    let mut called = ShmEndpoint::new(options(SENDER, RECEIVER, &name)).unwrap();
+    let up = Event::PeerUp { peer: RECEIVER };
+    let mut caller = ShmEndpoint::new(options(RECEIVER, SENDER, &name)).unwrap();
+    until("the caller is connected", || {
+        assert!(matches!(called.poll(), None | Some(Event::PeerUp { .. })));
+        caller.poll() == Some(Event::PeerUp { peer: SENDER })
+    });
+    let rival = || {
+        let connection = socket::connect(&name).unwrap();
+        let later = Greeting { session: SessionId(2), ..greeting() };
+        socket::send(&connection, &call(&later), &Files::new().all()).unwrap();
+        connection
+    };
+    let _refused = rival();
+    assert_eq!(next(&mut called), Event::Refused { peer: None, reason: Refusal::InUse });
+    caller.send(SENDER, Frame::new(Bytes::from_static(b"still here"), [])).unwrap();
+    caller.flush();
+    assert_eq!(&next_frame(&mut called).head[..], b"still here");
+    drop(caller);
+    let _let_in = rival();
+    assert!(matches!(next(&mut called), Event::PeerDown { peer: RECEIVER, .. }));
+    assert_eq!(next(&mut called), up);
 }
 
 /// Files that are missing, too small, of the wrong kind, or that their owner could cut off below a reader.

@@ -1,0 +1,17 @@
+//! Which sessions are plausible.
+//!
+//! A session is the time at which a life of a node began, in nanoseconds since 1970, so that a later life has a greater
+//! number on whatever host it runs. A node refuses sessions older than the last one that it accepted of a peer: one from the
+//! far future would shut out the peer itself for the rest of the run.
+
+use sheaf_wire::{Nanos, SessionId};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How far ahead of this host's clock a session may lie: more than any two clocks differ that people have set.
+pub const MAX_SESSION_AHEAD: Nanos = Nanos::from_secs(24 * 3600);
+
+/// Whether a session lies further ahead of this host's clock than [`MAX_SESSION_AHEAD`].
+pub(crate) fn is_too_far_ahead(session: SessionId) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(Nanos::ZERO, Nanos::from);
+    session.0 > now.0.saturating_add(MAX_SESSION_AHEAD.0)
+}
