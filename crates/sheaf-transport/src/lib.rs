@@ -40,9 +40,9 @@ pub mod memory;
 #[cfg(target_os = "linux")]
 pub mod mixed;
 pub mod peers;
+mod session;
 #[cfg(target_os = "linux")]
 pub mod shm;
-mod session;
 pub mod stats;
 mod sync;
 pub mod tcp;
