@@ -6,6 +6,7 @@
 //! | `tidy` | `tidy`: what neither the compiler nor clippy looks at |
 //! | `verify` | `check`, `test`, `docs`, `swarm`, `ci`, `nightly`: other tools, in order |
 //! | `smoke` | `smoke`: a short run of the released command, its output verified |
+//! | `torture` | `torture`: real faults against real runs of the released command |
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
 //! | `bench` | `bench` |
 //! | `instructions` | `instructions`: what a fragment costs, counted |
@@ -30,6 +31,7 @@ mod rust_source;
 mod shell;
 mod smoke;
 mod tidy;
+mod torture;
 mod verify;
 mod workspace;
 
@@ -61,6 +63,8 @@ enum Verb {
     Python,
     /// A short run of the released command, its events verified: in one process, and in one process a role.
     Smoke,
+    /// Real faults against real runs of the released command: kills, freezes, starved processors, full and hanging disks.
+    Torture(torture::TortureArguments),
     /// Fuzzes one target, or all in turn, with cargo-fuzz; what it finds goes to `fuzz/corpus` or `fuzz/artifacts`.
     Fuzz(fuzz::FuzzArguments),
     /// Gives every committed fuzz input to its parser. Needs neither cargo-fuzz nor a nightly compiler.
@@ -81,7 +85,7 @@ enum Verb {
     Docs,
     /// What a change must pass; `.ci/run` calls this.
     Ci,
-    /// What takes longer: a million simulated runs, and fuzzing of every target.
+    /// What takes longer: a million simulated runs, an hour of real faults, and fuzzing of every target.
     Nightly(verify::NightlyArguments),
 }
 
@@ -104,6 +108,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Swarm(arguments) => verify::swarm(&arguments),
         Verb::Python => python::package_tests(),
         Verb::Smoke => smoke::command(),
+        Verb::Torture(arguments) => torture::command(&arguments),
         Verb::Fuzz(arguments) => fuzz::command(&arguments),
         Verb::FuzzReplay => fuzz::replay(),
         Verb::FuzzSeeds => fuzz::seeds(),

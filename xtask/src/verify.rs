@@ -2,6 +2,7 @@
 
 use crate::instructions::{self, InstructionsArguments};
 use crate::shell::{self, Steps, cargo};
+use crate::torture::{self, TortureArguments};
 use crate::{fuzz, layers, python, smoke, tidy, workspace};
 use anyhow::Result;
 use std::process::Command;
@@ -40,6 +41,9 @@ pub(crate) struct NightlyArguments {
     /// How long each target is fuzzed.
     #[arg(long, value_name = "N", default_value_t = 600)]
     seconds: u64,
+    /// How long real runs are hit by real faults.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    torture_minutes: u64,
 }
 
 /// `cargo xtask check`.
@@ -192,6 +196,8 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("simulation", || simulate(arguments.runs, arguments.start))?;
     steps.step("properties", || shell::run(tests().arg("--release").env("PROPTEST_CASES", NIGHTLY_CASES)))?;
+    let torture = TortureArguments::for_a_night(arguments.torture_minutes, arguments.start);
+    steps.step("torture", || torture::command(&torture))?;
     steps.step("fuzzing", || fuzz::fuzz_all(arguments.seconds))?;
     steps.finish();
     Ok(())

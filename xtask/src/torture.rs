@@ -1,0 +1,245 @@
+//! Real faults on this machine against real runs of the released command. The simulated clusters decide everything by a seed; here
+//! the operating system has its say: processes are killed and frozen, processors taken away, disks fill up or hang, strangers call.
+//!
+//! Each case is a run with a fixed amount of work, in a directory of its own. Faults come at shares of the work, not at instants, so
+//! that a slow machine sees the same faults. What is checked afterwards is what the documentation promises for that fault: the exit
+//! status, ids stored against ids triggered, the ledger against the files, no event twice, `sheaf verify`, no process or file left.
+//! A directory of a case that failed is kept.
+//!
+//! | module | has |
+//! |---|---|
+//! | `cases` | the cases, by family |
+//! | `trial` | one case under way |
+//! | `system`, `run` | the configuration of its run; the run, followed by what it writes |
+//! | `books` | what is promised, and what is compared with it |
+//! | `machine`, `clients`, `process` | disks and processors to take away; strangers; processes and signals |
+//! | `dice` | choices that the seed decides |
+
+mod books;
+mod cases;
+mod clients;
+mod dice;
+mod machine;
+mod process;
+mod run;
+mod system;
+mod trial;
+
+use crate::{smoke, workspace};
+use anyhow::{Context as _, Result, bail, ensure};
+use cases::{Case, FAMILIES, Outcome};
+use dice::Dice;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use trial::{Scale, Trial};
+
+/// The seed for every change: a change is refused for what it did, not for what was drawn.
+const SEED: u64 = 1;
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct TortureArguments {
+    /// Goes through all cases with new seeds until this time is over, with faults of up to a minute. Without it, those of every
+    /// change once, with faults of seconds.
+    #[arg(long, value_name = "N")]
+    minutes: Option<u64>,
+    /// The first seed. Each round through the cases takes the next.
+    #[arg(long, value_name = "S", default_value_t = SEED)]
+    seed: u64,
+    /// Only this case; repeated for several.
+    #[arg(long, value_name = "CASE")]
+    only: Vec<String>,
+    /// Faults of up to a minute, as with `--minutes`, in one round.
+    #[arg(long)]
+    full: bool,
+    /// Another command than `target/release/sheaf`, which is built where this is not given.
+    #[arg(long, value_name = "PATH")]
+    sheaf: Option<PathBuf>,
+    /// Lists the cases.
+    #[arg(long)]
+    list: bool,
+}
+
+impl TortureArguments {
+    /// What is done for every change.
+    pub(crate) fn for_every_change() -> Self {
+        Self { minutes: None, seed: SEED, only: Vec::new(), full: false, sheaf: None, list: false }
+    }
+
+    /// What is done for so many minutes of a night.
+    pub(crate) fn for_a_night(minutes: u64, seed: u64) -> Self {
+        Self { minutes: Some(minutes), seed, ..Self::for_every_change() }
+    }
+
+    fn scale(&self) -> Scale {
+        if self.full || self.minutes.is_some() { Scale::Full } else { Scale::Short }
+    }
+}
+
+/// A case that was tried.
+#[derive(Debug)]
+struct Tried {
+    family: &'static str,
+    name: &'static str,
+    seed: u64,
+    seconds: f64,
+    verdict: Verdict,
+}
+
+#[derive(Debug)]
+enum Verdict {
+    Good,
+    Skipped(String),
+    /// What is wrong, and where the run is.
+    Failed(Vec<String>, PathBuf),
+}
+
+/// `cargo xtask torture`.
+pub(crate) fn command(arguments: &TortureArguments) -> Result<()> {
+    let chosen = chosen(arguments)?;
+    if arguments.list {
+        chosen.iter().for_each(|(family, case)| println!("{family:<10} {}", case.name));
+        return Ok(());
+    }
+    let sheaf = match &arguments.sheaf {
+        Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
+        None => smoke::released_sheaf()?,
+    };
+    let directory = workspace::target_directory()?.join("torture");
+    let end = arguments.minutes.map(|minutes| Instant::now() + Duration::from_mins(minutes));
+    let mut tried = Vec::new();
+    'rounds: for round in 0.. {
+        for (family, case) in &chosen {
+            if end.is_some_and(|end| Instant::now() >= end) {
+                break 'rounds;
+            }
+            let seed = arguments.seed + round;
+            tried.push(try_case(family, case, seed, arguments.scale(), &sheaf, &directory)?);
+        }
+        if end.is_none() {
+            break;
+        }
+    }
+    report(&tried, arguments.scale())
+}
+
+fn chosen(arguments: &TortureArguments) -> Result<Vec<(&'static str, &'static Case)>> {
+    let all = || FAMILIES.iter().flat_map(|(family, cases)| cases.iter().map(move |case| (*family, case)));
+    if let Some(unknown) = arguments.only.iter().find(|name| all().all(|(_, case)| case.name != **name)) {
+        let known: Vec<_> = all().map(|(_, case)| case.name).collect();
+        bail!("there is no case {unknown}; there are {}", known.join(", "));
+    }
+    let is_wanted = |case: &Case| match arguments.only.is_empty() {
+        true => arguments.list || case.for_every_change || arguments.scale() == Scale::Full,
+        false => arguments.only.iter().any(|name| name == case.name),
+    };
+    Ok(all().filter(|(_, case)| is_wanted(case)).collect())
+}
+
+/// Tries one case in a directory of its own, which is removed if all is well.
+fn try_case(
+    family: &'static str,
+    case: &Case,
+    seed: u64,
+    scale: Scale,
+    sheaf: &Path,
+    below: &Path,
+) -> Result<Tried> {
+    let mark = format!("{}-{}-{seed}", case.name, std::process::id());
+    let directory = below.join(&mark);
+    std::fs::create_dir_all(directory.join("tmp")).with_context(|| directory.display().to_string())?;
+    let mut trial = Trial {
+        sheaf: sheaf.to_owned(),
+        output: directory.join("runs"),
+        directory: directory.clone(),
+        mark,
+        dice: Dice::new(seed, case.name),
+        scale,
+        notes: Vec::new(),
+        problems: Vec::new(),
+    };
+    let began = Instant::now();
+    let outcome = (case.work)(&mut trial);
+    // Also after an error nothing is left for the next case.
+    trial.collect_processes();
+    let seconds = began.elapsed().as_secs_f64();
+    let verdict = match outcome {
+        Ok(Outcome::Skipped(reason)) => Verdict::Skipped(reason),
+        Ok(Outcome::Done) if trial.problems.is_empty() => Verdict::Good,
+        Ok(Outcome::Done) => Verdict::Failed(trial.problems, directory.clone()),
+        Err(error) => {
+            trial.problems.push(format!("{error:#}"));
+            Verdict::Failed(trial.problems, directory.clone())
+        }
+    };
+    let word = match &verdict {
+        Verdict::Good => "good",
+        Verdict::Skipped(_) => "skipped",
+        Verdict::Failed(..) => "FAILED",
+    };
+    println!("{:<28} seed {seed}: {word} in {seconds:.1} s; {}", case.name, trial.notes.join("; "));
+    match &verdict {
+        Verdict::Good => {}
+        Verdict::Skipped(reason) => println!("    {reason}"),
+        Verdict::Failed(problems, _) => problems.iter().for_each(|problem| println!("    {problem}")),
+    }
+    if !matches!(verdict, Verdict::Failed(..)) {
+        std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
+    }
+    Ok(Tried { family, name: case.name, seed, seconds, verdict })
+}
+
+/// A line for each case, over all its seeds; then each failure with the command that repeats it.
+fn report(tried: &[Tried], scale: Scale) -> Result<()> {
+    println!("\n{:<11}{:<28}{:>6}{:>6}{:>8}{:>9}", "family", "case", "runs", "good", "failed", "seconds");
+    for (family, cases) in FAMILIES {
+        for case in cases {
+            let of_case: Vec<&Tried> = tried.iter().filter(|tried| tried.name == case.name).collect();
+            if of_case.is_empty() {
+                continue;
+            }
+            let good = of_case.iter().filter(|tried| matches!(tried.verdict, Verdict::Good)).count();
+            let failed = of_case.iter().filter(|tried| matches!(tried.verdict, Verdict::Failed(..))).count();
+            let seconds: f64 = of_case.iter().map(|tried| tried.seconds).sum();
+            let runs = of_case.len();
+            println!("{family:<11}{:<28}{runs:>6}{good:>6}{failed:>8}{seconds:>9.1}", case.name);
+        }
+    }
+    let skipped = tried.iter().filter(|tried| matches!(tried.verdict, Verdict::Skipped(_))).count();
+    let full = if scale == Scale::Full { " --full" } else { "" };
+    let mut failures = 0;
+    for Tried { family, name, seed, verdict, .. } in tried {
+        let Verdict::Failed(problems, directory) = verdict else { continue };
+        failures += 1;
+        println!("\n{family}: {name} failed; its run is in {}", directory.display());
+        problems.iter().for_each(|problem| println!("  {problem}"));
+        println!("  again: cargo xtask torture --only {name} --seed {seed}{full}");
+    }
+    println!("\n{} runs, {failures} failed, {skipped} skipped", tried.len());
+    ensure!(failures == 0, "{failures} of {} runs did not end as the documentation says", tried.len());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_case_has_a_name_of_its_own_and_is_on_the_page() {
+        let page = workspace::root().join("docs/concepts/simulation-testing.md");
+        let page = std::fs::read_to_string(page).expect("there is the page");
+        let mut names = BTreeSet::new();
+        for case in FAMILIES.iter().flat_map(|(_, cases)| cases.iter()) {
+            assert!(names.insert(case.name), "{} is there twice", case.name);
+            assert!(page.contains(&format!("`{}`", case.name)), "{} is not on the page", case.name);
+        }
+    }
+
+    #[test]
+    fn a_case_that_does_not_exist_is_refused() {
+        let arguments =
+            TortureArguments { only: vec!["kill-time".to_owned()], ..TortureArguments::for_every_change() };
+        let error = chosen(&arguments).expect_err("there is no such case");
+        assert!(error.to_string().contains("kill-builder"), "{error}");
+    }
+}

@@ -1,0 +1,270 @@
+//! What a run has left, held against what was promised for the fault: exit status, the ledger, the files, `sheaf verify`.
+
+use super::run::{Ended, run_directory};
+use super::trial::Trial;
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// What the documentation promises of a run with a certain fault.
+#[derive(Clone, Debug)]
+pub(super) struct Promise {
+    /// How the command ends.
+    pub(super) status: Status,
+    /// What becomes of accepted triggers.
+    pub(super) kept: Kept,
+    /// How `sheaf verify` ends.
+    pub(super) verify: &'static [i32],
+    /// What the command says on standard error.
+    pub(super) says: Vec<String>,
+}
+
+/// An exit status.
+#[derive(Clone, Debug)]
+pub(super) enum Status {
+    /// One of these.
+    Codes(&'static [i32]),
+    /// 3 if an accepted trigger or a fragment of one was lost, 0 if none was.
+    ByLoss,
+    /// Whatever a killed process has.
+    Killed,
+}
+
+/// What becomes of accepted triggers.
+#[derive(Clone, Debug)]
+pub(super) enum Kept {
+    /// Each is stored whole, or rejected by the filter.
+    Everything,
+    /// The same; but events may lack these sources.
+    ButSources(Vec<u64>),
+    /// Each is stored whole, or rejected, or dropped for one of these reasons.
+    ButDropped(&'static [&'static str]),
+    /// There are no books: only what is in the files can be looked at.
+    Unbooked,
+}
+
+impl Promise {
+    /// Nothing is lost, and nothing is wrong: what slowness may cost.
+    pub(super) fn nothing_lost() -> Self {
+        Self { status: Status::Codes(&[0]), kept: Kept::Everything, verify: &[0], says: Vec::new() }
+    }
+
+    /// There are no books, because who kept them died; `sheaf verify` says that the run was not closed.
+    pub(super) fn no_books(status: Status) -> Self {
+        Self { status, kept: Kept::Unbooked, verify: &[3], says: Vec::new() }
+    }
+
+    pub(super) fn saying(mut self, words: &str) -> Self {
+        self.says.push(words.to_owned());
+        self
+    }
+}
+
+/// Sources of each event in the files, in the order of the dump.
+type Events = BTreeMap<u64, Vec<u64>>;
+
+impl Trial {
+    /// Looks at everything that the run has left. `sources` is how many fragments a whole event has.
+    pub(super) fn check(&mut self, ended: &Ended, promise: &Promise, sources: u64) -> Result<Option<Value>> {
+        self.check_words(ended, promise);
+        self.collect_processes();
+        self.check_left_overs(promise);
+        let run = run_directory(&self.output)?;
+        let verify = self.verify(&run, promise)?;
+        let events = self.events(&run, promise)?;
+        if matches!(promise.kept, Kept::Unbooked) {
+            return Ok(None);
+        }
+        let Ok(summary) = serde_json::from_str::<Value>(&ended.stdout) else {
+            self.problem(format!("it printed no summary: {:?}", ended.stdout));
+            return Ok(None);
+        };
+        self.check_books(&run, &summary, &verify, &events)?;
+        self.check_kept(&summary, promise, &events, sources);
+        self.check_status(ended, promise, lost(&summary));
+        Ok(Some(summary))
+    }
+
+    /// What a run says that could not even begin, or that had no directory: no panic, a reason, and nothing left.
+    pub(super) fn check_refusal(&mut self, ended: &Ended, words: &[&str]) {
+        let promise = Promise { status: Status::Codes(&[1]), ..Promise::nothing_lost() };
+        self.check_words(ended, &promise);
+        if !words.is_empty() && !words.iter().any(|word| ended.stderr.contains(word)) {
+            self.problem(format!("none of {words:?} is on standard error"));
+        }
+        self.collect_processes();
+    }
+
+    fn check_words(&mut self, ended: &Ended, promise: &Promise) {
+        for words in ["panicked", "this is a bug in sheaf", "NOT BALANCED"] {
+            let is_booked = words != "NOT BALANCED" || matches!(promise.kept, Kept::Everything);
+            if is_booked && (ended.stderr.contains(words) || ended.stdout.contains(words)) {
+                self.problem(format!("it says `{words}`"));
+            }
+        }
+        for words in promise.says.iter().filter(|words| !ended.stderr.contains(*words)) {
+            self.problem(format!("`{words}` is not on standard error"));
+        }
+        if !matches!(promise.status, Status::ByLoss) {
+            self.check_status(ended, promise, false);
+        }
+    }
+
+    fn check_status(&mut self, ended: &Ended, promise: &Promise, is_lost: bool) {
+        let codes: &[i32] = match promise.status {
+            Status::Codes(codes) => codes,
+            Status::ByLoss if is_lost => &[3],
+            Status::ByLoss => &[0],
+            Status::Killed => return,
+        };
+        if !ended.status.code().is_some_and(|code| codes.contains(&code)) {
+            let problem = format!("it ended with {}, and not with one of {codes:?}", ended.status);
+            if !self.problems.contains(&problem) {
+                self.problem(problem);
+            }
+        }
+    }
+
+    /// Sockets and files that only a run under way has. Who was killed could not remove them.
+    fn check_left_overs(&mut self, promise: &Promise) {
+        if matches!(promise.status, Status::Killed) {
+            return;
+        }
+        let below = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+        let mut left: Vec<String> = Vec::new();
+        if let Ok(run) = run_directory(&self.output) {
+            let is_left =
+                |name: &String| name.ends_with(".tap") || name.ends_with(".farm") || name == "reserve";
+            let names = below(&run).map(|entry| entry.file_name().to_string_lossy().into_owned());
+            left.extend(names.filter(is_left));
+        }
+        let temporary = below(&self.directory.join("tmp"));
+        left.extend(temporary.map(|entry| format!("tmp/{}", entry.file_name().to_string_lossy())));
+        if !left.is_empty() {
+            self.problem(format!("left over: {}", left.join(", ")));
+        }
+    }
+
+    fn verify(&mut self, run: &Path, promise: &Promise) -> Result<Value> {
+        let output = Command::new(&self.sheaf).args(["verify", "--json"]).arg(run).output()?;
+        let report: Value =
+            serde_json::from_slice(&output.stdout).context("`sheaf verify` printed no JSON")?;
+        if !output.status.code().is_some_and(|code| promise.verify.contains(&code)) {
+            let problems = report["problems"].to_string();
+            let expected = promise.verify;
+            self.problem(format!("verify ended with {}, not with {expected:?}: {problems}", output.status));
+        }
+        if report["duplicates"] != 0 {
+            self.problem(format!("verify finds {} events twice", report["duplicates"]));
+        }
+        Ok(report)
+    }
+
+    fn events(&mut self, run: &Path, promise: &Promise) -> Result<Events> {
+        let output = Command::new(&self.sheaf).args(["dump", "--csv"]).arg(run).output()?;
+        if !output.status.success() && !matches!(promise.kept, Kept::Unbooked) {
+            self.problem(format!("dump ended with {}", output.status));
+        }
+        let text = String::from_utf8(output.stdout).context("`sheaf dump` printed no UTF-8")?;
+        let mut events = Events::new();
+        for line in text.lines().skip(1) {
+            let mut cells = line.split(',').map(str::parse::<u64>);
+            let (Some(Ok(event)), Some(Ok(source))) = (cells.next(), cells.next()) else {
+                self.problem(format!("dump has the line {line:?}"));
+                continue;
+            };
+            events.entry(event).or_default().push(source);
+        }
+        for (event, sources) in &mut events {
+            sources.sort_unstable();
+            if sources.windows(2).any(|pair| pair[0] == pair[1]) {
+                self.problems.push(format!("event {event} is stored twice"));
+            }
+        }
+        Ok(events)
+    }
+
+    /// The summary adds up, and says what the manifest, `verify` and the files say.
+    fn check_books(&mut self, run: &Path, summary: &Value, verify: &Value, events: &Events) -> Result<()> {
+        let ledger = &summary["ledger"];
+        let (triggers, stored) = (number(&ledger["triggers"]), number(&ledger["stored"]));
+        let bins = stored + number(&ledger["rejected"]) + dropped(ledger);
+        if triggers != bins || number(&ledger["in_flight"]) != 0 {
+            self.problem(format!("{triggers} triggers are not {bins} ended events: {ledger}"));
+        }
+        let manifest: Value = serde_json::from_slice(&std::fs::read(run.join("run.json"))?)?;
+        for name in ["triggers", "stored", "rejected", "dropped"] {
+            if manifest["ledger"][name] != ledger[name] {
+                let (file, said) = (&manifest["ledger"][name], &ledger[name]);
+                self.problem(format!("run.json has {name} {file}, and the summary {said}"));
+            }
+        }
+        if !manifest["ended_ns"].is_u64() {
+            self.problem("run.json has no `ended_ns`");
+        }
+        if verify["events"] != ledger["stored"] {
+            self.problem(format!("verify counts {} events, and {stored} are stored", verify["events"]));
+        }
+        let in_files = events.len() as u64;
+        if in_files != stored {
+            self.problem(format!("{in_files} events are in the files, and {stored} are stored"));
+        }
+        let fragments = events.values().map(Vec::len).sum::<usize>() as u64;
+        // What a readout unit held that died is in nobody's books.
+        let is_booked = ledger["balanced"] == true && summary["trouble"]["restarted_readouts"] == 0;
+        if is_booked && fragments != number(&ledger["fragments"]["stored"]) {
+            let booked = &ledger["fragments"]["stored"];
+            self.problem(format!("{fragments} fragments are in the files, and {booked} are stored"));
+        }
+        if let Some(last) = events.keys().next_back().filter(|last| **last >= triggers) {
+            self.problem(format!("event {last} is stored, and there were {triggers} triggers"));
+        }
+        Ok(())
+    }
+
+    /// Nothing is lost but what may be.
+    fn check_kept(&mut self, summary: &Value, promise: &Promise, events: &Events, sources: u64) {
+        let ledger = &summary["ledger"];
+        let may_drop: &[&str] = match &promise.kept {
+            Kept::ButDropped(reasons) => reasons,
+            _ => &[],
+        };
+        for (reason, count) in ledger["dropped"].as_object().into_iter().flatten() {
+            if !may_drop.contains(&reason.as_str()) {
+                self.problem(format!("{count} of {} events are dropped as {reason}", ledger["triggers"]));
+            }
+        }
+        let may_lack: &[u64] = match &promise.kept {
+            Kept::ButSources(sources) => sources,
+            _ => &[],
+        };
+        let is_whole = |has: &Vec<u64>| (0..sources).all(|it| may_lack.contains(&it) || has.contains(&it));
+        let torn = events.values().filter(|has| !is_whole(has)).count();
+        if torn > 0 {
+            self.problem(format!("{torn} of {} stored events lack sources", events.len()));
+        }
+        if summary["trouble"]["content_mismatches"] != 0 {
+            self.problem(format!("{} events have wrong content", summary["trouble"]["content_mismatches"]));
+        }
+        let is_balanced = ledger["balanced"] == true;
+        if !is_balanced && matches!(promise.kept, Kept::Everything | Kept::ButDropped(_)) {
+            self.problem(format!("the ledger does not balance: {}", ledger["problems"]));
+        }
+    }
+}
+
+/// Whether an accepted trigger or a fragment of one was lost.
+fn lost(summary: &Value) -> bool {
+    dropped(&summary["ledger"]) > 0 || number(&summary["events_incomplete"]) > 0
+}
+
+fn dropped(ledger: &Value) -> u64 {
+    ledger["dropped"].as_object().into_iter().flatten().map(|(_, count)| number(count)).sum()
+}
+
+/// A number of a summary; one that is not there is none that was reached.
+pub(super) fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}

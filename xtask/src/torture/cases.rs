@@ -1,0 +1,68 @@
+//! The cases: what is done to a run, and what the documentation promises of it.
+//!
+//! | module | cases |
+//! |---|---|
+//! | `slowness` | everybody lives and something is slow: nothing may be lost |
+//! | `resources` | disks, descriptors and memory that run out; strangers at the doors |
+//! | `deaths` | somebody is killed, or asked to end: the run ends as the pages on operating say |
+
+mod deaths;
+mod resources;
+mod slowness;
+
+use super::run::{Run, run_directory};
+use super::trial::Trial;
+use anyhow::{Result, ensure};
+
+/// One kind of fault.
+#[derive(Debug)]
+pub(super) struct Case {
+    /// Its name on the command line.
+    pub(super) name: &'static str,
+    /// Whether it is tried for every change, and not only at night.
+    pub(super) for_every_change: bool,
+    /// Does it, and takes note of what is wrong. An error: it could not be done, or nothing can be said of it.
+    pub(super) work: fn(&mut Trial) -> Result<Outcome>,
+}
+
+/// What came of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It was done; whether all is well is in the problems of the trial.
+    Done,
+    /// It cannot be done on this machine, and why.
+    Skipped(String),
+}
+
+/// Families of cases, in the order in which they are tried.
+pub(super) const FAMILIES: [(&str, &[Case]); 3] =
+    [("slowness", slowness::CASES), ("resources", resources::CASES), ("deaths", deaths::CASES)];
+
+/// A case for every change.
+const fn always(name: &'static str, work: fn(&mut Trial) -> Result<Outcome>) -> Case {
+    Case { name, for_every_change: true, work }
+}
+
+/// A case for the night.
+const fn nightly(name: &'static str, work: fn(&mut Trial) -> Result<Outcome>) -> Case {
+    Case { name, for_every_change: false, work }
+}
+
+/// Starts a processor by hand that judges events of builder unit 0.
+fn join_processor(trial: &Trial) -> Result<Run> {
+    let door = run_directory(&trial.output)?.join("bu0.farm").display().to_string();
+    let mut processor = trial.sheaf("processor", &["processor", "--join", &door, "--wait", "60"])?;
+    ensure!(processor.says("judging events")?, "a processor could not join at {door}");
+    Ok(processor)
+}
+
+/// Skips the case where what it needs cannot be had.
+macro_rules! or_skip {
+    ($needed:expr) => {
+        match $needed {
+            Ok(needed) => needed,
+            Err(reason) => return Ok($crate::torture::cases::Outcome::Skipped(format!("{reason:#}"))),
+        }
+    };
+}
+use or_skip;

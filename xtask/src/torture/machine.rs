@@ -1,0 +1,152 @@
+//! What this machine lends for faults: disks that fill up, freeze or refuse, a quota of its processors, busy loops. Whatever
+//! cannot be had is an error that says why; the case is skipped then.
+
+use super::process::tool;
+use anyhow::{Context as _, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A file system of a case. Unmounted when dropped.
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) path: PathBuf,
+    is_frozen: bool,
+}
+
+impl Disk {
+    /// A file system in memory with so much room.
+    pub(super) fn small(path: &Path, mebibytes: u64) -> Result<Self> {
+        std::fs::create_dir_all(path)?;
+        let options = format!("size={mebibytes}m");
+        tool("mount", &["-t", "tmpfs", "-o", &options, "sheaf-torture", text(path)?])?;
+        Ok(Self { path: path.to_owned(), is_frozen: false })
+    }
+
+    /// A file system on a loop device that can be frozen: its writers wait, as for a server that is away.
+    pub(super) fn freezable(image: &Path, path: &Path) -> Result<Self> {
+        std::fs::create_dir_all(path)?;
+        std::fs::File::create(image)?.set_len(512 << 20)?;
+        tool("mkfs.ext4", &["-q", "-F", text(image)?])?;
+        tool("mount", &["-o", "loop", text(image)?, text(path)?])?;
+        let mut disk = Self { path: path.to_owned(), is_frozen: false };
+        // Tried once, because containers may mount and not freeze.
+        disk.freeze()?;
+        disk.thaw()?;
+        Ok(disk)
+    }
+
+    /// Gives a file system in memory another size.
+    pub(super) fn resize(&self, mebibytes: u64) -> Result<()> {
+        let options = format!("remount,size={mebibytes}m");
+        tool("mount", &["-o", &options, text(&self.path)?])
+    }
+
+    /// Refuses all writes. Nobody may have a file open for writing.
+    pub(super) fn make_read_only(&self) -> Result<()> {
+        tool("mount", &["-o", "remount,ro", text(&self.path)?])
+    }
+
+    pub(super) fn freeze(&mut self) -> Result<()> {
+        tool("fsfreeze", &["-f", text(&self.path)?])?;
+        self.is_frozen = true;
+        Ok(())
+    }
+
+    pub(super) fn thaw(&mut self) -> Result<()> {
+        self.is_frozen = false;
+        tool("fsfreeze", &["-u", text(&self.path)?])
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if self.is_frozen {
+            let _ = self.thaw();
+        }
+        // Lazily: a process of a case that failed may still have files there.
+        let _ = Command::new("umount").arg("-l").arg(&self.path).output();
+    }
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))
+}
+
+/// A group of processes that together get a part of one processor. Removed when dropped, once it is empty.
+#[derive(Debug)]
+pub(super) struct Quota {
+    path: PathBuf,
+}
+
+/// The period of a quota, in microseconds.
+const PERIOD_US: u64 = 100_000;
+
+impl Quota {
+    /// A group that gets so many percent of one processor.
+    pub(super) fn new(name: &str, percent: u64) -> Result<Self> {
+        let quota_us = (PERIOD_US * percent / 100).to_string();
+        let (old, new) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
+        let (root, settings) = if old.join("cpu.cfs_quota_us").exists() {
+            (old, vec![("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota_us)])
+        } else if new.join("cgroup.subtree_control").exists() {
+            // Without effect where it is done already; where it may not be done, writing the quota fails below.
+            let _ = std::fs::write(new.join("cgroup.subtree_control"), "+cpu");
+            (new, vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))])
+        } else {
+            bail!("no control groups for processors are mounted below /sys/fs/cgroup");
+        };
+        let path = root.join(name);
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        let quota = Self { path };
+        for (file, value) in settings {
+            let file = quota.path.join(file);
+            std::fs::write(&file, value).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        Ok(quota)
+    }
+
+    /// What stands before a command so that it and its children are in this group.
+    pub(super) fn prefix(&self) -> Vec<String> {
+        let join = "echo $$ > \"$0\" && exec \"$@\"";
+        let procs = self.path.join("cgroup.procs").display().to_string();
+        vec!["sh".to_owned(), "-c".to_owned(), join.to_owned(), procs]
+    }
+
+    /// How often its processes were held up so far, because they had used what they get.
+    pub(super) fn throttled(&self) -> u64 {
+        let statistics = std::fs::read_to_string(self.path.join("cpu.stat")).unwrap_or_default();
+        let count = statistics.lines().find_map(|line| line.strip_prefix("nr_throttled "));
+        count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.path);
+    }
+}
+
+/// Processes that do nothing, all the time. Ended when dropped.
+#[derive(Debug)]
+pub(super) struct BusyLoops(Vec<Child>);
+
+impl BusyLoops {
+    pub(super) fn start(count: u64) -> Result<Self> {
+        let mut loops = Self(Vec::new());
+        for _ in 0..count {
+            let mut command = Command::new("sh");
+            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+            loops.0.push(command.spawn().context("cannot start a busy loop")?);
+        }
+        Ok(loops)
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The processes of a case, as `/proc` shows them.
+
+use anyhow::{Context as _, Result, ensure};
+use std::path::Path;
+use std::process::Command;
+
+/// The environment variable by which every process of a case is known, whoever its parent is.
+pub(super) const MARK: &str = "SHEAF_TORTURE";
+
+/// A process that runs.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub(super) id: u32,
+    pub(super) arguments: Vec<String>,
+}
+
+impl Process {
+    /// The name of its node, if it is `sheaf node CONFIG NAME`.
+    pub(super) fn node(&self) -> Option<&str> {
+        let is_node = self.arguments.get(1).is_some_and(|word| word == "node");
+        is_node.then(|| self.arguments.get(3).map(String::as_str))?
+    }
+
+    /// Whether it judges events: `sheaf processor`.
+    pub(super) fn is_processor(&self) -> bool {
+        self.arguments.get(1).is_some_and(|word| word == "processor")
+    }
+}
+
+/// Every process whose environment has this mark. One that has ended and was not waited for has no environment any more.
+pub(super) fn marked(mark: &str) -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let wanted = format!("{MARK}={mark}");
+    let mut found: Vec<Process> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let path = entry.path();
+            let id = path.file_name()?.to_str()?.parse().ok()?;
+            let environment = std::fs::read(path.join("environ")).ok()?;
+            let is_marked = environment.split(|byte| *byte == 0).any(|line| line == wanted.as_bytes());
+            is_marked.then(|| Process { id, arguments: arguments(&path) })
+        })
+        .collect();
+    found.sort_by_key(|process| process.id);
+    found
+}
+
+fn arguments(process: &Path) -> Vec<String> {
+    let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+    let words = line.split(|byte| *byte == 0);
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Sends a signal, by its name for `kill`. An error where there is no such process any more.
+pub(super) fn signal(id: u32, name: &str) -> Result<()> {
+    let mut kill = Command::new("kill");
+    let sent = kill.arg(format!("-{name}")).arg(id.to_string()).output().context("cannot start kill")?;
+    let said = String::from_utf8_lossy(&sent.stderr);
+    ensure!(sent.status.success(), "kill -{name} {id}: {}", said.trim());
+    Ok(())
+}
+
+/// Runs a tool of the system; what it says on standard error is the error.
+pub(super) fn tool(program: &str, arguments: &[&str]) -> Result<()> {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.with_context(|| format!("cannot start {program}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program} {}: {}", arguments.join(" "), said.trim());
+    Ok(())
+}

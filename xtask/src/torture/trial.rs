@@ -1,0 +1,116 @@
+//! One case with one seed: where it happens, what was done, and what was not as promised.
+
+use super::dice::Dice;
+use super::process;
+use super::run::Run;
+use anyhow::Result;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long processes that were left over are given to end: they may be in the middle of closing a file.
+const LEFT_OVER_MAX: Duration = Duration::from_mins(2);
+
+/// How long faults last, and how much work a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// Seconds, for every change.
+    Short,
+    /// Up to a minute, for a night.
+    Full,
+}
+
+/// A case under way.
+#[derive(Debug)]
+pub(super) struct Trial {
+    /// The command under test.
+    pub(super) sheaf: PathBuf,
+    /// A directory of its own.
+    pub(super) directory: PathBuf,
+    /// What gets the run's directory.
+    pub(super) output: PathBuf,
+    /// The mark of its processes.
+    pub(super) mark: String,
+    pub(super) dice: Dice,
+    pub(super) scale: Scale,
+    /// What was done, in order.
+    pub(super) notes: Vec<String>,
+    /// What was not as promised.
+    pub(super) problems: Vec<String>,
+}
+
+impl Trial {
+    /// Takes note of something that was done.
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    /// Takes note of something that is wrong.
+    pub(super) fn problem(&mut self, text: impl Into<String>) {
+        self.problems.push(text.into());
+    }
+
+    /// One of two numbers, by how long faults may last.
+    pub(super) fn by_scale(&self, short: u64, full: u64) -> u64 {
+        if self.scale == Scale::Short { short } else { full }
+    }
+
+    /// When a fault happens: a share of the work, in percent.
+    pub(super) fn moment(&mut self) -> u64 {
+        self.dice.between(5, 80)
+    }
+
+    /// How long something is frozen: from a second to longer than any node's patience.
+    pub(super) fn freeze_time(&mut self) -> Duration {
+        let longest = self.by_scale(6_000, 60_000);
+        Duration::from_millis(self.dice.magnitude(1_000, longest))
+    }
+
+    /// Waits until the run has done this share of its work. A run that ends before has a problem of its own.
+    pub(super) fn wait_for(&mut self, run: &mut Run, percent: u64) -> Result<bool> {
+        let reached = run.reaches(percent)?;
+        if !reached {
+            self.problem(format!("the run ended before {percent} % of its events were written"));
+        }
+        Ok(reached)
+    }
+
+    /// Kills the process of a node at a share of the work.
+    pub(super) fn kill(&mut self, run: &mut Run, node: &str, percent: u64) -> Result<u32> {
+        if !self.wait_for(run, percent)? {
+            return Ok(0);
+        }
+        let Some(victim) = run.node(node, 0)? else { return Ok(0) };
+        process::signal(victim, "KILL")?;
+        self.note(format!("killed {node} at {percent} %"));
+        Ok(victim)
+    }
+
+    /// Stops processes for a while.
+    pub(super) fn freeze(&mut self, who: &str, processes: &[u32], time: Duration) {
+        self.note(format!("froze {who} for {:.1} s", time.as_secs_f64()));
+        let hit: Vec<u32> =
+            processes.iter().copied().filter(|id| process::signal(*id, "STOP").is_ok()).collect();
+        if hit.len() < processes.len() || hit.is_empty() {
+            self.problem(format!("{} of {} processes could be frozen", hit.len(), processes.len()));
+        }
+        std::thread::sleep(time);
+        for id in hit {
+            // One that was killed for its silence is gone; what that means is for the books to say.
+            let _ = process::signal(id, "CONT");
+        }
+    }
+
+    /// Waits until no process of the case is left, and ends those that stay: each is a problem.
+    pub(super) fn collect_processes(&mut self) {
+        let began = Instant::now();
+        let mut left = process::marked(&self.mark);
+        while !left.is_empty() && began.elapsed() < LEFT_OVER_MAX {
+            std::thread::sleep(Duration::from_millis(20));
+            left = process::marked(&self.mark);
+        }
+        for process in left {
+            self.problem(format!("process {} is left: {}", process.id, process.arguments.join(" ")));
+            let _ = process::signal(process.id, "KILL");
+        }
+    }
+}
