@@ -28,6 +28,9 @@ pub(crate) struct SwarmArguments {
     /// Run this seed alone and print its log: what a failed run asks for.
     #[arg(long, value_name = "S", conflicts_with_all = ["runs", "start"])]
     seed: Option<u64>,
+    /// Print which options 10,000 seeds draw how often, and run none.
+    #[arg(long, conflicts_with_all = ["runs", "start", "seed"])]
+    table: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -109,6 +112,7 @@ pub(crate) fn docs() -> Result<()> {
 pub(crate) fn swarm(arguments: &SwarmArguments) -> Result<()> {
     match arguments.seed {
         Some(seed) => swarm_command(&["--seed", &seed.to_string(), "--log"]),
+        None if arguments.table => swarm_command(&["--runs", "10000", "--table"]),
         None => simulate(arguments.runs, arguments.start),
     }
 }

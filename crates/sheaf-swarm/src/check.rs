@@ -3,6 +3,7 @@
 //! | rule | checked in |
 //! |---|---|
 //! | an event ends once; bounds are kept; no machine spins | [`watch`] |
+//! | farms try again, alone, and give up nothing that can be judged | [`farms`] |
 //! | every ledger balances and nothing is in flight | [`books`] |
 //! | the disks hold every stored event exactly once, each right in itself | [`outputs`] |
 //! | the books of readout units, event manager and disks agree on fragments | [`books`] |
@@ -10,6 +11,7 @@
 
 pub mod books;
 pub mod causes;
+pub mod farms;
 pub mod outputs;
 pub mod watch;
 

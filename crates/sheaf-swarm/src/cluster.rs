@@ -21,7 +21,9 @@ use crate::payload::SimPayload;
 use crate::source::{DefectCounts, SimSource, plan_sources};
 use builders::BuilderNode;
 pub(crate) use builders::decide;
+use farm::FarmTurn;
 pub use farm::is_judged;
+pub(crate) use farm::{Conduct, conduct};
 use manager::ManagerNode;
 use outputs::OutputSide;
 use post::{Happening, Host, Post};
@@ -289,11 +291,11 @@ impl Cluster {
         {
             let until = self.host(node).stalled_until;
             // A driver takes what has arrived before it looks at its timers.
-            let after = if matches!(happening, Happening::Wake(..) | Happening::Link(..)) {
-                Nanos(1)
-            } else {
-                Nanos::ZERO
-            };
+            let is_timer = matches!(
+                happening,
+                Happening::Wake(..) | Happening::Link(..) | Happening::Farm(_, _, FarmTurn::Wake(_))
+            );
+            let after = if is_timer { Nanos(1) } else { Nanos::ZERO };
             self.post.plan(until + after, happening);
             return;
         }
@@ -359,14 +361,9 @@ impl Cluster {
             FaultKind::KillProcessor { builder, place } => self.kill_processor(builder, place),
             FaultKind::Crash { node, back_after } => self.crash(node, back_after.map(|after| now + after)),
             FaultKind::Stall { node, lasts } => {
-                if self.is_up(node) {
-                    self.watch.faults.stalls += 1;
-                    let host = self.host_mut(node);
-                    host.stalled_until = host.stalled_until.max(now + lasts);
-                    let (session, what) = (host.session, Turn::Stalled(host.stalled_until));
-                    self.post.note(Line::Node { node, session, what });
-                }
+                self.watch.faults.stalls += u64::from(self.stall(node, lasts));
             }
+            FaultKind::Freeze { lasts } => self.freeze(lasts),
             FaultKind::Link { from, to, lasts, cut } => {
                 let until = now + lasts;
                 self.watch.faults.links += 1;
@@ -377,6 +374,26 @@ impl Cluster {
                     self.post.network.clog(from, to, until);
                 }
             }
+        }
+    }
+
+    /// Holds up a node; false if it is down.
+    fn stall(&mut self, node: NodeId, lasts: Nanos) -> bool {
+        let (until, is_up) = (self.post.now + lasts, self.is_up(node));
+        if is_up {
+            let host = self.host_mut(node);
+            host.stalled_until = host.stalled_until.max(until);
+            let (session, what) = (host.session, Turn::Stalled(host.stalled_until));
+            self.post.note(Line::Node { node, session, what });
+        }
+        is_up
+    }
+
+    /// Holds up all nodes.
+    fn freeze(&mut self, lasts: Nanos) {
+        self.watch.faults.freezes += 1;
+        for node in self.options.nodes() {
+            self.stall(node, lasts);
         }
     }
 
@@ -448,13 +465,15 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         | Happening::Link(node, ..)
         | Happening::Wake(node, _) => Some(*node),
         Happening::Source(source) => Some(NodeId::readout(index_u16(sources[*source].readout))),
-        Happening::Written(index, _)
-        | Happening::Farm(index, ..)
-        | Happening::Decided(index, _)
-        | Happening::Judged(index, ..) => Some(builder(*index)),
+        Happening::Written(index, _) | Happening::Decided(index, _) | Happening::Judged(index, ..) => {
+            Some(builder(*index))
+        }
         Happening::OutputWritten(index, _) | Happening::OutputDurable(index, _) => {
             Some(NodeId::output(index_u16(*index)))
         }
+        // Processors are processes of their own.
+        Happening::Farm(_, _, FarmTurn::Down(..) | FarmTurn::Done(..)) => None,
+        Happening::Farm(index, ..) => Some(builder(*index)),
         Happening::Trigger | Happening::Stop => Some(NodeId::MANAGER),
         Happening::Fault(_) | Happening::Back(_) | Happening::Healed => None,
     }

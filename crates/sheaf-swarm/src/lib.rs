@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`options`] | what a run is like: system, bounds, times, source defects, network, faults; nothing else decides |
 //! | [`swarm`] | random options from a seed |
+//! | [`table`] | which options are drawn how often, and which knobs of the configuration they stand for |
 //! | [`cluster`] | the cluster: its clock, what happens when, and the drivers of the roles |
 //! | [`network`], [`source`], [`disk`] | what is simulated around the roles |
 //! | [`steps`] | events in steps, triggers that not all answer: what is decided, and what follows |
@@ -39,6 +40,7 @@ pub mod payload;
 pub mod source;
 pub mod steps;
 pub mod swarm;
+pub mod table;
 
 pub use check::{Failure, Report};
 pub use cluster::Cluster;

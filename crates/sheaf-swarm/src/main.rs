@@ -40,10 +40,18 @@ struct Arguments {
     /// Print one JSON object on standard output and nothing else there.
     #[arg(long)]
     json: bool,
+    /// Print which options are drawn how often by so many runs, and do not run them
+    #[arg(long)]
+    table: bool,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.table {
+        let end = arguments.start.saturating_add(arguments.runs);
+        print(&sheaf_swarm::table::markdown(arguments.start..end));
+        return ExitCode::SUCCESS;
+    }
     let good = match arguments.seed {
         Some(seed) => run_one(&arguments, seed),
         None => run_many(&arguments),
@@ -152,6 +160,8 @@ struct Totals {
     crashes: u64,
     given_up: u64,
     steps: u64,
+    /// The most steps of one run, and its seed.
+    longest: (u64, u64),
     /// Of the hashes of all runs: equal if and only if all runs were.
     hash: u64,
     failures: Vec<Failure>,
@@ -169,6 +179,7 @@ impl Totals {
                 self.crashes += report.faults.builder_crashes + report.faults.readout_crashes;
                 self.given_up += report.faults.given_up;
                 self.steps += report.steps;
+                self.longest = self.longest.max((report.steps, seed));
                 self.hash = self.hash.wrapping_add(sheaf_swarm::dice::mix(seed ^ report.hash));
             }
             Err(failure) => self.failures.push(*failure),
@@ -248,7 +259,7 @@ fn show_progress(runs: u64, totals: &Mutex<Totals>, is_done: &AtomicBool) {
 }
 
 fn report_many(arguments: &Arguments, totals: &Totals, took: Duration, good: bool) {
-    let Totals { runs, events, stored, incomplete, dropped, crashes, given_up, steps, .. } = totals;
+    let Totals { runs, events, stored, incomplete, dropped, crashes, given_up, steps, longest, .. } = totals;
     if arguments.json {
         let failures: Vec<_> = totals.failures.iter().map(failure_json).collect();
         let object = json!({
@@ -270,10 +281,12 @@ fn report_many(arguments: &Arguments, totals: &Totals, took: Duration, good: boo
     }
     print(&format!(
         "{runs} runs from seed {} in {:.1} s: {} failed; {events} events, {stored} stored ({incomplete} incomplete), \
-         {dropped} dropped; {crashes} crashes, {given_up} builder sessions given up; {steps} steps; hash {:016x}\n",
+         {dropped} dropped; {crashes} crashes, {given_up} builder sessions given up; {steps} steps, at most {} (seed {}); hash {:016x}\n",
         arguments.start,
         took.as_secs_f64(),
         totals.failures.len(),
+        longest.0,
+        longest.1,
         totals.hash,
     ));
 }

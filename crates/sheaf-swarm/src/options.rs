@@ -7,7 +7,7 @@ use crate::dice::Ratio;
 use crate::steps::StepOptions;
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
-use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
+use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, SourceId, Timestamp};
 
 /// A whole run. [`Options::default`] is a small system without any fault.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,6 +124,8 @@ pub struct SourceOptions {
     pub pause: Ratio,
     /// How long a pause is on average.
     pub pause_mean: Nanos,
+    /// This source is so many times slower than the others.
+    pub slow: Option<(u16, u64)>,
     /// This source ends after so many fragments.
     pub early_end: Option<(u16, u64)>,
     /// What a source sends while its readout unit is down is lost; otherwise it waits.
@@ -155,6 +157,14 @@ pub struct BoundOptions {
     pub message_events: usize,
     /// How many builders may try an event.
     pub max_attempts: u16,
+    /// See [`sheaf_protocol::manager::ManagerConfig::expected_event`].
+    pub expected_event: Option<ByteCount>,
+    /// Events that a readout unit accepts in one request.
+    pub request_events: usize,
+    /// Events that a builder has on the way to one output node.
+    pub window_events: u32,
+    /// Payload of those events.
+    pub window: ByteCount,
 }
 
 /// Times of the roles. They obey the same rules as those of a configuration file; [`Options::validate`] checks.
@@ -269,6 +279,8 @@ pub struct FarmOptions {
     pub time_limit: Nanos,
     /// For so long events wait for a processor where there is none.
     pub patience: Nanos,
+    /// How often an event is tried again after its processor ended or failed with it.
+    pub retries: u16,
     /// After so long another processor takes the place of one that died.
     pub restart: Nanos,
     /// Events that the filter fails with, in good order.
@@ -290,12 +302,34 @@ impl Default for FarmOptions {
             way: Nanos::from_micros(5),
             time_limit: Nanos::from_millis(2),
             patience: Nanos::from_millis(20),
+            retries: 1,
             restart: Nanos::from_micros(300),
             fails: Ratio::NEVER,
             dies: Ratio::NEVER,
             hangs: Ratio::NEVER,
             falls_silent: Ratio::NEVER,
         }
+    }
+}
+
+impl FarmOptions {
+    /// The longest time from giving an event to a living processor that has no other to its verdict.
+    #[must_use]
+    pub fn turn(&self) -> Nanos {
+        self.judge + self.way + self.way
+    }
+
+    /// Whether no processor that works is taken for one that hangs, and no event is given up while one is being started.
+    #[must_use]
+    pub fn is_patient(&self) -> bool {
+        let limit = 2 * self.turn().0 + 500_000;
+        self.time_limit.0 >= limit && self.patience.0 >= 4 * (self.restart.0 + self.time_limit.0 + self.way.0)
+    }
+
+    /// Whether a filter ends its processor, or fails with an event.
+    #[must_use]
+    pub fn is_faulty(&self) -> bool {
+        [self.fails, self.dies, self.hangs, self.falls_silent].into_iter().any(Ratio::is_possible)
     }
 }
 
@@ -332,6 +366,11 @@ pub enum FaultKind {
     Stall {
         /// Which.
         node: NodeId,
+        /// How long.
+        lasts: Nanos,
+    },
+    /// All nodes do nothing for the same while, as when their machine is suspended; the network goes on.
+    Freeze {
         /// How long.
         lasts: Nanos,
     },
@@ -413,6 +452,7 @@ impl Default for SourceOptions {
             unknown_source: Ratio::NEVER,
             pause: Ratio::NEVER,
             pause_mean: Nanos::from_millis(10),
+            slow: None,
             early_end: None,
             lossy_while_down: false,
         }
@@ -433,6 +473,10 @@ impl Default for BoundOptions {
             message_bytes: ByteCount::kib(32),
             message_events: 16,
             max_attempts: 4,
+            expected_event: None,
+            request_events: 4_096,
+            window_events: 16,
+            window: ByteCount::mib(4),
         }
     }
 }
@@ -478,17 +522,35 @@ impl Fault {
     pub fn ends_at(&self) -> Timestamp {
         match self.kind {
             FaultKind::Crash { back_after, .. } => self.at + back_after.unwrap_or(Nanos::ZERO),
-            FaultKind::Stall { lasts, .. } | FaultKind::Link { lasts, .. } => self.at + lasts,
+            FaultKind::Stall { lasts, .. } | FaultKind::Link { lasts, .. } | FaultKind::Freeze { lasts } => {
+                self.at + lasts
+            }
             FaultKind::KillProcessor { .. } => self.at,
         }
     }
 }
 
 impl Options {
+    /// All nodes.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeId> {
+        let readouts = (0..self.system.readouts).map(NodeId::readout);
+        let builders = (0..self.system.builders).map(NodeId::builder);
+        let outputs = (0..self.system.outputs).map(NodeId::output);
+        [NodeId::MANAGER].into_iter().chain(readouts).chain(builders).chain(outputs).collect()
+    }
+
     /// All sources.
     #[must_use]
     pub fn source_count(&self) -> u16 {
         self.system.readouts * self.system.sources_per_readout
+    }
+
+    /// The mean time between two fragments of a source, or its latency.
+    #[must_use]
+    pub fn source_period(&self, source: SourceId) -> Nanos {
+        let slowness = self.sources.slow.filter(|(slow, _)| u32::from(*slow) == source.0);
+        Nanos(self.sources.period.0 * slowness.map_or(1, |(_, factor)| factor))
     }
 
     /// Whether a source is optional.
@@ -519,6 +581,10 @@ impl Options {
             (
                 bounds.batch_events <= bounds.slots as usize,
                 "a batch is at most what a builder unit has slots for",
+            ),
+            (
+                bounds.slots as usize <= bounds.request_events,
+                "a readout unit takes a request for all that a builder unit has slots for",
             ),
             (
                 self.policy == IncompletePolicy::Wait || times.merge < times.event,
@@ -592,6 +658,10 @@ impl Options {
             self.storage.mismatch,
         ];
         let quiet = ratios.into_iter().all(|ratio| !ratio.is_possible());
-        quiet && self.faults.is_empty() && self.stops.is_empty() && sources.early_end.is_none()
+        quiet
+            && self.farm.is_none_or(|farm| !farm.is_faulty() && farm.is_patient())
+            && self.faults.is_empty()
+            && self.stops.is_empty()
+            && sources.early_end.is_none()
     }
 }

@@ -1,12 +1,12 @@
 //! Random options: each kind of fault is off, mild or wild, independently, so that runs with few kinds of fault, in
 //! which one can go far, are as common as runs with many.
 
+mod late;
+
 use crate::dice::{Dice, Ratio};
-use crate::options::{Fault, FaultKind, Options, RecoveryOptions, SlotOptions, TriggerOptions};
-use crate::steps::StepOptions;
+use crate::options::{Fault, FaultKind, Options, TriggerOptions};
 use sheaf_protocol::builder::IncompletePolicy;
-use sheaf_protocol::flow::Gathering;
-use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
 
 /// How wild a kind of fault is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,85 +51,10 @@ impl Swarm {
         self.recovery();
         self.steps();
         self.outputs();
-    }
-
-    /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with and without. Output nodes always come
-    /// back: without one of them no run ends.
-    fn outputs(&mut self) {
-        let mut dice = Dice::new(self.options.seed, 7);
-        let outputs = dice.pick(&[0, 0, 0, 1, 2, 3]);
-        self.options.system.outputs = outputs;
-        if outputs == 0 || self.is_calm {
-            return;
-        }
-        for _ in 0..dice.pick(&[0, 0, 1, 2, 6]) {
-            let at = Timestamp(dice.below(self.busy_time().0));
-            let node = NodeId::output(u16::try_from(dice.below(u64::from(outputs))).unwrap_or(0));
-            let lasts = Nanos(dice.below(150_000_000));
-            let kind = match dice.below(3) {
-                0 => FaultKind::Stall { node, lasts },
-                _ => FaultKind::Crash { node, back_after: Some(lasts) },
-            };
-            self.options.faults.push(Fault { at, kind });
-        }
-    }
-
-    /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with and without.
-    fn recovery(&mut self) {
-        let mut dice = Dice::new(self.options.seed, 5);
-        let datagram = ByteCount(dice.pick(&[256, 600, 1_472, 8_972]));
-        let rails = dice.pick(&[1, 1, 2, 3]);
-        self.options.recovery = (dice.below(4) == 0).then_some(RecoveryOptions { datagram, rails });
-    }
-
-    /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with and without.
-    fn steps(&mut self) {
-        let mut dice = Dice::new(self.options.seed, 6);
-        let sources = u64::from(self.options.source_count());
-        let ratio = |dice: &mut Dice| Ratio::percent(u32::try_from(dice.below(34)).unwrap_or(0));
-        let steps = StepOptions {
-            first: u16::try_from(dice.between(1, sources)).unwrap_or(1),
-            reject: ratio(&mut dice),
-            enough: ratio(&mut dice),
-            region: ratio(&mut dice),
-            judge: dice.time_between(Nanos::ZERO, Nanos::from_micros(500)),
-            types: u16::try_from(dice.pick(&[0, 0, 2, 3])).unwrap_or(0),
-        };
-        let is_pushed = matches!(self.options.gathering, Gathering::Push);
-        let is_announced = matches!(self.options.triggers, TriggerOptions::Announced { .. });
-        let types = if is_announced { 0 } else { steps.types };
-        if !is_pushed {
-            self.options.steps = match dice.below(3) {
-                0 => StepOptions { types, ..steps },
-                1 if dice.below(3) == 0 => StepOptions { types, ..StepOptions::default() },
-                _ => StepOptions::default(),
-            };
-        }
-    }
-
-    /// Drawn last, and from dice of its own, so that a seed's run is otherwise the same with every policy.
-    fn gathering(&mut self) {
-        let mut dice = Dice::new(self.options.seed, 4);
-        let event = self.options.sources.largest.0 * u64::from(self.options.source_count());
-        // From less than a fragment to several events.
-        let most = dice.pick(&[100, event + 1, 8 * event + 1]);
-        let credit = ByteCount(1 + dice.below(most));
-        let tick = dice.time_between(Nanos::from_micros(500), Nanos::from_millis(20));
-        self.options.slots = SlotOptions {
-            rate: (dice.below(4) > 0)
-                .then(|| ByteRate::new(dice.between(5_000_000_000, 20_000_000_000)))
-                .flatten(),
-            block: ByteCount(dice.between(1_000, 32_000)),
-            guard: dice.time_between(Nanos::ZERO, Nanos::from_micros(1)),
-            synchronised: dice.below(2) == 0,
-            patience: Nanos::from_millis(1),
-        };
-        self.options.gathering = match dice.below(6) {
-            0 | 1 => Gathering::Pull,
-            2 | 3 => Gathering::Paced { credit },
-            4 => Gathering::Push,
-            _ => Gathering::Barrel { credit, tick },
-        };
+        self.farm();
+        self.late_bounds();
+        self.pace();
+        self.converge();
     }
 
     fn level(&mut self) -> Level {
@@ -400,22 +325,28 @@ impl Swarm {
             // found not to have converged.
             self.options.times.stop = Nanos::from_secs(3_600);
         }
-        if self.is_calm {
-            let patience = self.options.patience();
-            let times = &mut self.options.times;
-            times.merge = times.merge.max(patience);
-            times.retry = times.retry.max(times.merge);
-            times.event = Nanos(2 * times.retry.0 + 1);
-            times.orphan = times.orphan.map(|orphan| orphan.max(Nanos(2 * times.merge.0 + 1)));
-        }
         // Fragments of events that never trigger would fill the buffers for ever.
         if self.has_events_never_asked_for() {
             self.options.times.orphan.get_or_insert(Nanos::from_millis(300));
         }
-        // Each event may wait for its time in each attempt, a few at a time.
+    }
+
+    /// Each event may wait for its time in each attempt, a few at a time.
+    fn converge(&mut self) {
         let each = (self.options.times.event.0 + self.options.times.peer.0).min(200_000_000);
         let all = each * (self.options.events + 20) * u64::from(self.options.bounds.max_attempts);
         self.options.converge_within = Nanos(all) + Nanos::from_secs(30);
+    }
+
+    /// Times that are longer than anything takes where nothing goes wrong. `just`: a source is waited for as long as it pauses,
+    /// not as long as the others are ahead of it.
+    fn wait_long(&mut self, just: bool) {
+        let (pause, patience) = (self.options.pause(), self.options.patience());
+        let times = &mut self.options.times;
+        times.merge = if just { pause } else { times.merge.max(patience).max(pause) };
+        times.retry = times.retry.max(times.merge).max(patience);
+        times.event = Nanos(2 * times.retry.0 + 1);
+        times.orphan = times.orphan.map(|orphan| orphan.max(Nanos(2 * times.retry.0 + 1)));
     }
 
     /// Whether a run that waits without limit has something to wait for that never comes.

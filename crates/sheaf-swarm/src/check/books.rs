@@ -1,11 +1,16 @@
 //! Ledgers: each balanced, nothing in flight, and all of them telling the same.
 
 use super::Evidence;
+use crate::options::TriggerOptions;
+use crate::payload::SimPayload;
 use sheaf_protocol::ledger::Ledger;
-use sheaf_wire::Outcome;
+use sheaf_wire::{Event, Outcome};
 
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     triggers(evidence, violations);
+    offered(evidence, violations);
+    announced(evidence, violations);
+    bytes(evidence, violations);
     readouts(evidence, violations);
     if evidence.watch.faults.readout_crashes == 0 {
         fragments(evidence, violations);
@@ -34,6 +39,53 @@ fn triggers(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     let (incomplete, booked) = (incomplete.count() as u64, evidence.manager.stored().2);
     if incomplete != booked {
         violations.push(format!("{booked} incomplete events are booked, {incomplete} were announced"));
+    }
+}
+
+/// Every trigger that was offered while the run went on was accepted or vetoed, and is booked so.
+fn offered(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let watch = evidence.watch;
+    let vetoed = evidence.manager.dead_time(evidence.now).vetoed.values().sum::<u64>();
+    if vetoed != watch.vetoes {
+        violations.push(format!("{} triggers were vetoed, {vetoed} vetoes are booked", watch.vetoes));
+    }
+    let accepted = evidence.manager.ledger().received;
+    let is_driven = matches!(evidence.options.triggers, TriggerOptions::Driven { .. });
+    if is_driven && accepted + vetoed != watch.offered {
+        violations
+            .push(format!("{} triggers were offered, {accepted} accepted, {vetoed} vetoed", watch.offered));
+    }
+}
+
+/// Where sources announce events, each becomes one, unless the run was stopped or somebody forgot it.
+fn announced(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let faults = evidence.watch.faults;
+    if faults.stops + faults.readout_crashes + faults.absent_at_start + faults.failed_starts > 0 {
+        return;
+    }
+    // An event manager that hears of no readout unit for the peer timeout takes the sources for ended.
+    if faults.freezes + faults.stalls + faults.links + evidence.network.clogged > 0 {
+        return;
+    }
+    let ended = &evidence.watch.ended;
+    let forgotten: Vec<_> =
+        evidence.watch.announced.iter().filter(|event| !ended.contains_key(event)).collect();
+    if !forgotten.is_empty() {
+        violations.push(format!("sources announced the events {forgotten:?}, which were never triggered"));
+    }
+}
+
+/// The payload of stored events is the same in the event manager's books, in the news of their ends, and on the disks.
+fn bytes(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let of_event = |event: &Event<SimPayload>| -> u64 {
+        event.fragments.iter().map(|fragment| u64::from(fragment.payload.length)).sum()
+    };
+    let on_disks = evidence.counting().iter().map(|(_, event)| of_event(event)).sum::<u64>();
+    let (booked, told) = (evidence.manager.stored().1.0, evidence.watch.stored_bytes.0);
+    if booked != on_disks || told != on_disks {
+        violations.push(format!(
+            "stored events have {on_disks} B on disks; {booked} B are booked, {told} B were announced"
+        ));
     }
 }
 

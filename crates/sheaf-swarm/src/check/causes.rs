@@ -50,7 +50,8 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     if let Some(count) = evidence.counters().get(&Counter::UnexpectedMessages) {
         violations.push(format!("{count} messages had no use for their receivers"));
     }
-    if evidence.options.is_fault_free() && evidence.options.is_patient() {
+    let is_calm = evidence.options.is_fault_free() && evidence.watch.faults.injected() == 0;
+    if is_calm && evidence.options.is_patient() {
         without_faults(evidence, violations);
     }
 }
@@ -66,6 +67,7 @@ impl<'a> Causes<'a> {
         let slow_sources = disturbed
             || dropped
             || defects.out_of_order + defects.pauses + evidence.watch.held_back > 0
+            || faults.freezes > 0
             || !evidence.options.is_patient();
         let fewer = evidence.manager.ledger().received < evidence.options.events;
         let stray_events =
@@ -107,6 +109,7 @@ impl<'a> Causes<'a> {
         match reason {
             DropReason::Incomplete => options.policy == IncompletePolicy::Drop && self.has_missing_sources(),
             DropReason::BuilderOutOfMemory => options.some_events_fit_nowhere(),
+            // Nobody is given up for a time in which all stood still.
             DropReason::BuilderLost => self.disturbed,
             // Where a stop is planned, the time to finish may be short, also for a run that ends before it.
             DropReason::Stopped => !options.stops.is_empty() || faults.stops + faults.failed_starts > 0,
@@ -180,21 +183,36 @@ impl Options {
     /// wrong: then nothing may be missing.
     #[must_use]
     pub fn is_patient(&self) -> bool {
-        self.times.merge >= self.patience()
+        self.times.merge >= self.pause() && self.times.event.0 >= 2 * self.patience().0
     }
 
-    /// How long readout units must wait at least for [`Self::is_patient`].
+    /// The longest time that a source which sends all the time takes from one fragment to the next, and that a trigger takes to
+    /// it. One that pauses for less is on its way to what is waited for, however far that is.
+    #[must_use]
+    pub fn pause(&self) -> Nanos {
+        let trigger = match self.triggers {
+            TriggerOptions::Driven { period, .. } => period.0,
+            _ => 0,
+        };
+        let slowness = self.sources.slow.map_or(1, |(_, factor)| factor);
+        // The largest draw is 45 times the mean.
+        Nanos(48 * (trigger + self.sources.period.0 * slowness) + 20 * self.timer_slack.0)
+    }
+
+    /// How long an event takes at most where nothing goes wrong, from its assignment.
     #[must_use]
     pub fn patience(&self) -> Nanos {
         let slots = u64::from(self.bounds.slots) * u64::from(self.system.builders);
+        let slow_source = self.sources.slow.map_or(1, |(_, factor)| factor);
         let period = match self.triggers {
-            TriggerOptions::Driven { period, .. } => period.0 + 4 * self.sources.period.0,
-            _ => self.sources.period.0,
+            TriggerOptions::Driven { period, .. } => period.0 + 4 * self.sources.period.0 * slow_source,
+            _ => self.sources.period.0 * slow_source,
         };
         // Sources that go by themselves drift apart like a random walk.
         let apart = slots + self.bounds.queue_events as u64 + 8 * self.events.isqrt() + 8;
         let slowness = self.storage.slow_builder.map_or(1, |(_, factor)| factor);
-        let judge = 9 * self.steps.judge.0;
+        let farm = self.farm.map_or(0, |farm| farm.turn().0 * (u64::from(self.bounds.slots) + 2));
+        let judge = 9 * self.steps.judge.0 + farm;
         let disk = (self.storage.write.0 * slowness + self.storage.report.0) * u64::from(self.bounds.slots);
         let way = (self.network.delay_min.0 + 20 * self.network.jitter_mean.0) * self.network.spread;
         let nodes = 20 * self.timer_slack.0 + 8 * self.times.batch.0;

@@ -1,7 +1,7 @@
 //! What is looked at while the run goes on.
 
 use crate::check::outputs::{check_event, check_part};
-use crate::options::Options;
+use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::Planned;
 use sheaf_protocol::Deadline;
@@ -9,7 +9,7 @@ use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::Ledger;
 use sheaf_protocol::manager::{Ended, ManagerEvent};
 use sheaf_protocol::readout::ReadoutUnit;
-use sheaf_wire::{Event, EventId, MissingReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
+use sheaf_wire::{ByteCount, Event, EventId, MissingReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What went wrong at nodes and links, as far as it really happened.
@@ -25,6 +25,8 @@ pub struct FaultCounts {
     pub processor_kills: u64,
     /// Nodes that stalled.
     pub stalls: u64,
+    /// Times that all nodes stalled together.
+    pub freezes: u64,
     /// Links that were cut or clogged by plan.
     pub links: u64,
     /// Builders that were told that their session is over.
@@ -37,6 +39,15 @@ pub struct FaultCounts {
     pub failed_starts: u64,
     /// Nodes that were not there when the run began.
     pub absent_at_start: u64,
+}
+
+impl FaultCounts {
+    /// How often something went wrong that a plan or a test asked for; not what followed from it.
+    #[must_use]
+    pub fn injected(&self) -> u64 {
+        let crashes = self.readout_crashes + self.builder_crashes + self.output_crashes;
+        crashes + self.processor_kills + self.stalls + self.freezes + self.links + self.stops
+    }
 }
 
 /// How an event ended.
@@ -61,10 +72,16 @@ pub struct Watch {
     pub reported: BTreeMap<NodeId, Ledger>,
     /// What went wrong at nodes and links.
     pub faults: FaultCounts,
+    /// Payload of stored events, as their ends told it.
+    pub stored_bytes: ByteCount,
     /// Times that a source was held back.
     pub held_back: u64,
-    /// Triggers that were vetoed.
+    /// Triggers that were offered while the run went on.
+    pub offered: u64,
+    /// Of those, triggers that were vetoed.
     pub vetoes: u64,
+    /// Events whose ids sources announced to readout units.
+    pub announced: BTreeSet<EventId>,
     /// Builder sessions begun.
     pub sessions: u64,
     /// Fragments that readout units took.
@@ -93,7 +110,15 @@ impl Watch {
 
     pub(crate) fn see_fragment(&mut self, options: &Options, planned: &Planned) {
         self.taken += 1;
-        self.strangers += u64::from(planned.source.0 >= u32::from(options.source_count()));
+        let is_stranger = planned.source.0 >= u32::from(options.source_count());
+        self.strangers += u64::from(is_stranger);
+        let is_right = !is_stranger && u64::from(planned.bytes) <= options.bounds.max_fragment.0;
+        if let TriggerOptions::Announced { reference_only, .. } = options.triggers
+            && is_right
+            && (!reference_only || planned.source.0 == 0)
+        {
+            self.announced.insert(planned.event);
+        }
     }
 
     pub(crate) fn see_built(&mut self, options: &Options, builder: NodeId, event: &Event<SimPayload>) {
@@ -139,6 +164,9 @@ impl Watch {
             if outcome == Outcome::GivenBack {
                 self.fail(format!("event {event} ended as given back"));
             }
+        }
+        if outcome == Outcome::Stored {
+            self.stored_bytes += ended.bytes;
         }
         self.latency_max = self.latency_max.max(ended.latency);
     }

@@ -4,6 +4,7 @@
 use super::post::{Happening, Post};
 use super::{Cluster, decide};
 use crate::check::Watch;
+use crate::check::farms::{FarmWatch, check_counts};
 use crate::dice::mix;
 use crate::options::{FarmOptions, Options};
 use crate::payload::SimPayload;
@@ -36,6 +37,7 @@ pub(super) enum FarmTurn {
 pub(super) struct Farm {
     converter: Converter<Event<SimPayload>, Decision>,
     processes: Vec<Process>,
+    watch: FarmWatch,
     wake_at: Option<Timestamp>,
 }
 
@@ -57,7 +59,7 @@ struct Alive {
 
 /// What a filter does with an event: the same wherever it is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Conduct {
+pub(crate) enum Conduct {
     Judges,
     Fails,
     Dies,
@@ -67,12 +69,12 @@ enum Conduct {
 }
 
 impl Conduct {
-    fn has_verdict(self) -> bool {
+    pub(crate) fn has_verdict(self) -> bool {
         matches!(self, Self::Judges | Self::FallsSilent)
     }
 }
 
-fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> Conduct {
+pub(crate) fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> Conduct {
     let draw = mix(mix(options.seed ^ 0x00fa_2a00) ^ event.0) % 1_000_000;
     let mut below = 0;
     for (ratio, conduct) in [
@@ -102,11 +104,12 @@ impl Farm {
             seats: options.processors,
             ahead: options.ahead,
             time_limit: Some(options.time_limit),
-            retries: 1,
+            retries: options.retries,
             patience: Some(options.patience),
         };
         let processes = (0..options.processors).map(|_| Process::default()).collect();
-        Self { converter: Converter::new(config, now), processes, wake_at: None }
+        let watch = FarmWatch::default();
+        Self { converter: Converter::new(config, now), processes, watch, wake_at: None }
     }
 
     pub(super) fn counts(&self) -> FarmCounts {
@@ -179,7 +182,10 @@ impl Cluster {
         let session = builders[builder].host.session;
         let (Some(farm), Some(setup)) = (&mut builders[builder].farm, &options.farm) else { return };
         let mut ways = Ways { post, options, farm: setup, builder, session };
-        watch.faults.processor_kills += u64::from(farm.kill(usize::from(place), &mut ways));
+        if farm.kill(usize::from(place), &mut ways) {
+            watch.faults.processor_kills += 1;
+            farm.watch.kills += 1;
+        }
     }
 
     pub(super) fn happen_in_farm(&mut self, builder: usize, session: SessionId, turn: FarmTurn) {
@@ -210,8 +216,18 @@ impl Cluster {
                     farm.drive(place, &mut ways);
                 }
             }
-            FarmTurn::Up(seat, word) => farm.converter.handle_input(now, seat, word),
-            FarmTurn::Gone(seat) => farm.converter.handle_end(now, seat, Departure::Died),
+            FarmTurn::Up(seat, word) => {
+                if let Word::Failed(ticket, _) = &word
+                    && let Some(event) = farm.converter.event(*ticket)
+                {
+                    farm.watch.fail(event.id, seat);
+                }
+                farm.converter.handle_input(now, seat, word);
+            }
+            FarmTurn::Gone(seat) => {
+                farm.watch.end(seat);
+                farm.converter.handle_end(now, seat, Departure::Died);
+            }
             FarmTurn::Wake(at) => {
                 if farm.wake_at == Some(at) {
                     farm.wake_at = None;
@@ -257,15 +273,22 @@ impl Cluster {
         while let Some(event) = farm.converter.poll_event() {
             match event {
                 ConverterEvent::Judged { event, verdict, .. } => {
+                    if let Err(what) = farm.watch.judge(event.id) {
+                        watch.fail(format!("{id}: {what}"));
+                    }
                     see_verdict(watch, options, id, session, &event, verdict);
                     judged.push((event, verdict));
                 }
-                ConverterEvent::Quarantined { event, .. } => {
+                ConverterEvent::Quarantined { event, why, .. } => {
+                    if let Err(what) = farm.watch.quarantine(options, setup, event.id, &why) {
+                        watch.fail(format!("{id}: {what}"));
+                    }
                     watch.quarantined.insert(event.id);
                     see_verdict(watch, options, id, session, &event, Decision::Stored);
                     judged.push((event, Decision::Stored));
                 }
                 ConverterEvent::Ended { seat, .. } => {
+                    farm.watch.end(seat);
                     let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == seat);
                     if let Some(place) = farm.processes.iter().position(is_it) {
                         let mut ways = Ways { post, options, farm: setup, builder, session };
@@ -278,12 +301,20 @@ impl Cluster {
             let event = farm.converter.event(give.ticket).map(|event| event.id);
             let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == give.seat);
             let place = farm.processes.iter().position(is_it);
+            if let Some(event) = event
+                && let Err(what) = farm.watch.give(setup, event, give.seat)
+            {
+                watch.fail(format!("{id}: {what}"));
+            }
             // To one that is gone it goes as well: the converter does not know yet.
             if let (Some(event), Some(place)) = (event, place) {
                 let life = farm.processes[place].life;
                 let turn = FarmTurn::Down(place, life, give.ticket, event);
                 post.plan(now + setup.way, Happening::Farm(builder, session, turn));
             }
+        }
+        if let Err(what) = check_counts(&farm.converter.counts(), farm.converter.held()) {
+            watch.fail(format!("{id}: {what}"));
         }
         let deadline = farm.converter.poll_timeout().map(|deadline| deadline.at.max(now));
         if deadline != farm.wake_at {

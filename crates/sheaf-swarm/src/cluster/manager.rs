@@ -55,7 +55,7 @@ fn config(options: &Options) -> ManagerConfig {
         queue_events: options.bounds.queue_events,
         batch_events: options.bounds.batch_events,
         max_attempts: options.bounds.max_attempts,
-        expected_event: None,
+        expected_event: options.bounds.expected_event,
         start_timeout: options.times.start,
         stop_timeout: options.times.stop,
         peer_timeout: options.times.peer,
@@ -133,15 +133,19 @@ impl Cluster {
                 self.schedule_sources();
                 return;
             }
-            Err(_) => None,
+            // It is no trigger of the run yet.
+            Err(Veto::NotRunning) => None,
+            Err(Veto::Busy(_)) => {
+                self.watch.vetoes += 1;
+                None
+            }
         };
+        self.watch.offered += u64::from(self.manager.has_started);
         self.post.note(Line::Trigger { event });
         if event.is_some() {
             self.manager.accepted.push(now);
             self.watch.see_queue(&self.options, self.manager.machine.ledger().in_flight);
             self.schedule_sources();
-        } else {
-            self.watch.vetoes += 1;
         }
         self.settle_manager();
         if let TriggerOptions::Driven { period, poisson } = self.options.triggers {

@@ -67,8 +67,8 @@ impl OutputSide {
 fn config(options: &Options) -> OutputConfig {
     OutputConfig {
         builders: options.system.builders,
-        window_events: options.bounds.slots,
-        window: options.bounds.memory,
+        window_events: options.bounds.window_events,
+        window: options.bounds.window,
         heartbeat: options.times.heartbeat,
         channel: options.channel_times(),
     }

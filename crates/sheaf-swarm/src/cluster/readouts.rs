@@ -78,7 +78,7 @@ fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
         orphan_timeout: options.times.orphan,
         message_bytes: options.bounds.message_bytes,
         message_events: options.bounds.message_events,
-        request_events: 4_096,
+        request_events: options.bounds.request_events,
         heartbeat: options.times.heartbeat,
         channel: options.channel_times(),
     }
@@ -218,7 +218,7 @@ impl Cluster {
                 break;
             }
             self.sources[source].script.pop_front();
-            let gap = self.post.dice.exponential(self.options.sources.period);
+            let gap = self.post.dice.exponential(self.options.source_period(planned.source));
             self.sources[source].free_at += gap;
             self.note_fragment(source, &planned, FragmentFate::Lost);
         }
@@ -242,7 +242,8 @@ impl Cluster {
                 self.skip_to_triggered(index);
                 return;
             };
-            at = at.max(*triggered + self.post.dice.exponential(self.options.sources.period));
+            let latency = self.options.source_period(source.id);
+            at = at.max(*triggered + self.post.dice.exponential(latency));
         }
         self.sources[index].is_scheduled = true;
         self.post.plan(at, Happening::Source(index));
@@ -283,7 +284,7 @@ impl Cluster {
         };
         let gap = match self.options.triggers {
             TriggerOptions::Driven { .. } => Nanos::ZERO,
-            _ => self.post.dice.exponential(self.options.sources.period),
+            _ => self.post.dice.exponential(self.options.source_period(source.id)),
         };
         let source = &mut self.sources[index];
         source.free_at = self.post.now + gap + planned.pause;

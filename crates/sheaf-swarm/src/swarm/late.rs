@@ -1,0 +1,164 @@
+//! What is drawn last, each from dice of its own, so that a seed's run is otherwise the same with and without.
+
+use super::Swarm;
+use crate::dice::{Dice, Ratio};
+use crate::options::{FarmOptions, Fault, FaultKind, RecoveryOptions, SlotOptions, TriggerOptions};
+use crate::steps::StepOptions;
+use sheaf_protocol::flow::Gathering;
+use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
+
+impl Swarm {
+    /// Output nodes always come back: without one of them no run ends.
+    pub(super) fn outputs(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 7);
+        let outputs = dice.pick(&[0, 0, 0, 1, 2, 3]);
+        self.options.system.outputs = outputs;
+        if outputs == 0 || self.is_calm {
+            return;
+        }
+        for _ in 0..dice.pick(&[0, 0, 1, 2, 6]) {
+            let at = Timestamp(dice.below(self.busy_time().0));
+            let node = NodeId::output(u16::try_from(dice.below(u64::from(outputs))).unwrap_or(0));
+            let lasts = Nanos(dice.below(150_000_000));
+            let kind = match dice.below(3) {
+                0 => FaultKind::Stall { node, lasts },
+                _ => FaultKind::Crash { node, back_after: Some(lasts) },
+            };
+            self.options.faults.push(Fault { at, kind });
+        }
+    }
+
+    pub(super) fn recovery(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 5);
+        let datagram = ByteCount(dice.pick(&[256, 600, 1_472, 8_972]));
+        let rails = dice.pick(&[1, 1, 2, 3]);
+        self.options.recovery = (dice.below(4) == 0).then_some(RecoveryOptions { datagram, rails });
+    }
+
+    pub(super) fn steps(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 6);
+        let sources = u64::from(self.options.source_count());
+        let ratio = |dice: &mut Dice| Ratio::percent(u32::try_from(dice.below(34)).unwrap_or(0));
+        let steps = StepOptions {
+            first: u16::try_from(dice.between(1, sources)).unwrap_or(1),
+            reject: ratio(&mut dice),
+            enough: ratio(&mut dice),
+            region: ratio(&mut dice),
+            judge: dice.time_between(Nanos::ZERO, Nanos::from_micros(500)),
+            types: u16::try_from(dice.pick(&[0, 0, 2, 3])).unwrap_or(0),
+        };
+        let is_pushed = matches!(self.options.gathering, Gathering::Push);
+        let is_announced = matches!(self.options.triggers, TriggerOptions::Announced { .. });
+        let types = if is_announced { 0 } else { steps.types };
+        if !is_pushed {
+            self.options.steps = match dice.below(3) {
+                0 => StepOptions { types, ..steps },
+                1 if dice.below(3) == 0 => StepOptions { types, ..StepOptions::default() },
+                _ => StepOptions::default(),
+            };
+        }
+    }
+
+    pub(super) fn gathering(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 4);
+        let event = self.options.sources.largest.0 * u64::from(self.options.source_count());
+        // From less than a fragment to several events.
+        let most = dice.pick(&[100, event + 1, 8 * event + 1]);
+        let credit = ByteCount(1 + dice.below(most));
+        let tick = dice.time_between(Nanos::from_micros(500), Nanos::from_millis(20));
+        self.options.slots = SlotOptions {
+            rate: (dice.below(4) > 0)
+                .then(|| ByteRate::new(dice.between(5_000_000_000, 20_000_000_000)))
+                .flatten(),
+            block: ByteCount(dice.between(1_000, 32_000)),
+            guard: dice.time_between(Nanos::ZERO, Nanos::from_micros(1)),
+            synchronised: dice.below(2) == 0,
+            patience: Nanos::from_millis(1),
+        };
+        self.options.gathering = match dice.below(6) {
+            0 | 1 => Gathering::Pull,
+            2 | 3 => Gathering::Paced { credit },
+            4 => Gathering::Push,
+            _ => Gathering::Barrel { credit, tick },
+        };
+    }
+
+    /// Who judges events: builders themselves, or a farm, whose processors die, hang, fail and are killed.
+    pub(super) fn farm(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 8);
+        if dice.below(3) > 0 {
+            return;
+        }
+        let judge = dice.time_between(Nanos::from_micros(1), Nanos::from_micros(200));
+        let way = dice.time_between(Nanos::ZERO, Nanos::from_micros(50));
+        let restart = dice.time_between(Nanos::from_micros(50), Nanos::from_millis(3));
+        let turn = judge.0 + 2 * way.0;
+        let is_hasty = !self.is_calm && dice.below(8) == 0;
+        let time_limit = if is_hasty { Nanos(turn / 2 + 1) } else { Nanos(2 * turn + 500_000) };
+        let patience = if is_hasty { restart } else { Nanos(4 * (restart.0 + time_limit.0 + way.0)) };
+        let number = |dice: &mut Dice, end| u16::try_from(dice.between(1, end)).unwrap_or(1);
+        let processors = number(&mut dice, 4);
+        let ahead = dice.pick(&[1, 2, 4, 16]);
+        let retries = dice.pick(&[0, 1, 1, 1, 2, 3]);
+        let mut ratio = || match self.is_calm {
+            true => Ratio::NEVER,
+            false => Ratio::per_million(dice.pick(&[0, 0, 0, 0, 5_000, 5_000, 50_000])),
+        };
+        let [fails, dies, hangs, falls_silent] = std::array::from_fn(|_| ratio());
+        let kills = if self.is_calm { 0 } else { dice.pick(&[0, 0, 0, 2, 10]) };
+        for _ in 0..kills {
+            let at = Timestamp(dice.below(self.busy_time().0));
+            let builder = number(&mut dice, u64::from(self.options.system.builders)) - 1;
+            let place = number(&mut dice, u64::from(processors)) - 1;
+            self.options.faults.push(Fault { at, kind: FaultKind::KillProcessor { builder, place } });
+        }
+        self.options.farm = Some(FarmOptions {
+            processors,
+            ahead,
+            judge,
+            way,
+            time_limit,
+            patience,
+            retries,
+            restart,
+            fails,
+            dies,
+            hangs,
+            falls_silent,
+        });
+    }
+
+    /// Bounds that few runs reach.
+    pub(super) fn late_bounds(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 10);
+        let event = (self.options.sources.largest.0 * u64::from(self.options.source_count())).max(1);
+        let bounds = &mut self.options.bounds;
+        let expected = dice.pick(&[None, None, Some(event / 4 + 1), Some(event), Some(4 * event)]);
+        bounds.expected_event = expected.map(ByteCount);
+        bounds.request_events = dice.pick(&[bounds.slots as usize, 64, 4_096]);
+        bounds.window_events = dice.pick(&[1, 2, 8, bounds.slots]);
+        bounds.window = ByteCount(dice.pick(&[event / 2 + 1, 4 * event, bounds.memory.0.max(event)]));
+        let start = dice.time_between(Nanos::from_millis(80), Nanos::from_millis(300));
+        self.options.times.start = start;
+    }
+
+    /// A source that is slower than the others, and times at which all nodes stand still together. Runs in which nothing goes
+    /// wrong have times that are just long enough.
+    pub(super) fn pace(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 9);
+        if dice.below(5) == 0 {
+            let number = dice.below(u64::from(self.options.source_count()));
+            let factor = dice.between(2, 20);
+            self.options.sources.slow = Some((u16::try_from(number).unwrap_or(0), factor));
+        }
+        if self.is_calm {
+            self.wait_long(dice.below(2) == 0);
+            return;
+        }
+        for _ in 0..dice.pick(&[0, 0, 0, 0, 0, 0, 1, 3]) {
+            let at = Timestamp(dice.below(self.busy_time().0));
+            let lasts = Nanos(dice.below(150_000_000));
+            self.options.faults.push(Fault { at, kind: FaultKind::Freeze { lasts } });
+        }
+    }
+}

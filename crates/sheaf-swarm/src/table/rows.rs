@@ -1,0 +1,147 @@
+//! The rows of the table.
+
+use super::Row;
+use crate::dice::Ratio;
+use crate::options::{FaultKind, Options, TriggerOptions};
+use sheaf_wire::{NodeId, Role};
+use std::fmt::Debug;
+
+/// How often faults of a kind are planned: a few, or many.
+fn faults(options: &Options, wanted: impl Fn(&FaultKind) -> bool) -> String {
+    options.faults.iter().filter(|fault| wanted(&fault.kind)).count().to_string()
+}
+
+fn crashes(options: &Options, role: Role) -> String {
+    faults(options, |kind| matches!(kind, FaultKind::Crash { node, .. } if node.role == role))
+}
+
+fn stalls(options: &Options, wanted: impl Fn(NodeId) -> bool) -> String {
+    faults(options, |kind| matches!(kind, FaultKind::Stall { node, .. } if wanted(*node)))
+}
+
+fn text(value: impl Debug) -> String {
+    format!("{value:?}")
+}
+
+/// `never`, or in decades.
+fn ratio(value: Ratio) -> String {
+    value.per_million.checked_ilog10().map_or("never".into(), |decade| format!("10^{decade} ppm"))
+}
+
+/// A kind, without what is in it.
+fn kind(value: impl Debug) -> String {
+    text(value).split([' ', '(']).next().unwrap_or_default().to_owned()
+}
+
+macro_rules! rows {
+    ($($name:literal [$($knob:literal),*] |$options:ident| $value:expr;)*) => {
+        &[$(Row { name: $name, knobs: &[$($knob),*], value: |$options| $value },)*]
+    };
+}
+
+/// All rows.
+pub const ROWS: &[Row] = rows! {
+    "readout units" ["readout.count", "node.role"] |o| text(o.system.readouts);
+    "sources of a readout unit" ["source.count", "node.sources"] |o| text(o.system.sources_per_readout);
+    "builder units" ["builder.count"] |o| text(o.system.builders);
+    "output nodes" ["output.nodes"] |o| text(o.system.outputs);
+    "optional sources" ["source.optional"] |o| text(o.system.optional_sources);
+    "events" ["run.events"] |o| text(o.events);
+    "trigger mode" ["trigger.mode", "trigger.source"] |o| match &o.triggers {
+        TriggerOptions::Driven { poisson: true, .. } => "poisson".into(),
+        TriggerOptions::Announced { reference_only: true, .. } => "reference source".into(),
+        other => kind(other),
+    };
+    "trigger rate" ["trigger.rate_hz"] |o| match o.triggers {
+        TriggerOptions::Driven { period, .. } => text(period),
+        _ => "none".into(),
+    };
+    "ids of announced events" [] |o| match o.triggers {
+        TriggerOptions::Announced { stride, .. } => text(stride),
+        _ => "none".into(),
+    };
+    "trigger queue" ["trigger.queue_events"] |o| text(o.bounds.queue_events);
+    "trigger types" ["triggers.type", "triggers.weight", "triggers.readouts"] |o| text(o.steps.types);
+    "source rate" ["source.emulated.rate_hz"] |o| text(o.sources.period);
+    "largest fragment sent" ["source.emulated.mean_bytes", "source.emulated.maximum_bytes"] |o| text(o.sources.largest);
+    "slow source" [] |o| text(o.sources.slow.map(|(_, factor)| factor));
+    "sources run ahead" [] |o| text(o.sources.surplus);
+    "readout buffer, bytes" ["readout.buffer_bytes"] |o| text(o.bounds.buffer);
+    "readout buffer, events" ["readout.buffer_events"] |o| text(o.bounds.buffer_events);
+    "largest fragment taken" ["readout.max_fragment_bytes"] |o| text(o.bounds.max_fragment);
+    "merge timeout" ["readout.merge_timeout_ms"] |o| text(o.times.merge);
+    "orphan timeout" ["readout.orphan_timeout_ms"] |o| text(o.times.orphan);
+    "builder slots" ["builder.slots"] |o| text(o.bounds.slots);
+    "builder memory" ["builder.memory_bytes"] |o| text(o.bounds.memory);
+    "event timeout" ["builder.event_timeout_ms"] |o| text(o.times.event);
+    "request retry" ["builder.request_retry_ms"] |o| text(o.times.retry);
+    "events a report" ["builder.report_events"] |o| text(o.bounds.report_events);
+    "batch time" ["builder.report_delay_us", "manager.release_delay_us"] |o| text(o.times.batch);
+    "policy for incomplete events" ["incomplete.policy"] |o| text(o.policy);
+    "events a batch" ["manager.batch_events"] |o| text(o.bounds.batch_events);
+    "attempts" ["manager.max_attempts"] |o| text(o.bounds.max_attempts);
+    "expected event size" ["manager.expected_event_bytes"] |o| text(o.bounds.expected_event);
+    "start timeout" ["manager.start_timeout_ms"] |o| text(o.times.start);
+    "stop timeout" ["manager.stop_timeout_ms"] |o| text(o.times.stop);
+    "peer timeout" ["manager.peer_timeout_ms"] |o| text(o.times.peer);
+    "first step" ["building.first_step"] |o| text(o.steps.first);
+    "step filter" ["building.filter", "building.prescale", "building.minimum_bytes"] |o| {
+        format!("{} {} {}", ratio(o.steps.reject), ratio(o.steps.enough), ratio(o.steps.region))
+    };
+    "shaping" ["shaping.policy"] |o| kind(o.gathering);
+    "shaping credit" ["shaping.credit_bytes"] |o| text(o.gathering);
+    "barrel's line and block" ["shaping.line_rate_bits", "shaping.block_bytes", "shaping.burst_bytes"] |o| {
+        text((o.slots.rate, o.slots.block))
+    };
+    "barrel's guard" ["shaping.guard_us"] |o| text(o.slots.guard);
+    "barrel's slots synchronised" ["shaping.synchronised"] |o| text(o.slots.synchronised);
+    "bytes a message" ["protocol.message_bytes"] |o| text(o.bounds.message_bytes);
+    "events a message" ["protocol.message_events"] |o| text(o.bounds.message_events);
+    "events a request" ["protocol.request_events"] |o| text(o.bounds.request_events);
+    "heartbeat" ["protocol.heartbeat_ms"] |o| text(o.times.heartbeat);
+    "acknowledgement" ["protocol.acknowledge_ms"] |o| text(o.times.acknowledge);
+    "retransmission" ["protocol.retransmit_ms"] |o| text(o.times.retransmit);
+    "output window, events" ["output.window_events"] |o| text(o.bounds.window_events);
+    "output window, bytes" ["output.window_bytes"] |o| text(o.bounds.window);
+    "time of a write" [] |o| text(o.storage.write);
+    "time until durable" ["output.sync", "output.sync_interval_ms"] |o| text(o.storage.report);
+    "slow builder" ["filter.busy_us"] |o| text(o.storage.slow_builder.map(|(_, factor)| factor));
+    "share rejected" ["filter.kind", "filter.prescale"] |o| ratio(o.storage.reject);
+    "failed writes" [] |o| ratio(o.storage.fail);
+    "content mismatch" ["builder.check_content"] |o| ratio(o.storage.mismatch);
+    "farm, processors" ["filter.workers", "filter.processes"] |o| text(o.farm.map(|farm| farm.processors));
+    "farm, events ahead" ["filter.ahead"] |o| text(o.farm.map(|farm| farm.ahead));
+    "farm, time limit" ["filter.time_limit_ms"] |o| text(o.farm.map(|farm| farm.time_limit));
+    "farm, retries" ["filter.retries"] |o| text(o.farm.map(|farm| farm.retries));
+    "farm, patience" ["filter.patience_ms"] |o| text(o.farm.map(|farm| farm.patience));
+    "farm, time of a verdict" [] |o| text(o.farm.map(|farm| farm.judge));
+    "farm, filter fails" [] |o| text(o.farm.map(|farm| ratio(farm.fails)));
+    "farm, filter dies" [] |o| text(o.farm.map(|farm| ratio(farm.dies)));
+    "farm, filter hangs" [] |o| text(o.farm.map(|farm| ratio(farm.hangs)));
+    "farm, processor falls silent" [] |o| text(o.farm.map(|farm| ratio(farm.falls_silent)));
+    "farm, processors killed" [] |o| faults(o, |kind| matches!(kind, FaultKind::KillProcessor { .. }));
+    "datagrams" ["transport.kind", "transport.mtu_bytes"] |o| text(o.recovery.map(|recovery| recovery.datagram));
+    "rails" ["transport.rails"] |o| text(o.recovery.map(|recovery| recovery.rails));
+    "loss" ["transport.inject_loss"] |o| ratio(o.network.loss);
+    "duplication" [] |o| ratio(o.network.duplicate);
+    "reordering" [] |o| ratio(o.network.reorder);
+    "clogs" [] |o| ratio(o.network.clog);
+    "broken links" [] |o| faults(o, |kind| matches!(kind, FaultKind::Link { .. }));
+    "crashes of readout units" [] |o| crashes(o, Role::Readout);
+    "crashes of builder units" [] |o| crashes(o, Role::Builder);
+    "crashes of output nodes" [] |o| crashes(o, Role::Output);
+    "stalls of the event manager" [] |o| stalls(o, |node| node == NodeId::MANAGER);
+    "stalls of other nodes" [] |o| stalls(o, |node| node != NodeId::MANAGER);
+    "freezes of all nodes" [] |o| faults(o, |kind| matches!(kind, FaultKind::Freeze { .. }));
+    "silent sources" [] |o| ratio(o.sources.silent);
+    "duplicates" [] |o| ratio(o.sources.duplicate);
+    "fragments out of order" [] |o| ratio(o.sources.out_of_order);
+    "fragments too large" [] |o| ratio(o.sources.oversize);
+    "unknown events" [] |o| ratio(o.sources.unknown_event);
+    "unknown sources" [] |o| ratio(o.sources.unknown_source);
+    "pauses of sources" ["source.replay.pause_us"] |o| ratio(o.sources.pause);
+    "early end of a source" [] |o| text(o.sources.early_end.is_some());
+    "stops by the operator" ["run.duration_s"] |o| text(o.stops.len());
+    "messages through the codec" [] |o| text(o.through_codec);
+    "late timers" [] |o| text(o.timer_slack.0 > 0);
+};
