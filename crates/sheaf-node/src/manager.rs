@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How long a closing event manager waits for the last acknowledgements to leave.
 const LINGER: Nanos = Nanos::from_secs(2);
 
-/// How many due triggers are taken in one round.
-const TRIGGERS_PER_ROUND: usize = 4096;
+/// Number of due triggers that are handed over in one round, so that a rate beyond the processor's does not keep messages
+/// waiting. The next round goes on where this one ended: triggers are late then, and not lost.
+const TRIGGERS_PER_ROUND: usize = 65_536;
 
 /// What the run asks of its event manager.
 pub struct Course {
@@ -36,7 +37,8 @@ pub struct ManagerNode {
     course: Course,
     triggers: Option<TriggerClock>,
     started_at: Option<Timestamp>,
-    stop_seen: bool,
+    /// When the operator asked for the end.
+    stopped_at: Option<Timestamp>,
     gauges: Arc<Gauges>,
     report: RunReport,
     done: Option<Box<dyn FnOnce(RunReport) + Send>>,
@@ -59,7 +61,7 @@ impl ManagerNode {
             course,
             triggers: None,
             started_at: None,
-            stop_seen: false,
+            stopped_at: None,
             gauges,
             report: RunReport::default(),
             done: Some(Box::new(done)),
@@ -109,19 +111,24 @@ impl ManagerNode {
         }
     }
 
-    /// Lets triggers happen that are due, and ends the run when its time is over.
-    fn steer(&mut self, now: Timestamp) {
-        if let (Some(clock), Some((_, kind))) = (&mut self.triggers, self.course.triggers) {
-            for _ in 0..TRIGGERS_PER_ROUND {
-                let Some(time) = clock.pop_due(now) else { break };
-                // A veto is booked as dead time by the role.
-                let _ = self.role.handle_trigger(now, time, kind);
+    /// Hands over the triggers that are due, with the times at which they happened. A veto is booked by the role.
+    ///
+    /// Comes before messages are read: what these bring, such as credit, was not known to anybody when the triggers happened.
+    fn take_triggers(&mut self, now: Timestamp) {
+        let until = self.end_of_triggers().map_or(now, |end| end.min(now));
+        let (Some(clock), Some((_, kind))) = (&mut self.triggers, self.course.triggers) else { return };
+        for _ in 0..TRIGGERS_PER_ROUND {
+            if !self.role.takes_triggers() {
+                break;
             }
+            let Some(time) = clock.pop_due(until) else { break };
+            *self.report.offered.get_or_insert_default() += 1;
+            let _ = self.role.handle_trigger(now, time, kind);
         }
-        let over = self.end_of_triggers().is_some_and(|end| end <= now);
-        if over && self.role.is_running() {
-            self.role.handle_stop(now);
-        }
+    }
+
+    /// Ends the run when its time is over, or when it is asked to end.
+    fn steer(&mut self, now: Timestamp) {
         if self.report.warm_at.is_none()
             && self.course.warm_up > Nanos::ZERO
             && self.started_at.is_some_and(|start| now >= start + self.course.warm_up)
@@ -129,16 +136,42 @@ impl ManagerNode {
             self.report.end_warm_up(now);
         }
         if self.course.stop.swap(false, Ordering::Relaxed) {
-            let word = if self.stop_seen { "now" } else { "when the events in flight are done" };
-            log::info!("stopping: the run closes {word}");
-            self.stop_seen = true;
-            self.report.interrupted = true;
+            self.hear_stop(now);
+        }
+        if let Some(end) = self.end_of_triggers()
+            && end <= now
+            && self.role.is_running()
+            && !self.has_trigger_until(end)
+        {
+            self.role.handle_end_of_triggers(now, end);
+            if self.stopped_at.is_some() {
+                self.role.handle_stop(now);
+            }
+        }
+    }
+
+    fn hear_stop(&mut self, now: Timestamp) {
+        let again = self.stopped_at.is_some();
+        let word = if again { "now" } else { "when the events in flight are done" };
+        log::info!("stopping: the run closes {word}");
+        self.report.interrupted = true;
+        self.stopped_at.get_or_insert(now);
+        if again && self.role.is_running() {
+            self.role.handle_stop(now);
+        }
+        if again || !self.role.is_running() {
             self.role.handle_stop(now);
         }
     }
 
+    /// Whether a trigger that happened up to then is still to be handed over.
+    fn has_trigger_until(&self, end: Timestamp) -> bool {
+        self.role.takes_triggers() && self.triggers.as_ref().is_some_and(|clock| clock.next() <= end)
+    }
+
     fn end_of_triggers(&self) -> Option<Timestamp> {
-        Some(self.started_at? + self.course.duration?)
+        let by_duration = self.started_at.zip(self.course.duration).map(|(start, duration)| start + duration);
+        by_duration.into_iter().chain(self.stopped_at).min()
     }
 
     fn show(&self) {
@@ -159,7 +192,8 @@ impl Agent for ManagerNode {
     }
 
     fn work(&mut self, now: Timestamp) -> Progress {
-        let mut busy = false;
+        self.take_triggers(now);
+        let mut busy = self.has_trigger_until(now);
         while let Some(message) = self.outbox.poll() {
             busy = true;
             self.role.handle_input(now, message);

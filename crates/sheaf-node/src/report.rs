@@ -25,8 +25,10 @@ pub struct RunReport {
     pub nodes: BTreeMap<NodeId, NodeBooks>,
     /// The event manager's own counters.
     pub manager: NodeBooks,
-    /// Dead time and vetoed triggers, by cause.
+    /// Live time, dead time and vetoed triggers, by cause.
     pub dead_time: DeadTime,
+    /// Triggers that the emulated trigger made up to the end of triggers. None where triggers come from elsewhere.
+    pub offered: Option<u64>,
     /// How many events of each builder session count as stored: the first so many of its files. Empty where output nodes store.
     pub committed: BTreeMap<(NodeId, SessionId), u64>,
     /// Which events of each output node's session count.
@@ -86,6 +88,7 @@ impl Default for RunReport {
             nodes: BTreeMap::new(),
             manager: NodeBooks::default(),
             dead_time: DeadTime::default(),
+            offered: None,
             committed: BTreeMap::new(),
             kept: BTreeMap::new(),
             built: 0,
@@ -162,11 +165,18 @@ impl RunReport {
     pub(crate) fn close(&mut self, role: &EventManager<Bytes>, outbox: OutboxStats) {
         self.ledger = role.ledger();
         self.manager = role.books();
+        // The triggers have ended; no time passes for them any more.
         self.dead_time = role.dead_time(self.last_end_at.unwrap_or_default());
         self.committed = role.committed();
         self.kept = role.kept().clone();
         self.stored_fragments = role.stored().0;
         self.outbox = outbox;
+    }
+
+    /// Triggers that there were, accepted or vetoed. Triggers that are free or announced are accepted, all of them.
+    #[must_use]
+    pub fn offered(&self) -> u64 {
+        self.offered.unwrap_or(self.ledger.received)
     }
 
     /// The books of all readout units' fragments together.
@@ -181,7 +191,8 @@ impl RunReport {
 
     /// What does not add up; empty where the books balance.
     ///
-    /// The two ledgers must balance each for itself, nothing may be in flight, every readout unit must have reported
+    /// Each offered trigger must be accepted or vetoed, and live time and dead time must be the time of the run. The two ledgers
+    /// must balance each for itself, nothing may be in flight, every readout unit must have reported
     /// (of a run that has begun), and the readout units must have seen as many fragments stored as the event manager was
     /// told of.
     #[must_use]
@@ -189,6 +200,18 @@ impl RunReport {
         let mut wrong = Vec::new();
         if !self.ledger.is_balanced() {
             wrong.push(format!("triggers: {} received are not the sum of their bins", self.ledger.received));
+        }
+        let vetoed = self.dead_time.vetoed_total();
+        if self.offered() != self.ledger.received + vetoed {
+            wrong.push(format!(
+                "triggers: {} offered are not {} accepted and {vetoed} vetoed",
+                self.offered(),
+                self.ledger.received
+            ));
+        }
+        if !self.dead_time.is_balanced() {
+            let (live, dead) = (self.dead_time.live, self.dead_time.dead());
+            wrong.push(format!("time: {live} live and {dead} dead are not the {} of the run", self.dead_time.run()));
         }
         if self.ledger.in_flight != 0 {
             wrong.push(format!("{} events are still in flight", self.ledger.in_flight));

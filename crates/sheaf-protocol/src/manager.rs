@@ -3,7 +3,8 @@
 //!
 //! Triggers come from one of three places ([`Triggers`]). A trigger that is accepted is booked as received; from then
 //! on the event is queued, assigned, or ended, and its end is one bin of the [`Ledger`]. A trigger that finds the queue
-//! full is vetoed: it is not an event, and the time in which this lasts is dead time, counted by cause.
+//! full is vetoed: it is not an event. The time in which a trigger would be vetoed is dead time, by cause; live time and
+//! dead time together are the time of the run ([`DeadTime`]).
 //!
 //! A builder that is silent for too long, or that comes back with a new session, has lost what it had not returned:
 //! those events go to other builders, first in the queue. What it had returned as stored counts: the number of stored
@@ -202,10 +203,16 @@ impl<P: Clone> EventManager<P> {
         self.phase == Phase::Closed
     }
 
-    /// Whether triggers are accepted.
+    /// Whether the run goes on: it has begun, and its triggers have not ended.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.phase == Phase::Running
+    }
+
+    /// Whether a trigger would be offered to the run: accepted, or vetoed and counted.
+    #[must_use]
+    pub fn takes_triggers(&self) -> bool {
+        self.is_running() && !self.is_full()
     }
 
     /// The books of all triggers, as they stand.
@@ -228,7 +235,7 @@ impl<P: Clone> EventManager<P> {
             rejected: self.ledger.rejected,
             dropped: self.ledger.dropped_total(),
             in_flight: self.table.len() as u64,
-            vetoed: self.dead_time.vetoed.values().sum(),
+            vetoed: self.dead_time.vetoed_total(),
         }
     }
 
@@ -255,7 +262,7 @@ impl<P: Clone> EventManager<P> {
         sessions
     }
 
-    /// Dead time by cause, up to `now`.
+    /// Live time and dead time by cause, up to `now` or the end of triggers.
     #[must_use]
     pub fn dead_time(&self, now: Timestamp) -> DeadTime {
         self.dead_time.up_to(now)
@@ -269,31 +276,49 @@ impl<P: Clone> EventManager<P> {
         books
     }
 
-    /// Takes a trigger from the driver ([`Triggers::Driven`]); `time` is when it happened.
+    /// Takes a trigger from the driver ([`Triggers::Driven`]). `time` is when it happened, on the clock of `now`: a driver that
+    /// was held up hands over all triggers of that time, in order, before it drains this machine. They find the queue as it was
+    /// when they happened, and dead time begins with the trigger that fills it.
     ///
     /// # Errors
-    /// The trigger is vetoed: it is no event, and the time until the veto ends is dead time.
+    /// The trigger is vetoed, and no event.
     pub fn handle_trigger(
         &mut self,
         now: Timestamp,
         time: Timestamp,
         kind: TriggerType,
     ) -> Result<EventId, Veto> {
-        if self.phase != Phase::Running || self.is_full() {
+        if !self.takes_triggers() {
             return Err(Veto::NotRunning);
         }
+        let at = time.min(now);
         if self.waiting() >= self.config.queue_events {
-            let cause = self.busy_cause();
-            self.dead_time.veto(now, cause);
+            let cause = self.dead_time.shut().unwrap_or_else(|| self.busy_cause());
+            self.dead_time.veto(at, cause);
             return Err(Veto::Busy(cause));
         }
         let event = self.accept_next(time, kind);
         self.queue.push_back(event);
+        if self.is_full() {
+            self.dead_time.end(at);
+        } else if let Some(cause) = self.gate() {
+            self.dead_time.turn(at, Some(cause));
+        }
         Ok(event)
+    }
+
+    /// Ends the triggers by themselves: none came after `at`, which may be past. The time of the run ends there, and the run
+    /// closes when what is in flight is done. The first stop after that cuts nothing short.
+    pub fn handle_end_of_triggers(&mut self, now: Timestamp, at: Timestamp) {
+        if self.phase == Phase::Running {
+            self.dead_time.end(at.min(now));
+            self.phase = Phase::Draining { until: now + self.config.stop_timeout };
+        }
     }
 
     /// Ends the run: no more triggers, what is in flight may finish, then all close. Asked again, it closes at once.
     pub fn handle_stop(&mut self, now: Timestamp) {
+        self.dead_time.end(now);
         let again = std::mem::replace(&mut self.stop_asked, true);
         match self.phase {
             Phase::Waiting { .. } | Phase::Running => {
@@ -398,6 +423,7 @@ impl<P: Clone> EventManager<P> {
             }
             Phase::Running => {
                 if self.is_full() || self.all_sources_ended(now) {
+                    self.dead_time.end(now);
                     self.phase = Phase::Draining { until: now + self.config.stop_timeout };
                 }
             }
@@ -407,7 +433,6 @@ impl<P: Clone> EventManager<P> {
                 }
                 if self.table.is_empty() {
                     self.phase = Phase::Closing { until: now + self.config.peer_timeout };
-                    self.dead_time.end(now);
                     self.releases.flush();
                     self.close_builders();
                 }
@@ -434,6 +459,7 @@ impl<P: Clone> EventManager<P> {
             return;
         }
         self.phase = Phase::Running;
+        self.dead_time.begin(now);
         for node in self.peers.present() {
             self.peers.push(node, Body::Command(Command::Start));
         }
@@ -690,8 +716,35 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
+    /// The cause by which a trigger would be vetoed, if it would.
+    ///
+    /// Free triggers follow credit: to wait for it is their pace, and dead time only where something is missing or behind.
+    /// Announced ones are never refused; their sources are held back by the readout units.
+    #[must_use]
+    pub fn gate(&self) -> Option<DeadTimeCause> {
+        match self.config.triggers {
+            Triggers::Driven => (self.waiting() >= self.config.queue_events).then(|| self.busy_cause()),
+            Triggers::Free => match self.busy_cause() {
+                DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager => None,
+                cause => Some(cause),
+            },
+            Triggers::Announced => None,
+        }
+    }
+
+    /// Whether a builder could be given an event.
+    fn has_credit(&self) -> bool {
+        (0_u16..).zip(&self.builders).any(|(index, builder)| {
+            builder.session.is_some()
+                && builder.credit.offer(self.mean_event, builder.outstanding).is_some()
+                && self.peers.is_open(NodeId::builder(index))
+        })
+    }
+
     fn busy_cause(&self) -> DeadTimeCause {
-        if self.builders.iter().all(|builder| builder.session.is_none()) {
+        if self.has_credit() {
+            DeadTimeCause::EventManager
+        } else if self.builders.iter().all(|builder| builder.session.is_none()) {
             DeadTimeCause::NoBuilder
         } else if self.readouts.iter().any(|readout| readout.status.is_none()) {
             DeadTimeCause::NoReadout

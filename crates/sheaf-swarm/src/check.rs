@@ -7,11 +7,13 @@
 //! | every ledger balances and nothing is in flight | [`books`] |
 //! | the disks hold every stored event exactly once, each right in itself | [`outputs`] |
 //! | the books of readout units, event manager and disks agree on fragments | [`books`] |
+//! | live time and dead time are the time of the run, each booked when it was | [`live_time`] |
 //! | every drop and every missing source has a cause that was injected | [`causes`] |
 
 pub mod books;
 pub mod causes;
 pub mod farms;
+pub mod live_time;
 pub mod outputs;
 pub mod watch;
 
@@ -192,6 +194,7 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
     // What broke on the way makes the state at the end meaningless.
     if violations.is_empty() {
         books::check(evidence, &mut violations);
+        live_time::check(evidence, &mut violations);
         outputs::check(evidence, &mut violations);
         causes::check(evidence, &mut violations);
     }

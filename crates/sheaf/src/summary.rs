@@ -83,6 +83,11 @@ pub(crate) struct Latency {
 /// The books: of triggers, with those of fragments inside.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LedgerSummary {
+    /// Triggers that there were: accepted, or vetoed.
+    pub(crate) offered: u64,
+    /// Vetoed triggers, by cause. Causes that did not occur are left out.
+    pub(crate) vetoed: BTreeMap<String, u64>,
+    /// Accepted triggers.
     pub(crate) triggers: u64,
     pub(crate) stored: u64,
     pub(crate) rejected: u64,
@@ -92,6 +97,17 @@ pub(crate) struct LedgerSummary {
     /// What does not add up.
     pub(crate) problems: Vec<String>,
     pub(crate) fragments: FragmentSummary,
+    pub(crate) time: TimeSummary,
+}
+
+/// The time of a run, from its start to the end of its triggers: `run_ns` is `live_ns` and all of `dead_ns`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct TimeSummary {
+    pub(crate) run_ns: u64,
+    /// Time in which triggers were taken.
+    pub(crate) live_ns: u64,
+    /// Time in which they were not, by cause. Causes that did not occur are left out.
+    pub(crate) dead_ns: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -340,7 +356,11 @@ impl LedgerSummary {
     fn new(report: &RunReport, readouts: u16) -> Self {
         let problems = report.imbalances(readouts);
         let fragments = report.fragment_ledger();
+        let dead_time = &report.dead_time;
+        let vetoed = dead_time.vetoed.iter().map(|(cause, count)| (cause.name().to_owned(), *count));
         Self {
+            offered: report.offered(),
+            vetoed: vetoed.collect(),
             triggers: report.ledger.received,
             stored: report.ledger.stored,
             rejected: report.ledger.rejected,
@@ -354,6 +374,11 @@ impl LedgerSummary {
                 rejected: fragments.rejected,
                 dropped: dropped(&fragments),
                 in_flight: fragments.in_flight,
+            },
+            time: TimeSummary {
+                run_ns: dead_time.run().0,
+                live_ns: dead_time.live.0,
+                dead_ns: dead_time.time.iter().map(|(cause, time)| (cause.name().to_owned(), time.0)).collect(),
             },
         }
     }

@@ -3,6 +3,7 @@
 use crate::console::{count, count_f64};
 use crate::summary::{FARM_ACCOUNTS_LOST, LedgerSummary, OUTPUT_ACCOUNTS_LOST, Summary, Trouble};
 use sheaf_protocol::ledger::Counter;
+use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_wire::DropReason;
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
@@ -46,11 +47,7 @@ impl Display for Summary {
             writeln!(f, "{:<18}a signal ended the run", "interrupted")?;
         }
         ledger(f, &self.ledger)?;
-        for (cause, dead) in &self.dead_time {
-            let vetoed = count(dead.vetoed_triggers);
-            let what = format!("s in which {vetoed} triggers were vetoed: {cause}");
-            line(f, "dead time", format!("{:.3}", dead.seconds), &what)?;
-        }
+        time(f, self)?;
         farm(f, self)?;
         if let Some(lost) = self.counters.get(OUTPUT_ACCOUNTS_LOST) {
             let what = "output nodes were killed; what their files and links had counted is missing here";
@@ -68,8 +65,38 @@ fn rate(per_second: f64) -> String {
     format!("{}/s", count_f64(per_second))
 }
 
+/// How long triggers were taken, and how long they were not.
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn time(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
+    let time = &summary.ledger.time;
+    if time.run_ns == 0 {
+        return Ok(());
+    }
+    let seconds = |ns: u64| ns as f64 * 1e-9;
+    let percent = |ns: u64| 100.0 * ns as f64 / time.run_ns as f64;
+    let what = format!("s, {:.2} % of the {:.3} s of triggers", percent(time.live_ns), seconds(time.run_ns));
+    line(f, "live time", format!("{:.3}", seconds(time.live_ns)), &what)?;
+    for (name, ns) in &time.dead_ns {
+        let what = format!("s, {:.2} %: {name}: {}", percent(*ns), explain_dead_time(name));
+        line(f, "dead time", format!("{:.3}", seconds(*ns)), &what)?;
+    }
+    Ok(())
+}
+
+fn explain_dead_time(name: &str) -> String {
+    let cause = DeadTimeCause::ALL.into_iter().find(|cause| cause.name() == name);
+    cause.map_or_else(String::new, |cause| cause.to_string())
+}
+
 fn ledger(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
     writeln!(f, "\n{:<18}{:>16}{:>16}", "ledger", "triggers", "fragments")?;
+    if !ledger.vetoed.is_empty() {
+        line(f, "offered", count(ledger.offered), "")?;
+        for (name, vetoed) in &ledger.vetoed {
+            let remark = format!("{:16}{name}: {}", "", explain_dead_time(name));
+            line(f, "  vetoed", count(*vetoed), &remark)?;
+        }
+    }
     let mut row = |name: &str, triggers: u64, fragments: u64, remark: &str| {
         let (triggers, fragments) = (count(triggers), count(fragments));
         let text = format!("{name:<18}{triggers:>16}{fragments:>16}  {remark}");

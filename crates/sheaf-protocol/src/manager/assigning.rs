@@ -34,9 +34,7 @@ impl<P: Clone> EventManager<P> {
             }
         }
         self.make_way();
-        if self.waiting() < self.config.queue_events {
-            self.dead_time.end(now);
-        }
+        self.dead_time.turn(now, self.gate());
     }
 
     fn next_batch(&mut self, now: Timestamp, builder: u16) -> Vec<Assignment> {

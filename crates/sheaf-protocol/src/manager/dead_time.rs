@@ -1,10 +1,15 @@
-//! Dead time: how long triggers were vetoed, and whose fault it was.
+//! Live time and dead time: how long triggers were taken, how long not, and why not.
+//!
+//! The time of a run, from its start to the end of its triggers, is divided at the instants at which the gate opens and shuts. The
+//! gate is shut while a trigger would be vetoed, whether or not one comes: so that the fraction of random triggers that are vetoed
+//! is the fraction of dead time. Each change is booked at the time of what caused it, which for a trigger is the trigger's own and
+//! not that of the call that hands it over.
 
 use sheaf_wire::{Nanos, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What kept the trigger queue full.
+/// Reason why triggers are not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeadTimeCause {
     /// No builder is there.
@@ -15,9 +20,15 @@ pub enum DeadTimeCause {
     BuilderCredit,
     /// Builders have no credit left, and the output of one at least is behind: it fails, or is slower than the trigger.
     Output,
+    /// Builders have credit, and the event manager was not there to use it: its processor was taken away, or it is too slow.
+    EventManager,
 }
 
 impl DeadTimeCause {
+    /// Every cause.
+    pub const ALL: [Self; 5] =
+        [Self::NoBuilder, Self::NoReadout, Self::BuilderCredit, Self::Output, Self::EventManager];
+
     /// The name in JSON and tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -26,6 +37,7 @@ impl DeadTimeCause {
             Self::NoReadout => "no_readout",
             Self::BuilderCredit => "builder_credit",
             Self::Output => "output",
+            Self::EventManager => "event_manager",
         }
     }
 }
@@ -37,40 +49,122 @@ impl fmt::Display for DeadTimeCause {
             Self::NoReadout => "a readout unit is missing",
             Self::BuilderCredit => "builders have no credit left",
             Self::Output => "the output of builders is behind",
+            Self::EventManager => "the event manager was held up",
         })
     }
 }
 
-/// Vetoed triggers and the time in which they were vetoed, by cause. Dead time runs from the first vetoed trigger
-/// until the queue has room again.
+/// The time of a run by whether triggers were taken, and the triggers that were not.
+///
+/// [`live`](Self::live) and [`time`](Self::time) together are [`run`](Self::run), to the nanosecond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadTime {
-    /// Vetoed triggers.
+    /// Vetoed triggers, by cause. Causes that did not occur are absent.
     pub vetoed: BTreeMap<DeadTimeCause, u64>,
-    /// Dead time.
+    /// Time in which triggers were not taken, by cause. Causes that did not occur are absent.
     pub time: BTreeMap<DeadTimeCause, Nanos>,
-    since: Option<(Timestamp, DeadTimeCause)>,
+    /// Time in which triggers were taken.
+    pub live: Nanos,
+    course: Course,
+}
+
+/// The course of a run, as far as its time is concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Course {
+    #[default]
+    Waiting,
+    /// The gate has been as it is `since` then: shut by a cause, or open.
+    Running { began: Timestamp, since: Timestamp, shut: Option<DeadTimeCause> },
+    Over { began: Timestamp, ended: Timestamp },
 }
 
 impl DeadTime {
-    pub(super) fn veto(&mut self, now: Timestamp, cause: DeadTimeCause) {
+    /// Time from the start of the run to the end of its triggers, or as far as it was booked; none before the start.
+    #[must_use]
+    pub fn run(&self) -> Nanos {
+        match self.course {
+            Course::Waiting => Nanos::ZERO,
+            Course::Running { began, since, .. } => since.since(began),
+            Course::Over { began, ended } => ended.since(began),
+        }
+    }
+
+    /// Dead time of all causes.
+    #[must_use]
+    pub fn dead(&self) -> Nanos {
+        self.time.values().fold(Nanos::ZERO, |sum, time| sum + *time)
+    }
+
+    /// Vetoed triggers of all causes.
+    #[must_use]
+    pub fn vetoed_total(&self) -> u64 {
+        self.vetoed.values().sum()
+    }
+
+    /// Whether live time and dead time are the time of the run.
+    #[must_use]
+    pub fn is_balanced(&self) -> bool {
+        self.live + self.dead() == self.run()
+    }
+
+    /// Triggers are taken from now on.
+    pub(super) fn begin(&mut self, now: Timestamp) {
+        if self.course == Course::Waiting {
+            self.course = Course::Running { began: now, since: now, shut: None };
+        }
+    }
+
+    /// The cause by which the gate is shut.
+    pub(super) fn shut(&self) -> Option<DeadTimeCause> {
+        match self.course {
+            Course::Running { shut, .. } => shut,
+            Course::Waiting | Course::Over { .. } => None,
+        }
+    }
+
+    /// Shuts the gate for a cause, or opens it. What is booked already stays: a change that is told late, behind a later one, is
+    /// booked at the time of that.
+    pub(super) fn turn(&mut self, at: Timestamp, to: Option<DeadTimeCause>) {
+        if self.shut() != to {
+            self.book(at);
+            if let Course::Running { shut, .. } = &mut self.course {
+                *shut = to;
+            }
+        }
+    }
+
+    /// Counts a trigger that came while the gate was shut.
+    pub(super) fn veto(&mut self, at: Timestamp, cause: DeadTimeCause) {
         *self.vetoed.entry(cause).or_default() += 1;
-        if self.since.is_none_or(|(_, before)| before != cause) {
-            self.end(now);
-            self.since = Some((now, cause));
+        self.turn(at, Some(cause));
+    }
+
+    /// No trigger is taken from `at` on. The first word counts.
+    pub(super) fn end(&mut self, at: Timestamp) {
+        self.book(at);
+        if let Course::Running { began, since, .. } = self.course {
+            self.course = Course::Over { began, ended: since };
         }
     }
 
-    pub(super) fn end(&mut self, now: Timestamp) {
-        if let Some((since, cause)) = self.since.take() {
-            let time = self.time.entry(cause).or_default();
-            *time = *time + now.since(since);
-        }
-    }
-
+    /// The same, with what has passed up to `now`.
     pub(super) fn up_to(&self, now: Timestamp) -> Self {
         let mut copy = self.clone();
-        copy.end(now);
+        copy.book(now);
         copy
+    }
+
+    fn book(&mut self, at: Timestamp) {
+        let Course::Running { since, shut, .. } = &mut self.course else { return };
+        let passed = at.since(*since);
+        if passed == Nanos::ZERO {
+            return;
+        }
+        *since = at;
+        let time = match *shut {
+            Some(cause) => self.time.entry(cause).or_default(),
+            None => &mut self.live,
+        };
+        *time = *time + passed;
     }
 }

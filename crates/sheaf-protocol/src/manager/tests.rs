@@ -1,5 +1,6 @@
 //! Assignment, books, dead time, and builders that die.
 
+mod live_time;
 mod runs;
 mod shaping;
 

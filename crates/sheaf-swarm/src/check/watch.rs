@@ -1,5 +1,6 @@
 //! What is looked at while the run goes on.
 
+use crate::check::live_time::Onlooker;
 use crate::check::outputs::{check_event, check_part};
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
@@ -7,7 +8,7 @@ use crate::source::Planned;
 use sheaf_protocol::Deadline;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::Ledger;
-use sheaf_protocol::manager::{Ended, ManagerEvent};
+use sheaf_protocol::manager::{DeadTimeCause, Ended, ManagerEvent};
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_wire::{ByteCount, Event, EventId, MissingReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,6 +83,8 @@ pub struct Watch {
     pub vetoes: u64,
     /// Events whose ids sources announced to readout units.
     pub announced: BTreeSet<EventId>,
+    /// How long triggers were taken, and how long not, seen from outside.
+    pub live_time: Onlooker,
     /// Builder sessions begun.
     pub sessions: u64,
     /// Fragments that readout units took.
@@ -151,6 +154,16 @@ impl Watch {
             ManagerEvent::ReadoutRestarted { .. }
             | ManagerEvent::OutputRestarted { .. }
             | ManagerEvent::Closed => {}
+        }
+    }
+
+    pub(crate) fn see_veto(&mut self, cause: DeadTimeCause) {
+        self.vetoes += 1;
+        if self.live_time.shut() != Some(cause) {
+            self.fail(format!(
+                "a trigger was vetoed because {cause}, and before it came the gate was {:?}",
+                self.live_time.shut()
+            ));
         }
     }
 

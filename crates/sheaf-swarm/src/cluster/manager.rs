@@ -113,6 +113,7 @@ impl Cluster {
                 | ManagerEvent::Reported { .. } => {}
             }
         }
+        watch.live_time.look(post.now, &manager.machine);
         let deadline = manager.machine.poll_timeout();
         post.arm(&mut manager.host, deadline);
     }
@@ -135,8 +136,8 @@ impl Cluster {
             }
             // It is no trigger of the run yet.
             Err(Veto::NotRunning) => None,
-            Err(Veto::Busy(_)) => {
-                self.watch.vetoes += 1;
+            Err(Veto::Busy(cause)) => {
+                self.watch.see_veto(cause);
                 None
             }
         };

@@ -114,9 +114,17 @@ pub(crate) fn assert_books_match_files(place: &Place, summary: &Value) {
     assert_eq!(number(&report, "duplicates"), 0);
 }
 
-/// Every trigger and every fragment is in one bin, and nothing is in flight.
+/// Every trigger and every fragment is in one bin, nothing is in flight, and live time and dead time are the time of the run.
 #[track_caller]
 pub(crate) fn assert_adds_up(summary: &Value) {
+    let sum = |path: &str| {
+        let values = field(summary, path).as_object().expect("an object").values();
+        values.map(|value| value.as_u64().expect("a count")).sum::<u64>()
+    };
+    let offered = number(summary, "ledger.triggers") + sum("ledger.vetoed");
+    assert_eq!(number(summary, "ledger.offered"), offered, "offered triggers: {summary:#}");
+    let time = number(summary, "ledger.time.live_ns") + sum("ledger.time.dead_ns");
+    assert_eq!(number(summary, "ledger.time.run_ns"), time, "time: {summary:#}");
     for (path, received) in [("ledger", "triggers"), ("ledger.fragments", "received")] {
         let ledger = field(summary, path);
         let dropped = field(ledger, "dropped").as_object().expect("reasons to counts");

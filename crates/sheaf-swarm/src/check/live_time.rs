@@ -1,0 +1,50 @@
+//! Live time and dead time, added up from outside and compared with the books.
+
+use super::Evidence;
+use crate::payload::SimPayload;
+use sheaf_protocol::manager::{DeadTimeCause, EventManager};
+use sheaf_wire::{Nanos, Timestamp};
+use std::collections::BTreeMap;
+
+/// Adds up the time of a run by what the gate was between two looks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Onlooker {
+    /// When it last looked, while triggers are taken.
+    since: Option<Timestamp>,
+    shut: Option<DeadTimeCause>,
+    live: Nanos,
+    dead: BTreeMap<DeadTimeCause, Nanos>,
+}
+
+impl Onlooker {
+    /// The cause by which the gate was shut when it last looked.
+    pub(crate) fn shut(&self) -> Option<DeadTimeCause> {
+        self.shut
+    }
+
+    pub(crate) fn look(&mut self, now: Timestamp, manager: &EventManager<SimPayload>) {
+        if let Some(since) = self.since {
+            let passed = now.since(since);
+            let time = match self.shut {
+                Some(cause) if passed > Nanos::ZERO => self.dead.entry(cause).or_default(),
+                Some(_) | None => &mut self.live,
+            };
+            *time = *time + passed;
+        }
+        let runs = manager.is_running();
+        self.since = runs.then_some(now);
+        self.shut = runs.then(|| manager.gate()).flatten();
+    }
+}
+
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let books = evidence.manager.dead_time(evidence.now);
+    let seen = &evidence.watch.live_time;
+    if (books.live, &books.time) != (seen.live, &seen.dead) {
+        violations.push(format!("live and dead time are booked as {books:?} and were {seen:?}"));
+    }
+    if !books.is_balanced() {
+        let (live, dead, run) = (books.live, books.dead(), books.run());
+        violations.push(format!("{live} live and {dead} dead are not the {run} of the run"));
+    }
+}
