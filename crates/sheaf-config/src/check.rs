@@ -125,6 +125,16 @@ impl Checker<'_> {
                 "write the rate, like `rate_hz = 1000.0`",
             );
         }
+        if !matches!(mode, TriggerMode::Fixed | TriggerMode::Poisson)
+            && let Some(rate) = trigger.rate_hz
+        {
+            self.fail(
+                ErrorKind::Conflict,
+                &["trigger.rate_hz", "trigger.mode"],
+                format!("`trigger.rate_hz` is {rate:?}, and `trigger.mode` is \"{mode}\", which has no rate"),
+                "write `mode = \"fixed\"` or `mode = \"poisson\"`, or leave `rate_hz` out",
+            );
+        }
         if mode == TriggerMode::Source && trigger.source.is_none() {
             self.fail(
                 ErrorKind::Missing,

@@ -5,7 +5,7 @@ use crate::lab::arguments::LabArguments;
 use crate::model::ModelArguments;
 use crate::sim::arguments::SimArguments;
 use clap::{Args, Parser, Subcommand};
-use sheaf_config::{Config, Pacing, SizeModel, TransportKind};
+use sheaf_config::{Config, Pacing, SizeModel, TransportKind, Trigger, TriggerMode};
 use sheaf_store::event_file::StreamName;
 use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
@@ -151,6 +151,12 @@ pub(crate) struct RunArguments {
     /// End after so many triggers; 0: no limit.
     #[arg(long, value_name = "K")]
     pub(crate) events: Option<u64>,
+    /// Triggers a second (implies `--trigger-mode fixed`, unless the mode is `poisson`).
+    #[arg(long, value_name = "HZ")]
+    pub(crate) trigger_rate: Option<f64>,
+    /// Where triggers come from [default: free, as fast as builder units take events].
+    #[arg(long, value_name = "free|fixed|poisson|source|seen", value_parser = TriggerMode::from_str)]
+    pub(crate) trigger_mode: Option<TriggerMode>,
     /// End after so many seconds; 0: no limit [default: 10, where nothing else ends the run].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
     pub(crate) duration: Option<Nanos>,
@@ -219,6 +225,7 @@ impl RunArguments {
             config.output.nodes = count;
         }
         self.apply_sizes(config);
+        self.apply_trigger(&mut config.trigger);
         if let Some(kind) = self.transport {
             config.transport.kind = kind;
         }
@@ -245,6 +252,18 @@ impl RunArguments {
         }
         if let Some(duration) = self.duration {
             config.run.duration = Some(duration).filter(|duration| *duration > Nanos::ZERO);
+        }
+    }
+
+    fn apply_trigger(&self, trigger: &mut Trigger) {
+        if let Some(rate) = self.trigger_rate {
+            trigger.rate_hz = Some(rate);
+            if self.trigger_mode.is_none() && trigger.mode != TriggerMode::Poisson {
+                trigger.mode = TriggerMode::Fixed;
+            }
+        }
+        if let Some(mode) = self.trigger_mode {
+            trigger.mode = mode;
         }
     }
 

@@ -63,9 +63,9 @@ section! {
     Trigger "trigger" {
         /// Where triggers come from. A replay needs `source` or `seen`, because its event ids are in its data; left
         /// out, it is `seen` there.
-        mode: TriggerMode = TriggerMode::Free, "mode", pick();
-        /// The rate of the modes `fixed` and `poisson`, in triggers per second.
-        rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9));
+        mode: TriggerMode = TriggerMode::Free, "mode", pick(), flag "--trigger-mode";
+        /// The rate of the modes `fixed` and `poisson`, in triggers per second. The other modes have none, and refuse it.
+        rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9)), flag "--trigger-rate";
         /// The reference source of the mode `source`.
         source: Option<SourceId> = None, "source", maybe(whole(0, u64::from(u32::MAX)));
         /// How many triggers may wait for a builder. A trigger that finds this queue full is vetoed and counted as

@@ -31,6 +31,7 @@ mod json;
 mod lab;
 #[cfg(feature = "libfabric")]
 mod libfabric;
+mod live_time;
 mod lossy;
 mod memory;
 mod nodes;
