@@ -349,7 +349,10 @@ fn words() -> impl Strategy<Value = Change> {
             change(move |config| {
                 config.trigger.mode = mode;
                 // Only these modes have a rate.
-                config.trigger.rate_hz.take_if(|_| !matches!(mode, TriggerMode::Fixed | TriggerMode::Poisson));
+                config
+                    .trigger
+                    .rate_hz
+                    .take_if(|_| !matches!(mode, TriggerMode::Fixed | TriggerMode::Poisson));
                 config.source.emulated.size = size;
                 config.source.emulated.content = content;
                 config.source.replay.pacing = pacing;

@@ -211,7 +211,10 @@ impl RunReport {
         }
         if !self.dead_time.is_balanced() {
             let (live, dead) = (self.dead_time.live, self.dead_time.dead());
-            wrong.push(format!("time: {live} live and {dead} dead are not the {} of the run", self.dead_time.run()));
+            wrong.push(format!(
+                "time: {live} live and {dead} dead are not the {} of the run",
+                self.dead_time.run()
+            ));
         }
         if self.ledger.in_flight != 0 {
             wrong.push(format!("{} events are still in flight", self.ledger.in_flight));

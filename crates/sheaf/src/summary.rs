@@ -378,7 +378,11 @@ impl LedgerSummary {
             time: TimeSummary {
                 run_ns: dead_time.run().0,
                 live_ns: dead_time.live.0,
-                dead_ns: dead_time.time.iter().map(|(cause, time)| (cause.name().to_owned(), time.0)).collect(),
+                dead_ns: dead_time
+                    .time
+                    .iter()
+                    .map(|(cause, time)| (cause.name().to_owned(), time.0))
+                    .collect(),
             },
         }
     }

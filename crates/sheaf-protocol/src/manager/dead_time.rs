@@ -74,8 +74,15 @@ enum Course {
     #[default]
     Waiting,
     /// The gate has been as it is `since` then: shut by a cause, or open.
-    Running { began: Timestamp, since: Timestamp, shut: Option<DeadTimeCause> },
-    Over { began: Timestamp, ended: Timestamp },
+    Running {
+        began: Timestamp,
+        since: Timestamp,
+        shut: Option<DeadTimeCause>,
+    },
+    Over {
+        began: Timestamp,
+        ended: Timestamp,
+    },
 }
 
 impl DeadTime {

@@ -14,7 +14,8 @@ fn every_trigger_of_the_clock_is_accepted_or_vetoed() {
         assert_eq!(number(&summary, "ledger.offered"), rate / 2);
         assert_eq!(number(&summary, "ledger.time.run_ns"), 500_000_000);
     }
-    let run = "run --readouts 2 --builders 2 --trigger-rate 50000 --trigger-mode poisson --events 3000 --json";
+    let run =
+        "run --readouts 2 --builders 2 --trigger-rate 50000 --trigger-mode poisson --events 3000 --json";
     let summary = place.sheaf(run).exits(0).json();
     assert_adds_up(&summary);
     assert_eq!(number(&summary, "ledger.triggers"), 3_000);
@@ -33,9 +34,10 @@ fn a_slow_filter_makes_dead_time_that_is_booked_with_its_vetoes() {
     for flags in ["", "--processes"] {
         let summary = place.sheaf(&format!("run {} {flags} --json", config.display())).exits(0).json();
         assert_adds_up(&summary);
-        let vetoed: u64 = field(&summary, "ledger.vetoed").as_object().unwrap().values().filter_map(|it| it.as_u64()).sum();
-        let [offered, run, live] =
-            ["ledger.offered", "ledger.time.run_ns", "ledger.time.live_ns"].map(|name| number(&summary, name));
+        let vetoed: u64 =
+            field(&summary, "ledger.vetoed").as_object().unwrap().values().filter_map(|it| it.as_u64()).sum();
+        let [offered, run, live] = ["ledger.offered", "ledger.time.run_ns", "ledger.time.live_ns"]
+            .map(|name| number(&summary, name));
         assert!(2 * vetoed > offered, "{vetoed} of {offered}");
         assert_eq!(run, 500_000_000);
         // Random triggers are vetoed as often as time is dead. A thousandth of them is 10 triggers.
