@@ -18,6 +18,7 @@
 //! | [`steps`] | events in steps, triggers that not all answer: what is decided, and what follows |
 //! | [`check`] | what must hold at every step and at the end |
 //! | [`log`] | the run log: one line a happening, always hashed, written out on demand |
+//! | [`drivers`] | the real drivers of `sheaf-node`, in a simulated world |
 //! | [`dice`] | random numbers |
 //!
 //! A run has two phases. Until [`Options::faults_until`] anything may fail. Then the network heals, and nodes that
@@ -33,6 +34,7 @@ pub mod check;
 pub mod cluster;
 pub mod dice;
 pub mod disk;
+pub mod drivers;
 pub mod log;
 pub mod network;
 pub mod options;

@@ -1,7 +1,10 @@
 //! Runs simulated clusters from the command line: one seed with its log, or many seeds on all cores.
 
+mod worlds;
+
 use clap::Parser;
 use serde_json::json;
+use sheaf_swarm::drivers::Family;
 use sheaf_swarm::{Failure, Options, Report, run, run_with_log};
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -40,9 +43,30 @@ struct Arguments {
     /// Print one JSON object on standard output and nothing else there.
     #[arg(long)]
     json: bool,
+    /// Run the real drivers instead of the roles alone: `slowness`, where nothing may be lost, or `faults`
+    #[arg(long, value_name = "FAMILY")]
+    drivers: Option<Families>,
     /// Print which options are drawn how often by so many runs, and do not run them
     #[arg(long)]
     table: bool,
+}
+
+/// Families of runs of the drivers.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Families {
+    /// Nodes, filters and disks are slow; nobody dies.
+    Slowness,
+    /// Nodes are killed, too, and disks refuse to write.
+    Faults,
+}
+
+impl From<Families> for Family {
+    fn from(family: Families) -> Self {
+        match family {
+            Families::Slowness => Self::Slowness,
+            Families::Faults => Self::Faults,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -53,6 +77,9 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let good = match arguments.seed {
+        _ if arguments.drivers.is_some() => {
+            worlds::run(&arguments, arguments.drivers.map_or(Family::Slowness, Family::from))
+        }
         Some(seed) => run_one(&arguments, seed),
         None => run_many(&arguments),
     };

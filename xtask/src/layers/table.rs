@@ -120,9 +120,9 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-swarm",
-        may_know: &["sheaf-protocol", "sheaf-wire"],
-        may_use: &["clap", "rand_pcg", "serde_json"],
-        reason: "the simulated cluster is the roles and nothing of the real world",
+        may_know: &["sheaf-node", "sheaf-protocol", "sheaf-source", "sheaf-transport", "sheaf-wire"],
+        may_use: &["bytes", "clap", "rand_pcg", "serde_json"],
+        reason: "the simulated cluster is roles and their drivers, behind the traits of ports; it knows no transport, file or clock",
     },
     Layer {
         package: "sheaf-netsim",

@@ -1,0 +1,34 @@
+//! The real drivers of `sheaf-node` in a simulated world: the same agents that run on threads, with a simulated clock, simulated
+//! links, sources, filters and disks, and processes that are frozen, starved, killed and started again, all from one seed.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `options` | what a run is like, and the families of random runs |
+//! | `net` | endpoints, whose peers go up and down as a kernel would say it |
+//! | `hardware` | sources, filters and disks |
+//! | `assembly` | agents, put together as the command does |
+//! | `world` | whose turn it is, how long it takes, and what happens to nodes |
+//! | `check` | what must hold at the end |
+//!
+//! The cluster of roles ([`crate::cluster`]) is faster and knows more faults of the network; here is what it cannot see: when
+//! drivers give up, try again, seal, restart, and what becomes of a node whose thread is with its filter or its disk for seconds.
+
+mod assembly;
+mod check;
+mod hardware;
+mod net;
+mod options;
+mod world;
+
+pub use check::{DriverFailure, DriverReport};
+pub use net::LinkOptions;
+pub use options::{DiskOptions, DriverFault, DriverFaultKind, DriverOptions, Family, FilterOptions, START};
+pub use world::World;
+
+/// Runs the drivers from start to end and checks them.
+///
+/// # Errors
+/// What did not hold.
+pub fn run(options: &DriverOptions) -> Result<DriverReport, Box<DriverFailure>> {
+    World::new(options.clone()).run()
+}

@@ -1,0 +1,218 @@
+//! The agents of a simulated run, put together as the command does, with the times of a configuration in which nothing is said.
+
+use super::hardware::{DisksHandle, SimFilter, SimSink, SimSource};
+use super::net::Network;
+use super::options::DriverOptions;
+use sheaf_node::builder::{BuilderNode, Judgement};
+use sheaf_node::content::ContentCheck;
+use sheaf_node::manager::{Course, ManagerNode};
+use sheaf_node::output::OutputNode;
+use sheaf_node::readout::ReadoutNode;
+use sheaf_node::reborn::Reborn;
+use sheaf_node::report::{Gauges, RunReport};
+use sheaf_node::sink::{EventSink, NullSink};
+use sheaf_node::trigger::TriggerRate;
+use sheaf_node::{Agent, NodeError};
+use sheaf_protocol::Identity;
+use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
+use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::manager::{EventManager, ManagerConfig, Triggers};
+use sheaf_protocol::output::{OutputConfig, OutputNode as OutputRole, Sender, SenderConfig};
+use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
+use sheaf_source::Source;
+use sheaf_wire::{
+    ByteCount, EventId, Nanos, NodeId, Role, RunNumber, SessionId, SourceId, TriggerMix, TriggerType,
+};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// After how long a silent node is given up.
+const PEER_TIMEOUT: Nanos = Nanos::from_secs(3);
+/// How long the event manager waits for nodes at the start.
+const START_TIMEOUT: Nanos = Nanos::from_secs(10);
+/// After how long nodes give up a silent event manager.
+const MANAGER_TIMEOUT: Nanos = Nanos(START_TIMEOUT.0 + 2 * PEER_TIMEOUT.0);
+const HEARTBEAT: Nanos = Nanos::from_millis(200);
+const BATCH: Nanos = Nanos::from_millis(1);
+const CHANNEL: ChannelTimes =
+    ChannelTimes { retransmit: Nanos::from_millis(200), acknowledge: Nanos::from_millis(20) };
+
+/// Makes agents.
+#[derive(Clone)]
+pub(super) struct Assembly {
+    pub(super) options: Arc<DriverOptions>,
+    pub(super) network: Network,
+    pub(super) disks: DisksHandle,
+    pub(super) report: Arc<Mutex<Option<RunReport>>>,
+    pub(super) gauges: Arc<Gauges>,
+    pub(super) stop: Arc<AtomicBool>,
+}
+
+impl Assembly {
+    pub(super) fn new(options: Arc<DriverOptions>) -> Self {
+        let network = Network::new(options.seed, options.links.clone());
+        Self {
+            options,
+            network,
+            disks: DisksHandle::default(),
+            report: Arc::default(),
+            gauges: Arc::default(),
+            stop: Arc::default(),
+        }
+    }
+
+    /// The event manager's report, when it has ended.
+    pub(super) fn take_report(&self) -> Option<RunReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// A node that begins a life. A builder begins another when it was given up.
+    pub(super) fn make(&self, node: NodeId) -> Box<dyn Agent> {
+        match node.role {
+            Role::Manager => self.manager(),
+            Role::Readout => self.readout(node),
+            Role::Output => self.output(node),
+            Role::Builder => {
+                let maker = self.clone();
+                let next = move || -> Result<Box<dyn Agent>, NodeError> { Ok(maker.builder(node)) };
+                Box::new(Reborn::new(node, Box::new(next)).expect("a life begins"))
+            }
+        }
+    }
+
+    /// Sessions go up with the time, as they do for real.
+    fn identity(&self, node: NodeId) -> Identity {
+        Identity { node, run: RunNumber(7), session: SessionId(self.network.lock().now.0) }
+    }
+
+    fn manager(&self) -> Box<dyn Agent> {
+        let options = &self.options;
+        let config = ManagerConfig {
+            readouts: options.readouts,
+            builders: options.builders,
+            outputs: options.outputs,
+            triggers: if options.trigger_period.is_some() { Triggers::Driven } else { Triggers::Free },
+            first_event: EventId(0),
+            max_events: Some(options.events),
+            trigger_type: TriggerType(0),
+            trigger_mix: TriggerMix::default(),
+            queue_events: options.queue_events,
+            batch_events: options.batch_events,
+            max_attempts: 3,
+            expected_event: None,
+            start_timeout: START_TIMEOUT,
+            stop_timeout: Nanos::from_secs(10),
+            peer_timeout: PEER_TIMEOUT,
+            batch_time: BATCH,
+            shaping: options.gathering.shaping(),
+            channel: CHANNEL,
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
+        let rate = |period: Nanos| TriggerRate::Fixed { rate_hz: 1e9 / period.0.max(1) as f64 };
+        let course = Course {
+            triggers: options.trigger_period.map(|period| (rate(period), TriggerType(0))),
+            duration: None,
+            warm_up: Nanos::ZERO,
+            stop: self.stop.clone(),
+        };
+        let (me, endpoint) = (self.identity(NodeId::MANAGER), self.network.attach(NodeId::MANAGER));
+        let role = EventManager::new(me, config, self.network.lock().now);
+        let slot = self.report.clone();
+        let done = move |report| *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        Box::new(ManagerNode::new(role, endpoint, course, self.gauges.clone(), done))
+    }
+
+    fn sources_of(&self, readout: u16) -> Vec<SourceId> {
+        let per_readout = u32::from(self.options.sources_per_readout);
+        let first = u32::from(readout) * per_readout;
+        (first..first + per_readout).map(SourceId).collect()
+    }
+
+    fn readout(&self, node: NodeId) -> Box<dyn Agent> {
+        let sources = self.sources_of(node.index);
+        let config = ReadoutConfig {
+            sources: sources.iter().map(|id| SourceConfig { id: *id, optional: false }).collect(),
+            buffer: ByteCount::mib(8),
+            buffer_events: 16_384,
+            max_fragment: ByteCount::mib(7),
+            announce: Announce::Never,
+            merge_timeout: Nanos::from_millis(500),
+            wait_for_required: false,
+            orphan_timeout: None,
+            message_bytes: ByteCount::kib(64),
+            message_events: 256,
+            request_events: 16_384,
+            heartbeat: HEARTBEAT,
+            channel: CHANNEL,
+        };
+        let now = self.network.lock().now;
+        let role = ReadoutUnit::new(self.identity(node), config, now);
+        let make = |id| -> Box<dyn Source> { Box::new(SimSource::new(id, self.options.clone())) };
+        let sources = sources.into_iter().map(make).collect();
+        Box::new(ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_TIMEOUT, now, drop))
+    }
+
+    fn builder(&self, node: NodeId) -> Box<dyn Agent> {
+        let options = &self.options;
+        let config = BuilderConfig {
+            readouts: (0..options.readouts)
+                .map(|readout| ReadoutSources { sources: self.sources_of(readout) })
+                .collect(),
+            optional: BTreeSet::new(),
+            slots: options.slots,
+            memory: ByteCount::mib(256),
+            incomplete: IncompletePolicy::Store,
+            event_timeout: Nanos::from_secs(5),
+            request_retry: Nanos::from_millis(500),
+            asking: options.gathering.asking(),
+            scope: Scope::default(),
+            batch_events: 32,
+            batch_time: BATCH,
+            heartbeat: HEARTBEAT,
+            channel: CHANNEL,
+        };
+        let (me, now) = (self.identity(node), self.network.lock().now);
+        let role = BuilderUnit::new(me, config, now);
+        let sink = if options.outputs == 0 { self.sink(me) } else { Box::new(NullSink::default()) };
+        let filter = Box::new(SimFilter { options: options.clone(), network: self.network.clone() });
+        let judgement = Judgement { check: ContentCheck::Pattern, filter, sink };
+        let endpoint = self.network.attach(node);
+        let agent = BuilderNode::new(role, endpoint, judgement, MANAGER_TIMEOUT, now, drop);
+        if options.outputs == 0 {
+            return Box::new(agent);
+        }
+        let config = SenderConfig {
+            outputs: options.outputs,
+            message: ByteCount::kib(64),
+            peer_timeout: PEER_TIMEOUT,
+            heartbeat: HEARTBEAT,
+            channel: CHANNEL,
+        };
+        Box::new(agent.with_outputs(Sender::new(me, config, now)))
+    }
+
+    fn output(&self, node: NodeId) -> Box<dyn Agent> {
+        let config = OutputConfig {
+            builders: self.options.builders,
+            window_events: 4_096,
+            window: ByteCount::mib(16),
+            heartbeat: HEARTBEAT,
+            channel: CHANNEL,
+        };
+        let (me, now) = (self.identity(node), self.network.lock().now);
+        let role = OutputRole::new(me, config, now);
+        let endpoint = self.network.attach(node);
+        Box::new(OutputNode::new(role, endpoint, self.sink(me), MANAGER_TIMEOUT, now, drop))
+    }
+
+    fn sink(&self, me: Identity) -> Box<dyn EventSink> {
+        Box::new(SimSink {
+            owner: (me.node, me.session),
+            options: self.options.clone(),
+            network: self.network.clone(),
+            disks: self.disks.clone(),
+            synced_at: self.network.lock().now,
+        })
+    }
+}

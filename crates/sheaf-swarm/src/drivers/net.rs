@@ -1,0 +1,358 @@
+//! The simulated network of the drivers: endpoints whose frames take their time, whose queues are bounded, and whose peers go up
+//! and down as a kernel would say it.
+//!
+//! A frame that was sent is on its way, then in the inbox of its receiver until that polls it; all the while it takes room in the
+//! queue of its link. A process that stands still takes nothing out of its inbox, and its kernel says nothing of it. One that dies
+//! closes its connections: what it had sent arrives, then [`DownReason::Lost`].
+
+use crate::dice::{Dice, mix};
+use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Role, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// How links are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkOptions {
+    /// The shortest delay of a frame.
+    pub delay: Nanos,
+    /// The mean of what comes on top of it.
+    pub jitter: Nanos,
+    /// Frames of a link that were sent and not polled, at most.
+    pub queue_frames: usize,
+    /// Bytes of these frames.
+    pub queue: ByteCount,
+}
+
+#[derive(Debug, Default)]
+struct Link {
+    /// The sender knows that it is up.
+    is_up: bool,
+    /// The receiver's life is over, and the sender does not know: what it sends is lost.
+    is_broken: bool,
+    last_arrival: Timestamp,
+    clogged_until: Timestamp,
+    frames: usize,
+    bytes: u64,
+    /// The sender was refused and is told when there is room.
+    has_refused: bool,
+}
+
+/// What all endpoints share.
+#[derive(Debug)]
+pub(super) struct Net {
+    /// The time of the round that is going on.
+    pub(super) now: Timestamp,
+    options: LinkOptions,
+    dice: Dice,
+    order: u64,
+    inboxes: BTreeMap<NodeId, BTreeMap<(Timestamp, u64), Event>>,
+    attached: BTreeSet<NodeId>,
+    links: BTreeMap<(NodeId, NodeId), Link>,
+    /// Nodes that something arrives for, and when.
+    wakes: Vec<(NodeId, Timestamp)>,
+    /// What the round that is going on costs beside its own work: filters and disks.
+    cost: Nanos,
+    /// Of all frames: the same if and only if the runs were.
+    hash: u64,
+    /// Frames that were sent.
+    pub(super) frames: u64,
+}
+
+/// A handle of the network.
+#[derive(Clone, Debug)]
+pub(super) struct Network(Arc<Mutex<Net>>);
+
+/// Whether two nodes have a link.
+fn are_linked(one: NodeId, other: NodeId) -> bool {
+    let pair = |first, second| {
+        (one.role == first && other.role == second) || (one.role == second && other.role == first)
+    };
+    one != other
+        && (one == NodeId::MANAGER
+            || other == NodeId::MANAGER
+            || pair(Role::Readout, Role::Builder)
+            || pair(Role::Builder, Role::Output))
+}
+
+impl Network {
+    pub(super) fn new(seed: u64, options: LinkOptions) -> Self {
+        Self(Arc::new(Mutex::new(Net {
+            now: Timestamp::ZERO,
+            options,
+            dice: Dice::new(seed, 20),
+            order: 0,
+            inboxes: BTreeMap::new(),
+            attached: BTreeSet::new(),
+            links: BTreeMap::new(),
+            wakes: Vec::new(),
+            cost: Nanos::ZERO,
+            hash: mix(seed),
+            frames: 0,
+        })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Net> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A node begins a life: it and its peers hear of each other.
+    pub(super) fn attach(&self, node: NodeId) -> Box<dyn Endpoint> {
+        let mut net = self.lock();
+        assert!(net.attached.insert(node), "{node} is attached already");
+        net.inboxes.insert(node, BTreeMap::new());
+        let peers: Vec<NodeId> =
+            net.attached.iter().copied().filter(|peer| are_linked(node, *peer)).collect();
+        for peer in peers {
+            net.arrive(peer, node, Event::PeerUp { peer });
+            net.arrive(node, peer, Event::PeerUp { peer: node });
+        }
+        Box::new(SimEndpoint { node, network: self.clone(), is_closed: false, stats: LinkStats::default() })
+    }
+}
+
+impl Net {
+    /// What a round costs beside its own work.
+    pub(super) fn spend(&mut self, time: Nanos) {
+        self.cost = self.cost + time;
+    }
+
+    pub(super) fn take_cost(&mut self) -> Nanos {
+        std::mem::take(&mut self.cost)
+    }
+
+    pub(super) fn take_wakes(&mut self) -> Vec<(NodeId, Timestamp)> {
+        std::mem::take(&mut self.wakes)
+    }
+
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Takes something into the hash of the run.
+    pub(super) fn note(&mut self, value: u64) {
+        self.hash = mix(self.hash ^ value);
+    }
+
+    /// When a node has something to poll, at the earliest.
+    pub(super) fn first_arrival(&self, node: NodeId) -> Option<Timestamp> {
+        self.inboxes.get(&node)?.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Holds back what is sent between two nodes until then.
+    pub(super) fn clog(&mut self, one: NodeId, other: NodeId, until: Timestamp) {
+        for pair in [(one, other), (other, one)] {
+            let link = self.links.entry(pair).or_default();
+            link.clogged_until = link.clogged_until.max(until);
+        }
+    }
+
+    /// How full the queues to a node are, for those who ask what waits for what.
+    pub(super) fn waiting_for(&self, node: NodeId) -> usize {
+        self.inboxes.get(&node).map_or(0, BTreeMap::len)
+    }
+
+    /// Something of a link arrives behind all that is on its way.
+    fn arrive(&mut self, from: NodeId, to: NodeId, event: Event) {
+        let jitter = self.dice.exponential(self.options.jitter);
+        let link = self.links.entry((from, to)).or_default();
+        let at = self.now.max(link.clogged_until) + self.options.delay + jitter;
+        link.last_arrival = link.last_arrival.max(at);
+        let at = link.last_arrival;
+        self.order += 1;
+        if let Some(inbox) = self.inboxes.get_mut(&to) {
+            inbox.insert((at, self.order), event);
+            self.wakes.push((to, at));
+        }
+        self.hash = mix(self.hash ^ at.0 ^ mix(u64::from(from.to_code())) ^ u64::from(to.to_code()));
+    }
+
+    fn send(&mut self, from: NodeId, to: NodeId, frame: Frame) -> Result<(), SendError> {
+        let (frames, bytes) = (self.options.queue_frames, self.options.queue.0);
+        if !are_linked(from, to) {
+            return Err(SendError::UnknownPeer(frame));
+        }
+        let link = self.links.entry((from, to)).or_default();
+        if !link.is_up {
+            return Err(SendError::NotConnected(frame));
+        }
+        if link.is_broken {
+            return Ok(());
+        }
+        // The first frame always fits.
+        let size = frame.bytes() as u64;
+        if link.frames > 0 && (link.frames >= frames || link.bytes + size > bytes) {
+            link.has_refused = true;
+            return Err(SendError::Full(frame));
+        }
+        link.frames += 1;
+        link.bytes += size;
+        self.frames += 1;
+        let content =
+            frame.head.iter().fold(size, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+        self.note(content);
+        self.arrive(from, to, Event::Received { from, frame });
+        Ok(())
+    }
+
+    fn poll(&mut self, node: NodeId) -> Option<Event> {
+        let entry = self.inboxes.get_mut(&node)?.first_entry()?;
+        if entry.key().0 > self.now {
+            return None;
+        }
+        let event = entry.remove();
+        match &event {
+            Event::Received { from, frame } => {
+                let (from, size) = (*from, frame.bytes() as u64);
+                let link = self.links.entry((from, node)).or_default();
+                link.frames = link.frames.saturating_sub(1);
+                link.bytes = link.bytes.saturating_sub(size);
+                if std::mem::take(&mut link.has_refused) {
+                    self.wakes.push((from, self.now));
+                }
+            }
+            Event::PeerUp { peer } => {
+                let link = self.links.entry((node, *peer)).or_default();
+                (link.is_up, link.is_broken) = (true, false);
+            }
+            Event::PeerDown { peer, .. } => self.links.entry((node, *peer)).or_default().is_up = false,
+            Event::Refused { .. } => {}
+        }
+        Some(event)
+    }
+
+    /// A node's life is over; its peers hear so behind all that it has sent.
+    fn detach(&mut self, node: NodeId, reason: DownReason) {
+        if !self.attached.remove(&node) {
+            return;
+        }
+        self.inboxes.remove(&node);
+        let peers: Vec<NodeId> =
+            self.attached.iter().copied().filter(|peer| are_linked(node, *peer)).collect();
+        for peer in peers {
+            // What was on its way to it is lost with it.
+            let back = self.links.entry((peer, node)).or_default();
+            (back.frames, back.bytes, back.is_broken) = (0, 0, true);
+            self.links.entry((node, peer)).or_default().is_up = false;
+            self.arrive(node, peer, Event::PeerDown { peer: node, reason });
+        }
+    }
+}
+
+/// A node's place in the network.
+struct SimEndpoint {
+    node: NodeId,
+    network: Network,
+    is_closed: bool,
+    stats: LinkStats,
+}
+
+impl Endpoint for SimEndpoint {
+    fn node(&self) -> NodeId {
+        self.node
+    }
+
+    fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), SendError> {
+        if self.is_closed {
+            return Err(SendError::NotConnected(frame));
+        }
+        let bytes = frame.bytes() as u64;
+        self.network.lock().send(self.node, to, frame)?;
+        self.stats.frames_sent += 1;
+        self.stats.bytes_sent += bytes;
+        Ok(())
+    }
+
+    fn flush(&mut self) {}
+
+    fn poll(&mut self) -> Option<Event> {
+        self.network.lock().poll(self.node)
+    }
+
+    fn wait(&mut self, _timeout: Nanos) {}
+
+    fn waker(&self) -> Waker {
+        Waker::noop().clone()
+    }
+
+    fn stats(&self) -> LinkStats {
+        self.stats
+    }
+
+    fn close(&mut self, _linger: Nanos) {
+        self.is_closed = true;
+        self.network.lock().detach(self.node, DownReason::Closed);
+    }
+}
+
+impl Drop for SimEndpoint {
+    fn drop(&mut self) {
+        if !self.is_closed {
+            self.network.lock().detach(self.node, DownReason::Lost);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn frame(length: usize) -> Frame {
+        Frame::new(Bytes::from(vec![1; length]), [])
+    }
+
+    fn network() -> Network {
+        let options =
+            LinkOptions { delay: Nanos(100), jitter: Nanos(50), queue_frames: 4, queue: ByteCount(1_000) };
+        Network::new(1, options)
+    }
+
+    fn at(network: &Network, now: u64) {
+        network.lock().now = Timestamp(now);
+    }
+
+    #[test]
+    fn frames_come_in_order_after_the_news_that_a_peer_is_up_and_before_that_it_is_down() {
+        let network = network();
+        let (mut one, mut two) = (network.attach(NodeId::MANAGER), network.attach(NodeId::builder(0)));
+        assert!(matches!(two.send(NodeId::MANAGER, frame(1)), Err(SendError::NotConnected(_))));
+        at(&network, 100_000);
+        assert_eq!(two.poll(), Some(Event::PeerUp { peer: NodeId::MANAGER }));
+        for length in 1..4 {
+            two.send(NodeId::MANAGER, frame(length)).expect("the link is up");
+        }
+        drop(two);
+        at(&network, 200_000);
+        let events: Vec<Event> = std::iter::from_fn(|| one.poll()).collect();
+        assert_eq!(events.len(), 5, "{events:?}");
+        assert_eq!(events[0], Event::PeerUp { peer: NodeId::builder(0) });
+        let lengths: Vec<usize> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Received { frame, .. } => Some(frame.bytes()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(lengths, [1, 2, 3]);
+        assert_eq!(events[4], Event::PeerDown { peer: NodeId::builder(0), reason: DownReason::Lost });
+    }
+
+    #[test]
+    fn a_full_queue_refuses_until_its_receiver_polls() {
+        let network = network();
+        let (mut one, mut two) = (network.attach(NodeId::MANAGER), network.attach(NodeId::builder(0)));
+        at(&network, 100_000);
+        assert!(two.poll().is_some());
+        for _ in 0..4 {
+            two.send(NodeId::MANAGER, frame(10)).expect("there is room");
+        }
+        assert!(matches!(two.send(NodeId::MANAGER, frame(10)), Err(SendError::Full(_))));
+        at(&network, 200_000);
+        network.lock().take_wakes();
+        assert!(one.poll().is_some() && one.poll().is_some(), "that it is up, and a frame");
+        assert!(network.lock().take_wakes().contains(&(NodeId::builder(0), Timestamp(200_000))));
+        two.send(NodeId::MANAGER, frame(10)).expect("there is room again");
+    }
+}

@@ -1,0 +1,313 @@
+//! What a run of the drivers is like.
+
+use super::net::LinkOptions;
+use crate::dice::{Dice, Ratio};
+use sheaf_protocol::flow::Gathering;
+use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, SourceId, Timestamp};
+
+/// A whole run. Times are those of a configuration in which nothing is said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriverOptions {
+    /// Decides every random number of the run.
+    pub seed: u64,
+    /// Readout units.
+    pub readouts: u16,
+    /// Sources of each.
+    pub sources_per_readout: u16,
+    /// Builder units.
+    pub builders: u16,
+    /// Output nodes; 0 where builders store events themselves.
+    pub outputs: u16,
+    /// How many triggers are accepted.
+    pub events: u64,
+    /// The time from trigger to trigger; `None`: as fast as builders take events.
+    pub trigger_period: Option<Nanos>,
+    /// The least time from fragment to fragment of a source.
+    pub pace: Nanos,
+    /// The largest fragment.
+    pub largest: ByteCount,
+    /// Events that a builder builds at a time.
+    pub slots: u32,
+    /// Events given to a builder at a time.
+    pub batch_events: usize,
+    /// Triggers that wait for a builder.
+    pub queue_events: usize,
+    /// How super-fragments come to builders.
+    pub gathering: Gathering,
+    /// The filter of each builder, on its thread.
+    pub filter: FilterOptions,
+    /// The disk of each node that stores.
+    pub disk: DiskOptions,
+    /// All links.
+    pub links: LinkOptions,
+    /// What happens to nodes, and when.
+    pub faults: Vec<DriverFault>,
+    /// When the run must have ended.
+    pub within: Nanos,
+}
+
+/// A filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterOptions {
+    /// The mean time for an event.
+    pub time: Nanos,
+    /// One event that takes another time.
+    pub long: Option<(EventId, Nanos)>,
+    /// Events that are rejected.
+    pub reject: Ratio,
+}
+
+/// A disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskOptions {
+    /// The time to write an event.
+    pub write: Nanos,
+    /// The time to make what was written durable.
+    pub sync: Nanos,
+    /// The time between two of these.
+    pub sync_interval: Nanos,
+}
+
+/// Something that happens to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriverFault {
+    /// When.
+    pub at: Timestamp,
+    /// To whom.
+    pub node: NodeId,
+    /// What.
+    pub kind: DriverFaultKind,
+}
+
+/// What happens to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverFaultKind {
+    /// Its process is killed, and started again after this time with a new session.
+    Kill {
+        /// After how long.
+        back_after: Nanos,
+    },
+    /// Its process is stopped for this time (`SIGSTOP`).
+    Freeze {
+        /// How long.
+        lasts: Nanos,
+    },
+    /// Its thread gets a turn only now and then.
+    Starve {
+        /// How long this lasts.
+        lasts: Nanos,
+        /// The longest time from turn to turn.
+        gap: Nanos,
+    },
+    /// Its disk refuses everything.
+    DiskFails {
+        /// How long.
+        lasts: Nanos,
+    },
+    /// Its disk does not come back from a write or a sync.
+    DiskHangs {
+        /// How long.
+        lasts: Nanos,
+    },
+    /// What it and the event manager say to each other is held back.
+    Clog {
+        /// How long.
+        lasts: Nanos,
+    },
+}
+
+impl DriverFaultKind {
+    /// Whether a node is slow for it, and not dead.
+    #[must_use]
+    pub fn is_slowness(self) -> bool {
+        !matches!(self, Self::Kill { .. } | Self::DiskFails { .. })
+    }
+
+    /// How long it lasts.
+    #[must_use]
+    pub fn lasts(self) -> Nanos {
+        match self {
+            Self::Kill { back_after: lasts }
+            | Self::Freeze { lasts }
+            | Self::Starve { lasts, .. }
+            | Self::DiskFails { lasts }
+            | Self::DiskHangs { lasts }
+            | Self::Clog { lasts } => lasts,
+        }
+    }
+}
+
+impl Default for DriverOptions {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            readouts: 2,
+            sources_per_readout: 2,
+            builders: 2,
+            outputs: 0,
+            events: 200,
+            trigger_period: None,
+            pace: Nanos::from_micros(100),
+            largest: ByteCount(400),
+            slots: 64,
+            batch_events: 8,
+            queue_events: 64,
+            gathering: Gathering::Pull,
+            filter: FilterOptions { time: Nanos::from_micros(10), long: None, reject: Ratio::NEVER },
+            disk: DiskOptions {
+                write: Nanos::from_micros(5),
+                sync: Nanos::from_micros(50),
+                sync_interval: Nanos::from_millis(10),
+            },
+            links: LinkOptions {
+                delay: Nanos::from_micros(20),
+                jitter: Nanos::from_micros(10),
+                queue_frames: 1_024,
+                queue: ByteCount::mib(16),
+            },
+            faults: Vec::new(),
+            within: Nanos::from_secs(600),
+        }
+    }
+}
+
+/// Which seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Nodes, filters and disks are slow, some for up to 30 s; nobody dies. Nothing may be lost, incomplete or given up.
+    Slowness,
+    /// Nodes are killed, too, and come back, and disks refuse to write for a while.
+    Faults,
+}
+
+impl DriverOptions {
+    /// All sources.
+    pub fn sources(&self) -> impl Iterator<Item = SourceId> + use<> {
+        (0..u32::from(self.readouts) * u32::from(self.sources_per_readout)).map(SourceId)
+    }
+
+    /// All nodes.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeId> {
+        let readouts = (0..self.readouts).map(NodeId::readout);
+        let builders = (0..self.builders).map(NodeId::builder);
+        let outputs = (0..self.outputs).map(NodeId::output);
+        [NodeId::MANAGER].into_iter().chain(readouts).chain(builders).chain(outputs).collect()
+    }
+
+    /// Whether nobody dies, and no disk refuses to write.
+    #[must_use]
+    pub fn is_slowness_only(&self) -> bool {
+        self.faults.iter().all(|fault| fault.kind.is_slowness())
+    }
+
+    /// The options of the run with this seed.
+    #[must_use]
+    pub fn random(family: Family, seed: u64) -> Self {
+        let mut dice = Dice::new(seed, 21);
+        let mut options = Self { seed, ..Self::default() };
+        options.draw_system(&mut dice);
+        options.draw_slowness(&mut dice);
+        let busy = options.busy_time();
+        for _ in 0..dice.pick(&[0, 1, 1, 2, 4]) {
+            let kind = options.draw_slow_node(&mut dice);
+            let node = options.draw_node(&mut dice, kind);
+            let at = Timestamp(START.0 + dice.below(busy.0));
+            options.faults.push(DriverFault { at, node, kind });
+        }
+        if family == Family::Faults {
+            for _ in 0..dice.between(1, 4) {
+                let lasts = dice.time_between(Nanos::from_millis(10), Nanos::from_secs(20));
+                let kind = match dice.below(4) {
+                    0 => DriverFaultKind::DiskFails { lasts },
+                    _ => DriverFaultKind::Kill { back_after: lasts },
+                };
+                let node = options.draw_node(&mut dice, kind);
+                let at = Timestamp(START.0 + dice.below(busy.0));
+                options.faults.push(DriverFault { at, node, kind });
+            }
+        }
+        let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
+        options.within = Nanos(10 * busy.0 + 4 * faults) + Nanos::from_secs(300);
+        options
+    }
+
+    fn draw_system(&mut self, dice: &mut Dice) {
+        let count = |dice: &mut Dice, end| u16::try_from(dice.between(1, end)).unwrap_or(1);
+        self.readouts = count(dice, 3);
+        self.sources_per_readout = count(dice, 2);
+        self.builders = count(dice, 3);
+        self.outputs = dice.pick(&[0, 0, 1, 2]);
+        self.events = dice.between(20, 300);
+        self.slots = dice.pick(&[4, 16, 64, 512]);
+        self.batch_events = usize::try_from(dice.between(1, u64::from(self.slots).min(32))).unwrap_or(1);
+        self.queue_events = dice.pick(&[8, 64, 4_096]);
+        let period = dice.time_between(Nanos::from_micros(100), Nanos::from_millis(300));
+        self.trigger_period = (dice.below(2) == 0).then_some(period);
+        self.pace = if dice.below(2) == 0 { period } else { Nanos::from_micros(50) };
+        self.links.queue_frames = dice.pick(&[2, 64, 1_024]);
+        let credit = ByteCount(1 + dice.below(20_000));
+        self.gathering = match dice.below(5) {
+            0 | 1 => Gathering::Pull,
+            2 | 3 => Gathering::Paced { credit },
+            _ => Gathering::Push,
+        };
+    }
+
+    fn draw_slowness(&mut self, dice: &mut Dice) {
+        self.filter.reject = Ratio::percent(dice.pick(&[0, 0, 20, 90]));
+        let filter = dice.pick(&[10, 10, 10, 1_000, 20_000, 100_000, 1_000_000, 5_000_000]);
+        self.filter.time = Nanos::from_micros(filter);
+        if dice.below(6) == 0 {
+            let time = dice.time_between(Nanos::from_secs(1), Nanos::from_secs(60));
+            self.filter.long = Some((EventId(dice.below(self.events)), time));
+        }
+        self.disk.write = Nanos::from_micros(dice.pick(&[5, 5, 5, 1_000, 50_000]));
+        self.disk.sync = Nanos::from_micros(dice.pick(&[50, 50, 10_000, 300_000]));
+        self.disk.sync_interval = Nanos::from_millis(dice.pick(&[0, 10, 1_000]));
+    }
+
+    fn draw_slow_node(&self, dice: &mut Dice) -> DriverFaultKind {
+        let longest = dice.pick(&[Nanos::from_millis(500), Nanos::from_secs(5), Nanos::from_secs(30)]);
+        let lasts = dice.time_between(Nanos::from_millis(100), longest);
+        match dice.below(5) {
+            0 | 1 => DriverFaultKind::Freeze { lasts },
+            2 => {
+                DriverFaultKind::Starve { lasts: Nanos(4 * lasts.0), gap: Nanos(lasts.0.min(3_000_000_000)) }
+            }
+            3 => DriverFaultKind::DiskHangs { lasts },
+            _ => DriverFaultKind::Clog { lasts: Nanos(lasts.0.min(2_000_000_000)) },
+        }
+    }
+
+    /// Whom a fault may hit: not the event manager where it would end the run, nor a readout unit where it alone has what would be
+    /// lost.
+    fn draw_node(&self, dice: &mut Dice, kind: DriverFaultKind) -> NodeId {
+        let may = |node: &NodeId| match kind {
+            DriverFaultKind::Kill { .. } => !matches!(node.role, sheaf_wire::Role::Manager),
+            DriverFaultKind::Freeze { .. } => node.role != sheaf_wire::Role::Readout,
+            DriverFaultKind::Starve { .. } => true,
+            DriverFaultKind::DiskFails { .. } | DriverFaultKind::DiskHangs { .. } => match self.outputs {
+                0 => node.role == sheaf_wire::Role::Builder,
+                _ => node.role == sheaf_wire::Role::Output,
+            },
+            DriverFaultKind::Clog { .. } => *node != NodeId::MANAGER,
+        };
+        let nodes: Vec<NodeId> = self.nodes().into_iter().filter(may).collect();
+        dice.pick(&nodes)
+    }
+
+    /// About how long the run takes where no fault hits it.
+    fn busy_time(&self) -> Nanos {
+        let builders = u64::from(self.builders);
+        let stores = u64::from(if self.outputs > 0 { self.outputs } else { self.builders });
+        let triggers = self.trigger_period.unwrap_or_default().0.max(self.pace.0) * self.events;
+        let filter =
+            self.filter.time.0 * self.events / builders + self.filter.long.map_or(0, |(_, time)| time.0);
+        let disk = (self.disk.write.0 + self.disk.sync.0) * self.events / stores;
+        Nanos(triggers + filter + disk) + Nanos::from_millis(500)
+    }
+}
+
+/// The instant at which all nodes are switched on.
+pub const START: Timestamp = Timestamp(1_000_000_000_000);

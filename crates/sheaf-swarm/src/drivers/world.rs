@@ -1,0 +1,283 @@
+//! The course of a run: whose turn it is, how long it takes, and what happens to nodes.
+//!
+//! Each node is a thread with a clock that all share. A round is one call of [`Agent::work`]; it takes some microseconds, and as
+//! long as its filter and its disk take. Then the node works on, sleeps until its deadline or until something arrives, or has
+//! finished. A node that is frozen or starved has no round, whatever arrives.
+
+use super::assembly::Assembly;
+use super::check::{self, DriverFailure, DriverReport};
+use super::options::{DriverFault, DriverFaultKind, DriverOptions, START};
+use crate::dice::Dice;
+use sheaf_node::{Agent, NodeError, Progress};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The longest sleep of a thread: that of a worker.
+const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
+
+/// A run that takes more rounds than this goes round in circles.
+const ROUNDS_MAX: u64 = 30_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    /// A fault of the options begins.
+    Fault(usize),
+    /// A node comes back.
+    Back(NodeId),
+    /// A node's round. Void if it has another one planned.
+    Round(NodeId),
+}
+
+/// A node and its thread.
+struct Seat {
+    /// Nothing while it is dead, or when it has finished.
+    agent: Option<Box<dyn Agent>>,
+    /// Its next round.
+    next: Timestamp,
+    /// Until when its last round takes.
+    busy_until: Timestamp,
+    frozen_until: Timestamp,
+    /// Until when it is starved, and the longest time from round to round.
+    starved: (Timestamp, Nanos),
+    /// It is dead, and comes back.
+    is_away: bool,
+}
+
+/// A run of the drivers.
+pub struct World {
+    options: Arc<DriverOptions>,
+    assembly: Assembly,
+    dice: Dice,
+    now: Timestamp,
+    agenda: BinaryHeap<Reverse<(Timestamp, u64, Turn)>>,
+    order: u64,
+    seats: BTreeMap<NodeId, Seat>,
+    errors: Vec<(Timestamp, NodeError)>,
+    rounds: u64,
+    log: String,
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").field("now", &self.now).field("rounds", &self.rounds).finish_non_exhaustive()
+    }
+}
+
+impl World {
+    /// A run before its start.
+    #[must_use]
+    pub fn new(options: DriverOptions) -> Self {
+        let options = Arc::new(options);
+        let assembly = Assembly::new(options.clone());
+        assembly.network.lock().now = START;
+        let mut world = Self {
+            dice: Dice::new(options.seed, 22),
+            now: START,
+            agenda: BinaryHeap::new(),
+            order: 0,
+            seats: BTreeMap::new(),
+            errors: Vec::new(),
+            rounds: 0,
+            log: String::new(),
+            assembly,
+            options,
+        };
+        for node in world.options.nodes() {
+            world.begin(node);
+        }
+        for index in 0..world.options.faults.len() {
+            let at = world.options.faults[index].at;
+            world.plan(at, Turn::Fault(index));
+        }
+        world
+    }
+
+    /// Runs to the end and checks it.
+    ///
+    /// # Errors
+    /// What did not hold.
+    pub fn run(mut self) -> Result<DriverReport, Box<DriverFailure>> {
+        let end = START + self.options.within;
+        while !self.is_over() {
+            let next = self.agenda.pop().map(|Reverse((at, _, turn))| (at, turn));
+            let Some((at, turn)) = next.filter(|(at, _)| *at <= end && self.rounds < ROUNDS_MAX) else {
+                let stuck = self.explain();
+                return Err(check::stuck(&self.options, stuck, self.now, std::mem::take(&mut self.log)));
+            };
+            self.now = at;
+            self.assembly.network.lock().now = at;
+            match turn {
+                Turn::Fault(index) => self.fault(self.options.faults[index]),
+                Turn::Back(node) => self.come_back(node),
+                Turn::Round(node) => self.round(node),
+            }
+        }
+        let report = self.assembly.take_report();
+        let disks = self.assembly.disks.lock();
+        let (hash, frames) = {
+            let net = self.assembly.network.lock();
+            (net.hash(), net.frames)
+        };
+        check::at_the_end(&check::DriverEvidence {
+            options: &self.options,
+            report: report.as_ref(),
+            disks: &disks,
+            errors: &self.errors,
+            now: self.now,
+            rounds: self.rounds,
+            frames,
+            hash,
+            log: &self.log,
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.seats.values().all(|seat| seat.agent.is_none() && !seat.is_away)
+    }
+
+    fn plan(&mut self, at: Timestamp, turn: Turn) {
+        self.order += 1;
+        self.agenda.push(Reverse((at, self.order, turn)));
+    }
+
+    fn plan_round(&mut self, node: NodeId, at: Timestamp) {
+        if let Some(seat) = self.seats.get_mut(&node) {
+            seat.next = at;
+            self.plan(at, Turn::Round(node));
+        }
+    }
+
+    fn note(&mut self, what: impl std::fmt::Display) {
+        let since = self.now.since(START);
+        writeln!(self.log, "{since} {what}").expect("a string takes every text");
+    }
+
+    fn begin(&mut self, node: NodeId) {
+        let agent = Some(self.assembly.make(node));
+        let seat = Seat {
+            agent,
+            next: self.now,
+            busy_until: self.now,
+            frozen_until: Timestamp::ZERO,
+            starved: (Timestamp::ZERO, Nanos::ZERO),
+            is_away: false,
+        };
+        self.seats.insert(node, seat);
+        self.note(format_args!("{node} begins"));
+        self.plan_round(node, self.now);
+        self.wake_others();
+    }
+
+    fn come_back(&mut self, node: NodeId) {
+        if self.seats.get(&node).is_some_and(|seat| seat.is_away) {
+            self.begin(node);
+        }
+    }
+
+    fn round(&mut self, node: NodeId) {
+        let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.next == self.now) else { return };
+        if seat.frozen_until > self.now {
+            let until = seat.frozen_until;
+            self.plan_round(node, until);
+            return;
+        }
+        let Some(agent) = &mut seat.agent else { return };
+        self.rounds += 1;
+        let progress = agent.work(self.now);
+        let mut took = Nanos(self.dice.between(1_000, 5_000));
+        if progress == Progress::Finished {
+            let ended = agent.finish();
+            seat.agent = None;
+            seat.next = Timestamp::MAX;
+            self.assembly.network.lock().take_cost();
+            self.note(format_args!("{node} has finished: {ended:?}"));
+            self.errors.extend(ended.err().map(|error| (self.now, error)));
+            self.wake_others();
+            return;
+        }
+        let first_arrival = {
+            let mut net = self.assembly.network.lock();
+            took = took + net.take_cost();
+            net.first_arrival(node)
+        };
+        if seat.starved.0 > self.now {
+            took = took + self.dice.time_between(Nanos::ZERO, seat.starved.1);
+        }
+        let free_at = self.now + took;
+        seat.busy_until = free_at;
+        let next = match progress {
+            Progress::Idle(at) => {
+                let sleeps_until =
+                    at.min(free_at + LONGEST_SLEEP).min(first_arrival.unwrap_or(Timestamp::MAX));
+                sleeps_until.max(free_at)
+            }
+            Progress::Busy | Progress::Finished => free_at,
+        };
+        self.plan_round(node, next);
+        self.wake_others();
+    }
+
+    /// Wakes whoever something is on its way to.
+    fn wake_others(&mut self) {
+        let wakes = self.assembly.network.lock().take_wakes();
+        for (node, at) in wakes {
+            let Some(seat) = self.seats.get(&node).filter(|seat| seat.agent.is_some()) else { continue };
+            let at = at.max(seat.busy_until).max(self.now);
+            if at < seat.next {
+                self.plan_round(node, at);
+            }
+        }
+    }
+
+    fn fault(&mut self, fault: DriverFault) {
+        let (now, DriverFault { node, kind, .. }) = (self.now, fault);
+        let Some(seat) = self.seats.get_mut(&node).filter(|seat| seat.agent.is_some()) else { return };
+        match kind {
+            DriverFaultKind::Kill { back_after } => {
+                // Its endpoint goes with it.
+                seat.agent = None;
+                seat.is_away = true;
+                self.assembly.disks.lock().cut(node);
+                self.plan(now + back_after, Turn::Back(node));
+            }
+            DriverFaultKind::Freeze { lasts } => seat.frozen_until = seat.frozen_until.max(now + lasts),
+            DriverFaultKind::Starve { lasts, gap } => seat.starved = (now + lasts, gap),
+            DriverFaultKind::DiskFails { lasts } => {
+                self.assembly.disks.lock().fails_until.insert(node, now + lasts);
+            }
+            DriverFaultKind::DiskHangs { lasts } => {
+                self.assembly.disks.lock().hangs_until.insert(node, now + lasts);
+            }
+            DriverFaultKind::Clog { lasts } => {
+                self.assembly.network.lock().clog(NodeId::MANAGER, node, now + lasts);
+            }
+        }
+        self.note(format_args!("{node}: {kind:?}"));
+        self.wake_others();
+    }
+
+    /// What waits for what.
+    fn explain(&self) -> String {
+        let snapshot = self.assembly.gauges.snapshot();
+        let mut text = format!("the run does not end after {} rounds: {snapshot:?}\n", self.rounds);
+        let net = self.assembly.network.lock();
+        for (node, seat) in &self.seats {
+            let state = match (&seat.agent, seat.is_away) {
+                (Some(_), _) => "runs",
+                (None, true) => "is away",
+                (None, false) => "has finished",
+            };
+            let waiting = net.waiting_for(*node);
+            writeln!(
+                text,
+                "  {node} {state}; {waiting} frames wait for it; its next round is at {}",
+                seat.next
+            )
+            .expect("a string takes every text");
+        }
+        text
+    }
+}

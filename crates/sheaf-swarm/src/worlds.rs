@@ -1,0 +1,82 @@
+//! Many runs of the drivers: `--drivers`.
+
+use crate::{Arguments, print};
+use sheaf_swarm::drivers::{self, DriverFailure, DriverOptions, DriverReport, Family};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// After so many failures the rest is not run.
+const FAILURES_MAX: usize = 20;
+
+type Outcome = Result<DriverReport, Box<DriverFailure>>;
+
+/// Runs seeds of a family; false if one failed.
+pub(crate) fn run(arguments: &Arguments, family: Family) -> bool {
+    let (first, count) = arguments.seed.map_or((arguments.start, arguments.runs), |seed| (seed, 1));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (next, outcomes) = (AtomicU64::new(first), Mutex::new(Vec::new()));
+    let end = first.saturating_add(count);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end {
+                return;
+            }
+            let outcome = run_one(family, seed);
+            let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            outcomes.push((seed, outcome));
+            let failed = outcomes.iter().filter(|(_, outcome)| outcome.is_err()).count();
+            if failed >= FAILURES_MAX {
+                next.store(end, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads.unwrap_or(cores).max(1) {
+            scope.spawn(work);
+        }
+    });
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcomes.sort_by_key(|(seed, _)| *seed);
+    report(arguments, &outcomes);
+    outcomes.iter().all(|(_, outcome)| outcome.is_ok()) && outcomes.len() as u64 == count
+}
+
+/// An agent that panicked is a failure like any other.
+fn run_one(family: Family, seed: u64) -> Outcome {
+    let options = DriverOptions::random(family, seed);
+    std::panic::catch_unwind(|| drivers::run(&options)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        let violations = vec![format!("an agent panicked: {text}")];
+        Err(Box::new(DriverFailure { options, violations, at: drivers::START, log: String::new() }))
+    })
+}
+
+fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
+    let (mut good, mut accepted, mut stored, mut rounds, mut hash) = (0_u64, 0, 0, 0, 0_u64);
+    for (seed, outcome) in outcomes {
+        match outcome {
+            Ok(report) => {
+                good += 1;
+                accepted += report.accepted;
+                stored += report.stored;
+                rounds += report.rounds;
+                hash = hash.wrapping_add(sheaf_swarm::dice::mix(seed ^ report.hash));
+                if arguments.log || arguments.seed.is_some() {
+                    print(&format!("{}seed {seed}: good, {report:?}\n", report.log));
+                }
+            }
+            Err(failure) => print(&format!("{failure}\n\n")),
+        }
+    }
+    let failed: Vec<u64> =
+        outcomes.iter().filter(|(_, outcome)| outcome.is_err()).map(|(seed, _)| *seed).collect();
+    print(&format!(
+        "{} runs of the drivers: {} failed {failed:?}; {good} good, {accepted} triggers accepted, {stored} stored; \
+         {rounds} rounds; hash {hash:016x}\n",
+        outcomes.len(),
+        failed.len(),
+    ));
+}

@@ -1,0 +1,65 @@
+//! The real drivers in a simulated world.
+
+use sheaf_protocol::flow::Gathering;
+use sheaf_swarm::drivers::{DriverFault, DriverFaultKind, DriverOptions, DriverReport, Family, START, run};
+use sheaf_wire::{ByteCount, Nanos, NodeId};
+
+#[track_caller]
+fn good(options: &DriverOptions) -> DriverReport {
+    run(options).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+fn fault(after: Nanos, node: NodeId, kind: DriverFaultKind) -> DriverFault {
+    DriverFault { at: START + after, node, kind }
+}
+
+#[test]
+fn where_nothing_goes_wrong_every_event_is_stored_whole() {
+    let credit = ByteCount(2_000);
+    for gathering in [Gathering::Pull, Gathering::Paced { credit }, Gathering::Push] {
+        for outputs in [0, 2] {
+            for trigger_period in [None, Some(Nanos::from_micros(300))] {
+                let options =
+                    DriverOptions { gathering, outputs, trigger_period, ..DriverOptions::default() };
+                let report = good(&options);
+                assert_eq!((report.accepted, report.stored, report.incomplete), (200, 200, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_makes_the_same_run() {
+    for seed in 0..20 {
+        let once = || match run(&DriverOptions::random(Family::Faults, seed)) {
+            Ok(report) => format!("{report:?}"),
+            Err(failure) => failure.to_string(),
+        };
+        assert_eq!(once(), once(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_builder_that_is_killed_takes_nothing_with_it() {
+    let kind = DriverFaultKind::Kill { back_after: Nanos::from_secs(1) };
+    let options = DriverOptions {
+        trigger_period: Some(Nanos::from_millis(20)),
+        faults: vec![fault(Nanos::from_secs(2), NodeId::builder(1), kind)],
+        ..DriverOptions::default()
+    };
+    let report = good(&options);
+    assert_eq!((report.stored, report.incomplete, report.lost_builders), (200, 0, 1));
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_while_holds_the_run_up_and_costs_nothing() {
+    let kind = DriverFaultKind::DiskFails { lasts: Nanos::from_secs(10) };
+    let options = DriverOptions {
+        trigger_period: Some(Nanos::from_millis(20)),
+        faults: vec![fault(Nanos::from_secs(2), NodeId::builder(1), kind)],
+        ..DriverOptions::default()
+    };
+    let report = good(&options);
+    assert_eq!((report.stored, report.incomplete), (200, 0));
+    assert!(report.end.since(START) > Nanos::from_secs(4));
+}
