@@ -20,6 +20,7 @@
 use crate::filter::{Filter, FilterFailure};
 use crate::judging::{self, Desk, WorkerTimes};
 use bytes::Bytes;
+use sheaf_key::KeyError;
 use sheaf_protocol::farm::{self, Ticket, Word};
 use sheaf_transport::door::VisitError;
 use sheaf_transport::tcp::{GuestError, TlsError};
@@ -57,11 +58,13 @@ pub struct ProcessorOptions {
     pub patience: Nanos,
     /// Its certificate, where it joins over a network that is secured so (`transport.tls` of the run). Default: none.
     pub tls: Option<TlsFiles>,
+    /// The file of the run's key, where it joins over a network and the run has one (`transport.key_file`). Default: none.
+    pub key: Option<PathBuf>,
 }
 
 impl Default for ProcessorOptions {
     fn default() -> Self {
-        Self { ahead: 32, patience: Nanos::ZERO, tls: None }
+        Self { ahead: 32, patience: Nanos::ZERO, tls: None, key: None }
     }
 }
 
@@ -77,6 +80,9 @@ pub enum ProcessorError {
     /// Its own certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The key of the run.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// Somebody lets guests in who is no converter.
     #[error(
         "{0} lets processors in and does not say of which run; is it a `filter.listen` of a run of this release?"

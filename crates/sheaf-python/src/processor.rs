@@ -25,15 +25,17 @@ pub(crate) struct Processor {
 #[pymethods]
 impl Processor {
     /// Joins at `address`: the socket of a door, a run's directory with one door, or `HOST:PORT`; waits for it for `patience`
-    /// seconds, then raises `NobodyThereError`. `tls` are certificate, key and authority (PEM files), where the run asks for them.
+    /// seconds, then raises `NobodyThereError`. `tls` are certificate, key and authority (PEM files), and
+    /// `key` is the file of the run's key, where the run asks for them.
     #[new]
-    #[pyo3(signature = (address, *, ahead = None, patience = 0.0, tls = None))]
+    #[pyo3(signature = (address, *, ahead = None, patience = 0.0, tls = None, key = None))]
     fn new(
         py: Python<'_>,
         address: PathBuf,
         ahead: Option<u32>,
         patience: f64,
         tls: Option<(PathBuf, PathBuf, PathBuf)>,
+        key: Option<PathBuf>,
     ) -> PyResult<Self> {
         let patience = Duration::try_from_secs_f64(patience)
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
@@ -42,6 +44,7 @@ impl Processor {
             ahead: ahead.unwrap_or(default.ahead).max(1),
             patience: Nanos::from(patience),
             tls: tls.map(|(certificate, key, authority)| TlsFiles { certificate, key, authority }),
+            key,
         };
         let joined = py.detach(|| Joined::meet(&address, options)).map_err(not_met)?;
         let welcome = joined.welcome().clone();

@@ -220,6 +220,17 @@ pub enum Refusal {
     /// There are as many guests as may be.
     #[error("there is no room for another guest")]
     NoRoom,
+    /// One of the two has the key of the run, and the other has none.
+    #[error(
+        "one of the two nodes has the key of the run and the other has none; give both the same `transport.key_file` (a processor: \
+         `--key`)"
+    )]
+    KeyOnOneSide,
+    /// The peer did not prove that it has the key of the run.
+    #[error(
+        "peer has another key than this node, or is a stranger; give all nodes copies of one file as `transport.key_file`"
+    )]
+    WrongKey,
     /// The peer sends through another provider of libfabric.
     #[error("peer uses another provider of libfabric; all nodes need the same `transport.provider`")]
     WrongProvider,

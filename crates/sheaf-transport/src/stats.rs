@@ -1,5 +1,7 @@
 //! What an endpoint counts.
 
+use crate::Refusal;
+
 macro_rules! stats {
     ($($(#[$doc:meta])+ $field:ident,)*) => {
         /// Counters of one endpoint, all links together, since it was made. A counter that a transport has no use for
@@ -18,6 +20,18 @@ macro_rules! stats {
             fn add_assign(&mut self, other: Self) { $(self.$field += other.$field;)* }
         }
     };
+}
+
+impl LinkStats {
+    /// Counts a link that was refused.
+    pub fn count_refusal(&mut self, reason: Refusal) {
+        self.links_refused += 1;
+        match reason {
+            Refusal::WrongKey | Refusal::KeyOnOneSide => self.links_unproven += 1,
+            Refusal::InUse => self.links_in_use += 1,
+            _ => {}
+        }
+    }
 }
 
 stats! {
@@ -67,6 +81,11 @@ stats! {
     connects_failed,
     /// Connections refused, by this side or the other, before a link came up.
     links_refused,
+    /// Of these, connections whose other end did not prove that it has the key of the run, or that its certificate is of the node
+    /// that it says it is.
+    links_unproven,
+    /// Of the refused connections, those that asked for the place of a link that is alive.
+    links_in_use,
     /// Connections cut because the peer broke the framing.
     links_violated,
     /// Connections that could not be accepted for want of file descriptors or memory; tried again later.

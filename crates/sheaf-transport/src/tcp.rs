@@ -22,6 +22,7 @@
 //! | `traffic` | reading from and writing to links that are up, and their end |
 //! | `guests` | callers that no configuration names: they join and leave while the endpoint works |
 //! | `meeting` | accepting, calling, greeting |
+//! | `proving` | how both sides prove that they have the key of the run |
 //! | `standing` | what a greeting is worth beside the link that there is |
 //! | `tls` | certificates, and bytes to records and back |
 //! | `dialer` | when to call which address of a peer |
@@ -42,6 +43,7 @@ mod guests;
 mod link;
 mod meeting;
 mod outbox;
+mod proving;
 mod sequence;
 mod settings;
 mod socket;

@@ -6,6 +6,7 @@ mod certificates;
 
 use bytes::Bytes;
 use certificates::{Authority, LOOPBACK};
+use sheaf_key::RunKey;
 use sheaf_transport::tcp::framing::{GreetingBytes, MAGIC, VERSION};
 use sheaf_transport::tcp::{
     GuestError, GuestId, GuestOptions, HostEvent, HostOptions, PeerAddress, TcpEndpoint, TcpGuest, TcpHost,
@@ -36,15 +37,19 @@ fn settings() -> TcpSettings {
 }
 
 fn host(host: &str, max_guests: u16, tls: Option<Tls>) -> (TcpHost, String) {
+    host_with(host, max_guests, tls, None)
+}
+
+fn host_with(host: &str, max_guests: u16, tls: Option<Tls>, key: Option<RunKey>) -> (TcpHost, String) {
     let listener = TcpListener::bind((host, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (node, run, session) = (NodeId::builder(3), RunNumber(7), SessionId(1));
-    let options = HostOptions { node, run, session, listener, max_guests, settings: settings(), tls };
+    let options = HostOptions { node, run, session, listener, max_guests, settings: settings(), tls, key };
     (TcpHost::new(options).unwrap(), address)
 }
 
 fn options(tls: Option<Tls>) -> GuestOptions {
-    GuestOptions { session: SessionId(9), settings: settings(), tls }
+    GuestOptions { session: SessionId(9), settings: settings(), tls, key: None }
 }
 
 /// Runs `guest` on a thread beside the host, which sends back every frame that it gets; returns what else happened there.
@@ -286,4 +291,30 @@ fn with_certificates_guests_prove_to_be_of_the_system() {
     assert!(meet(tls(&authority)).is_ok());
     assert_eq!(refused(meet(tls(&other))), Refusal::Tls(TlsProblem::UnknownAuthority));
     assert_eq!(refused(meet(None)), Refusal::Tls(TlsProblem::OnlyPeerHas));
+}
+
+#[test]
+fn a_guest_without_the_key_of_the_run_is_not_let_in() {
+    let (mut host, address) = host_with("127.0.0.1", 4, None, Some(RunKey::new(&[1; 32])));
+    let mut meet = |key: Option<[u8; 32]>| {
+        let address = address.clone();
+        let key = key.map(|secret| RunKey::new(&secret));
+        let talk = move || {
+            let mut guest = TcpGuest::meet(&address, GuestOptions { key, ..options(None) })?;
+            let frame = Frame::new(Bytes::from_static(b"x"), [Bytes::from(vec![3; 40_000])]);
+            assert_eq!(echo(&mut guest, frame.clone()), frame);
+            Ok(guest)
+        };
+        beside(&mut host, talk)
+    };
+    let (of_stranger, seen) = meet(Some([2; 32]));
+    assert_eq!(refused(of_stranger), Refusal::WrongKey);
+    assert!(!seen.iter().any(|event| matches!(event, HostEvent::Entered { .. })), "{seen:?}");
+    let (of_stranger, seen) = meet(None);
+    assert_eq!(refused(of_stranger), Refusal::KeyOnOneSide);
+    assert!(!seen.iter().any(|event| matches!(event, HostEvent::Entered { .. })), "{seen:?}");
+    // Guests have any sessions, and several may prove themselves in turn.
+    let (first, _) = meet(Some([1; 32]));
+    let (second, seen) = meet(Some([1; 32]));
+    assert!(first.is_ok() && second.is_ok(), "{seen:?}");
 }

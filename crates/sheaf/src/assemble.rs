@@ -9,6 +9,7 @@ use sheaf_config as conf;
 use sheaf_config::{
     Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, SourceKind, TriggerMode,
 };
+use sheaf_key::RunKey;
 use sheaf_node::builder::Judgement;
 use sheaf_node::content::ContentCheck;
 use sheaf_node::manager::Course;
@@ -41,6 +42,8 @@ pub(crate) struct Plan {
     pub(crate) nodes: Vec<NodeConfig>,
     /// The run's own copies of what it loads.
     pub(crate) code: Code,
+    /// The key by which nodes know each other, once it was [taken](Plan::take_key) or [made](Plan::make_key).
+    pub(crate) key: Option<RunKey>,
     streams: Option<StreamSet>,
     timed: Option<TimedSources>,
 }
@@ -64,7 +67,35 @@ impl Plan {
                 None => config.nodes()?,
             },
         };
-        Self { config, nodes, code: Code::default(), streams, timed }.check_steps()
+        Self { config, nodes, code: Code::default(), key: None, streams, timed }.check_steps()
+    }
+
+    /// Reads the key that the configuration names, if it names one.
+    ///
+    /// # Errors
+    /// Why there is no key in that file.
+    pub(crate) fn take_key(&mut self) -> anyhow::Result<()> {
+        let key = self.config.transport.key_file.as_deref().map(RunKey::load).transpose();
+        self.key = key.context("`transport.key_file` cannot be used")?;
+        Ok(())
+    }
+
+    /// As [`Plan::take_key`]; where the configuration names none, makes a key that nobody else has: for nodes that all run here.
+    ///
+    /// # Errors
+    /// Why there is no key.
+    pub(crate) fn make_key(&mut self) -> anyhow::Result<()> {
+        self.take_key()?;
+        if self.key.is_none() {
+            self.key = Some(RunKey::random().context("cannot make a key for the run")?);
+        }
+        Ok(())
+    }
+
+    /// The key that those prove to have who join over the network and are no nodes: only one that the configuration names, since
+    /// nobody else knows another.
+    pub(crate) fn key_of_guests(&self) -> Option<RunKey> {
+        self.key.clone().filter(|_| self.config.transport.key_file.is_some())
     }
 
     /// The configuration as those need it who load something: with the run's own copies.

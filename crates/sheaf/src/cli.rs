@@ -323,6 +323,9 @@ pub(crate) struct NodeArguments {
     /// input if there is one.
     #[arg(long, hide = true)]
     pub(crate) supervised: bool,
+    /// The file of the key that `sheaf run --processes` has made for the links of its nodes.
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) run_key: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -334,6 +337,10 @@ pub(crate) struct ProcessorArguments {
     /// Certificate, key and authority, PEM files, where the run asks for them; else those of `--config` are taken.
     #[arg(long, value_names = ["CERTIFICATE", "KEY", "AUTHORITY"], num_args = 3)]
     pub(crate) tls: Option<Vec<PathBuf>>,
+    /// The file of the run's key (`transport.key_file`), where the run has one and is joined over the network; else that of `--config`
+    /// is taken.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
     /// Take the filter from this configuration instead of the run's own.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -113,8 +113,14 @@ impl Plan {
             ..defaults
         };
         let (node, run, session, max_guests) = (me.node, me.run, me.session, PROCESSORS_MOST);
-        let tls = network::tls(self)?;
-        let host = HostOptions { node, run, session, listener, max_guests, settings, tls };
+        let (tls, key) = (network::tls(self)?, self.key_of_guests());
+        if tls.is_none() && key.is_none() && !address.ip().is_loopback() {
+            log::warn!(
+                "{name}: whoever reaches {address} may join as a processor, and judge events; set `transport.key_file` or \
+                 `transport.tls`, unless the network is yours alone"
+            );
+        }
+        let host = HostOptions { node, run, session, listener, max_guests, settings, tls, key };
         Ok(ListenSetup { host, welcome: self.welcome(me, &self.config) })
     }
 

@@ -107,9 +107,13 @@ fn host(node: &NodeConfig) -> Option<&str> {
     Some(node.address.as_deref()?.rsplit_once(':')?.0)
 }
 
-/// The name under which a node is called by others of its host: its address, of which the end tells it from others.
-fn name(node: &NodeConfig) -> Option<String> {
+/// The name under which a node is called by others of its host: its address, of which the end tells it from others. Where the run
+/// has a key nobody else can tell the name, and take it.
+fn name(plan: &Plan, node: &NodeConfig) -> Option<String> {
     let address = node.address.as_deref()?;
+    if let Some(key) = &plan.key {
+        return Some(key.secret_name(address));
+    }
     // An address is ASCII.
     address.get(address.len().saturating_sub(MAX_NAME_BYTES)..).map(str::to_owned)
 }
@@ -128,14 +132,14 @@ fn shm(
         Arena::new(&format!("sheaf.run{}.{}", me.run, me.node), bytes, plan.config.transport.huge_pages)
             .with_context(|| format!("cannot make {bytes} of shared memory for {}", me.node))?;
     let peer = |node: &&NodeConfig| {
-        let call = if calls(role, node.id.role) { name(node) } else { None };
+        let call = if calls(role, node.id.role) { name(plan, node) } else { None };
         ShmPeer { node: node.id, call }
     };
     let options = ShmOptions {
         node: me.node,
         run: me.run,
         session: me.session,
-        name: if listens(me.node) { name(own) } else { None },
+        name: if listens(me.node) { name(plan, own) } else { None },
         peers: peers.iter().map(peer).collect(),
         arena: arena.clone(),
         settings,
@@ -189,6 +193,7 @@ fn tcp(
     if let Some(tls) = tls(plan)? {
         endpoint.secure(tls);
     }
+    plan.key.iter().for_each(|key| endpoint.authenticate(key.clone()));
     for address in own.more_addresses.iter().filter(|_| listens(me.node)) {
         let listener = TcpListener::bind(address).with_context(|| {
             format!("{} cannot listen on {address}; is it in use, or of another host?", me.node)
@@ -236,7 +241,9 @@ fn libfabric(
             ..LibfabricSettings::default()
         },
     };
-    let endpoint = LibfabricEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
+    let mut endpoint =
+        LibfabricEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
+    plan.key.iter().for_each(|key| endpoint.authenticate(key.clone()));
     Ok(Connection::new(endpoint))
 }
 

@@ -11,7 +11,8 @@ use crate::summary::{ManagerSummary, NodeSummary, Summary};
 use crate::{Verdict, files, filters, network, placement, processes, signals};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
-use sheaf_config::{Config, NodeConfig};
+use sheaf_config::{Config, NodeConfig, TransportKind};
+use sheaf_key::RunKey;
 use sheaf_node::report::{Gauges, RunReport};
 use sheaf_node::{Clock, NodeError, worker};
 use sheaf_wire::{NodeId, Role, RunNumber};
@@ -28,8 +29,12 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         }
     })?;
     let mut plan = Plan::new(config)?;
+    plan.take_key()?;
     if arguments.supervised {
         plan.code = Code::beside(&plan.config, &arguments.config);
+    }
+    if let Some(file) = &arguments.run_key {
+        plan.key = Some(RunKey::load(file)?);
     }
     let plan = Arc::new(plan);
     let node = plan.nodes.iter().find(|node| node.name == arguments.name).cloned();
@@ -84,6 +89,25 @@ fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
     };
     let (name, run) = (plan.full_name(node.id), plan.config.run.number);
     log::info!("{name} of run {run}{listens}, {calls}");
+    if node.id == NodeId::MANAGER && is_open(plan) {
+        log::warn!(
+            "whoever reaches the nodes of this run may take a node's place; set `transport.key_file` or `transport.tls`, unless \
+             the network is yours alone"
+        );
+    }
+}
+
+/// Whether nodes are known by nothing but what they say, and can be reached from other hosts.
+fn is_open(plan: &Plan) -> bool {
+    let transport = &plan.config.transport;
+    let is_secure = plan.key.is_some() || (transport.tls.files().is_some() && transport.kind.uses_tcp());
+    let is_here = |address: &String| {
+        address.parse().is_ok_and(|address: std::net::SocketAddr| address.ip().is_loopback())
+            || address.starts_with("localhost:")
+    };
+    !is_secure
+        && transport.kind != TransportKind::Shm
+        && plan.nodes.iter().any(|node| !node.address.iter().chain(&node.more_addresses).all(is_here))
 }
 
 fn listener(

@@ -3,7 +3,8 @@
 //! The parent makes the listening sockets, so that every address is known before a process starts and stays the same
 //! when one is started again; a child gets its socket as standard input. Where memory is shared, the sockets only see to it
 //! that no other run has the same addresses. The children are in process groups of their
-//! own: Ctrl-C reaches the parent alone, which asks the event manager to end the run.
+//! own: Ctrl-C reaches the parent alone, which asks the event manager to end the run. They know each other by a key that is made for
+//! the run, so that nobody else on the machine takes a node's place.
 
 use crate::assemble::Plan;
 use crate::console::Console;
@@ -13,6 +14,7 @@ use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
 use anyhow::{Context, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
+use sheaf_key::RunKey;
 use sheaf_wire::{NodeId, Role};
 use std::io::Read;
 use std::net::TcpListener;
@@ -79,9 +81,14 @@ pub(crate) fn run(
         .with_context(|| format!("cannot write {}", config.display()))?;
 
     let has_farm = plan.config.filter.has_farm();
+    let key = match &plan.config.transport.key_file {
+        Some(_) => None,
+        None => Some(KeyFile::make(&scratch.path)?),
+    };
     let mut family = Family {
         processes: Vec::new(),
         config,
+        key,
         has_farm,
         lost: Lost::default(),
         stops: 0,
@@ -101,6 +108,8 @@ const UNUSED_PORT: u16 = 1;
 struct Family {
     processes: Vec<Process>,
     config: PathBuf,
+    /// By which nodes know each other, where the configuration names no key.
+    key: Option<KeyFile>,
     /// Whether builder units have farms.
     has_farm: bool,
     /// What nodes that died had counted.
@@ -112,7 +121,7 @@ struct Family {
 
 impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
-        let (child, hears, said) = spawn(&self.config, &node, listener.as_ref())?;
+        let (child, hears, said) = spawn(&self.config, self.key.as_ref(), &node, listener.as_ref())?;
         let said = Some(said);
         self.processes.push(Process { node, child, hears, said, listener, restarts: 0, ended: None });
         Ok(())
@@ -191,7 +200,8 @@ impl Family {
                 Role::Output => self.lost.outputs += 1,
                 _ => self.lost.farms += u64::from(self.has_farm),
             }
-            let (child, hears, said) = spawn(&self.config, &process.node, process.listener.as_ref())?;
+            let listener = process.listener.as_ref();
+            let (child, hears, said) = spawn(&self.config, self.key.as_ref(), &process.node, listener)?;
             (process.child, process.hears, process.said) = (child, hears, Some(said));
             return Ok(());
         }
@@ -279,8 +289,35 @@ impl Drop for Family {
     }
 }
 
+/// A key for the links of one run, in a file of this user alone, which is gone when the run is over.
+struct KeyFile(PathBuf);
+
+impl KeyFile {
+    fn make(directory: &Path) -> anyhow::Result<Self> {
+        let path = directory.join("run.key");
+        // Of a run that was killed, in a directory that is written again.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+            }
+            _ => {}
+        }
+        RunKey::make_file(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for KeyFile {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            log::warn!("cannot remove {}: {error}", self.0.display());
+        }
+    }
+}
+
 fn spawn(
     config: &Path,
+    key: Option<&KeyFile>,
     node: &NodeConfig,
     listener: Option<&TcpListener>,
 ) -> anyhow::Result<(Child, Arc<AtomicBool>, JoinHandle<std::io::Result<String>>)> {
@@ -291,6 +328,9 @@ fn spawn(
     };
     let mut command = Command::new(program);
     command.arg("node").arg(config).arg(&node.name).args(["--supervised", "--json"]);
+    if let Some(KeyFile(path)) = key {
+        command.arg("--run-key").arg(path);
+    }
     command.stdin(stdin).stdout(Stdio::piped()).process_group(0);
     match log::max_level() {
         log::LevelFilter::Off | log::LevelFilter::Error => command.arg("--quiet"),

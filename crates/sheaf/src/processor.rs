@@ -70,6 +70,7 @@ pub(crate) fn command(arguments: &ProcessorArguments) -> anyhow::Result<Verdict>
         // It is waited here, where a signal is seen.
         patience: default.patience,
         tls: files.map(network::tls_files),
+        key: arguments.key.clone().or_else(|| own.as_ref().and_then(|own| own.transport.key_file.clone())),
     };
     let mut patience = arguments.wait.or((!arguments.stay).then_some(Nanos::ZERO));
     while let Some(processor) = knock(arguments, &options, patience, &stop)? {

@@ -81,6 +81,7 @@ impl Runs<'_> {
         let created = clock.now();
         // The plan first: a run that cannot be leaves no directory behind.
         let mut plan = Plan::new(config)?;
+        plan.make_key()?;
         placement::rehearse(&plan)?;
         let mut directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;

@@ -47,8 +47,14 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "the roles are sans-IO machines that must run in any world",
     },
     Layer {
+        package: "sheaf-key",
+        may_know: &[],
+        may_use: &["ring", "rustix", "thiserror"],
+        reason: "a secret and proofs of it, whatever they are said over",
+    },
+    Layer {
         package: "sheaf-transport",
-        may_know: &["sheaf-buffer", "sheaf-wire"],
+        may_know: &["sheaf-buffer", "sheaf-key", "sheaf-wire"],
         may_use: &["bytes", "libc", "mio", "rtrb", "rustix", "rustls", "socket2", "thiserror", "zerocopy"],
         reason: "a transport carries opaque messages and does not know the protocol",
     },
@@ -108,6 +114,7 @@ pub(super) const LAYERS: &[Layer] = &[
         may_know: &[
             "sheaf-buffer",
             "sheaf-filter",
+            "sheaf-key",
             "sheaf-protocol",
             "sheaf-source",
             "sheaf-store",
@@ -172,6 +179,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-filter",
             "sheaf-machine",
             "sheaf-import",
+            "sheaf-key",
             "sheaf-lab",
             "sheaf-node",
             "sheaf-s3",

@@ -140,6 +140,12 @@ section! {
     Transport "transport" {
         /// How messages travel.
         kind: TransportKind = TransportKind::Memory, "kind", pick(), flag "--transport";
+        /// The file of the run's key, the same key on all nodes: 64 hexadecimal digits in a file that belongs to one user alone (mode
+        /// 0600). Nodes, and processors that join at `filter.listen`, then prove that they have it before a link comes up; who
+        /// does not is refused. `(umask 077; openssl rand -hex 32 > run.key)` makes one. Left out, `sheaf run` makes a key for its own
+        /// nodes, and `sheaf node` believes what its peers say of themselves. It keeps strangers out and encrypts nothing: on
+        /// networks where somebody may change what passes, use TLS. Not for transports of datagrams. See [keys and certificates](../howto/tls.md).
+        key_file: Option<PathBuf> = None, "key_file", maybe(path());
         /// The provider of libfabric, the same on all nodes. Only for `kind = "libfabric"`.
         provider: LibfabricProvider = LibfabricProvider::Tcp, "provider", pick();
         /// How many bytes wait for one peer at most: `max_frame_bytes` or more. A full queue holds the sender back.

@@ -2,6 +2,7 @@
 
 use super::{ProcessorError, ProcessorOptions};
 use bytes::{Bytes, BytesMut};
+use sheaf_key::RunKey;
 use sheaf_transport::door::{self, Visit, VisitError, Visited};
 use sheaf_transport::tcp::{GuestError, GuestOptions, TcpGuest, TcpSettings, Tls};
 use sheaf_transport::{DownReason, Frame, SendError};
@@ -211,6 +212,7 @@ pub(super) struct Link {
 impl Link {
     fn meet(address: &str, options: &ProcessorOptions) -> Result<(Self, Welcome), ProcessorError> {
         let tls = options.tls.as_ref().map(Tls::load).transpose()?;
+        let key = options.key.as_deref().map(RunKey::load).transpose()?;
         // Any run may have larger events than what is usual; a frame takes memory only when it comes.
         let settings = TcpSettings {
             max_frame_bytes: ByteCount::mib(1024),
@@ -219,7 +221,7 @@ impl Link {
         };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let session = SessionId(Nanos::from(since).0.max(1));
-        let guest = TcpGuest::meet(address, GuestOptions { session, settings, tls })?;
+        let guest = TcpGuest::meet(address, GuestOptions { session, settings, tls, key })?;
         let (came, words) = (VecDeque::new(), BytesMut::new());
         let mut link = Self { guest, came, words, times: None };
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();

@@ -167,6 +167,7 @@ class Processor:
         ahead: int | None = None,
         patience: float = 0.0,
         tls: tuple[str | os.PathLike[str], str | os.PathLike[str], str | os.PathLike[str]] | None = None,
+        key: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def run(self) -> int: ...

@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs=3,
         help="PEM files, where the run asks for them",
     )
+    parser.add_argument("--key", metavar="FILE", help="the file of the run's key, where the run asks for it")
     parser.add_argument("--ahead", metavar="N", type=int, help="events that it has at a time")
     parser.add_argument("--parameters", metavar="TEXT", help="instead of filter.parameters of the configuration")
     parser.add_argument("--json", action="store_true", help="print JSON: the work done, or a verdict a line")
@@ -154,7 +155,7 @@ def _knock(options: argparse.Namespace, stop: _Stop) -> sheaf.Processor | None:
     while not stop.signals:
         left = min(max(end - time.monotonic(), 0.0), _KNOCK)
         try:
-            return sheaf.Processor(options.join, ahead=options.ahead, patience=left, tls=tls)
+            return sheaf.Processor(options.join, ahead=options.ahead, patience=left, tls=tls, key=options.key)
         except sheaf.NobodyThereError:
             if time.monotonic() >= end:
                 raise

@@ -140,6 +140,12 @@ impl LibfabricEndpoint {
         self.meeting.set_addresses(peer, addresses);
     }
 
+    /// Has all peers prove that they have the key of the run, as this node proves it to them, where they meet. To be called before
+    /// the first poll.
+    pub fn authenticate(&mut self, key: sheaf_key::RunKey) {
+        self.meeting.authenticate(key);
+    }
+
     fn begin_round(&mut self) {
         self.in_round = true;
         (self.turn, self.turn_frames, self.cut_short) = (0, 0, false);

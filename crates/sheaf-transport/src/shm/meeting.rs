@@ -167,7 +167,7 @@ impl ShmEndpoint {
     }
 
     fn refused(&mut self, who: &Who, reason: Refusal) {
-        self.stats.links_refused += 1;
+        self.stats.count_refusal(reason);
         let peer = match who {
             Who::Called { place, .. } => Some(self.peers[*place].node),
             Who::Unknown => None,

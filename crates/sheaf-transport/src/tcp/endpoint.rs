@@ -4,8 +4,10 @@ use super::blocks::Blocks;
 use super::greeting::{Greeting, GreetingBuffer};
 use super::guests::Manner;
 use super::link::{Called, Peer, Rail};
+use super::proving::{CalledWords, CallerWords, ProofBuffer};
 use super::settings::{TcpError, TcpOptions, TcpSettings};
 use super::socket;
+use super::standing::Guest;
 use super::tls::{Session, Tls};
 use crate::doorbell::Token as Agreement;
 use crate::peers::PeerIndex;
@@ -13,6 +15,7 @@ use crate::{Endpoint, Event, Frame, LinkStats, SendError};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use sheaf_key::RunKey;
 use sheaf_wire::{ByteCount, Nanos, NodeId};
 use socket2::SockRef;
 use std::collections::VecDeque;
@@ -68,6 +71,7 @@ pub struct TcpEndpoint {
     pub(super) next_timer: Option<Instant>,
     pub(super) closing: bool,
     pub(super) tls: Option<Tls>,
+    pub(super) key: Option<RunKey>,
     pub(super) manner: Manner,
     pub(super) stats: LinkStats,
 }
@@ -98,8 +102,10 @@ pub(super) struct Connection {
 pub(super) enum Stage {
     /// Called, no answer from the kernel yet.
     Connecting { called: Called, deadline: Instant },
-    /// The other side has to greet. `called`: whom we called, if it was us.
-    Greeting { called: Option<Called>, buffer: GreetingBuffer, deadline: Instant },
+    /// The other side has to greet. `called`: whom we called, if it was us, and what we said then where there is a key.
+    Greeting { called: Option<Called>, said: Option<CallerWords>, buffer: GreetingBuffer, deadline: Instant },
+    /// A caller that was answered has to prove that it has the key.
+    Proving { guest: Guest, said: CalledWords, buffer: ProofBuffer, deadline: Instant },
     /// A link's only connection, or one of its rails.
     Up(Box<Rail>),
 }
@@ -179,6 +185,7 @@ impl TcpEndpoint {
             next_timer: Some(now),
             closing: false,
             tls: None,
+            key: None,
             manner: Manner::Node,
             stats: LinkStats::default(),
         };
@@ -208,6 +215,12 @@ impl TcpEndpoint {
     /// first poll.
     pub fn secure(&mut self, tls: Tls) {
         self.tls = Some(tls);
+    }
+
+    /// Has all peers prove that they have the key of the run, as this node proves it to them. To be called before the first
+    /// poll.
+    pub fn authenticate(&mut self, key: RunKey) {
+        self.key = Some(key);
     }
 
     /// The nodes that this one may talk to.
@@ -311,6 +324,7 @@ impl TcpEndpoint {
             None => {}
             Some(Stage::Connecting { .. }) => self.finish_connect(slot),
             Some(Stage::Greeting { .. }) => self.read_greeting(slot),
+            Some(Stage::Proving { .. }) => self.read_proof(slot),
             Some(Stage::Up(_)) => self.read_frames(slot),
         }
     }
@@ -466,7 +480,7 @@ impl Connection {
     fn is_ready(&self) -> bool {
         match self.stage {
             Stage::Connecting { .. } => self.writable,
-            Stage::Greeting { .. } | Stage::Up(_) => self.readable,
+            Stage::Greeting { .. } | Stage::Proving { .. } | Stage::Up(_) => self.readable,
         }
     }
 
@@ -477,7 +491,7 @@ impl Connection {
     pub(super) fn rail(&mut self) -> Option<&mut Rail> {
         match &mut self.stage {
             Stage::Up(rail) => Some(rail),
-            Stage::Connecting { .. } | Stage::Greeting { .. } => None,
+            Stage::Connecting { .. } | Stage::Greeting { .. } | Stage::Proving { .. } => None,
         }
     }
 }

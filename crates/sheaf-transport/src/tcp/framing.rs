@@ -12,6 +12,11 @@ pub const VERSION: u16 = 1;
 /// The version of the framing of a link with several connections (rails): a longer greeting, and numbered frames.
 pub const RAILS_VERSION: u16 = 2;
 
+/// Set in the version of a greeting where the two sides prove to each other that they have the key of the run: a nonce of 32 bytes
+/// follows the greeting, a proof of 32 bytes the nonce of the side that was called, and the caller sends its proof behind
+/// the answer.
+pub const KEYED: u16 = 0x100;
+
 /// The greeting, 32 bytes: sent first by the side that called, then by the side that was called. In every version of
 /// the framing the first 12 bytes have this meaning, so that versions can refuse each other politely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -19,7 +24,7 @@ pub const RAILS_VERSION: u16 = 2;
 pub struct GreetingBytes {
     /// Offset 0: [`MAGIC`].
     pub magic: [u8; 8],
-    /// Offset 8: [`VERSION`].
+    /// Offset 8: [`VERSION`] or [`RAILS_VERSION`], with [`KEYED`] where there is a key.
     pub version: U16,
     /// Offset 10: 0, or why the sender refuses the connection; it is closed after that.
     pub refusal: U16,

@@ -1,8 +1,10 @@
 //! Who is there: what both sides of a connection say before the first frame, and whether it is acceptable.
 
 use super::framing::{
-    GREETING_BYTES, GreetingBytes, MAGIC, MAX_FRAME_BYTES, RAIL_GREETING_BYTES, RailBytes, VERSION,
+    GREETING_BYTES, GreetingBytes, KEYED, MAGIC, MAX_FRAME_BYTES, RAIL_GREETING_BYTES, RAILS_VERSION,
+    RailBytes, VERSION,
 };
+use super::proving;
 use super::sequence::Window;
 use crate::{Refusal, TlsProblem};
 use sheaf_wire::{NodeId, RunNumber, SessionId};
@@ -20,8 +22,8 @@ pub(crate) struct Greeting {
 
 impl Greeting {
     /// The bytes of a guest's greeting: it is no node, and takes part in the run of whoever lets it in.
-    pub(super) fn emit_as_guest(&self, refusal: Option<Refusal>) -> [u8; GREETING_BYTES] {
-        let mut greeting = self.emit(refusal);
+    pub(super) fn emit_as_guest(&self, version: u16, refusal: Option<Refusal>) -> [u8; GREETING_BYTES] {
+        let mut greeting = self.emit_as(version, refusal);
         greeting[offset_of!(GreetingBytes, node)..offset_of!(GreetingBytes, max_frame_bytes)].fill(0);
         greeting
     }
@@ -65,8 +67,13 @@ impl Greeting {
     }
 
     /// What a guest said, who gets the name `node` here.
-    pub(super) fn hear_guest(&self, node: NodeId, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
-        let said = self.read(VERSION, bytes)?;
+    pub(super) fn hear_guest(
+        &self,
+        version: u16,
+        node: NodeId,
+        bytes: &[u8; GREETING_BYTES],
+    ) -> Result<Self, Refusal> {
+        let said = self.read(version, bytes)?;
         if said.node.get() != 0 {
             return Err(Refusal::UnknownNode(said.node.get()));
         }
@@ -74,8 +81,8 @@ impl Greeting {
     }
 
     /// What a host said to a guest, who does not know before whom it has called.
-    pub(super) fn hear_host(&self, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
-        let said = self.read(VERSION, bytes)?;
+    pub(super) fn hear_host(&self, version: u16, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
+        let said = self.read(version, bytes)?;
         let node = NodeId::from_code(said.node.get()).ok_or(Refusal::UnknownNode(said.node.get()))?;
         said_by(&said, node)
     }
@@ -92,8 +99,10 @@ impl Greeting {
             let run = RunNumber(said.run.get());
             return Err(self.refused(said.refusal.get(), said.version.get(), run));
         }
-        if said.version != version {
-            return Err(Refusal::WrongVersion(said.version.get()));
+        match said.version.get() {
+            same if same == version => {}
+            other if other ^ version == KEYED => return Err(Refusal::KeyOnOneSide),
+            other => return Err(Refusal::WrongVersion(other & !KEYED)),
         }
         Ok(said)
     }
@@ -101,7 +110,7 @@ impl Greeting {
     /// Why the other side, which said this of itself, has refused us.
     fn refused(&self, code: u16, version: u16, run: RunNumber) -> Refusal {
         match code {
-            1 => Refusal::WrongVersion(version),
+            1 => Refusal::WrongVersion(version & !KEYED),
             2 => Refusal::WrongRun(run),
             3 => Refusal::UnknownNode(self.node.to_code()),
             4 => Refusal::StaleSession(self.session),
@@ -111,6 +120,8 @@ impl Greeting {
             8 => Refusal::NoRoom,
             9 => Refusal::InUse,
             10 => Refusal::FutureSession(self.session),
+            11 => Refusal::KeyOnOneSide,
+            12 => Refusal::WrongKey,
             other => Refusal::Other(other),
         }
     }
@@ -137,6 +148,8 @@ fn code(refusal: Refusal) -> u16 {
         Refusal::NoRoom => 8,
         Refusal::InUse => 9,
         Refusal::FutureSession(_) => 10,
+        Refusal::KeyOnOneSide => 11,
+        Refusal::WrongKey => 12,
         // Said only to those who sent something like a greeting: not to strangers, nor to the silent.
         Refusal::Malformed
         | Refusal::WrongMagic
@@ -193,16 +206,32 @@ impl RailGreeting {
 /// A greeting that may arrive a byte at a time.
 #[derive(Debug)]
 pub(super) struct GreetingBuffer {
-    bytes: [u8; RAIL_GREETING_BYTES],
+    bytes: [u8; LONGEST_BYTES],
     arrived: usize,
-    /// The version that is spoken here, which says how long a greeting is.
+    /// The version that is spoken here.
     version: u16,
+    /// How long a greeting of this version is, with what belongs to it.
+    length: usize,
 }
 
+/// The longest that a greeting is, with what belongs to it.
+const LONGEST_BYTES: usize = RAIL_GREETING_BYTES + proving::ANSWER_BYTES;
+
 impl GreetingBuffer {
-    /// For a greeting in this version of the framing.
-    pub(super) fn new(version: u16) -> Self {
-        Self { bytes: [0; RAIL_GREETING_BYTES], arrived: 0, version }
+    /// For what a caller says first in this version of the framing.
+    pub(super) fn of_call(version: u16) -> Self {
+        Self::new(version, proving::CALL_BYTES)
+    }
+
+    /// For what a caller is answered.
+    pub(super) fn of_answer(version: u16) -> Self {
+        Self::new(version, proving::ANSWER_BYTES)
+    }
+
+    fn new(version: u16, keyed_bytes: usize) -> Self {
+        let greeting = if version & !KEYED == RAILS_VERSION { RAIL_GREETING_BYTES } else { GREETING_BYTES };
+        let length = greeting + if version & KEYED == 0 { 0 } else { keyed_bytes };
+        Self { bytes: [0; LONGEST_BYTES], arrived: 0, version, length }
     }
 
     /// The length of what has arrived when it is whole. One of another version, or one that refuses, may be no longer than
@@ -214,7 +243,7 @@ impl GreetingBuffer {
             }
             _ => self.arrived >= 12,
         };
-        if is_short || self.version == VERSION { GREETING_BYTES } else { RAIL_GREETING_BYTES }
+        if is_short { GREETING_BYTES } else { self.length }
     }
 
     /// The room that is left.

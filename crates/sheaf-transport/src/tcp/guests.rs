@@ -16,6 +16,7 @@ use super::socket;
 use super::tls::Tls;
 use crate::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError};
 use mio::net::TcpStream;
+use sheaf_key::RunKey;
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
 use socket2::SockRef;
 use std::collections::VecDeque;
@@ -48,12 +49,20 @@ impl TcpEndpoint {
     ) -> Option<Result<(usize, Greeting), Refusal>> {
         match &self.manner {
             Manner::Node => None,
-            Manner::Guest => Some(self.me.hear_host(bytes).map(|said| (0, said))),
-            Manner::Host { taken } => {
-                let free = taken.iter().position(|taken| !taken);
-                let heard = self.me.hear_guest(name(free.unwrap_or(0)), bytes);
+            Manner::Guest => Some(self.me.hear_host(self.version(), bytes).map(|said| (0, said))),
+            Manner::Host { .. } => {
+                let free = self.free_place_of_host().flatten();
+                let heard = self.me.hear_guest(self.version(), name(free.unwrap_or(0)), bytes);
                 Some(heard.and_then(|said| Ok((free.ok_or(Refusal::NoRoom)?, said))))
             }
+        }
+    }
+
+    /// The place of the next guest, where guests are let in and there is one.
+    pub(super) fn free_place_of_host(&self) -> Option<Option<usize>> {
+        match &self.manner {
+            Manner::Host { taken } => Some(taken.iter().position(|taken| !taken)),
+            Manner::Node | Manner::Guest => None,
         }
     }
 
@@ -91,6 +100,8 @@ pub struct HostOptions {
     pub settings: TcpSettings,
     /// Whether guests must prove to be of the system.
     pub tls: Option<Tls>,
+    /// Whether guests must prove that they have the key of the run.
+    pub key: Option<RunKey>,
 }
 
 /// What happened at a host.
@@ -136,7 +147,7 @@ impl TcpHost {
     /// # Errors
     /// Options that cannot work, or no file descriptors.
     pub fn new(options: HostOptions) -> Result<Self, TcpError> {
-        let HostOptions { node, run, session, listener, max_guests, settings, tls } = options;
+        let HostOptions { node, run, session, listener, max_guests, settings, tls, key } = options;
         let places = usize::from(max_guests);
         let settings = TcpSettings { rails: 1, blocks: settings.blocks.max(places + 2), ..settings };
         let place = |place| PeerAddress { node: name(place), addresses: Vec::new(), initiate: false };
@@ -147,7 +158,7 @@ impl TcpHost {
         }
         let mut endpoint = TcpEndpoint::new(options)?;
         endpoint.manner = Manner::Host { taken: vec![false; places] };
-        endpoint.tls = tls;
+        (endpoint.tls, endpoint.key) = (tls, key);
         Ok(Self { endpoint, guests: vec![None; places], last: 0 })
     }
 
@@ -249,6 +260,8 @@ pub struct GuestOptions {
     pub settings: TcpSettings,
     /// Its certificate, where the host asks for one.
     pub tls: Option<Tls>,
+    /// The key of the run, where it has one.
+    pub key: Option<RunKey>,
 }
 
 /// Why a guest was not let in.
@@ -309,7 +322,7 @@ impl TcpGuest {
     /// # Errors
     /// Why it is not let in.
     pub fn meet(address: &str, options: GuestOptions) -> Result<Self, GuestError> {
-        let GuestOptions { session, settings, tls } = options;
+        let GuestOptions { session, settings, tls, key } = options;
         let settings = TcpSettings { rails: 1, ..settings };
         let stream = call(address, &settings)?;
         let host = PeerAddress { node: HOST, addresses: Vec::new(), initiate: false };
@@ -322,7 +335,7 @@ impl TcpGuest {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
         let secure = tls.as_ref().map(|tls| tls.call(host)).transpose();
         let secure = secure.map_err(|problem| refused(Refusal::Tls(problem)))?.map(Box::new);
-        endpoint.tls = tls;
+        (endpoint.tls, endpoint.key) = (tls, key);
         let called = Called { peer: 0, rail: 0, epoch: 0 };
         let stage = Stage::Connecting { called, deadline };
         let io = |source| TcpError::Io { what: "watch the connection", source };

@@ -3,11 +3,12 @@
 use super::deframer::Deframer;
 use super::dialer::Dialer;
 use super::endpoint::{self, Connection, Stage, TcpEndpoint};
-use super::framing::{GREETING_BYTES, NUMBER_BYTES, RAILS_VERSION, VERSION};
+use super::framing::{GREETING_BYTES, KEYED, NUMBER_BYTES, RAIL_GREETING_BYTES, RAILS_VERSION, VERSION};
 use super::greeting::{GreetingBuffer, RailGreeting};
 use super::guests::Manner;
 use super::link::{Called, Link, Rail};
 use super::outbox::Outbox;
+use super::proving::{CalledWords, CallerWords, ProofBuffer};
 use super::sequence::Window;
 use super::socket;
 use super::standing::{Guest, Standing};
@@ -66,13 +67,21 @@ impl TcpEndpoint {
         };
         match connection.stage {
             Stage::Up(_) => {}
-            Stage::Connecting { deadline, .. } | Stage::Greeting { deadline, .. } if deadline > now => {
+            Stage::Connecting { deadline, .. }
+            | Stage::Greeting { deadline, .. }
+            | Stage::Proving { deadline, .. }
+                if deadline > now =>
+            {
                 self.arm(deadline)
             }
             Stage::Connecting { .. } => self.call_failed(slot),
             Stage::Greeting { called, .. } => {
                 let node = called.map(|called| self.peers[called.peer].node);
                 self.refuse(slot, node, Refusal::NoGreeting);
+            }
+            Stage::Proving { ref guest, .. } => {
+                let node = Some(guest.greeting.node);
+                self.refuse(slot, node, Refusal::WrongKey);
             }
         }
     }
@@ -105,7 +114,9 @@ impl TcpEndpoint {
     }
 
     fn answer(&mut self, stream: TcpStream, now: Instant) {
-        let is_stranger = |it: &&Connection| matches!(it.stage, Stage::Greeting { called: None, .. });
+        let is_stranger = |it: &&Connection| {
+            matches!(it.stage, Stage::Greeting { called: None, .. } | Stage::Proving { .. })
+        };
         let strangers = self.connections.iter().flatten().filter(is_stranger).count();
         if strangers >= STRANGERS + self.peers.len() * self.settings.rails
             || socket::set_up(&SockRef::from(&stream), &self.settings).is_err()
@@ -114,13 +125,13 @@ impl TcpEndpoint {
             return;
         }
         let deadline = now + self.settings.greeting_timeout.to_std();
-        let buffer = GreetingBuffer::new(self.version());
+        let buffer = GreetingBuffer::of_call(self.version());
         let Ok(tls) = self.tls.as_ref().map(Tls::answer).transpose() else {
             self.stats.links_refused += 1;
             return;
         };
         let tls = tls.map(Box::new);
-        if self.adopt(stream, tls, Stage::Greeting { called: None, buffer, deadline }).is_ok() {
+        if self.adopt(stream, tls, Stage::Greeting { called: None, said: None, buffer, deadline }).is_ok() {
             self.arm(deadline);
         }
     }
@@ -168,7 +179,7 @@ impl TcpEndpoint {
         let called = match connection.stage {
             Stage::Connecting { called, .. } => Some(called),
             Stage::Greeting { called, .. } => called,
-            Stage::Up(_) => None,
+            Stage::Proving { .. } | Stage::Up(_) => None,
         };
         drop(connection.stream);
         if let Some(Called { peer, rail, .. }) = called {
@@ -191,20 +202,32 @@ impl TcpEndpoint {
             connection.writable = false;
             return;
         }
-        if failed || self.greet(slot, None, called.rail, called.epoch).is_err() {
+        if failed {
             return self.call_failed(slot);
         }
+        let Ok(said) = self.say_first(slot, called) else { return self.call_failed(slot) };
         let deadline = Instant::now() + self.settings.greeting_timeout.to_std();
-        let buffer = GreetingBuffer::new(self.version());
+        let buffer = GreetingBuffer::of_answer(self.version());
         if let Some(connection) = &mut self.connections[slot] {
-            connection.stage = Stage::Greeting { called: Some(called), buffer, deadline };
+            connection.stage = Stage::Greeting { called: Some(called), said, buffer, deadline };
         }
         self.arm(deadline);
     }
 
+    /// Greets as the caller; gives what was said where it is to be proven.
+    fn say_first(&mut self, slot: usize, called: Called) -> io::Result<Option<CallerWords>> {
+        let greeting = self.greeting(None, called.rail, called.epoch);
+        let Some(key) = self.key.clone() else { return self.say(slot, &greeting).map(|()| None) };
+        let nonce = sheaf_key::nonce().map_err(io::Error::other)?;
+        let words = CallerWords::new(key, &greeting, &nonce);
+        self.say(slot, words.bytes())?;
+        Ok(Some(words))
+    }
+
     /// The version of the framing that this endpoint's links have.
-    fn version(&self) -> u16 {
-        if self.settings.rails == 1 { VERSION } else { RAILS_VERSION }
+    pub(super) fn version(&self) -> u16 {
+        let version = if self.settings.rails == 1 { VERSION } else { RAILS_VERSION };
+        if self.key.is_some() { version | KEYED } else { version }
     }
 
     /// What of its memory this endpoint lends to frames of a link that come out of order, and keeps of those that it sent.
@@ -212,23 +235,34 @@ impl TcpEndpoint {
         Window { frames: self.settings.queue_frames, bytes: self.settings.queue_bytes.as_usize() }
     }
 
-    /// Says who we are, and why we refuse if we do. The kernel's buffer of a new connection always has room for it.
-    fn greet(&mut self, slot: usize, refusal: Option<Refusal>, rail: usize, epoch: u32) -> io::Result<()> {
+    /// Who we are, and why we refuse if we do.
+    fn greeting(&self, refusal: Option<Refusal>, rail: usize, epoch: u32) -> Vec<u8> {
         let version = self.version();
         let mut greeting = match self.manner {
-            Manner::Guest => self.me.emit_as_guest(refusal).to_vec(),
+            Manner::Guest => self.me.emit_as_guest(version, refusal).to_vec(),
             Manner::Node | Manner::Host { .. } => self.me.emit_as(version, refusal).to_vec(),
         };
-        if version == RAILS_VERSION && refusal.is_none() {
+        if self.settings.rails > 1 && refusal.is_none() {
             let own = RailGreeting { rail, rails: self.settings.rails, epoch, window: self.window() };
             greeting.extend(own.emit());
         }
+        greeting
+    }
+
+    /// Says why a caller is refused. If it cannot be said, the caller learns it from the closed connection.
+    fn say_no(&mut self, slot: usize, refusal: Refusal) {
+        let greeting = self.greeting(Some(refusal), 0, 0);
+        let _ = self.say(slot, &greeting);
+    }
+
+    /// Says something before the link is up. The kernel's buffer of a new connection always has room for it.
+    fn say(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()> {
         let Some(connection) = &mut self.connections[slot] else {
             return Ok(());
         };
         self.stats.system_calls += 1;
-        match connection.send(&[IoSlice::new(&greeting)])? {
-            sent if sent == greeting.len() => Ok(()),
+        match connection.send(&[IoSlice::new(bytes)])? {
+            sent if sent == bytes.len() => Ok(()),
             _ => Err(ErrorKind::WriteZero.into()),
         }
     }
@@ -276,33 +310,116 @@ impl TcpEndpoint {
         match self.hear(bytes, called) {
             Err((node, refusal)) => {
                 if called.is_none() && refusal != Refusal::WrongMagic {
-                    // If it cannot be said, the caller learns it from the closed connection.
-                    let _ = self.greet(slot, Some(refusal), 0, 0);
+                    self.say_no(slot, refusal);
                 }
                 self.refuse(slot, node.or(known), refusal);
             }
-            Ok(guest) => match self.standing(&guest, called) {
+            Ok(guest) => match (self.standing(&guest, called), called) {
                 // Whoever called will find out that this link is over, and begin another.
-                Standing::Over => self.call_failed(slot),
-                Standing::InUse => {
+                (Standing::Over, _) => self.call_failed(slot),
+                (Standing::InUse, _) => {
                     if called.is_none() {
-                        // If it cannot be said, the caller learns it from the closed connection.
-                        let _ = self.greet(slot, Some(Refusal::InUse), 0, 0);
+                        self.say_no(slot, Refusal::InUse);
                     }
                     self.refuse(slot, Some(guest.greeting.node), Refusal::InUse);
                 }
-                standing => {
-                    let Guest { rail, epoch, .. } = guest;
-                    if called.is_none() && self.greet(slot, None, rail, epoch).is_err() {
-                        return self.call_failed(slot);
-                    }
-                    if let Standing::New = standing {
-                        self.begin_link(&guest);
-                    }
-                    self.bring_up(slot, &guest);
-                }
+                (_, None) => self.answer_call(slot, guest, bytes),
+                (standing, Some(_)) => self.take_answer(slot, guest, standing, bytes),
             },
         }
+    }
+
+    /// Answers a caller that may have a link. Where there is a key, the caller has to prove that it has it before that.
+    fn answer_call(&mut self, slot: usize, guest: Guest, call: &[u8]) {
+        let greeting = self.greeting(None, guest.rail, guest.epoch);
+        let Some(key) = self.key.clone() else {
+            return match self.say(slot, &greeting) {
+                Ok(()) => self.let_in(slot, guest),
+                Err(_) => self.call_failed(slot),
+            };
+        };
+        let Ok(nonce) = sheaf_key::nonce() else { return self.call_failed(slot) };
+        let said = CalledWords::new(key, call, &greeting, &nonce);
+        if self.say(slot, &said.bytes()).is_err() {
+            return self.call_failed(slot);
+        }
+        if let Some(connection) = &mut self.connections[slot]
+            && let Stage::Greeting { deadline, .. } = connection.stage
+        {
+            connection.stage = Stage::Proving { guest, said, buffer: ProofBuffer::default(), deadline };
+        }
+    }
+
+    /// Takes what this node was answered; where there is a key, proves that it has it, if the other side has.
+    fn take_answer(&mut self, slot: usize, guest: Guest, standing: Standing, answer: &[u8]) {
+        let connection = self.connections[slot].as_ref();
+        if let Some(Connection { stage: Stage::Greeting { said: Some(said), .. }, .. }) = connection {
+            match said.hear(answer) {
+                Ok(proof) if self.say(slot, &proof).is_ok() => {}
+                Ok(_) => return self.call_failed(slot),
+                Err(refusal) => return self.refuse(slot, Some(guest.greeting.node), refusal),
+            }
+        }
+        if standing == Standing::New {
+            self.begin_link(&guest);
+        }
+        self.bring_up(slot, &guest);
+    }
+
+    /// Reads a caller's proof.
+    pub(super) fn read_proof(&mut self, slot: usize) {
+        let Some(connection) = &mut self.connections[slot] else {
+            return;
+        };
+        let Connection { stream, tls, stage: Stage::Proving { guest, said, buffer, .. }, readable, .. } =
+            connection
+        else {
+            return;
+        };
+        self.stats.system_calls += 1;
+        self.stats.reads += 1;
+        let node = Some(guest.greeting.node);
+        match endpoint::receive_slice(stream, tls.as_deref_mut(), buffer.room()) {
+            // It hangs up where the answer did not prove anything to it: it has another key.
+            Ok(0) => self.refuse(slot, node, Refusal::WrongKey),
+            Ok(bytes) => match buffer.filled(bytes).map(|proof| said.hear(proof)) {
+                None => {}
+                Some(Ok(())) => {
+                    let guest = guest.clone();
+                    self.let_in(slot, guest);
+                }
+                Some(Err(refusal)) => {
+                    self.say_no(slot, refusal);
+                    self.refuse(slot, node, refusal);
+                }
+            },
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock => *readable = false,
+                ErrorKind::Interrupted => {}
+                _ => self.refuse(slot, node, Refusal::WrongKey),
+            },
+        }
+    }
+
+    /// Makes a link, or a rail of one, of a caller's connection.
+    fn let_in(&mut self, slot: usize, mut guest: Guest) {
+        // What was true when it was answered may have changed while it proved itself: others came meanwhile.
+        let node = Some(guest.greeting.node);
+        let place = match self.free_place_of_host() {
+            Some(free) => free.ok_or(Refusal::NoRoom),
+            None => self.admit(&guest.greeting, None),
+        };
+        match place {
+            Ok(place) => guest.place = place,
+            Err(refusal) => return self.refuse(slot, node, refusal),
+        }
+        match self.standing(&guest, None) {
+            Standing::Over => return self.call_failed(slot),
+            Standing::InUse => return self.refuse(slot, node, Refusal::InUse),
+            Standing::New => self.begin_link(&guest),
+            Standing::Joins => {}
+        }
+        self.bring_up(slot, &guest);
     }
 
     /// Who speaks, if it may have a link here; else the node, where it is known, and why not.
@@ -314,10 +431,11 @@ impl TcpEndpoint {
             let (place, greeting) = heard.map_err(|refusal| (None, refusal))?;
             return Ok(Guest { place, greeting, rail: 0, epoch: 0, window: self.window() });
         }
+        let more = more.get(..RAIL_GREETING_BYTES - GREETING_BYTES).unwrap_or(more);
         let greeting = self.me.hear_as(version, fixed).map_err(|refusal| (None, refusal))?;
         let refused = |refusal| (Some(greeting.node), refusal);
         let place = self.admit(&greeting, called.map(|called| called.peer)).map_err(refused)?;
-        if version == VERSION {
+        if self.settings.rails == 1 {
             return Ok(Guest { place, greeting, rail: 0, epoch: 0, window: self.window() });
         }
         let said = RailGreeting::hear(more).ok_or(refused(Refusal::Malformed))?;
@@ -335,7 +453,7 @@ impl TcpEndpoint {
     }
 
     fn refuse(&mut self, slot: usize, peer: Option<NodeId>, reason: Refusal) {
-        self.stats.links_refused += 1;
+        self.stats.count_refusal(reason);
         self.happened.push_back(Event::Refused { peer, reason });
         self.call_failed(slot);
     }

@@ -13,7 +13,7 @@ use crate::session::is_too_far_ahead;
 use std::time::Instant;
 
 /// Who speaks on a connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Guest {
     pub(super) place: usize,
     pub(super) greeting: Greeting,

@@ -2,6 +2,7 @@ mod deframer;
 mod greeting;
 mod itself;
 mod outbox;
+mod proving;
 mod sequence;
 
 use super::framing::PrefixBytes;

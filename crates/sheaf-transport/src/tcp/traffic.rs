@@ -323,7 +323,7 @@ impl TcpEndpoint {
         self.listeners.clear();
         for slot in 0..self.connections.len() {
             let stage = self.connections[slot].as_ref().map(|connection| &connection.stage);
-            if let Some(Stage::Connecting { .. } | Stage::Greeting { .. }) = stage {
+            if let Some(Stage::Connecting { .. } | Stage::Greeting { .. } | Stage::Proving { .. }) = stage {
                 drop(self.release(slot));
             }
         }

@@ -28,6 +28,7 @@ mod hanging_disk;
 mod hdf5;
 mod incomplete;
 mod json;
+mod key;
 mod lab;
 #[cfg(feature = "libfabric")]
 mod libfabric;

@@ -29,15 +29,15 @@ fn make_certificates(place: &Place) -> bool {
 fn config(place: &Place, authority: &str) -> String {
     let text = format!(
         "[run]\nevents = {EVENTS}\nduration_s = 0\n[builder]\ncheck_content = true\n[output]\nkind = \"none\"\n\
-         [manager]\nstart_timeout_ms = 3000\n[transport]\nkind = \"tcp\"\n[transport.tls]\n\
+         [manager]\nstart_timeout_ms = 3000\n[transport]\nkind = \"tcp\"\nkey_file = \"run.key\"\n[transport.tls]\n\
          certificate = \"node.pem\"\nkey = \"node.key\"\nauthority = \"{authority}\"\n"
     );
     place.file("tls.toml", &text).display().to_string()
 }
 
 #[test]
-fn the_pages_three_commands_make_certificates_that_a_run_takes() {
-    assert_eq!(commands().len(), 3, "the page promises three");
+fn the_pages_commands_make_a_key_and_certificates_that_a_run_takes() {
+    assert_eq!(commands().len(), 4, "one makes a key, and the page promises three for certificates");
     let place = Place::new();
     if !make_certificates(&place) {
         return;

@@ -13,7 +13,7 @@ fn listening(converter: ConverterConfig, max_guests: u16) -> (Test, PathBuf) {
     let address = listener.local_addr().expect("it is bound").to_string();
     let settings = TcpSettings { blocks: 16, block_bytes: ByteCount::kib(64), ..TcpSettings::default() };
     let (node, run, session) = (NodeId::builder(0), RunNumber(1), SessionId(1));
-    let host = HostOptions { node, run, session, listener, max_guests, settings, tls: None };
+    let host = HostOptions { node, run, session, listener, max_guests, settings, tls: None, key: None };
     let welcome = Welcome { run, node, tags: vec!["even".into()], configuration: "[run]".into() };
     let listen = Some(ListenSetup { host, welcome });
     let setup = FarmSetup { converter, threads: None, door: None, listen };
@@ -113,7 +113,8 @@ fn a_processor_that_hangs_somewhere_else_is_given_up_and_learns_of_it() {
 fn callers_that_are_no_processors_of_this_release_are_turned_away_and_counted() {
     let (mut test, address) = listening(converter(), 2);
     let says = move |hello: Vec<u8>| {
-        let options = GuestOptions { session: SessionId(1), settings: TcpSettings::default(), tls: None };
+        let options =
+            GuestOptions { session: SessionId(1), settings: TcpSettings::default(), tls: None, key: None };
         let address = address.to_str().expect("it is ASCII");
         let mut guest = TcpGuest::meet(address, options).expect("it speaks the framing");
         guest.send(sheaf_transport::Frame::new(hello.into(), None)).expect("there is room");
@@ -161,6 +162,7 @@ fn a_converter_that_ends_while_it_is_greeted_is_none() {
         max_guests: 1,
         settings: TcpSettings::default(),
         tls: None,
+        key: None,
     })
     .expect("it can be");
     let caller = std::thread::spawn(move || {

@@ -75,7 +75,7 @@ fn rail() -> RailGreeting {
 
 /// Gives `bytes` to a buffer one by one; what it says of them, and how many it took.
 fn trickle(version: u16, bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
-    let mut buffer = GreetingBuffer::new(version);
+    let mut buffer = GreetingBuffer::of_call(version);
     for (at, byte) in bytes.iter().enumerate() {
         assert!(!buffer.room().is_empty(), "there is room until it is whole");
         buffer.room()[0] = *byte;
@@ -122,7 +122,7 @@ fn a_rail_is_heard_as_it_was_said() {
 
 #[test]
 fn rubbish_is_seen_at_once() {
-    let mut buffer = GreetingBuffer::new(VERSION);
+    let mut buffer = GreetingBuffer::of_call(VERSION);
     buffer.room()[..3].copy_from_slice(b"GET");
     assert_eq!(buffer.filled(3), None);
     assert_eq!(buffer.is_hopeless(), Some(Refusal::WrongMagic));

@@ -1,0 +1,170 @@
+//! Keys in files.
+//!
+//! A file of a key has 64 hexadecimal digits, and belongs to one user alone: what others can read is no secret.
+
+use crate::{KEY_BYTES, NoRandomness, RunKey, random};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Digits of a key in its file.
+const DIGITS: usize = 2 * KEY_BYTES;
+
+/// Why a key cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read.
+    #[error("cannot read the key of the run from {}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It is a directory, a pipe or a device.
+    #[error("{} is no regular file; the key of a run lies in one", .0.display())]
+    NoFile(PathBuf),
+    /// Others may read it, or have written it.
+    #[error(
+        "others may read or write {path} (mode {mode:04o}), so the key in it is no secret; make a new one that belongs to you \
+         alone: `(umask 077; openssl rand -hex 32 > {path})`",
+        path = .path.display()
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It belongs to another user.
+    #[error("{} belongs to another user; the key of a run belongs to the user of its nodes, or to root", .0.display())]
+    NotOurs(PathBuf),
+    /// It has something else.
+    #[error(
+        "{path} has no key: it should have 64 hexadecimal digits and nothing else; `(umask 077; openssl rand -hex 32 > {path})` \
+         makes one",
+        path = .0.display()
+    )]
+    NoKey(PathBuf),
+    /// The file cannot be written.
+    #[error("cannot write the key of the run to {}", .path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// There is no randomness to make one of.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+}
+
+impl RunKey {
+    /// Makes a new key, and a file of mode 0600 that has it.
+    ///
+    /// # Errors
+    /// The file is there already, or cannot be written; no randomness.
+    pub fn make_file(path: &Path) -> Result<Self, KeyError> {
+        let secret: [u8; KEY_BYTES] = random()?;
+        let mut text = String::with_capacity(DIGITS + 1);
+        for byte in secret {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text.push('\n');
+        let unwritable = |source| KeyError::Unwritable { path: path.to_owned(), source };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
+        let mut file = std::fs::File::from(file.map_err(|error| unwritable(error.into()))?);
+        file.write_all(text.as_bytes()).map_err(unwritable)?;
+        Ok(Self::new(&secret))
+    }
+
+    /// Reads a key from a file that belongs to this user (or to root) and that nobody else may read or write.
+    ///
+    /// # Errors
+    /// Why the file is not what it should be.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
+        // A pipe does not make this wait for somebody who writes.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unreadable(error.into()))?;
+        let stat = rustix::fs::fstat(&file).map_err(|error| unreadable(error.into()))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(KeyError::NoFile(path.to_owned()));
+        }
+        let mode = stat.st_mode & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Open { path: path.to_owned(), mode });
+        }
+        if ![0, rustix::process::geteuid().as_raw()].contains(&stat.st_uid) {
+            return Err(KeyError::NotOurs(path.to_owned()));
+        }
+        let mut text = Vec::with_capacity(DIGITS + 2);
+        let mut bounded = std::fs::File::from(file).take(DIGITS as u64 + 2);
+        bounded.read_to_end(&mut text).map_err(unreadable)?;
+        let secret = secret(text.trim_ascii()).ok_or_else(|| KeyError::NoKey(path.to_owned()))?;
+        Ok(Self::new(&secret))
+    }
+}
+
+fn secret(text: &[u8]) -> Option<[u8; KEY_BYTES]> {
+    if text.len() != DIGITS {
+        return None;
+    }
+    let mut secret = [0; KEY_BYTES];
+    for (byte, pair) in secret.iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Purpose;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn proof(key: &RunKey) -> crate::Proof {
+        key.prove(Purpose::TcpCaller, &[b"x"])
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_was_made_and_its_file_is_the_users_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.key");
+        let made = RunKey::make_file(&path).unwrap();
+        assert_eq!(proof(&RunKey::load(&path).unwrap()), proof(&made));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
+        let again = RunKey::make_file(&path);
+        assert!(matches!(again, Err(KeyError::Unwritable { .. })), "a key is never written over");
+        let other = RunKey::make_file(&directory.path().join("other.key")).unwrap();
+        assert_ne!(proof(&other), proof(&made));
+    }
+
+    #[test]
+    fn what_is_no_secret_or_no_key_is_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.key");
+        RunKey::make_file(&path).unwrap();
+        let text = |path: &Path| RunKey::load(path).unwrap_err().to_string();
+        for mode in [0o640, 0o604, 0o620] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert!(text(&path).contains(&format!("(mode {mode:04o})")), "{}", text(&path));
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        for content in ["", "xyz", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64)] {
+            std::fs::write(&path, content).unwrap();
+            assert!(text(&path).contains("64 hexadecimal digits"), "{content:?}");
+        }
+        assert!(text(directory.path()).contains("is no regular file"));
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(text(&pipe).contains("is no regular file"), "and does not wait for a writer");
+        assert!(text(Path::new("/nowhere/run.key")).starts_with("cannot read the key"));
+    }
+}

@@ -1,0 +1,88 @@
+//! The key of a run: nodes with one key take a run, a node with another gets nothing.
+
+use crate::child::Place;
+use crate::output::{assert_adds_up, number};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+const EVENTS: u64 = 500;
+
+fn key(place: &Place, name: &str, digit: char) -> String {
+    let path = place.file(name, &digit.to_string().repeat(64));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path.display().to_string()
+}
+
+/// A system of one node of each role, whose nodes know the key in the file.
+fn system(place: &Place, name: &str, transport: &str, ports: [u16; 3], key: &str) -> String {
+    let [evm, ru, bu] = ports;
+    let text = format!(
+        "[run]\nnumber = 7\nevents = {EVENTS}\nduration_s = 0\n[output]\nkind = \"none\"\n\
+         [manager]\nstart_timeout_ms = 5000\n[transport]\nkind = \"{transport}\"\nkey_file = \"{key}\"\n\
+         [[node]]\nname = \"evm\"\nrole = \"manager\"\naddress = \"127.0.0.1:{evm}\"\n\
+         [[node]]\nname = \"ru\"\nrole = \"readout\"\naddress = \"127.0.0.1:{ru}\"\nsources = [1]\n\
+         [[node]]\nname = \"bu\"\nrole = \"builder\"\naddress = \"127.0.0.1:{bu}\"\n"
+    );
+    place.file(name, &text).display().to_string()
+}
+
+fn ports() -> [u16; 3] {
+    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
+#[test]
+fn nodes_with_one_key_take_a_run() {
+    for transport in ["tcp", "shm"] {
+        let place = Place::new();
+        let config = system(&place, "system.toml", transport, ports(), &key(&place, "run.key", 'a'));
+        let others = ["ru", "bu"].map(|name| place.start(&format!("node {config} {name}")));
+        let summary = place.start(&format!("node {config} evm --json")).end().exits(0).json();
+        for other in others {
+            other.end().exits(0);
+        }
+        assert_adds_up(&summary);
+        assert_eq!(number(&summary, "ledger.stored"), EVENTS);
+    }
+}
+
+/// The stranger takes each role in turn; the two others refuse it, and it refuses them.
+#[test]
+fn a_node_with_another_key_gets_nothing_in_any_role() {
+    for stranger in ["evm", "ru", "bu"] {
+        let place = Place::new();
+        let ports = ports();
+        let good = system(&place, "good.toml", "tcp", ports, &key(&place, "run.key", 'a'));
+        let bad = system(&place, "bad.toml", "tcp", ports, &key(&place, "other.key", 'b'));
+        let config = |name: &str| if name == stranger { &bad } else { &good };
+        let others = ["ru", "bu"].map(|name| place.start(&format!("node {} {name}", config(name))));
+        let manager = place.start(&format!("node {} evm", config("evm"))).end();
+        manager.exits(1).says(&["could not start", "peer has another key than this node, or is a stranger"]);
+        for other in others {
+            let _ = other.end();
+        }
+    }
+}
+
+#[test]
+fn a_key_that_others_may_read_is_refused() {
+    let place = Place::new();
+    let path = key(&place, "run.key", 'a');
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let config = system(&place, "system.toml", "tcp", ports(), &path);
+    place.sheaf(&format!("node {config} evm")).exits(1).says(&[
+        "transport.key_file",
+        "mode 0644",
+        "umask 077",
+    ]);
+    place.sheaf(&format!("run {config}")).exits(1).says(&["transport.key_file", "mode 0644"]);
+}
+
+#[test]
+fn the_key_that_a_run_makes_is_gone_with_the_run() {
+    let place = Place::new();
+    place.sheaf("run --processes --events 100 --duration 0 --readouts 1 --builders 1").exits(0);
+    let left: Vec<_> = std::fs::read_dir(place.join("runs/run000001")).unwrap().flatten().collect();
+    assert!(!left.is_empty());
+    assert!(left.iter().all(|entry| entry.file_name() != "run.key"), "{left:?}");
+}
