@@ -20,4 +20,4 @@ mod sys;
 pub use cpu_list::CpuList;
 pub use placement::{MemoryPolicy, Placement, PlacementError};
 pub use root::Root;
-pub use sys::{ClockState, forget_signal_handlers};
+pub use sys::{ClockState, forget_signal_handlers, ignore_next_run_signal, ignoring_next_run_signal};

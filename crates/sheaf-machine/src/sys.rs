@@ -3,6 +3,8 @@
 #![allow(unsafe_code, reason = "the C library's interface; each call with its argument")]
 
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Takes back what libraries do with signals when they are loaded: those of PSM, which libfabric brings along where it has it,
 /// leave the process at once, with status 1, on Ctrl-C and on termination. Signals that are ignored, as `nohup` wants, stay
@@ -28,6 +30,23 @@ pub fn forget_signal_handlers() -> io::Result<()> {
         check(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })?;
     }
     Ok(())
+}
+
+/// Has this process ignore SIGUSR1, by which the process that makes runs is asked for the next: a signal to all processes of a
+/// program of that name must not end the others.
+///
+/// # Errors
+/// None that a Linux would give: the signal exists and can be ignored.
+pub fn ignore_next_run_signal() -> io::Result<()> {
+    // SAFETY: to ignore a signal takes no code of ours that could be unsound.
+    let before = unsafe { libc::signal(libc::SIGUSR1, libc::SIG_IGN) };
+    if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Has the process that `command` starts ignore SIGUSR1 from its first instruction on, before its own `main` could.
+pub fn ignoring_next_run_signal(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec only `signal` is called, which is safe to call from handlers of signals, and so there.
+    unsafe { command.pre_exec(ignore_next_run_signal) }
 }
 
 /// Real-time scheduling of this thread: first in, first out, at `priority` (1 to 99); threads that it starts are ordinary.

@@ -7,6 +7,7 @@
 //! lie between events that do: the manifest names these, and [`RunReader`] passes over them.
 
 mod lists;
+mod lock;
 mod manifest;
 mod open_file;
 mod reader;
@@ -16,6 +17,7 @@ mod seal;
 pub(crate) use lists::session_files;
 pub use lists::{FileList, ListError, closed_files, list_name, remove_list};
 pub(crate) use lists::{checksum_of, read_lists};
+pub use lock::{Holder, LOCK_NAME, RunLock};
 pub use manifest::{CodeRecord, MANIFEST_NAME, Manifest, ManifestError, SessionRecord};
 pub(crate) use open_file::{OpenFile, is_hdf5};
 pub use reader::{RunCounts, RunReadError, RunReader};

@@ -64,6 +64,8 @@ impl Cli {
 pub(crate) enum Command {
     /// Run a whole system on this machine.
     Run(RunArguments),
+    /// End the run that is under way in good order, so that the next begins.
+    Next(NextArguments),
     /// Run one node of a system that is spread over processes or hosts.
     Node(NodeArguments),
     /// Join a builder unit of a run that is under way, and judge events for it.
@@ -160,7 +162,7 @@ pub(crate) struct RunArguments {
     /// End after so many seconds; 0: no limit [default: 10, where nothing else ends the run].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
     pub(crate) duration: Option<Nanos>,
-    /// So many runs, one after the other; 0: until Ctrl-C. SIGUSR1 ends a run before its time, and the next begins
+    /// So many runs, one after the other; 0: until Ctrl-C. `sheaf next` ends a run before its time, and the next begins
     /// [default: 1].
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u32>,
@@ -302,6 +304,13 @@ impl RunArguments {
             replay.pause = Nanos::from_micros(pause);
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NextArguments {
+    /// The directory of a run, or of runs one of which goes on.
+    #[arg(default_value = "runs")]
+    pub(crate) run: PathBuf,
 }
 
 #[derive(Debug, Args)]

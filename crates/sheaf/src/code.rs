@@ -168,6 +168,7 @@ pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     let mut command = Command::new(program);
     command.args(["rehearsal", "--quiet", "--run", &run.to_string()]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let command = sheaf_machine::ignoring_next_run_signal(&mut command);
     let mut child = command.spawn().context("cannot start a process that loads the filter for a try")?;
     if let Some(mut input) = child.stdin.take() {
         // It says itself what it lacks.

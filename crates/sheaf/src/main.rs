@@ -23,6 +23,7 @@
 //! | `consumers` | the doors of builders for those who look on |
 //! | `console` | progress line and log on standard error |
 //! | `signals` | Ctrl-C and termination |
+//! | `next` | `sheaf next`, which asks a process for its next run |
 //! | `doctor` | `sheaf doctor` |
 //! | `bench` | `sheaf bench`, the test programs |
 //! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
@@ -53,6 +54,7 @@ mod leaving;
 mod model;
 mod names;
 mod network;
+mod next;
 mod node;
 mod objects;
 mod output;
@@ -82,12 +84,17 @@ const EXIT_FAILED: u8 = 1;
 /// The work was done, and its books do not balance or its check found problems.
 const EXIT_NOT_GOOD: u8 = 3;
 
+/// The work was done, on a run that goes on: nothing is wrong so far.
+const EXIT_IN_PROGRESS: u8 = 4;
+
 /// How a command ended that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Good,
     /// The ledger does not balance, or a file has problems: everything was printed.
     NotGood,
+    /// Nothing is wrong so far with a run that goes on.
+    InProgress,
 }
 
 fn main() -> ExitCode {
@@ -96,8 +103,13 @@ fn main() -> ExitCode {
     if let Err(error) = sheaf_machine::forget_signal_handlers() {
         console.error(&format!("handlers of signals that libraries have set stay: {error}"));
     }
+    // Whoever asks for the next run by name of the program reaches all of its processes. Who makes runs sets a handler later.
+    if let Err(error) = sheaf_machine::ignore_next_run_signal() {
+        console.error(&format!("SIGUSR1 ends this process: {error}"));
+    }
     let result = match cli.command() {
         Command::Run(arguments) => runs::command(&arguments, &console),
+        Command::Next(arguments) => next::command(&arguments),
         Command::Node(arguments) => node::command(&arguments, &console),
         Command::Processor(arguments) => processor::command(&arguments),
         Command::Preprocessor(arguments) => active::command(&arguments),
@@ -117,6 +129,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::InProgress) => ExitCode::from(EXIT_IN_PROGRESS),
         Ok(Verdict::NotGood) => ExitCode::from(EXIT_NOT_GOOD),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

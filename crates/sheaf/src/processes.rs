@@ -338,6 +338,7 @@ fn spawn(
         log::LevelFilter::Trace => command.arg("-vv"),
         _ => &mut command,
     };
+    let command = sheaf_machine::ignoring_next_run_signal(&mut command);
     let mut child = command.spawn().with_context(|| format!("cannot start {}", node.name))?;
     let mut pipe = child.stdout.take().context("standard output is a pipe")?;
     let hears = Arc::new(AtomicBool::new(false));

@@ -1,7 +1,9 @@
 //! Where a run is written: its directory, its manifest, and the last tidying.
 
-use crate::hdf5;
+pub(crate) mod remains;
+
 use crate::objects::{self, RunObjects};
+use crate::{hdf5, next};
 use anyhow::{Context, bail};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -11,7 +13,8 @@ use sheaf_node::report::RunReport;
 use sheaf_protocol::output::Places;
 use sheaf_store::event_file::{ClosedFile, FileName, SessionName};
 use sheaf_store::run::{
-    CodeRecord, MANIFEST_NAME, Manifest, SessionRecord, closed_files, remove_list, seal_session,
+    CodeRecord, Holder, LOCK_NAME, MANIFEST_NAME, Manifest, RunLock, SessionRecord, closed_files,
+    remove_list, seal_session,
 };
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +58,8 @@ pub(crate) fn stored(report: &RunReport) -> Stored {
 pub(crate) struct RunDirectory {
     pub(crate) path: PathBuf,
     manifest: Manifest,
+    /// Says that the run goes on, until it is closed.
+    _lock: RunLock,
     reserve: Option<Reserve>,
     /// Where files of it are uploaded.
     objects: Option<Box<dyn RunObjects>>,
@@ -65,37 +70,32 @@ pub(crate) struct RunDirectory {
 impl RunDirectory {
     /// Gives the run a number if it has none, and makes its directory. `None` where nothing is written.
     pub(crate) fn create(config: &mut Config, now: Timestamp) -> anyhow::Result<Option<Self>> {
-        if config.run.number == RunNumber(0) {
-            config.run.number = next_number(&config.run.output)?;
-        }
         if config.output.kind == OutputKind::None {
+            if config.run.number == RunNumber(0) {
+                config.run.number = next_number(&config.run.output)?;
+            }
             return Ok(None);
         }
+        let (path, lock) = claim(config)?;
+        let directory = Self::furnish(&path, lock, config, now);
+        if directory.is_err() {
+            // A run that cannot be leaves no directory behind.
+            let _ = fs::remove_dir_all(&path);
+        }
+        directory.map(Some)
+    }
+
+    fn furnish(path: &Path, lock: RunLock, config: &Config, now: Timestamp) -> anyhow::Result<Self> {
         let objects = objects::of(config)?;
         hdf5::check(config)?;
-        let path = path_of(config);
-        if !is_empty(&path)? {
-            if !config.run.overwrite {
-                bail!(
-                    "{} already has files; choose another run.number or --output, or set run.overwrite",
-                    path.display()
-                );
-            }
-            fs::remove_dir_all(&path).with_context(|| format!("cannot empty {}", path.display()))?;
-        }
-        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        let reserve = Some(Reserve::create(&path)?);
+        let reserve = Some(Reserve::create(path)?);
         let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
-        manifest.write(&path)?;
-        if let Some(objects) = &objects
-            && let Err(error) = objects.begin(&path, config.run.overwrite)
-        {
-            // A run that cannot be leaves no directory behind.
-            drop(reserve);
-            let _ = fs::remove_dir_all(&path);
-            return Err(error);
+        manifest.write(path)?;
+        if let Some(objects) = &objects {
+            objects.begin(path, config.run.overwrite)?;
         }
-        Ok(Some(Self { path, manifest, reserve, objects, config: config.clone() }))
+        remains::expect(path);
+        Ok(Self { path: path.to_owned(), manifest, _lock: lock, reserve, objects, config: config.clone() })
     }
 
     /// Takes note of what the run loads.
@@ -110,6 +110,7 @@ impl RunDirectory {
         if let Err(error) = fs::remove_dir_all(&self.path) {
             log::warn!("cannot remove {}, which has no run: {error}", self.path.display());
         }
+        remains::forget();
     }
 
     /// Closes the run: cuts off what builders or output nodes that died had written and not reported, and writes the manifest.
@@ -121,6 +122,7 @@ impl RunDirectory {
         now: Timestamp,
     ) -> anyhow::Result<()> {
         drop(self.reserve.take());
+        remains::forget();
         let run = self.manifest.run;
         let sessions = with_unknown_sessions(&self.path, stored)?;
         let before = event_files(&self.path)?;
@@ -239,12 +241,14 @@ struct Reserve {
     path: PathBuf,
 }
 
+const RESERVE_NAME: &str = "reserve";
+
 /// Enough for the index of 250,000 events in files that are not closed yet.
 const RESERVE_BYTES: u64 = 4 << 20;
 
 impl Reserve {
     fn create(directory: &Path) -> anyhow::Result<Self> {
-        let reserve = Self { path: directory.join("reserve") };
+        let reserve = Self { path: directory.join(RESERVE_NAME) };
         let file = fs::File::create(&reserve.path)
             .with_context(|| format!("cannot write into {}", directory.display()))?;
         match fallocate(&file, FallocateFlags::empty(), 0, RESERVE_BYTES) {
@@ -270,6 +274,8 @@ impl Drop for Reserve {
 pub(crate) struct SharedManifest {
     path: PathBuf,
     manifest: Manifest,
+    /// Says that the run goes on, until it is closed.
+    _lock: RunLock,
     objects: Option<Box<dyn RunObjects>>,
 }
 
@@ -280,6 +286,7 @@ impl SharedManifest {
             bail!("{} already has a run; choose another run.number or run.output", path.display());
         }
         fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let lock = lock(path, false)?;
         let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
         manifest.write(path)?;
         hdf5::check(config)?;
@@ -287,7 +294,8 @@ impl SharedManifest {
         if let Some(objects) = &objects {
             objects.begin(path, false)?;
         }
-        Ok(Self { path: path.to_owned(), manifest, objects })
+        remains::expect(path);
+        Ok(Self { path: path.to_owned(), manifest, _lock: lock, objects })
     }
 
     /// Writes the manifest's last word; takes the manifest back where the run did not begin, so that it can be started
@@ -298,6 +306,7 @@ impl SharedManifest {
         ledger: serde_json::Value,
         now: Timestamp,
     ) -> anyhow::Result<()> {
+        remains::forget();
         if report.started_at.is_none() {
             let path = self.path.join(MANIFEST_NAME);
             return fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()));
@@ -363,6 +372,53 @@ fn is_empty(path: &Path) -> anyhow::Result<bool> {
     }
 }
 
+/// Makes the directory of a run and locks it. A run without a number gets the next one that is free: of several that begin at the
+/// same time, each makes another directory.
+fn claim(config: &mut Config) -> anyhow::Result<(PathBuf, RunLock)> {
+    let output = config.run.output.clone();
+    fs::create_dir_all(&output).with_context(|| format!("cannot create {}", output.display()))?;
+    let makes_more = config.run.runs != Some(1);
+    if config.run.number == RunNumber(0) {
+        loop {
+            config.run.number = next_number(&output)?;
+            let path = path_of(config);
+            match fs::create_dir(&path) {
+                Ok(()) => return lock(&path, makes_more).map(|lock| (path, lock)),
+                // Another run has taken the number since. The next look sees it.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    config.run.number = RunNumber(0);
+                }
+                Err(error) => {
+                    return Err(error).with_context(|| format!("cannot create {}", path.display()));
+                }
+            }
+        }
+    }
+    let path = path_of(config);
+    let holder = RunLock::holder(&path);
+    if let Some(holder) = holder.with_context(|| format!("cannot see who writes {}", path.display()))? {
+        bail!("{} is written by process {} of host {}", path.display(), holder.process, holder.host);
+    }
+    if !is_empty(&path)? {
+        if !config.run.overwrite {
+            bail!(
+                "{} already has files; choose another run.number or --output, or set run.overwrite",
+                path.display()
+            );
+        }
+        fs::remove_dir_all(&path).with_context(|| format!("cannot empty {}", path.display()))?;
+    }
+    fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    lock(&path, makes_more).map(|lock| (path, lock))
+}
+
+fn lock(path: &Path, makes_more: bool) -> anyhow::Result<RunLock> {
+    let holder = Holder { process: std::process::id(), host: next::host(), makes_more };
+    RunLock::take(path, &holder).with_context(|| {
+        format!("cannot take {}; has another process begun the same run?", path.join(LOCK_NAME).display())
+    })
+}
+
 /// One more than the highest run that has a directory in `output`.
 fn next_number(output: &Path) -> anyhow::Result<RunNumber> {
     let entries = match fs::read_dir(output) {
@@ -376,4 +432,44 @@ fn next_number(output: &Path) -> anyhow::Result<RunNumber> {
     };
     let highest = entries.filter_map(number).max().unwrap_or(0);
     highest.checked_add(1).map(RunNumber).context("all run numbers are taken; set run.number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    /// Whoever looks for the highest number first and makes the directory then, has it twice.
+    #[test]
+    fn runs_that_begin_at_the_same_time_have_numbers_of_their_own() {
+        let place = tempfile::tempdir().unwrap();
+        let take = || {
+            let mut config = Config::default();
+            config.run.output = place.path().join("runs");
+            let directory = RunDirectory::create(&mut config, Timestamp(1)).unwrap().unwrap();
+            (config.run.number, directory.path)
+        };
+        let taken: Vec<_> = thread::scope(|scope| {
+            let takers: Vec<_> = (0..24).map(|_| scope.spawn(|| [take(), take(), take()])).collect();
+            takers.into_iter().flat_map(|taker| taker.join().unwrap()).collect()
+        });
+        let numbers: BTreeSet<_> = taken.iter().map(|(number, _)| number.0).collect();
+        assert_eq!(numbers, (1..=72).collect(), "each one, and none left out");
+        for (number, path) in &taken {
+            assert_eq!(Manifest::read(path).unwrap().unwrap().run, *number);
+        }
+    }
+
+    #[test]
+    fn a_directory_has_one_run() {
+        let place = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        (config.run.output, config.run.number) = (place.path().to_owned(), RunNumber(5));
+        config.run.overwrite = true;
+        let first = RunDirectory::create(&mut config, Timestamp(1)).unwrap().unwrap();
+        let error = RunDirectory::create(&mut config, Timestamp(1)).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("is written by process"), "{error}");
+        drop(first);
+        assert!(RunDirectory::create(&mut config, Timestamp(1)).is_ok());
+    }
 }

@@ -11,7 +11,7 @@ use crate::signals::Steering;
 use crate::summary::cpu_seconds;
 use crate::{Verdict, files, placement, processes};
 use anyhow::{Context, bail};
-use sheaf_config::{Config, SourceKind, TransportKind};
+use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
 use sheaf_node::Clock;
 use sheaf_wire::RunNumber;
 use std::sync::Arc;
@@ -73,7 +73,9 @@ impl Runs<'_> {
     /// # Errors
     /// That it could not begin, or was not done. Then no other follows: it would meet the same.
     fn make(&self, mut config: Config, last: Option<RunNumber>) -> anyhow::Result<(RunNumber, Verdict)> {
-        if let Some(RunNumber(last)) = last {
+        // A number that is to be found is found when the directory is made: another command may have taken the next.
+        let is_found = config.run.number == RunNumber(0) && config.output.kind != OutputKind::None;
+        if let Some(RunNumber(last)) = last.filter(|_| !is_found) {
             let next = last.checked_add(1).context("all run numbers are taken")?;
             config.run.number = RunNumber(next);
         }

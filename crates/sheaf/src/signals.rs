@@ -1,5 +1,6 @@
 //! Ctrl-C, termination, and the signal that asks for the next run.
 
+use crate::run_directory::remains;
 use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -14,7 +15,7 @@ const SIGNALS_TO_ABORT: u32 = 3;
 const EXIT_INTERRUPTED: i32 = 130;
 
 /// A flag that is set by Ctrl-C and by SIGTERM; whoever acts on it clears it. The third such signal ends the process
-/// at once.
+/// at once, and leaves the files of its run as they are.
 pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = flag.clone();
@@ -30,6 +31,13 @@ fn watch(which: &[c_int], mut hear: impl FnMut(c_int) + Send + 'static) -> anyho
         for signal in signals.forever() {
             count += u32::from(signal != SIGUSR1);
             if count >= SIGNALS_TO_ABORT {
+                if let Some(run) = remains::remove() {
+                    log::error!(
+                        "{run} is cut off: its files are not closed, and nobody knows which of their events count; \
+                         `sheaf verify {run}` tells what is there",
+                        run = run.display()
+                    );
+                }
                 std::process::exit(EXIT_INTERRUPTED);
             }
             hear(signal);

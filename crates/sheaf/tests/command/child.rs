@@ -79,6 +79,11 @@ impl Running {
         Ended { status, stdout: text(&self.stdout), stderr: text(&self.stderr) }
     }
 
+    /// What it printed on standard output so far.
+    pub(crate) fn printed(&self) -> String {
+        text(&self.stdout)
+    }
+
     /// What it said on standard error so far.
     pub(crate) fn said(&mut self) -> String {
         text(&self.stderr)

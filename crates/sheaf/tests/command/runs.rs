@@ -1,6 +1,6 @@
 //! Runs one after the other, and filters that are exchanged between them.
 
-use crate::child::{Ended, Place, Running, wait_until};
+use crate::child::{Ended, Place, Running, signal, wait_until};
 use crate::output::{assert_books_match_files, directory, dump, field, number};
 use serde_json::Value;
 use std::path::Path;
@@ -114,6 +114,72 @@ fn assert_is_exchanged(filter: &str, how: &str) {
     let copy = directory(&place, &first).join(before["copy"].as_str().unwrap());
     let checksum = sheaf_wire::checksum::crc32c(&std::fs::read(copy).unwrap());
     assert_eq!(before["crc32c"], format!("{checksum:08x}"));
+}
+
+/// Who sends the signal to all processes of the name `sheaf` means the one that makes runs.
+#[test]
+fn the_signal_for_the_next_run_ends_no_other_process() {
+    let place = Place::new();
+    let running =
+        place.start("run --readouts 2 --builders 2 --outputs 1 --processes --runs 2 --duration 0 --json");
+    wait_for_events(&place, 1);
+    let tap = place.start("tap runs/run000001 --json");
+    wait_until("events come", || !tap.printed().is_empty());
+    for (_, child) in running.children() {
+        signal(child, "USR1");
+    }
+    tap.signal("USR1");
+    running.signal("USR1");
+    wait_for_events(&place, 2);
+    tap.end().exits(0);
+    running.signal("INT");
+    let ended = running.end().exits(0);
+    let [first, second] = lines(&ended).try_into().expect("two runs");
+    for summary in [first, second] {
+        assert_books_match_files(&place, &summary);
+        assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0);
+        assert_eq!(number(&summary, "trouble.restarted_outputs"), 0);
+    }
+}
+
+#[test]
+fn the_command_next_ends_the_run_that_goes_on_and_says_where_there_is_none() {
+    let place = Place::new();
+    place.sheaf("next").exits(1).says(&["cannot look into runs"]);
+    let running = place.start("run --readouts 1 --builders 1 --runs 3 --duration 0 --json");
+    wait_for_events(&place, 1);
+    place.sheaf("next").exits(0);
+    wait_for_events(&place, 2);
+    place.sheaf("next runs/run000001").exits(1).says(&["is over"]);
+    place.sheaf("next runs/run000002").exits(0);
+    wait_for_events(&place, 3);
+    running.signal("INT");
+    assert_eq!(lines(&running.end().exits(0)).len(), 3);
+    place.sheaf("next").exits(1).says(&["no run in runs goes on"]);
+
+    let alone = place.start("run --readouts 1 --builders 1 --duration 0 --json");
+    wait_for_events(&place, 4);
+    place.sheaf("next").exits(1).says(&["no run follows runs/run000004", "kill -INT"]);
+    alone.signal("INT");
+    alone.end().exits(0);
+}
+
+/// Of twelve tries to begin two runs at once, one used to fail.
+#[test]
+fn runs_that_are_started_at_once_have_directories_of_their_own() {
+    let place = Place::new();
+    let start = |_| place.start("run --readouts 1 --builders 1 --events 50 --json");
+    let all: Vec<_> = (0..12).map(start).collect();
+    let mut numbers: Vec<_> = all
+        .into_iter()
+        .map(|running| {
+            let summary = running.end().exits(0).json();
+            assert_books_match_files(&place, &summary);
+            number(&summary, "run")
+        })
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=12).collect::<Vec<_>>());
 }
 
 #[test]

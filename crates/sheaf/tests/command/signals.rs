@@ -108,6 +108,31 @@ fn a_second_interrupt_closes_one_process_at_once() {
     assert_closes_at_once("");
 }
 
+/// What is left can be verified, and nothing looks as if the run went on.
+#[test]
+fn a_third_interrupt_ends_the_run_and_leaves_only_files_of_events() {
+    let place = Place::new();
+    let mut running = start_a_run_that_waits(&place, "");
+    running.wait_until_said("1 in flight");
+    let run = place.join("runs/run000001");
+    assert!(run.join("reserve").exists() && run.join("running").exists() && run.join("bu0.tap").exists());
+    running.signal("INT");
+    running.wait_until_said("closes when the events in flight are done");
+    // The second and the third are there at once: the run has no time to close in between.
+    for name in ["STOP", "INT", "TERM", "CONT"] {
+        running.signal(name);
+    }
+    let ended = running.end();
+    // It may have closed all the same, on a machine that gives the processor away just then.
+    if ended.status.code() == Some(130) {
+        ended.says(&["is cut off", "sheaf verify"]);
+    }
+    let entries =
+        std::fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<_> = entries.filter(|name| !name.ends_with(".sheaf") && name != "run.json").collect();
+    assert_eq!(left, [] as [String; 0]);
+}
+
 #[test]
 fn a_second_interrupt_closes_many_processes_at_once() {
     assert_closes_at_once("--processes");

@@ -1,0 +1,110 @@
+//! Who writes a run: a file in its directory that its process keeps locked.
+//!
+//! The lock is the kernel's (`flock`), so that it ends with the process, however that ends; what is in the file tells whom to
+//! speak to. So a run that goes on can be told from one whose process died.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of the lock in a run directory.
+pub const LOCK_NAME: &str = "running";
+
+/// The process that writes a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its number on its host.
+    pub process: u32,
+    /// Its host.
+    pub host: String,
+    /// Whether it makes another run when this one has ended.
+    pub makes_more: bool,
+}
+
+/// The lock of a run, removed when dropped.
+#[derive(Debug)]
+pub struct RunLock {
+    path: PathBuf,
+    /// Keeps the lock.
+    _file: File,
+}
+
+impl RunLock {
+    /// Locks a run that has no lock.
+    ///
+    /// # Errors
+    /// What the operating system says; [`ErrorKind::AlreadyExists`] where the run has or had a process that writes it. A file
+    /// system that has no locks is used without.
+    pub fn take(directory: &Path, holder: &Holder) -> io::Result<Self> {
+        let path = directory.join(LOCK_NAME);
+        let mut file = File::options().write(true).create_new(true).open(&path)?;
+        match flock(&file, FlockOperation::LockExclusive) {
+            Ok(()) | Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let lock = Self { path, _file: file.try_clone()? };
+        let mut text = serde_json::to_vec(holder)?;
+        text.push(b'\n');
+        file.write_all(&text)?;
+        Ok(lock)
+    }
+
+    /// The process that writes the run now; none where the run is over, or its process died.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn holder(directory: &Path) -> io::Result<Option<Holder>> {
+        let path = directory.join(LOCK_NAME);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            // Whoever had it is gone. The lock that was taken to learn it ends with `file`.
+            Ok(()) => Ok(None),
+            // Without locks, the file is there as long as the run, if nobody died.
+            Err(Errno::WOULDBLOCK | Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                Ok(Some(serde_json::from_slice(&fs::read(&path)?)?))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        // Nobody could do anything about a file that stays; without its lock it says nothing.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder() -> Holder {
+        Holder { process: 7, host: "daq1".into(), makes_more: true }
+    }
+
+    #[test]
+    fn a_run_has_one_writer_and_everybody_sees_whom() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(RunLock::holder(directory.path()).unwrap(), None);
+        let lock = RunLock::take(directory.path(), &holder()).unwrap();
+        assert_eq!(RunLock::holder(directory.path()).unwrap(), Some(holder()));
+        assert_eq!(RunLock::take(directory.path(), &holder()).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        drop(lock);
+        assert_eq!(RunLock::holder(directory.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_no_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(LOCK_NAME), serde_json::to_vec(&holder()).unwrap()).unwrap();
+        assert_eq!(RunLock::holder(directory.path()).unwrap(), None);
+    }
+}

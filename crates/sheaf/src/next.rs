@@ -1,0 +1,65 @@
+//! `sheaf next`: ends a run in good order, so that the next begins with what is installed now.
+
+use crate::cli::NextArguments;
+use crate::{Verdict, files};
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use sheaf_store::run::{Holder, MANIFEST_NAME, RunLock};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn command(arguments: &NextArguments) -> anyhow::Result<Verdict> {
+    let (run, holder) = running(&arguments.run)?;
+    let (path, process) = (run.display(), holder.process);
+    if holder.host != host() {
+        bail!("{path} is written by process {process} of host {}: say `sheaf next` there", holder.host);
+    }
+    if !holder.makes_more {
+        bail!(
+            "no run follows {path}: its process makes one run (`run.runs`). To end it in good order, say `kill -INT {process}`"
+        );
+    }
+    let pid = Pid::from_raw(process.cast_signed())
+        .with_context(|| format!("{path}: no process has the number {process}"))?;
+    kill_process(pid, Signal::USR1).with_context(|| {
+        format!("cannot signal process {process}, which writes {path}; is it of another user?")
+    })?;
+    files::print(&format!("{path} ends when its events in flight are done; then the next run begins\n"))?;
+    Ok(Verdict::Good)
+}
+
+/// The run that goes on at a path: a run's directory, or a directory of runs one of which does.
+fn running(path: &Path) -> anyhow::Result<(PathBuf, Holder)> {
+    let holder =
+        |run: &Path| RunLock::holder(run).with_context(|| format!("cannot see who writes {}", run.display()));
+    if path.join(MANIFEST_NAME).exists() {
+        return match holder(path)? {
+            Some(holder) => Ok((path.to_owned(), holder)),
+            None => bail!("{} is over: no process writes it", path.display()),
+        };
+    }
+    let entries = fs::read_dir(path).with_context(|| format!("cannot look into {}", path.display()))?;
+    let mut running = Vec::new();
+    for entry in entries {
+        let run = entry.with_context(|| format!("cannot look into {}", path.display()))?.path();
+        if run.is_dir()
+            && let Some(holder) = holder(&run)?
+        {
+            running.push((run, holder));
+        }
+    }
+    running.sort_by(|(a, _), (b, _)| a.cmp(b));
+    match running.len() {
+        0 => bail!("no run in {} goes on; name the directory of one that does", path.display()),
+        1 => Ok(running.remove(0)),
+        _ => {
+            let names: Vec<_> = running.iter().map(|(run, _)| run.display().to_string()).collect();
+            bail!("several runs go on: say which of {} is meant", names.join(", "))
+        }
+    }
+}
+
+/// The name of this host.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
