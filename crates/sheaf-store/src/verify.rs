@@ -2,6 +2,7 @@
 //! fragment streams.
 
 mod events;
+mod ledger;
 mod streams;
 
 use crate::fragment_stream::StreamOpenError;
@@ -24,8 +25,10 @@ pub struct VerifyReport {
     pub path: PathBuf,
     /// What it is.
     pub kind: Kind,
-    /// Whether there is no problem.
+    /// Whether there is no problem, and what was looked at is whole: a run that goes on is not yet.
     pub ok: bool,
+    /// Whether a run is over; `None` where nothing tells: no run, or one without a manifest.
+    pub state: Option<RunState>,
     /// Files, in reading order.
     pub files: Vec<FileReport>,
     /// Good events that count; for fragment streams, distinct event ids over all of them.
@@ -42,6 +45,9 @@ pub struct VerifyReport {
     pub copies: u64,
     /// What is in each stream of accepted events, by name; empty for fragment streams.
     pub streams: Vec<StreamReport>,
+    /// Files that are not closed, and need not be: a process still writes them, or the session that wrote them died and all of its
+    /// events that count are there.
+    pub files_open: u64,
     /// Events that do not count, because the builder that wrote them died before it reported them.
     pub events_void: u64,
     /// The smallest and the largest event id.
@@ -57,6 +63,18 @@ pub struct VerifyReport {
     pub problems_total: u64,
     /// The first 1000 of them.
     pub problems: Vec<Problem>,
+}
+
+/// Whether a run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// A process writes it. What is open and unfinished in it is no problem.
+    InProgress,
+    /// It has its books.
+    Closed,
+    /// Its process has ended and left no books.
+    CutOff,
 }
 
 /// What is in one stream of accepted events.
@@ -145,6 +163,7 @@ impl VerifyReport {
             path: path.to_owned(),
             kind,
             ok: true,
+            state: None,
             files: Vec::new(),
             events: 0,
             events_incomplete: 0,
@@ -153,6 +172,7 @@ impl VerifyReport {
             duplicates: 0,
             copies: 0,
             streams: Vec::new(),
+            files_open: 0,
             events_void: 0,
             ids: None,
             ids_absent: 0,

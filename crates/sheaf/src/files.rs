@@ -9,7 +9,7 @@ use sheaf_import::{Format, ImportOptions, ImportReport};
 use sheaf_store::dump::{dump as dump_fragments, dump_verdicts};
 use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
 use sheaf_store::kind::Kind;
-use sheaf_store::verify::{VerifyReport, verify as verify_path};
+use sheaf_store::verify::{RunState, VerifyReport, verify as verify_path};
 use sheaf_wire::RunNumber;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write, stdout};
@@ -54,7 +54,11 @@ pub(crate) fn verify(arguments: &PathArguments) -> anyhow::Result<Verdict> {
     } else {
         print(&describe_verification(&report))?
     }
-    Ok(if report.ok { Verdict::Good } else { Verdict::NotGood })
+    Ok(match report.state {
+        _ if report.ok => Verdict::Good,
+        Some(RunState::InProgress) if report.problems_total == 0 => Verdict::InProgress,
+        _ => Verdict::NotGood,
+    })
 }
 
 pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
@@ -199,6 +203,10 @@ fn describe_verification(report: &VerifyReport) -> String {
     for (value, what) in [
         (report.duplicates, "events with the id of an earlier one"),
         (report.copies, "further copies of events, in other streams"),
+        (
+            report.files_open,
+            "files that are not closed: the run goes on, or who wrote them died, and what counts is there",
+        ),
         (report.events_void, "void events of builders that died, built again elsewhere"),
         (report.ids_absent, "ids do not occur between the first and the last"),
     ] {
@@ -226,7 +234,13 @@ fn describe_verification(report: &VerifyReport) -> String {
         let offset = problem.offset.map_or_else(String::new, |offset| format!(" at byte {offset}"));
         let _ = writeln!(text, "  PROBLEM {}{offset}: {}", problem.file.display(), problem.what);
     }
-    if report.ok {
+    let in_progress = report.state == Some(RunState::InProgress);
+    if in_progress {
+        text.push_str("in progress: the run goes on, and its books are not closed\n");
+    }
+    if in_progress && report.problems_total == 0 {
+        text.push_str("no problem so far; verify the run again when it has ended\n");
+    } else if report.ok {
         text.push_str("good: every checksum is right, nothing is missing that should be there\n");
     } else {
         let _ = writeln!(text, "NOT GOOD: {} problems", count(report.problems_total));

@@ -3,6 +3,7 @@
 use crate::event_file::{ClosedFile, parse_node};
 use crate::hexadecimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -10,6 +11,11 @@ use std::path::{Path, PathBuf};
 
 /// The name of the manifest in a run directory.
 pub const MANIFEST_NAME: &str = "run.json";
+
+/// The last entry of the file: the CRC-32C of all its bytes, with zeros in place of these digits.
+const CHECKSUM: &str = "\"manifest_crc32c\": \"";
+
+const CHECKSUM_DIGITS: usize = 8;
 
 const FORMAT: &str = "sheaf-run";
 const VERSION: u32 = 1;
@@ -190,6 +196,32 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
+    /// Whether the manifest in a run directory is, byte for byte, what was written; `None` where it has no checksum.
+    ///
+    /// # Errors
+    /// [`ManifestError::Read`]
+    pub fn is_intact(directory: &Path) -> Result<Option<bool>, ManifestError> {
+        let path = directory.join(MANIFEST_NAME);
+        let mut text = fs::read(&path).map_err(|error| ManifestError::Read { path, error })?;
+        Ok(take_checksum(&mut text).map(|found| found == digits(&text).as_bytes()))
+    }
+
+    /// The file: JSON, with its own checksum at the end.
+    fn to_file(&self) -> io::Result<Vec<u8>> {
+        #[derive(Serialize)]
+        struct Checked<'a> {
+            #[serde(flatten)]
+            manifest: &'a Manifest,
+            manifest_crc32c: &'static str,
+        }
+        let mut text = serde_json::to_vec_pretty(&Checked { manifest: self, manifest_crc32c: "00000000" })?;
+        text.push(b'\n');
+        let sum = digits(&text);
+        let at = checksum_at(&text).expect("the text was made with it");
+        text[at..at + CHECKSUM_DIGITS].copy_from_slice(sum.as_bytes());
+        Ok(text)
+    }
+
     /// Writes the manifest into a run directory, in place of the one that is there: a reader sees the old one or the
     /// new one, also after a crash.
     ///
@@ -198,8 +230,7 @@ impl Manifest {
     pub fn write(&self, directory: &Path) -> Result<(), ManifestError> {
         let path = directory.join(MANIFEST_NAME);
         let draft = directory.join(format!("{MANIFEST_NAME}.draft"));
-        let written = serde_json::to_vec_pretty(self).map_err(io::Error::from).and_then(|mut text| {
-            text.push(b'\n');
+        let written = self.to_file().and_then(|text| {
             let mut file = File::create(&draft)?;
             file.write_all(&text)?;
             file.sync_all()?;
@@ -214,6 +245,26 @@ impl Manifest {
     pub fn session(&self, node: NodeId, session: SessionId) -> Option<&SessionRecord> {
         self.sessions.iter().find(|record| (record.node, record.session) == (node, session))
     }
+}
+
+fn digits(text: &[u8]) -> String {
+    format!("{:08x}", crc32c(text))
+}
+
+/// Where the digits of the checksum are.
+fn checksum_at(text: &[u8]) -> Option<usize> {
+    let key = CHECKSUM.as_bytes();
+    let at = text.windows(key.len()).rposition(|window| window == key)? + key.len();
+    (text.len() >= at + CHECKSUM_DIGITS).then_some(at)
+}
+
+/// Replaces the digits of the checksum by zeros, and gives them.
+fn take_checksum(text: &mut [u8]) -> Option<[u8; CHECKSUM_DIGITS]> {
+    let at = checksum_at(text)?;
+    let place = text.get_mut(at..at + CHECKSUM_DIGITS)?;
+    let found = <[u8; CHECKSUM_DIGITS]>::try_from(&*place).ok();
+    place.fill(b'0');
+    found
 }
 
 mod run_number {

@@ -1,12 +1,15 @@
 //! Event files and runs.
 
-use super::{FileReport, StreamReport, VerifyError, VerifyReport};
+use super::{FileReport, RunState, StreamReport, VerifyError, VerifyReport, ledger};
 use crate::event_file::{
     EventDamage, EventEnding, EventFileReader, EventReadError, FileName, StoredEvent, StreamName,
 };
 use crate::id_set::IdSet;
 use crate::kind::Kind;
-use crate::run::{Manifest, OpenFile, RunFile, RunPlan, RunReadError, checksum_of, is_hdf5, read_lists};
+use crate::run::{
+    MANIFEST_NAME, Manifest, OpenFile, RunFile, RunLock, RunPlan, RunReadError, checksum_of, is_hdf5,
+    read_lists,
+};
 use bytes::Bytes;
 use sheaf_wire::{Event, EventId, NodeId, SessionId};
 use std::collections::BTreeMap;
@@ -17,6 +20,8 @@ use std::path::Path;
 type Session = Option<(NodeId, SessionId)>;
 
 pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, VerifyError> {
+    // First: a run that ends meanwhile has then files that are closed, and not the reverse.
+    let is_written = kind == Kind::Run && is_written(path)?;
     let plan = RunPlan::new(path)?;
     let mut check = Check {
         report: VerifyReport::new(path, kind),
@@ -25,6 +30,11 @@ pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, VerifyErro
         sessions: BTreeMap::new(),
         series: BTreeMap::new(),
     };
+    check.report.state = plan.manifest.as_ref().map(|manifest| match manifest.ended {
+        Some(_) => RunState::Closed,
+        None if is_written => RunState::InProgress,
+        None => RunState::CutOff,
+    });
     for file in &plan.files {
         check.file(&plan, file)?;
     }
@@ -37,7 +47,14 @@ pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, VerifyErro
     check.report.set_ids(&check.ids);
     check.report.set_missing(&check.missing);
     check.set_streams();
+    check.report.ok &= check.report.state != Some(RunState::InProgress);
     Ok(check.report)
+}
+
+fn is_written(path: &Path) -> Result<bool, VerifyError> {
+    let holder = RunLock::holder(path);
+    let holder = holder.map_err(|error| RunReadError::List { path: path.to_owned(), error })?;
+    Ok(holder.is_some())
 }
 
 struct Check {
@@ -82,7 +99,9 @@ impl Check {
             return self.hdf5_file(plan, file);
         }
         let (mut reader, wrong) = EventFileReader::open_damaged(&file.path).map_err(RunReadError::from)?;
-        if let Some(error) = wrong {
+        // A file that was just begun may have its header in the memory of its writer.
+        let is_new = self.report.state == Some(RunState::InProgress) && reader.file_bytes() == 0;
+        if let Some(error) = wrong.filter(|_| !is_new) {
             self.report.problem(&file.path, 0, error.to_string());
         }
         let mut places = Vec::new();
@@ -100,7 +119,7 @@ impl Check {
                 }
             }
         }
-        self.ending(&file.path, &mut reader, &places)?;
+        self.ending(plan, file, &mut reader, &places)?;
         self.report.files.push(FileReport {
             path: file.path.clone(),
             bytes: reader.file_bytes(),
@@ -233,11 +252,18 @@ impl Check {
     /// The end of a file: index and footer, and whether they tell the truth.
     fn ending(
         &mut self,
-        path: &Path,
+        plan: &RunPlan,
+        file: &RunFile,
         reader: &mut EventFileReader<File>,
         places: &[(EventId, u64)],
     ) -> Result<(), VerifyError> {
-        if let Some(EventEnding::Unfinished { offset, partial_bytes }) = reader.ending() {
+        let path = &file.path;
+        let may_be_open = self.report.state == Some(RunState::InProgress) || is_of_the_dead(plan, file);
+        if let Some(EventEnding::Unfinished { .. }) = reader.ending()
+            && may_be_open
+        {
+            self.report.files_open += 1;
+        } else if let Some(EventEnding::Unfinished { offset, partial_bytes }) = reader.ending() {
             let why = reader.footer().err().map(ToString::to_string).unwrap_or_default();
             let what = format!(
                 "file is not closed: {partial_bytes} bytes follow the last whole event, and no footer ({why})"
@@ -323,9 +349,33 @@ impl Check {
 
     /// What the manifest says against what there is.
     fn manifest(&mut self, path: &Path, manifest: &Manifest) {
-        if manifest.ended.is_none() {
-            self.report.problem(path, None, "the run was not closed: its manifest has no end");
-            return;
+        match self.report.state {
+            // Its processes change it.
+            Some(RunState::InProgress) => return,
+            Some(RunState::CutOff) => {
+                self.report.problem(
+                    path,
+                    None,
+                    "the run was not closed, and no process writes it: its manifest has no end",
+                );
+                return;
+            }
+            Some(RunState::Closed) | None => {}
+        }
+        match Manifest::is_intact(path) {
+            Ok(Some(true)) => {}
+            Ok(Some(false)) => {
+                let what = "the manifest was changed: its checksum is of another text";
+                self.report.problem(&path.join(MANIFEST_NAME), None, what);
+            }
+            Ok(None) => {
+                let what = "the manifest has no checksum";
+                self.report.problem(&path.join(MANIFEST_NAME), None, what);
+            }
+            Err(error) => self.report.problem(&path.join(MANIFEST_NAME), None, error.to_string()),
+        }
+        for what in ledger::problems(&manifest.ledger) {
+            self.report.problem(path, None, what);
         }
         for record in &manifest.sessions {
             let session = Some((record.node, record.session));
@@ -346,6 +396,7 @@ impl Check {
         for session in self.sessions.keys().copied().collect::<Vec<_>>() {
             if let Some((node, id)) = session
                 && manifest.session(node, id).is_none()
+                && !is_shared(manifest)
             {
                 let what = format!("session {:016x} of {node} is not in the manifest", id.0);
                 self.report.problem(path, None, what);
@@ -360,6 +411,22 @@ impl Check {
             self.report.problem(path, None, what);
         }
     }
+}
+
+/// Whether nobody closes this file any more, and need not: a node that died wrote it, in a run whose nodes write their files
+/// themselves. What counts of its events is known, and compared with what is there.
+fn is_of_the_dead(plan: &RunPlan, file: &RunFile) -> bool {
+    let Some(manifest) = plan.manifest.as_ref().filter(|manifest| manifest.ended.is_some()) else {
+        return false;
+    };
+    let record = file.session.and_then(|(node, session)| manifest.session(node, session));
+    record.map_or_else(|| is_shared(manifest), |record| !record.sealed)
+}
+
+/// Whether nodes that were started one by one wrote the run: nobody seals their files, and sessions of which the event manager had
+/// not heard are in no list. Nothing of those counts.
+fn is_shared(manifest: &Manifest) -> bool {
+    manifest.sessions.iter().any(|record| !record.sealed)
 }
 
 /// What is wrong with an event whose every checksum is right.

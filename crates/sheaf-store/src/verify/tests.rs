@@ -1,5 +1,7 @@
 //! Good files are good, and every defect is told.
 
+mod books;
+
 use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
 use crate::fragment_stream::{StreamHeader, StreamWriter, file_name};
@@ -214,7 +216,10 @@ fn a_manifest_that_contradicts_the_files_is_told() {
             "the ledger says 5 events are stored, 2 are there"
         ]
     );
-    assert_eq!(with(&|manifest| manifest.ended = None), ["the run was not closed: its manifest has no end"]);
+    assert_eq!(
+        with(&|manifest| manifest.ended = None),
+        ["the run was not closed, and no process writes it: its manifest has no end"]
+    );
     assert_eq!(
         with(&|manifest| manifest.run = RunNumber(2)),
         ["file is of run 1, the manifest is of run 2"; 2]

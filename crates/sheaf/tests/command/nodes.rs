@@ -1,6 +1,6 @@
 //! `sheaf node`: a system of nodes that are started one by one, from one configuration.
 
-use crate::child::Place;
+use crate::child::{Place, wait_until};
 use crate::output::{assert_adds_up, dump, field, number, verify};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -98,6 +98,41 @@ fn run_nodes(transport: &str) {
     let names: Vec<_> = sessions.iter().map(|session| field(session, "node").as_str().unwrap()).collect();
     assert_eq!(names, ["bu0", "bu1"]);
     assert_eq!(sessions.iter().map(|session| number(session, "committed")).sum::<u64>(), EVENTS);
+}
+
+/// Nobody closes the file of the session that died: what counts of it is there.
+#[test]
+fn a_run_in_which_a_builder_was_restarted_by_hand_is_good() {
+    let place = Place::new();
+    let config = config(&place);
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace(&format!("events = {EVENTS}\n"), "");
+    let text = text.replace("start_timeout_ms = 60000", "start_timeout_ms = 60000\npeer_timeout_ms = 1000");
+    let more = "[protocol]\nheartbeat_ms = 50\n[trigger]\nmode = \"fixed\"\nrate_hz = 2000\n";
+    place.file("system.toml", &(text + more));
+    let node = |name: &str| place.start(&format!("node {} {name} --json", config.display()));
+    let (manager, others) = (node("daq"), ["calo", "tracker", "farm-b"].map(node));
+    let victim = node("farm-a");
+    let run = place.join("runs/run000042");
+    let written = || {
+        let files = std::fs::read_dir(&run).into_iter().flatten().map(|file| file.unwrap().path());
+        let of_victim = |path: &PathBuf| path.to_string_lossy().contains("bu0") && path.is_file();
+        files.filter(of_victim).filter(|path| path.metadata().is_ok_and(|file| file.len() > 50_000)).count()
+    };
+    wait_until("the builder has written events", || written() == 1);
+    assert_eq!(field(&verify(&run, 4), "state"), "in_progress");
+    victim.signal("KILL");
+    victim.end();
+    let again = node("farm-a");
+    wait_until("its next session has written events", || written() == 2);
+    manager.signal("INT");
+    let summary = manager.end().exits(0).json();
+    others.into_iter().chain([again]).for_each(|node| drop(node.end().exits(0)));
+    assert_adds_up(&summary);
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 1);
+    let report = verify(&run, 0);
+    assert_eq!(number(&report, "events"), number(&summary, "ledger.stored"));
+    assert!(number(&report, "files_open") > 0, "{report:#}");
 }
 
 #[test]

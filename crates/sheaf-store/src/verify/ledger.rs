@@ -1,0 +1,72 @@
+//! Whether the ledger in a manifest adds up.
+
+use serde_json::Value;
+
+/// What does not add up in a ledger that says it does; one that says it does not has told its problems. Nothing where a run has
+/// no ledger.
+pub(super) fn problems(ledger: &Value) -> Vec<String> {
+    let balanced = ledger.get("balanced").and_then(Value::as_bool);
+    let told = ledger.get("problems").and_then(Value::as_array).map_or(0, Vec::len);
+    match balanced {
+        None => Vec::new(),
+        Some(false) if told > 0 => Vec::new(),
+        Some(false) => vec!["the ledger says that it does not balance, and not why".to_owned()],
+        Some(true) => {
+            let told =
+                (told > 0).then(|| format!("the ledger says that it balances, and tells {told} problems"));
+            SUMS.iter().filter_map(|sum| sum.problem(ledger)).chain(told).collect()
+        }
+    }
+}
+
+/// A number that is the sum of others.
+struct Sum {
+    total: &'static str,
+    /// Numbers, or tables of numbers of which all count.
+    parts: &'static [&'static str],
+}
+
+const SUMS: &[Sum] = &[
+    Sum { total: "/offered", parts: &["/triggers", "/vetoed"] },
+    Sum { total: "/triggers", parts: &["/stored", "/rejected", "/dropped"] },
+    Sum {
+        total: "/fragments/received",
+        parts: &["/fragments/stored", "/fragments/rejected", "/fragments/dropped"],
+    },
+    Sum { total: "/time/run_ns", parts: &["/time/live_ns", "/time/dead_ns"] },
+    // Nothing is in flight in a run that has ended.
+    Sum { total: "/in_flight", parts: &[] },
+    Sum { total: "/fragments/in_flight", parts: &[] },
+];
+
+impl Sum {
+    fn problem(&self, ledger: &Value) -> Option<String> {
+        let number = |path: &&'static str| -> Result<u64, &'static str> {
+            ledger.pointer(path).and_then(total_of).ok_or(*path)
+        };
+        let sum = self.parts.iter().map(number).try_fold(0_u64, |sum, part| Ok(sum.saturating_add(part?)));
+        let name = |path: &str| path.trim_start_matches('/').replace('/', ".");
+        match (number(&self.total), sum) {
+            (Err(path), _) | (_, Err(path)) => Some(format!("the ledger has no number `{}`", name(path))),
+            (Ok(total), Ok(sum)) if total == sum => None,
+            (Ok(total), Ok(_)) if self.parts.is_empty() => {
+                Some(format!("the ledger balances, and `{}` is {total}", name(self.total)))
+            }
+            (Ok(total), Ok(sum)) => {
+                let parts: Vec<_> = self.parts.iter().map(|part| format!("`{}`", name(part))).collect();
+                let (name, parts) = (name(self.total), parts.join(", "));
+                Some(format!("the ledger says `{name}` is {total}, and the sum of {parts} is {sum}"))
+            }
+        }
+    }
+}
+
+/// A count, or the sum of a table of counts.
+fn total_of(value: &Value) -> Option<u64> {
+    match value {
+        Value::Object(counts) => {
+            counts.values().map(Value::as_u64).try_fold(0_u64, |sum, count| sum.checked_add(count?))
+        }
+        _ => value.as_u64(),
+    }
+}
