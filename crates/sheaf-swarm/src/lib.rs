@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`options`] | what a run is like: system, bounds, times, source defects, network, faults; nothing else decides |
 //! | [`swarm`] | random options from a seed |
+//! | [`shrink`] | a failing run becomes small |
 //! | [`table`] | which options are drawn how often, and which knobs of the configuration they stand for |
 //! | [`cluster`] | the cluster: its clock, what happens when, and the drivers of the roles |
 //! | [`network`], [`source`], [`disk`] | what is simulated around the roles |
@@ -39,6 +40,7 @@ pub mod log;
 pub mod network;
 pub mod options;
 pub mod payload;
+pub mod shrink;
 pub mod source;
 pub mod steps;
 pub mod swarm;

@@ -1,5 +1,6 @@
 //! Runs simulated clusters from the command line: one seed with its log, or many seeds on all cores.
 
+mod small;
 mod worlds;
 
 use clap::Parser;
@@ -28,6 +29,9 @@ struct Arguments {
     /// Print the run log (with --seed).
     #[arg(long, requires = "seed")]
     log: bool,
+    /// Look for the smallest run that breaks the same rule (with --seed).
+    #[arg(long, requires = "seed")]
+    shrink: bool,
     /// Print the options (with --seed).
     #[arg(long, requires = "seed")]
     options: bool,
@@ -99,6 +103,10 @@ fn print_aside(text: &str) {
 
 fn run_one(arguments: &Arguments, seed: u64) -> bool {
     let options = Options::random(seed);
+    if arguments.shrink {
+        print(&small::roles(&options, arguments.log));
+        return run(&options).is_ok();
+    }
     if arguments.options {
         print_aside(&format!("{options:#?}\n"));
     }
@@ -301,7 +309,8 @@ fn report_many(arguments: &Arguments, totals: &Totals, took: Duration, good: boo
     for failure in &totals.failures {
         print(&format!("{}\n", failure_text(failure)));
     }
-    if !totals.failures.is_empty() {
+    if let Some(failure) = totals.failures.first() {
+        print(&format!("the first failure, made small:\n{}\n", small::roles(&failure.options, false)));
         let seeds: Vec<String> =
             totals.failures.iter().map(|failure| failure.options.seed.to_string()).collect();
         print(&format!("failed seeds: {}\n", seeds.join(" ")));

@@ -1,6 +1,6 @@
 //! Many runs of the drivers: `--drivers`.
 
-use crate::{Arguments, print};
+use crate::{Arguments, print, small};
 use sheaf_swarm::drivers::{self, DriverFailure, DriverOptions, DriverReport, Family};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -40,6 +40,11 @@ pub(crate) fn run(arguments: &Arguments, family: Family) -> bool {
     let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     outcomes.sort_by_key(|(seed, _)| *seed);
     report(arguments, &outcomes);
+    let failed = outcomes.iter().find_map(|(_, outcome)| outcome.as_ref().err());
+    if let Some(failure) = failed.filter(|_| arguments.shrink || arguments.seed.is_none()) {
+        let family = format!("{family:?}").to_lowercase();
+        print(&format!("the first failure, made small:\n{}\n", small::of_drivers(&failure.options, &family)));
+    }
     outcomes.iter().all(|(_, outcome)| outcome.is_ok()) && outcomes.len() as u64 == count
 }
 

@@ -1,0 +1,153 @@
+//! A failing run becomes small: fewer nodes, faults, events and features, as long as the same rule is broken.
+
+mod drivers;
+mod roles;
+
+use std::fmt::Debug;
+
+/// Options that can be simpler.
+pub trait Simplify: Clone + PartialEq + Debug {
+    /// Options that are simpler in one respect, those that take most away first. Each is valid.
+    fn simpler(&self) -> Vec<Self>;
+
+    /// The simplest options of all, which show what is particular to others.
+    fn plain(&self) -> Self;
+}
+
+/// What became of a failing run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shrunk<O> {
+    /// The smallest options that were found.
+    pub options: O,
+    /// How many runs it took.
+    pub runs: u32,
+}
+
+/// Looks for the smallest options for which `rule` says the same as for these. `rule` runs options and names the rule that they
+/// break, if any ([`rule_of`]); at most so many `runs` are made.
+pub fn shrink<O: Simplify>(options: &O, runs: u32, rule: impl Fn(&O) -> Option<String>) -> Option<Shrunk<O>> {
+    let wanted = rule(options)?;
+    let mut shrunk = Shrunk { options: options.clone(), runs: 1 };
+    while let Some(simpler) = next(&mut shrunk, runs, &wanted, &rule) {
+        shrunk.options = simpler;
+    }
+    Some(shrunk)
+}
+
+fn next<O: Simplify>(
+    shrunk: &mut Shrunk<O>,
+    runs: u32,
+    wanted: &str,
+    rule: impl Fn(&O) -> Option<String>,
+) -> Option<O> {
+    for simpler in shrunk.options.simpler() {
+        if shrunk.runs >= runs {
+            return None;
+        }
+        shrunk.runs += 1;
+        if rule(&simpler).is_some_and(|broken| broken == wanted) {
+            return Some(simpler);
+        }
+    }
+    None
+}
+
+/// The rule of a violation: its sentence without the numbers that are of one run alone.
+#[must_use]
+pub fn rule_of(violation: &str) -> String {
+    const LETTERS: usize = 60;
+    let line = violation.lines().next().unwrap_or_default();
+    let mut rule = String::new();
+    for letter in line.chars() {
+        match letter {
+            '0'..='9' | '.' if rule.ends_with('#') => {}
+            '0'..='9' => rule.push('#'),
+            _ => rule.push(letter),
+        }
+    }
+    rule.chars().take(LETTERS).collect()
+}
+
+/// What is particular to options: the lines of their text that those of plain options do not have.
+#[must_use]
+pub fn particulars<O: Simplify>(options: &O) -> String {
+    let (lines, plain) = (lines_of(options), lines_of(&options.plain()));
+    // The longest common part of both, from the end: what is left belongs to these options alone.
+    let mut common = vec![vec![0_u32; plain.len() + 1]; lines.len() + 1];
+    for (row, line) in lines.iter().enumerate().rev() {
+        for (column, other) in plain.iter().enumerate().rev() {
+            common[row][column] = if line == other {
+                common[row + 1][column + 1] + 1
+            } else {
+                common[row + 1][column].max(common[row][column + 1])
+            };
+        }
+    }
+    let (mut row, mut column, mut kept) = (0, 0, String::new());
+    while row < lines.len() {
+        if column < plain.len() && lines[row] == plain[column] {
+            (row, column) = (row + 1, column + 1);
+        } else if column < plain.len() && common[row][column + 1] >= common[row + 1][column] {
+            column += 1;
+        } else {
+            kept.push_str(&lines[row]);
+            kept.push('\n');
+            row += 1;
+        }
+    }
+    kept
+}
+
+/// The text of options, each number with its unit on the line of its field.
+fn lines_of(options: &impl Debug) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let text = format!("{options:#?}");
+    for line in text.lines() {
+        let is_open = lines.last().is_some_and(|last| last.ends_with('('));
+        let closes = line.trim_start().starts_with(')');
+        let is_joined =
+            lines.last().is_some_and(|last| last.contains('(') && !last.ends_with([')', '{', '[']));
+        match lines.last_mut() {
+            Some(last) if is_open => last.push_str(line.trim()),
+            Some(last) if closes && is_joined => {
+                last.truncate(last.trim_end_matches(',').len());
+                last.push_str(line.trim());
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines
+}
+
+/// All lists that lack one half, one quarter and so on, or one element of a list.
+pub(crate) fn shorter<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
+    let mut all = Vec::new();
+    let mut length = list.len();
+    while length > 0 {
+        for from in (0..list.len()).step_by(length) {
+            let to = (from + length).min(list.len());
+            all.push(list[..from].iter().chain(&list[to..]).cloned().collect());
+        }
+        length /= 2;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_told_apart_by_their_words_not_by_their_numbers() {
+        let (one, two) = ("12 events were dropped as late", "7 events were dropped as late\n  bu0: builds 3");
+        assert_eq!(rule_of(one), rule_of(two));
+        assert_ne!(rule_of(one), rule_of("12 events were dropped as duplicate"));
+    }
+
+    #[test]
+    fn shorter_lists_lack_each_stretch_once() {
+        assert_eq!(shorter(&[1, 2, 3, 4]).len(), 1 + 2 + 4);
+        assert_eq!(shorter(&[1, 2, 3])[0], Vec::<i32>::new());
+        assert!(shorter::<u8>(&[]).is_empty());
+    }
+}

@@ -1,0 +1,53 @@
+//! `--shrink`: the smallest run that breaks the same rule.
+
+use sheaf_swarm::drivers::{self, DriverOptions};
+use sheaf_swarm::shrink::{Shrunk, Simplify, particulars, rule_of, shrink};
+use sheaf_swarm::{Options, run, run_with_log};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs for one failure, at most: some seconds.
+const RUNS: u32 = 600;
+
+/// The first rule that a run broke; a panic is one, too.
+fn broken(run: impl FnOnce() -> Option<String>) -> Option<String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Some("panic".to_owned()))
+}
+
+/// Shrinks a run of the roles, and tells of the smallest.
+pub(crate) fn roles(options: &Options, with_log: bool) -> String {
+    let first = |violations: &[String]| violations.first().map(|violation| rule_of(violation));
+    let rule =
+        |options: &Options| broken(|| run(options).err().and_then(|failure| first(&failure.violations)));
+    let Some(shrunk) = shrink(options, RUNS, rule) else { return "this run is good\n".to_owned() };
+    let end = || {
+        let (result, log) = run_with_log(&shrunk.options);
+        let violations = result.err().map(|failure| failure.violations.join("\n- ")).unwrap_or_default();
+        Some(if with_log { format!("{log}- {violations}") } else { format!("- {violations}") })
+    };
+    let again = format!("cargo run --release -p sheaf-swarm -- --seed {} --shrink --log", options.seed);
+    tell(&shrunk, broken(end), &again)
+}
+
+/// Shrinks a run of the drivers, and tells of the smallest.
+pub(crate) fn of_drivers(options: &DriverOptions, family: &str) -> String {
+    let first = |violations: &[String]| violations.first().map(|violation| rule_of(violation));
+    let rule = |options: &DriverOptions| {
+        broken(|| drivers::run(options).err().and_then(|failure| first(&failure.violations)))
+    };
+    let Some(shrunk) = shrink(options, RUNS, rule) else { return "this run is good\n".to_owned() };
+    let end = || {
+        let failure = drivers::run(&shrunk.options).err()?;
+        Some(format!("{}- {}", failure.log, failure.violations.join("\n- ")))
+    };
+    let again =
+        format!("cargo run --release -p sheaf-swarm -- --drivers {family} --seed {} --shrink", options.seed);
+    tell(&shrunk, broken(end), &again)
+}
+
+fn tell<O: Simplify>(shrunk: &Shrunk<O>, end: Option<String>, again: &str) -> String {
+    let Shrunk { options, runs } = shrunk;
+    let (end, particulars) = (end.unwrap_or_default(), particulars(options));
+    format!(
+        "{end}\nthe smallest such run that {runs} runs found; what differs from a plain one:\n{particulars}replay: {again}\n"
+    )
+}
