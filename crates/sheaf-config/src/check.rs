@@ -364,6 +364,9 @@ impl Checker<'_> {
         let retransmit = ("protocol.retransmit_ms", protocol.retransmit);
         let acknowledge = ("protocol.acknowledge_ms", protocol.acknowledge);
         let peer = ("manager.peer_timeout_ms", manager.peer_timeout);
+        let silence = ("manager.silence_timeout_ms", manager.silence_timeout);
+        let why = "a node whose connection stands is waited for longer than one whose connection is gone";
+        self.in_order(peer, silence, why);
         if incomplete.policy != IncompletePolicy::Wait {
             let why =
                 "a readout unit must give up a silent source before its builder unit gives up the event";

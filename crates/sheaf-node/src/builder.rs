@@ -11,11 +11,13 @@ use crate::sink::EventSink;
 use crate::stall::StallFree;
 use crate::step::{StepFilter, StepVerdict};
 use crate::storing::{Settled, Storing};
+use crate::vigil::Vigil;
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use desk::{Desk, Fate, Outlet};
 use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision, More, PartDecision};
 use sheaf_protocol::ledger::NodeBooks;
+use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::Sender;
 use sheaf_transport::Endpoint;
 use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Role, Timestamp};
@@ -44,9 +46,8 @@ pub struct BuilderNode {
     desk: Desk,
     /// Judges the first steps of events, where they are built in steps.
     steps: Option<Box<dyn StepFilter>>,
-    manager_timeout: Nanos,
+    vigil: Vigil,
     time: StallFree,
-    born: Timestamp,
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
     step_failures: Mishaps,
@@ -93,14 +94,14 @@ pub struct BuilderReport {
 }
 
 impl BuilderNode {
-    /// A builder. If the event manager is silent for `manager_timeout`, the node gives up. `report` is called once at
+    /// A builder. If there is no sign of the event manager for as long as `patience` says, the node gives up. `report` is called once at
     /// the end.
     #[must_use]
     pub fn new(
         role: BuilderUnit<Bytes>,
         endpoint: Box<dyn Endpoint>,
         judgement: Judgement,
-        manager_timeout: Nanos,
+        patience: Patience,
         now: Timestamp,
         report: impl FnOnce(BuilderReport) + Send + 'static,
     ) -> Self {
@@ -120,9 +121,8 @@ impl BuilderNode {
             outbox: Outbox::new(endpoint),
             desk,
             steps: None,
-            manager_timeout,
+            vigil: Vigil::new(node, patience, now),
             time: StallFree::default(),
-            born: now,
             closed_at: None,
             failed: None,
             step_failures: Mishaps::default(),
@@ -277,11 +277,7 @@ impl BuilderNode {
         if let Some(closed_at) = self.closed_at {
             return now.since(closed_at) >= LINGER;
         }
-        let heard = self.role.manager_heard_at().unwrap_or(self.born);
-        let silence = now.since(heard);
-        if silence >= self.manager_timeout {
-            self.failed = Some(NodeError::ManagerSilent { node: self.role.identity().node, silence });
-        }
+        self.failed = self.vigil.end(now, self.role.manager_liveness());
         self.failed.is_some()
     }
 }
@@ -301,6 +297,14 @@ impl Agent for BuilderNode {
                     forwarding.sender.handle_input(now, message);
                 }
                 _ => self.role.handle_input(now, message),
+            }
+        }
+        while let Some((peer, link)) = self.outbox.poll_link() {
+            match &mut self.desk.outlet {
+                Outlet::There(forwarding) if peer.role == Role::Output => {
+                    forwarding.sender.handle_link(now, peer, link);
+                }
+                _ => self.role.handle_link(now, peer, link),
             }
         }
         self.role.handle_timeout(now);

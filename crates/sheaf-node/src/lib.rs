@@ -62,6 +62,7 @@ mod stall;
 pub mod step;
 mod storing;
 pub mod trigger;
+mod vigil;
 pub mod worker;
 
 pub use clock::Clock;

@@ -198,6 +198,9 @@ impl Agent for ManagerNode {
             busy = true;
             self.role.handle_input(now, message);
         }
+        while let Some((peer, link)) = self.outbox.poll_link() {
+            self.role.handle_link(now, peer, link);
+        }
         self.role.handle_timeout(now);
         self.steer(now);
         while let Some(transmit) = self.role.poll_transmit(now) {

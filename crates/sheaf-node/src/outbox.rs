@@ -4,6 +4,7 @@ use crate::parcels::{Joined, Parcels};
 use bytes::Bytes;
 use sheaf_protocol::Transmit;
 use sheaf_protocol::flow::{Lanes, ShaperConfig};
+use sheaf_protocol::liveness::Link;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError};
 use sheaf_wire::message::{DecodeError, Message, PayloadSource};
 use sheaf_wire::{ByteCount, NodeId, Payload, Role, Span, Timestamp};
@@ -52,6 +53,8 @@ pub struct Outbox {
     lanes: Option<Slotted>,
     /// Who was refused last, and why.
     refused: Option<(Option<NodeId>, Refusal)>,
+    /// Links that went up or down, for the role to know.
+    links: VecDeque<(NodeId, Link)>,
     stats: OutboxStats,
 }
 
@@ -59,7 +62,14 @@ impl Outbox {
     /// An outbox on `endpoint`.
     #[must_use]
     pub fn new(endpoint: Box<dyn Endpoint>) -> Self {
-        Self { endpoint, backlog: BTreeMap::new(), lanes: None, refused: None, stats: OutboxStats::default() }
+        Self {
+            endpoint,
+            backlog: BTreeMap::new(),
+            lanes: None,
+            refused: None,
+            links: VecDeque::new(),
+            stats: OutboxStats::default(),
+        }
     }
 
     /// Shapes frames for the `builders` builder units from now on; this is readout unit `me`.
@@ -190,12 +200,21 @@ impl Outbox {
                         return Some(message);
                     }
                 }
-                Event::PeerUp { peer } => log::debug!("{}: link to {peer} is up", self.endpoint.node()),
+                Event::PeerUp { peer } => {
+                    log::debug!("{}: link to {peer} is up", self.endpoint.node());
+                    self.links.push_back((peer, Link::Up));
+                }
                 Event::PeerDown { peer, reason } => self.peer_down(peer, reason),
                 Event::Refused { peer, reason } => self.refused(peer, reason),
             }
         }
         None
+    }
+
+    /// The next link that went up or down, to be taken after the messages: what arrived came before it, or its peer has come
+    /// back since.
+    pub fn poll_link(&mut self) -> Option<(NodeId, Link)> {
+        self.links.pop_front()
     }
 
     fn read<P: Arriving>(&mut self, from: NodeId, frame: Frame) -> Option<Message<P>> {
@@ -215,6 +234,7 @@ impl Outbox {
         if reason != DownReason::Closed {
             log::warn!("{}: link to {peer} is down: {reason}", self.endpoint.node());
         }
+        self.links.push_back((peer, Link::Down));
         let waiting = self.backlog.remove(&peer).unwrap_or_default();
         self.stats.dropped_frames += waiting.len() as u64;
         if let Some(slotted) = self.lanes.as_mut().filter(|_| peer.role == Role::Builder) {

@@ -4,8 +4,10 @@ use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
 use crate::storing::{Settled, Storing};
+use crate::vigil::Vigil;
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
+use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::{OutputEvent, OutputNode as Role, Ticket};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
@@ -18,9 +20,8 @@ pub struct OutputNode {
     role: Role<Bytes>,
     outbox: Outbox,
     storing: Storing<Ticket>,
-    manager_timeout: Nanos,
+    vigil: Vigil,
     time: StallFree,
-    born: Timestamp,
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
     report: Option<Box<dyn FnOnce(OutputReport) + Send>>,
@@ -38,14 +39,14 @@ pub struct OutputReport {
 }
 
 impl OutputNode {
-    /// An output node that stores in `sink`. If the event manager is silent for `manager_timeout`, the node gives up. `report`
+    /// An output node that stores in `sink`. If there is no sign of the event manager for as long as `patience` says, the node gives up. `report`
     /// is called once at the end.
     #[must_use]
     pub fn new(
         role: Role<Bytes>,
         endpoint: Box<dyn Endpoint>,
         sink: Box<dyn EventSink>,
-        manager_timeout: Nanos,
+        patience: Patience,
         now: Timestamp,
         report: impl FnOnce(OutputReport) + Send + 'static,
     ) -> Self {
@@ -54,9 +55,8 @@ impl OutputNode {
             role,
             outbox: Outbox::new(endpoint),
             storing: Storing::new(node, sink),
-            manager_timeout,
+            vigil: Vigil::new(node, patience, now),
             time: StallFree::default(),
-            born: now,
             closed_at: None,
             failed: None,
             report: Some(Box::new(report)),
@@ -105,10 +105,7 @@ impl OutputNode {
         if let Some(closed_at) = self.closed_at {
             return now.since(closed_at) >= LINGER;
         }
-        let silence = now.since(self.role.manager_heard_at().unwrap_or(self.born));
-        if silence >= self.manager_timeout {
-            self.failed = Some(NodeError::ManagerSilent { node: self.role.identity().node, silence });
-        }
+        self.failed = self.vigil.end(now, self.role.manager_liveness());
         self.failed.is_some()
     }
 }
@@ -124,6 +121,9 @@ impl Agent for OutputNode {
         while let Some(message) = self.outbox.poll() {
             busy = true;
             self.role.handle_input(now, message);
+        }
+        while let Some((peer, link)) = self.outbox.poll_link() {
+            self.role.handle_link(now, peer, link);
         }
         self.role.handle_timeout(now);
         self.store(now);

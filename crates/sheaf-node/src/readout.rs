@@ -4,8 +4,10 @@ use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
 use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
 use crate::stall::STALL;
+use crate::vigil::Vigil;
 use crate::worker::{Agent, NodeError, Progress};
 use sheaf_protocol::flow::ShaperConfig;
+use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
 use sheaf_source::{Batch, BatchEnd, Source, SourceStats};
 use sheaf_transport::Endpoint;
@@ -29,9 +31,7 @@ pub struct ReadoutNode {
     parcels: Parcels,
     inputs: Vec<Input>,
     preprocessing: Option<Preprocessing>,
-    manager_timeout: Nanos,
-    /// From when on the event manager's silence is counted: the node's birth, or the end of its last stall.
-    listens_since: Timestamp,
+    vigil: Vigil,
     last_round: Timestamp,
     running: bool,
     closed_at: Option<Timestamp>,
@@ -64,25 +64,25 @@ pub struct ReadoutReport {
 }
 
 impl ReadoutNode {
-    /// A readout unit that begins with the run. If the event manager is silent for `manager_timeout`, the node gives
+    /// A readout unit that begins with the run. If there is no sign of the event manager for as long as `patience` says, the node gives
     /// up. `report` is called once at the end.
     #[must_use]
     pub fn new(
         role: ReadoutUnit<Span>,
         endpoint: Box<dyn Endpoint>,
         sources: Vec<Box<dyn Source>>,
-        manager_timeout: Nanos,
+        patience: Patience,
         now: Timestamp,
         report: impl FnOnce(ReadoutReport) + Send + 'static,
     ) -> Self {
+        let node = role.identity().node;
         Self {
             role,
             outbox: Outbox::new(endpoint),
             parcels: Parcels::default(),
             inputs: sources.into_iter().map(Input::new).collect(),
             preprocessing: None,
-            manager_timeout,
-            listens_since: now,
+            vigil: Vigil::new(node, patience, now),
             last_round: now,
             running: false,
             closed_at: None,
@@ -194,13 +194,9 @@ impl ReadoutNode {
             return now.since(closed_at) >= LINGER;
         }
         if now.since(std::mem::replace(&mut self.last_round, now)) >= STALL {
-            self.listens_since = now;
+            self.vigil.excuse(now);
         }
-        let heard = self.role.manager_heard_at().max(Some(self.listens_since)).unwrap_or(now);
-        let silence = now.since(heard);
-        if silence >= self.manager_timeout {
-            self.failed = Some(NodeError::ManagerSilent { node: self.role.identity().node, silence });
-        }
+        self.failed = self.vigil.end(now, self.role.manager_liveness());
         self.failed.is_some()
     }
 }
@@ -284,6 +280,9 @@ impl Agent for ReadoutNode {
         while let Some(message) = self.outbox.poll() {
             busy = true;
             self.role.handle_input(now, message);
+        }
+        while let Some((peer, link)) = self.outbox.poll_link() {
+            self.role.handle_link(now, peer, link);
         }
         self.take_events(now);
         let (some, until) = self.take_fragments(now);

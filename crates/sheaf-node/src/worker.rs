@@ -65,6 +65,16 @@ pub enum NodeError {
         /// How long.
         silence: Nanos,
     },
+    /// The connection to the event manager is gone.
+    #[error(
+        "{node} has had no connection to the event manager for {absence}; has its process or its host died?"
+    )]
+    ManagerGone {
+        /// The node.
+        node: NodeId,
+        /// How long.
+        absence: Nanos,
+    },
     /// The event manager restarted and knows nothing of this run.
     #[error("{0}: the event manager restarted; start the run anew")]
     ManagerRestarted(NodeId),

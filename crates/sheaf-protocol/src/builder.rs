@@ -4,7 +4,8 @@
 //! | what happens | what the builder does |
 //! |---|---|
 //! | all readout units have answered | the event is built |
-//! | some have not when the event's time is over | by policy: waits on, builds with what is there, or drops |
+//! | some have not, and live | it waits: a slow answer is an answer |
+//! | those that have not are given up ([`crate::liveness`]) | by policy: waits on, builds with what is there, or drops |
 //! | a readout unit has not answered for a while | asks again, each time after twice the wait; the answer may come twice without harm |
 //! | a super-fragment of an event that is not (any more) built here | ignored, counted `stale_super_fragments` |
 //! | a second super-fragment of the same unit | ignored, counted `duplicate_super_fragments` |
@@ -18,6 +19,7 @@
 mod answered;
 mod assembly;
 mod early;
+mod owing;
 mod parts;
 mod pull;
 mod scope;
@@ -27,11 +29,13 @@ pub use scope::{More, PartDecision, Scope};
 use crate::channel::{Channel, ChannelTimes, Received};
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
+use crate::liveness::{Link, Liveness, Patience};
 use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
 use crate::output::Place;
 use crate::output::places::note_kept;
 use assembly::{Assemblies, Assembly, AssemblyKey};
 use early::{Early, Part};
+use owing::Owing;
 use pull::Pull;
 use scope::{Ask, Plans};
 use sheaf_wire::message::{
@@ -97,8 +101,11 @@ pub struct BuilderConfig {
     pub memory: ByteCount,
     /// What to do with incomplete events.
     pub incomplete: IncompletePolicy,
-    /// When an event's time is over, counted from its assignment. Without effect where the policy is to wait.
+    /// How long after its assignment, and then again and again, it is looked whether the readout units that an event waits for
+    /// live. Without effect where the policy is to wait.
     pub event_timeout: Nanos,
+    /// How long a readout unit without a sign of life is waited for. One that lives is waited for without limit.
+    pub patience: Patience,
     /// A readout unit that has not answered for this time is asked again, and then after twice, four, eight and every 16 times this
     /// time.
     pub request_retry: Nanos,
@@ -195,6 +202,8 @@ pub struct BuilderUnit<P> {
     unasked: Option<(Early<P>, EventSet)>,
     /// The latest word of the event manager on shaping, by its clock.
     shaped_at: Timestamp,
+    /// Whether the readout units live, as far as can be known.
+    readouts: Vec<Owing>,
     /// Waits for answers, by attempt and part.
     event_deadlines: EventDeadlines<(u16, u16)>,
     retry_deadlines: EventDeadlines<(u16, u16)>,
@@ -245,6 +254,7 @@ impl<P: Payload> BuilderUnit<P> {
                 (Early::new(config.memory.0 / 4, parts), EventSet::new(ENDED_RANGES))
             }),
             shaped_at: Timestamp::ZERO,
+            readouts: vec![Owing::new(now); config.readouts.len()],
             event_deadlines: EventDeadlines::new(),
             retry_deadlines: EventDeadlines::new(),
             books: NodeBooks::default(),
@@ -275,10 +285,10 @@ impl<P: Payload> BuilderUnit<P> {
         self.fenced
     }
 
-    /// When the event manager was last heard of.
+    /// Whether the event manager lives, as far as can be known.
     #[must_use]
-    pub fn manager_heard_at(&self) -> Option<Timestamp> {
-        self.channel.heard_at()
+    pub fn manager_liveness(&self) -> &Liveness {
+        self.channel.liveness()
     }
 
     /// Events under construction, events waiting for a decision, and the payload bytes of both.
@@ -308,7 +318,14 @@ impl<P: Payload> BuilderUnit<P> {
             self.books.count(Counter::StaleMessages, 1);
             return;
         }
+        if let (Role::Readout, Some(readout)) =
+            (header.sender.role, self.readouts.get_mut(usize::from(header.sender.index)))
+        {
+            readout.note_word(now);
+        }
         match (header.sender.role, message.body) {
+            // It was asked again, and has not what it was asked for.
+            (Role::Readout, Body::Acknowledge) => {}
             (Role::Readout, Body::SuperFragments(parts)) => {
                 self.handle_super_fragments(now, header.sender.index, parts);
             }
@@ -376,6 +393,19 @@ impl<P: Payload> BuilderUnit<P> {
         fragments.clear();
         if fragments.capacity() > 0 && self.spare_fragments.len() < self.config.slots as usize {
             self.spare_fragments.push(fragments);
+        }
+    }
+
+    /// Takes note of the link to a node.
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+        match peer.role {
+            Role::Manager => self.channel.note_link(now, link),
+            Role::Readout => {
+                if let Some(readout) = self.readouts.get_mut(usize::from(peer.index)) {
+                    readout.liveness.note_link(now, link);
+                }
+            }
+            Role::Builder | Role::Output => {}
         }
     }
 
@@ -512,12 +542,16 @@ impl<P: Payload> BuilderUnit<P> {
 
     /// From now on answers are awaited for consecutive events: not without limit, and not without asking again.
     fn limit_wait(&mut self, now: Timestamp, first: EventId, count: u64, wait: (u16, u16)) {
+        self.limit_life(now, first, count, wait);
+        self.limit_silence(now, first, count, wait);
+    }
+
+    fn limit_life(&mut self, now: Timestamp, first: EventId, count: u64, wait: (u16, u16)) {
         if self.config.incomplete != IncompletePolicy::Wait {
             let at = now + self.config.event_timeout;
             let is_open = |event, wait| self.assemblies.is_open(event, wait);
             self.event_deadlines.push(at, first, count, wait, is_open);
         }
-        self.limit_silence(now, first, count, wait);
     }
 
     fn limit_silence(&mut self, now: Timestamp, first: EventId, count: u64, wait: (u16, u16)) {
@@ -752,7 +786,6 @@ impl<P: Payload> BuilderUnit<P> {
         let assembly = &mut self.assemblies[key];
         let incomplete = assembly.is_incomplete(&self.config.optional);
         assembly.sort();
-        assembly.end_part();
         if incomplete && self.config.incomplete == IncompletePolicy::Drop {
             self.finish(now, key, Outcome::Dropped, Some(DropReason::Incomplete), true);
             return;
@@ -764,23 +797,49 @@ impl<P: Payload> BuilderUnit<P> {
 
     // Silence.
 
+    /// Whether a readout unit is given up. A builder that has heard nothing of the event manager meanwhile may be cut off itself,
+    /// and has no opinion.
+    fn is_lost(&self, now: Timestamp, readout: u16) -> bool {
+        let Some(readout) = self.readouts.get(usize::from(readout)) else {
+            return true;
+        };
+        let heard_others = self.channel.liveness().sign_at() >= Some(readout.quiet_since());
+        heard_others && readout.is_lost(now, self.config.patience)
+    }
+
     fn give_up_waiting(&mut self, now: Timestamp, event: EventId) {
         let Some(key) = self.assemblies.find(event) else {
             return;
         };
-        let assembly = &mut self.assemblies[key];
-        let silent: Vec<u16> = assembly.awaited_readouts().collect();
-        for readout in silent {
-            let readout = usize::from(readout);
-            let sources = match &assembly.selection {
-                Some(selection) => &selection.of(readout)[..],
-                None => &self.config.readouts[readout].sources[..],
-            };
-            let missing =
-                |source: &SourceId| MissingSource { source: *source, reason: MissingReason::ReadoutSilent };
-            assembly.missing.extend(sources.iter().map(missing));
+        let lost: Vec<u16> = {
+            let is_lost = |readout: &u16| self.is_lost(now, *readout);
+            self.assemblies[key].awaited_readouts().filter(is_lost).collect()
+        };
+        for readout in lost {
+            self.give_up(key, readout);
+        }
+        if self.assemblies[key].awaited > 0 {
+            // These live: what they have will come.
+            self.limit_life(now, event, 1, key.wait());
+            return;
         }
         self.complete(now, key);
+    }
+
+    /// Nothing more is awaited of a readout unit for an event.
+    fn give_up(&mut self, key: AssemblyKey, readout: u16) {
+        let assembly = &mut self.assemblies[key];
+        let index = usize::from(readout);
+        let sources = match &assembly.selection {
+            Some(selection) => &selection.of(index)[..],
+            None => &self.config.readouts[index].sources[..],
+        };
+        let reason = MissingReason::ReadoutSilent;
+        assembly.missing.extend(sources.iter().map(|source| MissingSource { source: *source, reason }));
+        assembly.end_wait(readout);
+        if let Some(pull) = &mut self.pull {
+            pull.settle(index, assembly.uncharge(readout));
+        }
     }
 
     fn ask_again(&mut self, now: Timestamp, event: EventId) {
@@ -799,6 +858,7 @@ impl<P: Payload> BuilderUnit<P> {
             assembly.awaited_readouts().filter(|readout| assembly.was_asked(*readout)).collect();
         self.books.count(Counter::RetriedRequests, silent.len() as u64);
         for readout in silent {
+            self.readouts[usize::from(readout)].note_question(now);
             let assembly = &mut self.assemblies[key];
             let (ask, charge) = (assembly.ask(usize::from(readout)), assembly.uncharge(readout));
             match &mut self.pull {

@@ -9,6 +9,7 @@
 //! A node that restarts has a new session. Numbers count from 1 for each pair of sessions; a message that was meant
 //! for another session than the receiver's is dropped and counted.
 
+use crate::liveness::{Link, Liveness};
 use crate::machine::{Deadline, Identity, Why};
 use sheaf_wire::message::{Body, Header, Message};
 use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
@@ -73,7 +74,7 @@ pub struct Channel<P> {
     deliverable: VecDeque<Body<P>>,
     acknowledge_at: Option<Timestamp>,
     received_since_acknowledge: u32,
-    heard_at: Option<Timestamp>,
+    liveness: Liveness,
     sent_at: Option<Timestamp>,
     repeats: u64,
 }
@@ -94,7 +95,7 @@ impl<P: Clone> Channel<P> {
             deliverable: VecDeque::new(),
             acknowledge_at: None,
             received_since_acknowledge: 0,
-            heard_at: None,
+            liveness: Liveness::default(),
             sent_at: None,
             repeats: 0,
         }
@@ -106,15 +107,20 @@ impl<P: Clone> Channel<P> {
         self.peer_session
     }
 
-    /// When the peer was last heard of.
+    /// Whether the peer lives, as far as can be known.
     #[must_use]
-    pub fn heard_at(&self) -> Option<Timestamp> {
-        self.heard_at
+    pub fn liveness(&self) -> &Liveness {
+        &self.liveness
+    }
+
+    /// Takes note of the link to the peer.
+    pub fn note_link(&mut self, now: Timestamp, link: Link) {
+        self.liveness.note_link(now, link);
     }
 
     /// Takes back the peer's silence: this node was held up itself, and has not looked.
     pub fn excuse(&mut self, now: Timestamp) {
-        self.heard_at = self.heard_at.max(self.heard_at.map(|_| now));
+        self.liveness.excuse(now);
     }
 
     /// When something was last sent to the peer.
@@ -147,10 +153,10 @@ impl<P: Clone> Channel<P> {
         self.queued.push_back(body);
     }
 
-    /// Forgets the peer: what was said to it is void, what it will say starts anew.
+    /// Forgets what was said: what was said to the peer is void, what it will say starts anew.
     pub fn reset(&mut self) {
-        let (peer, times, repeats) = (self.peer, self.times, self.repeats);
-        *self = Self { repeats, ..Self::new(peer, times) };
+        let (peer, times, repeats, liveness) = (self.peer, self.times, self.repeats, self.liveness);
+        *self = Self { repeats, liveness, ..Self::new(peer, times) };
     }
 
     /// Takes a message from the peer. `me` is the receiving machine.
@@ -165,7 +171,7 @@ impl<P: Clone> Channel<P> {
             _ => {}
         }
         self.peer_session = Some(header.session);
-        self.heard_at = Some(now);
+        self.liveness.note_word(now);
         let for_me = header.acknowledged_session == me.session;
         if for_me {
             self.forget_acknowledged(header.acknowledged);

@@ -36,6 +36,7 @@ pub mod event_set;
 pub mod farm;
 pub mod flow;
 pub mod ledger;
+pub mod liveness;
 pub mod machine;
 pub mod manager;
 pub mod output;

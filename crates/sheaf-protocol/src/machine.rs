@@ -68,7 +68,7 @@ pub enum Why {
     Acknowledge(NodeId),
     /// A peer has not acknowledged a message.
     Retransmit(NodeId),
-    /// The event manager is to hear that this node lives.
+    /// The event manager is to hear that this node lives, or all nodes that the event manager does.
     Heartbeat,
     /// A batch is closed although it is not full.
     Batch,

@@ -31,6 +31,7 @@ use crate::channel::Received;
 use crate::event_index::EventTable;
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, Ledger, NodeBooks};
+use crate::liveness::Link;
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use credit::Credit;
 use outputs::Outputs;
@@ -147,6 +148,8 @@ pub struct EventManager<P> {
     dead_time: DeadTime,
     counters: NodeBooks,
     liveness_at: Timestamp,
+    /// When all nodes hear of this one again.
+    beat_at: Timestamp,
     events: VecDeque<ManagerEvent>,
 }
 
@@ -191,7 +194,8 @@ impl<P: Clone> EventManager<P> {
             sessions: BTreeMap::new(),
             dead_time: DeadTime::default(),
             counters: NodeBooks::default(),
-            liveness_at: now + config.peer_timeout,
+            liveness_at: now + config.patience.absence,
+            beat_at: now + config.heartbeat,
             events: VecDeque::new(),
             config,
         }
@@ -362,18 +366,27 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
+    /// Takes note of the link to a node.
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+        self.peers.note_link(now, peer, link);
+    }
+
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.peers.wake(now);
         if self.liveness_at <= now {
-            let between = Nanos(self.config.peer_timeout.0 / 4);
+            let between = Nanos(self.config.patience.absence.0 / 4);
             if now.since(self.liveness_at) >= between {
                 // This node was held up itself, by its disk or because its process was stopped. So may have been those
                 // that share its fate; they have not had the time to speak.
                 self.peers.excuse(now);
             }
             self.liveness_at = now + between;
-            self.give_up_silent_builders(now);
+            self.give_up_lost_builders(now);
+        }
+        if self.beat_at <= now {
+            self.beat_at = now + self.config.heartbeat;
+            self.peers.keep_alive(now, self.config.heartbeat);
         }
         self.advance(now);
     }
@@ -403,12 +416,14 @@ impl<P: Clone> EventManager<P> {
             Phase::Running | Phase::Closed => None,
         };
         let silent = Deadline { at: self.liveness_at, why: Why::PeersSilent };
-        let silent = (self.phase != Phase::Closed).then_some(silent);
+        let beat = Deadline { at: self.beat_at, why: Why::Heartbeat };
+        let lasts = self.phase != Phase::Closed;
+        let (silent, beat) = (lasts.then_some(silent), lasts.then_some(beat));
         let batch = self.releases.due_at().map(|at| Deadline { at, why: Why::Batch });
         let tick =
             self.steering.as_ref().filter(|_| matches!(self.phase, Phase::Running | Phase::Draining { .. }));
         let tick = tick.map(|steering| Deadline { at: steering.due_at(), why: Why::Tick });
-        [phase, silent, batch, tick].into_iter().fold(self.peers.poll_timeout(), Deadline::earliest)
+        [phase, silent, beat, batch, tick].into_iter().fold(self.peers.poll_timeout(), Deadline::earliest)
     }
 
     // The course of the run.
@@ -432,7 +447,7 @@ impl<P: Clone> EventManager<P> {
                     self.drop_everything(now);
                 }
                 if self.table.is_empty() {
-                    self.phase = Phase::Closing { until: now + self.config.peer_timeout };
+                    self.phase = Phase::Closing { until: now + self.config.patience.silence };
                     self.releases.flush();
                     self.close_builders();
                 }
@@ -487,23 +502,23 @@ impl<P: Clone> EventManager<P> {
         let is_ahead = self.config.triggers != Triggers::Announced && self.config.max_events.is_some();
         let ended = |(index, readout): (usize, &ReadoutState)| {
             let ended = readout.status.is_some_and(|status| status.sources_ended >= status.sources);
-            (ended && !is_ahead) || self.peers.is_silent(readout_node(index), now, self.config.peer_timeout)
+            (ended && !is_ahead) || self.peers.is_lost(readout_node(index), now, self.config.patience)
         };
         !self.readouts.is_empty() && self.readouts.iter().enumerate().all(ended)
     }
 
     fn all_reported(&self, now: Timestamp) -> bool {
-        let silent = |node| self.peers.is_silent(node, now, self.config.peer_timeout);
-        let readout = |(index, state): (usize, &ReadoutState)| state.reported || silent(readout_node(index));
+        let lost = |node| self.peers.is_lost(node, now, self.config.patience);
+        let readout = |(index, state): (usize, &ReadoutState)| state.reported || lost(readout_node(index));
         self.readouts.iter().enumerate().all(readout)
             && self.builders_reported(now)
-            && self.outputs.have_reported(silent)
+            && self.outputs.have_reported(lost)
     }
 
     fn builders_reported(&self, now: Timestamp) -> bool {
         let builder = |(index, state): (usize, &BuilderState)| {
-            let silent = || self.peers.is_silent(builder_node(index), now, self.config.peer_timeout);
-            state.reported || state.session.is_none() || silent()
+            let lost = || self.peers.is_lost(builder_node(index), now, self.config.patience);
+            state.reported || state.session.is_none() || lost()
         };
         self.builders.iter().enumerate().all(builder)
     }
@@ -581,13 +596,13 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    fn give_up_silent_builders(&mut self, now: Timestamp) {
+    fn give_up_lost_builders(&mut self, now: Timestamp) {
         for index in 0..self.builders.len() {
             let node = builder_node(index);
-            // A builder that has reported is silent because it has nothing more to say.
+            // A builder that has reported has nothing more to say, and closes its link.
             if self.builders[index].session.is_some()
                 && !self.builders[index].reported
-                && self.peers.is_silent(node, now, self.config.peer_timeout)
+                && self.peers.is_lost(node, now, self.config.patience)
             {
                 self.lose_builder(now, node);
                 self.peers.reset(node);
@@ -639,6 +654,12 @@ impl<P: Clone> EventManager<P> {
                     Role::Builder => self.builders[usize::from(from.index)].reported = true,
                     Role::Output => self.outputs.note_report(from),
                     Role::Manager => {}
+                }
+                if let Phase::Closing { until } = &mut self.phase
+                    && *until > now
+                {
+                    // As long as nodes report, the others may yet.
+                    *until = now + self.config.patience.silence;
                 }
                 let books = Box::new(NodeBooks::from_counts(&counts));
                 self.events.push_back(ManagerEvent::Reported { node: from, books });

@@ -28,6 +28,7 @@ use crate::channel::{Channel, ChannelTimes, Received};
 use crate::event_set::EventSet;
 use crate::flow::SlotClock;
 use crate::ledger::{Counter, NodeBooks};
+use crate::liveness::{Link, Liveness};
 use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
 use books::{Books, Ending};
 use ready::Ready;
@@ -142,6 +143,8 @@ pub struct ReadoutUnit<P> {
     last_input: usize,
     /// Whether some source has ended.
     some_ended: bool,
+    /// Builders that have asked once more for what is not there yet: they are told that they were heard.
+    heard: VecDeque<u16>,
     /// Payload that is held of one source at most, where no builder has asked for it.
     share: u64,
     /// Super-fragments ready to go.
@@ -220,6 +223,7 @@ impl<P: Payload> ReadoutUnit<P> {
             inputs: config.sources.iter().map(input).collect(),
             last_input: 0,
             some_ended: false,
+            heard: VecDeque::new(),
             share: config.buffer.0 / (config.sources.len() as u64).max(1),
             ready: Ready::default(),
             announcements: VecDeque::new(),
@@ -253,10 +257,10 @@ impl<P: Payload> ReadoutUnit<P> {
         self.closed && self.channel.is_settled()
     }
 
-    /// When the event manager was last heard of.
+    /// Whether the event manager lives, as far as can be known.
     #[must_use]
-    pub fn manager_heard_at(&self) -> Option<Timestamp> {
-        self.channel.heard_at()
+    pub fn manager_liveness(&self) -> &Liveness {
+        self.channel.liveness()
     }
 
     /// Payload bytes and events held now.
@@ -379,6 +383,13 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
+    /// Takes note of the link to a node.
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+        if peer == NodeId::MANAGER {
+            self.channel.note_link(now, link);
+        }
+    }
+
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         while let Some((event, part)) =
@@ -394,9 +405,15 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// The next message to the event manager. A driver that takes no more answers for now, because it is busy with those that
+    /// The next message that is no answer. A driver that takes no more answers for now, because it is busy with those that
     /// it has, asks for this in place of [`Self::poll_transmit`]; requests then wait, as many as builder units have credit for.
     pub fn poll_control(&mut self, now: Timestamp) -> Option<Transmit<P>> {
+        if let Some(builder) = self.heard.pop_front() {
+            return Some(Transmit {
+                to: NodeId::builder(builder),
+                message: self.me.plain(Body::Acknowledge),
+            });
+        }
         self.fill_channel(now);
         let message = self.channel.poll_transmit(now, &self.me)?;
         Some(Transmit { to: NodeId::MANAGER, message })
@@ -660,6 +677,11 @@ impl<P: Payload> ReadoutUnit<P> {
 }
 
 impl Input {
+    /// Whether there is no room for the source's next fragment, and an event is still to come, or just that.
+    fn is_held_back_before(&self, event: EventId) -> bool {
+        !self.ended && self.held_back.is_some_and(|next| next <= event)
+    }
+
     /// Whether a fragment of so many bytes fits where `most` bytes and `most_events` fragments may be held.
     fn has_room(&self, bytes: usize, most: u64, most_events: usize) -> bool {
         // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.

@@ -7,6 +7,7 @@ use crate::dice::Ratio;
 use crate::steps::StepOptions;
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
+use sheaf_protocol::liveness::Patience;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, SourceId, Timestamp};
 
 /// A whole run. [`Options::default`] is a small system without any fault.
@@ -186,7 +187,7 @@ pub struct TimeOptions {
     pub retransmit: Nanos,
     /// See [`sheaf_protocol::channel::ChannelTimes::acknowledge`].
     pub acknowledge: Nanos,
-    /// See [`sheaf_protocol::manager::ManagerConfig::peer_timeout`].
+    /// See [`sheaf_protocol::liveness::Patience`]: nobody reports links here, so there is one limit for all silence.
     pub peer: Nanos,
     /// See [`sheaf_protocol::manager::ManagerConfig::start_timeout`].
     pub start: Nanos,
@@ -194,6 +195,14 @@ pub struct TimeOptions {
     pub stop: Nanos,
     /// A fenced builder begins a new session after this time.
     pub rejoin: Nanos,
+}
+
+impl TimeOptions {
+    /// How long nodes wait for one another.
+    #[must_use]
+    pub fn patience(&self) -> Patience {
+        Patience { absence: self.peer, silence: self.peer }
+    }
 }
 
 /// The slots of a barrel shifter. Where they have no rate they have no length, and are free-running.

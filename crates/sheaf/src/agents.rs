@@ -100,8 +100,8 @@ impl AgentMaker {
                 let list = self.reports.readouts.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sources = plan.sources(node, arena.as_ref())?;
-                let timeout = plan.manager_timeout();
-                let mut agent = ReadoutNode::new(role, endpoint, sources, timeout, now, done);
+                let patience = plan.manager_patience();
+                let mut agent = ReadoutNode::new(role, endpoint, sources, patience, now, done);
                 if let Some(setup) = plan.preprocessing(node, &me, arena.as_ref()) {
                     agent = agent.active(setup)?;
                 }
@@ -124,11 +124,11 @@ impl AgentMaker {
                     judgement.sink = door.beside(judgement.sink);
                 }
                 judgement.sink = plan.prescaled(judgement.sink)?;
-                let timeout = plan.manager_timeout();
+                let patience = plan.manager_patience();
                 let farm = plan.farm(&me, self.directory.as_deref())?;
                 let waker = endpoint.waker();
                 let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
-                let mut agent = BuilderNode::new(role, endpoint, judgement, timeout, now, done);
+                let mut agent = BuilderNode::new(role, endpoint, judgement, patience, now, done);
                 if let Some(filter) = step_filter(&plan.loading(), me.run)? {
                     agent = agent.in_steps(filter);
                 }
@@ -145,7 +145,7 @@ impl AgentMaker {
                 let list = self.reports.outputs.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sink = plan.sink(&me, self.directory.as_deref())?;
-                Ok(Box::new(OutputNode::new(role, endpoint, sink, plan.manager_timeout(), now, done)))
+                Ok(Box::new(OutputNode::new(role, endpoint, sink, plan.manager_patience(), now, done)))
             }
         }
     }

@@ -19,6 +19,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
+use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::output::{OutputConfig, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
@@ -118,10 +119,18 @@ impl Plan {
         u16::try_from(self.of_role(role).count()).unwrap_or(u16::MAX)
     }
 
-    /// How long a node waits for words of the event manager: longer than the event manager itself waits for nodes.
-    pub(crate) fn manager_timeout(&self) -> Nanos {
+    /// How long nodes wait for one another.
+    fn patience(&self) -> Patience {
         let manager = &self.config.manager;
-        manager.start_timeout + manager.peer_timeout + manager.peer_timeout
+        Patience { absence: manager.peer_timeout, silence: manager.silence_timeout }
+    }
+
+    /// How long a node waits for the event manager: longer than that itself waits for nodes. Without it the run is over, so
+    /// nobody gains by giving it up early.
+    pub(crate) fn manager_patience(&self) -> Patience {
+        let manager = &self.config.manager;
+        let absence = manager.start_timeout + manager.peer_timeout + manager.peer_timeout;
+        Patience { absence, silence: absence + manager.silence_timeout + manager.silence_timeout }
     }
 
     /// Who a node is, in a life that begins now.
@@ -190,7 +199,7 @@ impl Plan {
     }
 
     pub(crate) fn manager(&self) -> ManagerConfig {
-        let Config { manager, trigger, run, .. } = &self.config;
+        let Config { manager, protocol, trigger, run, .. } = &self.config;
         ManagerConfig {
             readouts: self.count(Role::Readout),
             builders: self.count(Role::Builder),
@@ -210,7 +219,8 @@ impl Plan {
             expected_event: manager.expected_event,
             start_timeout: manager.start_timeout,
             stop_timeout: manager.stop_timeout,
-            peer_timeout: manager.peer_timeout,
+            patience: self.patience(),
+            heartbeat: protocol.heartbeat,
             batch_time: manager.release_delay,
             shaping: self.gathering().shaping(),
             channel: self.channel(),
@@ -269,6 +279,7 @@ impl Plan {
                 IncompletePolicy::Drop => sheaf_protocol::builder::IncompletePolicy::Drop,
             },
             event_timeout: builder.event_timeout,
+            patience: self.patience(),
             request_retry: builder.request_retry,
             asking: self.gathering().asking(),
             scope: self.scope(),

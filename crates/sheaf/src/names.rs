@@ -29,17 +29,31 @@ impl Plan {
                 )
             }
             NodeError::ManagerSilent { node, silence } => self.explain_silence(*node, *silence),
+            NodeError::ManagerGone { node, absence } => self.explain_absence(*node, *absence),
             other => other.to_string(),
         }
     }
 
     fn explain_silence(&self, node: NodeId, silence: Nanos) -> String {
-        let address = self.node(NodeId::MANAGER).and_then(|manager| manager.address.as_deref());
-        let at = address.map_or_else(String::new, |address| format!(" at {address}"));
         format!(
-            "{} has not heard of the event manager{at} for {silence}; is it running, in the same run, and is this its \
+            "{} has not heard of the event manager{} for {silence}; is it running, in the same run, and is this its \
              address?",
-            self.full_name(node)
+            self.full_name(node),
+            self.place_of_manager()
         )
+    }
+
+    fn explain_absence(&self, node: NodeId, absence: Nanos) -> String {
+        format!(
+            "{} has had no connection to the event manager{} for {absence}; its process or its host has died, or the network \
+             between the two",
+            self.full_name(node),
+            self.place_of_manager()
+        )
+    }
+
+    fn place_of_manager(&self) -> String {
+        let address = self.node(NodeId::MANAGER).and_then(|manager| manager.address.as_deref());
+        address.map_or_else(String::new, |address| format!(" at {address}"))
     }
 }

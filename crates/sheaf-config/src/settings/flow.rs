@@ -99,9 +99,12 @@ section! {
         /// After the last trigger: how long to wait for the next event to end. As long as events end, the run goes on; then
         /// what has not ended is dropped and counted as `stopped`.
         stop_timeout: Nanos = Nanos::from_secs(10), "stop_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// After how long without any message a node is held for dead. The events of a dead builder unit are given to
-        /// others.
+        /// How long a node whose connection is gone may take to come back. Then it is given up: the events of a builder unit
+        /// go to others, and events are built without a readout unit.
         peer_timeout: Nanos = Nanos::from_secs(3), "peer_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// How long a node may say nothing while its connection stands, because it is stopped, swapped out or starved. Then it
+        /// is given up as well.
+        silence_timeout: Nanos = Nanos::from_secs(60), "silence_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Readout units are told in batches which events have ended. A batch is closed after this time.
         release_delay: Nanos = Nanos::from_millis(1), "release_delay_us", microseconds(Nanos::ZERO, HOUR);
     }

@@ -25,6 +25,7 @@ use sheaf_node::{Agent, Progress};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Shaping, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_source::content::Content;
@@ -46,6 +47,7 @@ const READOUTS: u16 = 2;
 const BUILDERS: u16 = 2;
 const SLOTS: u32 = 256;
 const MEMORY: ByteCount = ByteCount(64 << 20);
+const PATIENCE: Patience = Patience { absence: Nanos::from_secs(10), silence: Nanos::from_secs(60) };
 const CHANNEL: ChannelTimes =
     ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_millis(10) };
 
@@ -148,7 +150,8 @@ fn manager(
         expected_event: None,
         start_timeout: Nanos::from_secs(10),
         stop_timeout: Nanos::from_secs(10),
-        peer_timeout: Nanos::from_secs(10),
+        patience: PATIENCE,
+        heartbeat: Nanos::from_millis(100),
         batch_time: Nanos::from_millis(1),
         shaping: Shaping::Pull,
         channel: CHANNEL,
@@ -197,7 +200,7 @@ fn readout(
         channel: CHANNEL,
     };
     let role = ReadoutUnit::new(identity(node), config, now);
-    Box::new(ReadoutNode::new(role, endpoint, vec![source], Nanos::from_secs(10), now, drop))
+    Box::new(ReadoutNode::new(role, endpoint, vec![source], PATIENCE, now, drop))
 }
 
 fn builder(node: NodeId, endpoint: Box<dyn Endpoint>, touched: bool, now: Timestamp) -> Box<dyn Agent> {
@@ -209,6 +212,7 @@ fn builder(node: NodeId, endpoint: Box<dyn Endpoint>, touched: bool, now: Timest
         memory: MEMORY,
         incomplete: IncompletePolicy::Store,
         event_timeout: Nanos::from_secs(10),
+        patience: PATIENCE,
         request_retry: Nanos::from_secs(10),
         asking: Asking::AtOnce,
         scope: Scope::default(),
@@ -220,7 +224,7 @@ fn builder(node: NodeId, endpoint: Box<dyn Endpoint>, touched: bool, now: Timest
     let role = BuilderUnit::new(identity(node), config, now);
     let filter = Box::new(Reader { touched });
     let judgement = Judgement { check: ContentCheck::Off, filter, sink: Box::new(NullSink::default()) };
-    Box::new(BuilderNode::new(role, endpoint, judgement, Nanos::from_secs(10), now, drop))
+    Box::new(BuilderNode::new(role, endpoint, judgement, PATIENCE, now, drop))
 }
 
 /// Reads every byte, where it is told to.

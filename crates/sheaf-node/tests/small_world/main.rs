@@ -15,7 +15,7 @@ use sheaf_node::filter::{Filter, FilterFailure, Prescale};
 use sheaf_protocol::ledger::Ledger;
 use sheaf_wire::{DropReason, Event, Nanos, NodeId, Verdict};
 use std::collections::BTreeMap;
-use world::{EVENTS, LEFT_OUT, MANAGER_TIMEOUT, World};
+use world::{EVENTS, LEFT_OUT, MANAGER_PATIENCE, World};
 
 #[test]
 fn a_run_ends_by_itself_with_every_event_stored_in_order() {
@@ -164,8 +164,9 @@ fn nodes_without_an_event_manager_give_up() {
     let mut silent: Vec<_> = std::mem::take(&mut world.errors)
         .into_iter()
         .map(|error| match error {
-            NodeError::ManagerSilent { node, silence } => {
-                assert!(silence >= MANAGER_TIMEOUT && silence < MANAGER_TIMEOUT + Nanos::from_millis(100));
+            NodeError::ManagerGone { node, absence } => {
+                let limit = MANAGER_PATIENCE.absence;
+                assert!(absence >= limit && absence < limit + Nanos::from_millis(100));
                 node
             }
             other => panic!("{other}"),

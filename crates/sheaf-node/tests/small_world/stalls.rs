@@ -2,6 +2,7 @@
 
 use crate::world::{EVENTS, World};
 use sheaf_node::NodeError;
+use sheaf_node::trigger::TriggerRate;
 use sheaf_wire::{Nanos, NodeId};
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ fn a_process_that_is_stopped_for_a_while_goes_on() {
 fn a_builder_that_is_held_up_for_a_while_marks_nothing_incomplete() {
     let mut world = World::new(|_| {});
     world.run_until(|world| world.disk().events().len() >= 50);
-    for _ in 0..490 {
+    for _ in 0..1_900 {
         world.step_without(Some(NodeId::builder(0)));
     }
     world.run_to_end();
@@ -39,7 +40,7 @@ fn a_builder_that_is_held_up_for_a_while_marks_nothing_incomplete() {
 fn a_builder_that_was_given_up_begins_a_new_session() {
     let mut world = World::new(|_| {});
     world.run_until(|world| world.disk().events().len() >= 50);
-    for _ in 0..1_500 {
+    for _ in 0..3_000 {
         world.step_without(Some(NodeId::builder(0)));
     }
     assert_eq!(world.gauges.snapshot().lost_builders, 1);
@@ -67,4 +68,18 @@ fn a_readout_unit_that_is_held_up_does_not_give_up() {
     world.run_to_end();
     let blames = |error: &NodeError| matches!(error, NodeError::ManagerSilent { .. });
     assert!(!world.errors.iter().any(blames), "{:?}", world.errors);
+}
+
+/// An event manager that has nothing to say is heard all the same, by those that only wait as well: a run whose events are
+/// further apart than any time limit ends in good order.
+#[test]
+fn an_output_node_outlives_every_silence_of_the_run() {
+    let mut world = World::new(|setup| {
+        setup.has_output = true;
+        setup.rate = Some(TriggerRate::Fixed { rate_hz: 0.1 });
+        setup.events = Some(5);
+    });
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    assert_eq!((world.report().ledger.stored, world.disk().events()), (5, vec![0, 1, 2, 3, 4]));
 }

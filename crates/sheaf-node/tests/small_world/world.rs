@@ -1,20 +1,23 @@
-//! The world: three agents, a clock, and a disk that obeys.
+//! The world: a few agents, a clock, and a disk that obeys.
 
 use bytes::{Bytes, BytesMut};
 use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
 use sheaf_node::content::ContentCheck;
 use sheaf_node::filter::{AcceptAll, Filter};
 use sheaf_node::manager::{Course, ManagerNode};
+use sheaf_node::output::OutputNode;
 use sheaf_node::readout::ReadoutNode;
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
-use sheaf_node::sink::{EventSink, Taken};
+use sheaf_node::sink::{EventSink, NullSink, Taken};
 use sheaf_node::trigger::TriggerRate;
 use sheaf_node::{Agent, NodeError, Progress};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Shaping, Triggers};
+use sheaf_protocol::output::{OutputConfig, OutputNode as Role, Sender, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_source::content;
 use sheaf_source::{Source, SourcePoll, SourceStats};
@@ -31,8 +34,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// How many events a run has that ends by itself.
 pub(crate) const EVENTS: u64 = 200;
 
-/// How long readout unit and builder wait for words of the event manager.
-pub(crate) const MANAGER_TIMEOUT: Nanos = Nanos::from_secs(2);
+/// How long the other nodes wait for the event manager.
+pub(crate) const MANAGER_PATIENCE: Patience =
+    Patience { absence: Nanos::from_secs(2), silence: Nanos::from_secs(4) };
+
+/// How long the event manager waits for a node, and builders for a readout unit.
+const PATIENCE: Patience = Patience { absence: Nanos::from_millis(500), silence: Nanos::from_secs(2) };
 
 /// Far more steps than any run here takes.
 const MOST_STEPS: u32 = 100_000;
@@ -50,6 +57,8 @@ pub(crate) struct Setup {
     pub(crate) durable_every: u32,
     /// Events whose fragment has a wrong byte.
     pub(crate) damaged: Vec<u64>,
+    /// Whether an output node stores what the builder accepts.
+    pub(crate) has_output: bool,
 }
 
 pub(crate) struct World {
@@ -80,9 +89,10 @@ impl World {
             filter: Box::new(AcceptAll),
             durable_every: 1,
             damaged: Vec::new(),
+            has_output: false,
         };
         adjust(&mut setup);
-        let nodes = [NodeId::MANAGER, NodeId::readout(0), NodeId::builder(0)];
+        let nodes = [NodeId::MANAGER, NodeId::readout(0), NodeId::builder(0), NodeId::output(0)];
         let limits = MemoryLimits {
             link_frames: 64,
             link_bytes: ByteCount(1 << 20),
@@ -103,8 +113,11 @@ impl World {
         world.agents = vec![
             world.manager(&setup, attach(&network, NodeId::MANAGER)),
             world.readout(&setup, attach(&network, NodeId::readout(0))),
-            world.builder(setup, network),
         ];
+        if setup.has_output {
+            world.agents.push(world.output(attach(&network, NodeId::output(0))));
+        }
+        world.agents.push(world.builder(setup, network));
         world
     }
 
@@ -112,7 +125,7 @@ impl World {
         let config = ManagerConfig {
             readouts: 1,
             builders: 1,
-            outputs: 0,
+            outputs: u16::from(setup.has_output),
             triggers: if setup.rate.is_some() { Triggers::Driven } else { Triggers::Free },
             first_event: EventId(0),
             max_events: setup.events,
@@ -124,7 +137,8 @@ impl World {
             expected_event: None,
             start_timeout: Nanos::from_secs(1),
             stop_timeout: Nanos::from_secs(1),
-            peer_timeout: Nanos::from_millis(500),
+            patience: PATIENCE,
+            heartbeat: Nanos::from_millis(20),
             batch_time: Nanos::from_millis(1),
             shaping: Shaping::Pull,
             channel: CHANNEL,
@@ -160,7 +174,19 @@ impl World {
         let role = ReadoutUnit::new(identity(NodeId::readout(0)), config, self.now);
         let source =
             Pattern { next: 0, events: setup.events, damaged: setup.damaged.iter().copied().collect() };
-        Box::new(ReadoutNode::new(role, endpoint, vec![Box::new(source)], MANAGER_TIMEOUT, self.now, drop))
+        Box::new(ReadoutNode::new(role, endpoint, vec![Box::new(source)], MANAGER_PATIENCE, self.now, drop))
+    }
+
+    fn output(&self, endpoint: Box<dyn Endpoint>) -> Box<dyn Agent> {
+        let config = OutputConfig {
+            builders: 1,
+            window_events: 64,
+            window: ByteCount(1 << 16),
+            heartbeat: Nanos::from_millis(20),
+            channel: CHANNEL,
+        };
+        let role = Role::new(identity(NodeId::output(0)), config, self.now);
+        Box::new(OutputNode::new(role, endpoint, new_session(&self.disk), MANAGER_PATIENCE, self.now, drop))
     }
 
     /// A builder that begins a new session when it was given up.
@@ -172,6 +198,7 @@ impl World {
             memory: ByteCount(1 << 20),
             incomplete: IncompletePolicy::Store,
             event_timeout: Nanos::from_millis(200),
+            patience: PATIENCE,
             request_retry: Nanos::from_millis(60),
             asking: Asking::AtOnce,
             scope: Scope::default(),
@@ -186,15 +213,15 @@ impl World {
             session += 1;
             let me = Identity { session: SessionId(session), ..identity(NodeId::builder(0)) };
             let role = BuilderUnit::new(me, config.clone(), now);
-            disk.lock().unwrap().sessions.push(Session::default());
-            let sink =
-                Box::new(Sink { disk: disk.clone(), session: disk.lock().unwrap().sessions.len() - 1 });
+            let sink: Box<dyn EventSink> =
+                if setup.has_output { Box::new(NullSink::default()) } else { new_session(&disk) };
             let filter = filter.take().unwrap_or_else(|| Box::new(AcceptAll));
             let judgement = Judgement { check: setup.check, filter, sink };
             let slot = reports.clone();
             let done = move |report| *slot.lock().unwrap() = Some(report);
             let endpoint = attach(&network, NodeId::builder(0));
-            Ok(Box::new(BuilderNode::new(role, endpoint, judgement, MANAGER_TIMEOUT, now, done)))
+            let node = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now, done);
+            Ok(Box::new(if setup.has_output { node.with_outputs(sender(me, now)) } else { node }))
         };
         Box::new(Reborn::new(NodeId::builder(0), Box::new(next)).unwrap())
     }
@@ -291,6 +318,25 @@ fn identity(node: NodeId) -> Identity {
 
 fn attach(network: &MemoryNetwork, node: NodeId) -> Box<dyn Endpoint> {
     Box::new(network.attach(node, &Doorbell::new()).unwrap())
+}
+
+/// The files of a new session of whoever stores.
+fn new_session(disk: &Arc<Mutex<Disk>>) -> Box<dyn EventSink> {
+    let mut locked = disk.lock().unwrap();
+    locked.sessions.push(Session::default());
+    Box::new(Sink { disk: disk.clone(), session: locked.sessions.len() - 1 })
+}
+
+/// A builder's way to the output node.
+fn sender(me: Identity, now: Timestamp) -> Sender<Bytes> {
+    let config = SenderConfig {
+        outputs: 1,
+        message: ByteCount(1 << 12),
+        peer_timeout: Nanos::from_millis(500),
+        heartbeat: Nanos::from_millis(20),
+        channel: CHANNEL,
+    };
+    Sender::new(me, config, now)
 }
 
 /// A source whose content a builder can check.

@@ -147,21 +147,11 @@ impl<P: Payload> Assembly<P> {
         }
     }
 
-    /// Ends a part: who is awaited now has no part in the event from here on.
-    #[inline]
-    pub(super) fn end_part(&mut self) {
-        if self.awaited > 0 {
-            self.end_in_silence();
+    /// A readout unit that is given up has no part in the event from here on.
+    pub(super) fn end_wait(&mut self, readout: u16) {
+        if self.note_answer(readout) {
+            self.absent.push((readout, self.part.saturating_sub(1)));
         }
-    }
-
-    #[cold]
-    fn end_in_silence(&mut self) {
-        let parts = self.part.saturating_sub(1);
-        let silent: Vec<_> = self.awaited_readouts().map(|readout| (readout, parts)).collect();
-        self.absent.extend(silent);
-        self.awaited = 0;
-        self.answered.fill();
     }
 
     /// Lets go what is still here of the event. Most often the driver has had it.

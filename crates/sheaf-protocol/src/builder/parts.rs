@@ -145,7 +145,6 @@ impl<P: Payload> BuilderUnit<P> {
         }
         self.settle_charges(key);
         let assembly = &mut self.assemblies[key];
-        assembly.end_part();
         assembly.sort();
         assembly.sum_up(incomplete);
         assembly.at_driver = true;

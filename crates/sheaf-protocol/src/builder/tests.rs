@@ -1,6 +1,7 @@
 //! Every row of the table in the module's documentation.
 
 mod asking;
+mod liveness;
 mod parts;
 
 use super::*;
@@ -256,6 +257,7 @@ fn builder(adjust: impl FnOnce(&mut BuilderConfig)) -> BuilderUnit<Size> {
         memory: ByteCount(1_000),
         incomplete: IncompletePolicy::Store,
         event_timeout: TIMEOUT,
+        patience: Patience { absence: TIMEOUT, silence: TIMEOUT },
         request_retry: TIMEOUT,
         asking: Asking::AtOnce,
         scope: Scope::default(),

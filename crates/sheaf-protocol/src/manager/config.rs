@@ -1,6 +1,7 @@
 //! How an event manager works.
 
 use crate::channel::ChannelTimes;
+use crate::liveness::Patience;
 use sheaf_wire::{ByteCount, EventId, Nanos, TriggerMix, TriggerType};
 
 /// Where triggers come from.
@@ -62,8 +63,10 @@ pub struct ManagerConfig {
     pub start_timeout: Nanos,
     /// After the last trigger: how long to wait for the next event to end. Events that have not ended then are dropped.
     pub stop_timeout: Nanos,
-    /// A node that is silent for this time is given up.
-    pub peer_timeout: Nanos,
+    /// How long a node without a sign of life is waited for. What a builder that is given up has not returned goes to others.
+    pub patience: Patience,
+    /// Every node hears of the event manager at least in every second of these intervals, whatever the course of the run.
+    pub heartbeat: Nanos,
     /// Ended events are told to the readout units in batches; a batch is closed after this time.
     pub batch_time: Nanos,
     /// How readout units come to send.

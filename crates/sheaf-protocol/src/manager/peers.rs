@@ -4,6 +4,7 @@
 //! a peer is looked at only when it was touched: by a message, by something pushed, or by its own deadline.
 
 use crate::channel::{Channel, ChannelTimes};
+use crate::liveness::{Link, Liveness, Patience};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use sheaf_wire::message::{Body, Message};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
@@ -89,10 +90,27 @@ impl<P: Clone> Peers<P> {
         self.peers.iter().filter(|(_, peer)| wanted(&peer.channel)).map(|(node, _)| *node).collect()
     }
 
+    /// Takes note of the link to a node.
+    pub(super) fn note_link(&mut self, now: Timestamp, node: NodeId, link: Link) {
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.channel.note_link(now, link);
+        }
+    }
+
     /// Whether a node has not been heard of for `timeout`, or ever.
     pub(super) fn is_silent(&self, node: NodeId, now: Timestamp, timeout: Nanos) -> bool {
-        let heard = self.peers.get(&node).and_then(|peer| peer.channel.heard_at());
-        heard.is_none_or(|at| now.since(at) >= timeout)
+        let sign = self.heard_of(node).and_then(Liveness::sign_at);
+        sign.is_none_or(|at| now.since(at) >= timeout)
+    }
+
+    /// Whether a node was never heard of, or is given up.
+    pub(super) fn is_lost(&self, node: NodeId, now: Timestamp, patience: Patience) -> bool {
+        self.heard_of(node).is_none_or(|liveness| liveness.lost_at(now, patience) <= now)
+    }
+
+    fn heard_of(&self, node: NodeId) -> Option<&Liveness> {
+        let channel = self.peers.get(&node).map(|peer| &peer.channel);
+        channel.filter(|channel| channel.peer_session().is_some()).map(Channel::liveness)
     }
 
     /// Takes back everybody's silence.
@@ -107,6 +125,18 @@ impl<P: Clone> Peers<P> {
     /// Lets every peer know at once what was received of it.
     pub(super) fn acknowledge_all(&mut self) {
         for node in self.present() {
+            if let Some(channel) = self.touch(node) {
+                channel.acknowledge_now();
+            }
+        }
+    }
+
+    /// Has every node that was sent nothing for `interval` hear that this one lives: one that only waits, as an output node
+    /// does, would otherwise take an event manager that has nothing to say for a dead one.
+    pub(super) fn keep_alive(&mut self, now: Timestamp, interval: Nanos) {
+        for node in self.nodes(|channel| {
+            channel.peer_session().is_some() && channel.sent_at().is_none_or(|at| now.since(at) >= interval)
+        }) {
             if let Some(channel) = self.touch(node) {
                 channel.acknowledge_now();
             }

@@ -119,7 +119,7 @@ impl<P: Clone> EventManager<P> {
 
     /// Whether every node is there.
     fn is_whole(&self, now: Timestamp) -> bool {
-        let speaks = |node: NodeId| !self.peers.is_silent(node, now, self.config.peer_timeout);
+        let speaks = |node: NodeId| !self.peers.is_silent(node, now, self.config.patience.absence);
         let mut builders = self.builders.iter().enumerate();
         let mut readouts = self.readouts.iter().enumerate();
         builders.all(|(index, state)| state.session.is_some() && speaks(builder_node(index)))

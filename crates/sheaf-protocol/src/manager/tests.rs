@@ -6,6 +6,7 @@ mod shaping;
 
 use super::*;
 use crate::channel::ChannelTimes;
+use crate::liveness::Patience;
 use sheaf_wire::message::{Finished, Header, Release};
 use sheaf_wire::{Outcome, RunNumber, SessionId, TriggerMix};
 
@@ -479,7 +480,8 @@ impl World {
             expected_event: None,
             start_timeout: Nanos::from_secs(10),
             stop_timeout: Nanos::from_secs(10),
-            peer_timeout: Nanos::from_secs(1),
+            patience: Patience { absence: Nanos::from_secs(1), silence: Nanos::from_secs(1) },
+            heartbeat: Nanos::from_millis(100),
             batch_time: Nanos::from_millis(1),
             shaping: Shaping::Pull,
             channel: ChannelTimes { retransmit: Nanos::from_secs(100), acknowledge: Nanos::from_millis(1) },

@@ -2,6 +2,7 @@
 
 use crate::channel::{Channel, ChannelTimes, Received};
 use crate::ledger::{Counter, NodeBooks};
+use crate::liveness::{Link, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use sheaf_wire::message::{Body, Command, Delivery, Message, Receipt, ReceiptEntry};
 use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Payload, Role, SessionId, Timestamp, Verdict};
@@ -150,10 +151,10 @@ impl<P: Payload> OutputNode<P> {
         self.closed && self.manager.is_settled()
     }
 
-    /// When the event manager was last heard of.
+    /// Whether the event manager lives, as far as can be known.
     #[must_use]
-    pub fn manager_heard_at(&self) -> Option<Timestamp> {
-        self.manager.heard_at()
+    pub fn manager_liveness(&self) -> &Liveness {
+        self.manager.liveness()
     }
 
     /// Events that are here and not known to be durable, and their bytes; parts of events are not counted.
@@ -288,6 +289,13 @@ impl<P: Payload> OutputNode<P> {
         let lane = &mut self.lanes[usize::from(ticket.builder)];
         if lane.channel.peer_session() == Some(ticket.session) {
             lane.end(ticket, place);
+        }
+    }
+
+    /// Takes note of the link to a node.
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+        if peer == NodeId::MANAGER {
+            self.manager.note_link(now, link);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::places::Place;
 use crate::channel::{Channel, ChannelTimes, Received};
 use crate::ledger::{Counter, NodeBooks};
+use crate::liveness::Link;
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use sheaf_wire::message::{Body, Delivered, Delivery, Message, Receipt, ReceiptEntry};
 use sheaf_wire::{
@@ -109,7 +110,7 @@ impl<P: Payload> Lane<P> {
     }
 
     fn silent_at(&self, timeout: Nanos) -> Timestamp {
-        self.channel.heard_at().unwrap_or(self.since) + timeout
+        self.channel.liveness().quiet_since(self.since) + timeout
     }
 }
 
@@ -258,6 +259,14 @@ impl<P: Payload> Sender<P> {
                     }
                 }
             }
+        }
+    }
+
+    /// Takes note of the link to a node.
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+        let lane = (peer.role == Role::Output).then(|| self.lanes.get_mut(usize::from(peer.index))).flatten();
+        if let Some(lane) = lane {
+            lane.channel.note_link(now, link);
         }
     }
 

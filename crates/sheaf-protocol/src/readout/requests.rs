@@ -98,6 +98,9 @@ impl<P: Payload> ReadoutUnit<P> {
         }
         let before = slot.asked.replace(asked);
         let age = slot.age;
+        if before.is_some() && !self.heard.contains(&asked.builder) {
+            self.heard.push_back(asked.builder);
+        }
         self.take_request(now, key, asked, before, wanted);
         before.is_none().then_some(age)
     }
@@ -202,6 +205,11 @@ impl<P: Payload> ReadoutUnit<P> {
             }
         }
         if some_on_their_way {
+            if self.inputs.iter().any(|input| input.is_held_back_before(event)) {
+                // What fills the source's share came earlier than this event, and the builders are further on. If nobody ever asks
+                // for it, the source never gets as far as here.
+                self.pass_over(now, self.next_age, Stretch::default());
+            }
             self.wait_for_sources(now, event, part);
         }
     }
@@ -212,7 +220,7 @@ impl<P: Payload> ReadoutUnit<P> {
         let input = &self.inputs[index];
         let sends = !input.ended && now.since(input.gave_at) < self.config.merge_timeout;
         let is_behind = input.highest.is_some_and(|highest| highest < event);
-        (sends && is_behind) || input.held_back.is_some_and(|next| !input.ended && next <= event)
+        (sends && is_behind) || input.is_held_back_before(event)
     }
 }
 

@@ -360,6 +360,20 @@ fn what_is_dispatched_goes_to_its_builder_unasked_as_soon_as_it_is_complete() {
 }
 
 #[test]
+fn who_asks_again_for_what_is_not_there_yet_hears_that_the_unit_lives() {
+    let mut unit = unit(|_| {});
+    ask(&mut unit, 3, 5, 1, 1);
+    let said_to_builders = |unit: &mut ReadoutUnit<Size>| -> Vec<_> {
+        let said = std::iter::from_fn(|| unit.poll_transmit(Timestamp(0)));
+        said.filter(|it| it.to.role == Role::Builder).map(|it| (it.to.index, it.message.body)).collect()
+    };
+    assert_eq!(said_to_builders(&mut unit), [], "an answer is all that a builder wants");
+    ask(&mut unit, 3, 5, 1, 1);
+    ask(&mut unit, 3, 5, 1, 1);
+    assert_eq!(said_to_builders(&mut unit), [(3, Body::Acknowledge)]);
+}
+
+#[test]
 fn the_driver_is_told_of_slots_in_its_own_time() {
     let mut unit = unit(|_| {});
     let shape = Shape { turning: true, epoch: Timestamp(500), clock: Timestamp(2_000) };

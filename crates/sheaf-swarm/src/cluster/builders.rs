@@ -96,6 +96,7 @@ fn config(options: &Options) -> BuilderConfig {
         memory: options.bounds.memory,
         incomplete: options.policy,
         event_timeout: options.times.event,
+        patience: options.times.patience(),
         request_retry: options.times.retry,
         asking: options.gathering.asking(),
         scope: options.scope(),

@@ -11,6 +11,7 @@ use crate::units::Rate;
 use sheaf_protocol::builder::{BuilderConfig, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
+use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
 use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, TriggerMix, TriggerType};
@@ -129,6 +130,10 @@ impl Settings {
         })
     }
 
+    fn patience(&self) -> Patience {
+        Patience { absence: self.times(40), silence: self.times(400) }
+    }
+
     fn times(&self, retries: u64) -> Nanos {
         Nanos(self.retry.0.saturating_mul(retries))
     }
@@ -158,7 +163,8 @@ impl Settings {
             expected_event: Some(ByteCount(self.event_bytes)),
             start_timeout: self.times(400),
             stop_timeout: self.times(400),
-            peer_timeout: self.times(40),
+            patience: self.patience(),
+            heartbeat: self.times(4),
             batch_time: self.batch_time,
             shaping: self.gathering.shaping(),
             channel: self.channel(),
@@ -195,6 +201,7 @@ impl Settings {
             memory: ByteCount(self.event_bytes.saturating_mul(4).saturating_mul(u64::from(self.slots))),
             incomplete: IncompletePolicy::Store,
             event_timeout: self.times(200),
+            patience: self.patience(),
             request_retry: self.retry,
             asking: self.gathering.asking(),
             scope: Scope::default(),

@@ -1,0 +1,46 @@
+//! What a builder knows of a readout unit that owes it answers.
+
+use crate::liveness::{Liveness, Patience};
+use sheaf_wire::Timestamp;
+
+/// A readout unit's life, as far as a builder sees it. A readout unit speaks when it is asked: so its silence counts from when
+/// it was asked in vain, not from its last answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owing {
+    pub(super) liveness: Liveness,
+    born: Timestamp,
+    /// When it was first asked a second time after its last word.
+    asked_at: Option<Timestamp>,
+}
+
+impl Owing {
+    pub(super) fn new(born: Timestamp) -> Self {
+        Self { liveness: Liveness::default(), born, asked_at: None }
+    }
+
+    /// Takes note of a message of the readout unit.
+    #[inline]
+    pub(super) fn note_word(&mut self, now: Timestamp) {
+        self.liveness.note_word(now);
+        self.asked_at = None;
+    }
+
+    /// Takes note of a question that is put to it once more.
+    pub(super) fn note_question(&mut self, now: Timestamp) {
+        self.asked_at.get_or_insert(now);
+    }
+
+    /// Since when there is no sign of it.
+    pub(super) fn quiet_since(&self) -> Timestamp {
+        self.liveness.quiet_since(self.born)
+    }
+
+    /// Whether it is given up.
+    pub(super) fn is_lost(&self, now: Timestamp, patience: Patience) -> bool {
+        let lost_at = self.liveness.lost_at(self.born, patience);
+        if self.liveness.is_down() || self.liveness.sign_at().is_none() {
+            return lost_at <= now;
+        }
+        self.asked_at.is_some_and(|at| lost_at.max(at + patience.silence) <= now)
+    }
+}

@@ -1,0 +1,90 @@
+//! Readout units that are slow, frozen, gone, or cut off together with the builder.
+
+use super::*;
+
+/// Far more than a silent readout unit is given here.
+const LONG: Timestamp = Timestamp(100 * LATER.0);
+
+/// A builder with an event that readout unit 1 has not answered, whose links are up.
+fn waiting() -> BuilderUnit<Size> {
+    let mut builder = builder(|_| {});
+    for readout in 0..2 {
+        builder.handle_link(START, NodeId::readout(readout), Link::Up);
+    }
+    assign(&mut builder, 5, 1, 1);
+    let _ = requests(&mut builder, START);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    builder
+}
+
+/// The event manager and, where it is to, readout unit 1 say that they live, every half of the timeout until `end`.
+fn live_until(builder: &mut BuilderUnit<Size>, end: Timestamp, readout_speaks: bool) {
+    let mut now = START;
+    while now < end {
+        now = now + Nanos(TIMEOUT.0 / 2);
+        let identity = |node| Identity { node, run: RunNumber(1), session: SessionId(1) };
+        builder.handle_input(now, identity(NodeId::MANAGER).plain(Body::Acknowledge));
+        if readout_speaks {
+            builder.handle_input(now, identity(NodeId::readout(1)).plain(Body::Acknowledge));
+        }
+        builder.handle_timeout(now);
+        let _ = requests(builder, now);
+    }
+}
+
+#[test]
+fn a_readout_unit_that_lives_is_waited_for_without_limit() {
+    let mut builder = waiting();
+    live_until(&mut builder, LONG, true);
+    assert_eq!(built(&mut builder), None);
+    answer(&mut builder, 1, 5, &[2, 3], &[]);
+    assert!(!built(&mut builder).unwrap().incomplete);
+}
+
+#[test]
+fn one_that_says_nothing_when_it_is_asked_again_is_given_up() {
+    let mut builder = waiting();
+    live_until(&mut builder, LONG, false);
+    assert!(built(&mut builder).unwrap().incomplete);
+}
+
+#[test]
+fn one_whose_link_is_down_is_given_up_sooner_and_not_before_it_had_the_time_to_come_back() {
+    let mut builder = builder(|config| config.patience.silence = Nanos::from_secs(1000));
+    assign(&mut builder, 5, 1, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    answer(&mut builder, 1, 4, &[2, 3], &[]);
+    builder.handle_link(START + Nanos(TIMEOUT.0 / 2), NodeId::readout(1), Link::Down);
+    live_until(&mut builder, LATER, false);
+    assert_eq!(built(&mut builder), None);
+    live_until(&mut builder, LONG, false);
+    assert!(built(&mut builder).unwrap().incomplete);
+}
+
+#[test]
+fn a_builder_that_hears_nobody_gives_nobody_up() {
+    let mut builder = waiting();
+    for node in [NodeId::MANAGER, NodeId::readout(0), NodeId::readout(1)] {
+        builder.handle_link(START + Nanos(1), node, Link::Down);
+    }
+    for step in 1..100 {
+        builder.handle_timeout(Timestamp(step * LATER.0));
+        let _ = requests(&mut builder, Timestamp(step * LATER.0));
+    }
+    assert_eq!(built(&mut builder), None);
+}
+
+#[test]
+fn a_unit_that_is_given_up_holds_no_credit() {
+    let mut builder = builder(|config| config.asking = Asking::Paced(ByteCount(50)));
+    assign(&mut builder, 5, 8, 1);
+    let _ = asked(&mut builder, START);
+    assert!(builder.in_flight() > ByteCount::ZERO);
+    for readout in 0..2 {
+        builder.handle_link(START, NodeId::readout(readout), Link::Down);
+    }
+    for step in 1..100 {
+        live_until(&mut builder, Timestamp(step * LATER.0), false);
+    }
+    assert_eq!(builder.in_flight(), ByteCount::ZERO);
+}

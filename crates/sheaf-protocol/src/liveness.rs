@@ -1,0 +1,160 @@
+//! Whether a peer lives, judged by signs of life and never by work done.
+//!
+//! There are two kinds of signs. A **word** of the peer, heartbeats included, says that it lives and runs. Its **link** says what
+//! the kernel or the transport knows: while it is up, the peer's process exists, even if it is stopped, swapped out or starved
+//! of processor time; when it goes down, the process has ended or cannot be reached. A driver reports links
+//! ([`Link`]); where none does, only words count.
+//!
+//! | link | the peer is given up |
+//! |---|---|
+//! | down | after [`Patience::absence`]: it may come back, but nothing says that it will |
+//! | up | when nothing was heard of it for [`Patience::silence`]: a process that was stopped for that long does not come back by itself |
+//! | unknown | as with a link that is up; a peer that was never heard of, as with one that is down |
+
+use sheaf_wire::{Nanos, Timestamp};
+
+/// State of the link to a peer, as the driver of a role reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// The peer's process exists and can be reached.
+    Up,
+    /// The connection is closed or broken.
+    Down,
+}
+
+/// How long a peer is waited for before it is given up. See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// How long a peer whose link is down may take to come back.
+    pub absence: Nanos,
+    /// How long a peer whose link is up may say nothing.
+    pub silence: Nanos,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LinkState {
+    #[default]
+    Unknown,
+    Up,
+    DownSince(Timestamp),
+}
+
+/// What is known of a peer's life. See the [module](self).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Liveness {
+    /// The last sign of life: a word, or a link that came up.
+    sign_at: Option<Timestamp>,
+    link: LinkState,
+}
+
+impl Liveness {
+    /// Takes note of a word of the peer.
+    #[inline]
+    pub fn note_word(&mut self, now: Timestamp) {
+        self.sign_at = Some(now);
+        if matches!(self.link, LinkState::DownSince(_)) {
+            self.link = LinkState::Unknown;
+        }
+    }
+
+    /// Takes note of the link to the peer.
+    pub fn note_link(&mut self, now: Timestamp, link: Link) {
+        self.link = match (link, self.link) {
+            (Link::Up, _) => {
+                self.sign_at = Some(now);
+                LinkState::Up
+            }
+            (Link::Down, down @ LinkState::DownSince(_)) => down,
+            (Link::Down, LinkState::Unknown | LinkState::Up) => LinkState::DownSince(now),
+        };
+    }
+
+    /// Takes back the peer's silence and absence: this node was held up itself, and has not looked.
+    pub fn excuse(&mut self, now: Timestamp) {
+        self.sign_at = self.sign_at.max(self.sign_at.map(|_| now));
+        if let LinkState::DownSince(since) = &mut self.link {
+            *since = now.max(*since);
+        }
+    }
+
+    /// When the last sign of life came.
+    #[must_use]
+    pub fn sign_at(&self) -> Option<Timestamp> {
+        self.sign_at
+    }
+
+    /// Whether the link is known to be down.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        matches!(self.link, LinkState::DownSince(_))
+    }
+
+    /// Since when there is no sign of the peer; `born` is when it began to be waited for.
+    #[must_use]
+    pub fn quiet_since(&self, born: Timestamp) -> Timestamp {
+        match self.link {
+            LinkState::DownSince(since) => since,
+            LinkState::Unknown | LinkState::Up => self.sign_at.unwrap_or(born),
+        }
+    }
+
+    /// When the peer is given up if no further sign comes; `born` is when it began to be waited for.
+    #[must_use]
+    pub fn lost_at(&self, born: Timestamp, patience: Patience) -> Timestamp {
+        let limit = match (self.link, self.sign_at) {
+            (LinkState::DownSince(_), _) | (LinkState::Unknown, None) => patience.absence,
+            (LinkState::Unknown | LinkState::Up, _) => patience.silence,
+        };
+        Timestamp(self.quiet_since(born).0.saturating_add(limit.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Patience = Patience { absence: Nanos(3), silence: Nanos(60) };
+    const BORN: Timestamp = Timestamp(100);
+
+    fn lost_at(liveness: &Liveness) -> u64 {
+        liveness.lost_at(BORN, PATIENCE).0
+    }
+
+    #[test]
+    fn a_peer_whose_link_is_up_has_the_long_time_and_one_whose_link_is_down_the_short() {
+        let mut peer = Liveness::default();
+        assert_eq!(lost_at(&peer), 103, "nobody was ever there");
+        peer.note_link(Timestamp(110), Link::Up);
+        assert_eq!(lost_at(&peer), 170, "it lives, and has not spoken yet");
+        peer.note_word(Timestamp(120));
+        assert_eq!(lost_at(&peer), 180);
+        peer.note_link(Timestamp(150), Link::Down);
+        assert_eq!(lost_at(&peer), 153);
+        peer.note_link(Timestamp(152), Link::Down);
+        assert_eq!(lost_at(&peer), 153, "it has been down since");
+        peer.note_link(Timestamp(152), Link::Up);
+        assert_eq!(lost_at(&peer), 212);
+    }
+
+    #[test]
+    fn without_links_words_count_alone() {
+        let mut peer = Liveness::default();
+        peer.note_word(Timestamp(120));
+        assert_eq!(lost_at(&peer), 180);
+        peer.note_link(Timestamp(130), Link::Down);
+        peer.note_word(Timestamp(131));
+        assert_eq!(lost_at(&peer), 191, "what is heard was sent by somebody");
+    }
+
+    #[test]
+    fn a_node_that_was_held_up_itself_forgives() {
+        let mut peer = Liveness::default();
+        peer.note_word(Timestamp(120));
+        peer.excuse(Timestamp(170));
+        assert_eq!(lost_at(&peer), 230);
+        peer.note_link(Timestamp(180), Link::Down);
+        peer.excuse(Timestamp(190));
+        assert_eq!(lost_at(&peer), 193);
+        assert_eq!(peer.quiet_since(BORN), Timestamp(190));
+    }
+}
