@@ -6,7 +6,8 @@ use proptest::prelude::*;
 /// No node falls silent in these tests.
 fn world(triggers: Triggers, adjust: impl FnOnce(&mut ManagerConfig)) -> World {
     World::new(triggers, |config| {
-        config.peer_timeout = Nanos::from_secs(1_000_000);
+        config.patience =
+            Patience { absence: Nanos::from_secs(1_000_000), silence: Nanos::from_secs(1_000_000) };
         adjust(config);
     })
 }
