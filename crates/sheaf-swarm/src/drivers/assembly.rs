@@ -16,6 +16,7 @@ use sheaf_node::{Agent, NodeError};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Triggers};
 use sheaf_protocol::output::{OutputConfig, OutputNode as OutputRole, Sender, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
@@ -32,7 +33,13 @@ const PEER_TIMEOUT: Nanos = Nanos::from_secs(3);
 /// How long the event manager waits for nodes at the start.
 const START_TIMEOUT: Nanos = Nanos::from_secs(10);
 /// After how long nodes give up a silent event manager.
-const MANAGER_TIMEOUT: Nanos = Nanos(START_TIMEOUT.0 + 2 * PEER_TIMEOUT.0);
+const MANAGER_PATIENCE: Patience = {
+    let absence = Nanos(START_TIMEOUT.0 + 2 * PEER_TIMEOUT.0);
+    Patience { absence, silence: Nanos(absence.0 + 2 * PATIENCE.silence.0) }
+};
+
+/// How long nodes wait for one another, as by default.
+const PATIENCE: Patience = Patience { absence: PEER_TIMEOUT, silence: Nanos::from_secs(60) };
 const HEARTBEAT: Nanos = Nanos::from_millis(200);
 const BATCH: Nanos = Nanos::from_millis(1);
 const CHANNEL: ChannelTimes =
@@ -103,7 +110,8 @@ impl Assembly {
             expected_event: None,
             start_timeout: START_TIMEOUT,
             stop_timeout: Nanos::from_secs(10),
-            peer_timeout: PEER_TIMEOUT,
+            patience: PATIENCE,
+            heartbeat: HEARTBEAT,
             batch_time: BATCH,
             shaping: options.gathering.shaping(),
             channel: CHANNEL,
@@ -150,7 +158,7 @@ impl Assembly {
         let role = ReadoutUnit::new(self.identity(node), config, now);
         let make = |id| -> Box<dyn Source> { Box::new(SimSource::new(id, self.options.clone())) };
         let sources = sources.into_iter().map(make).collect();
-        Box::new(ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_TIMEOUT, now, drop))
+        Box::new(ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_PATIENCE, now, drop))
     }
 
     fn builder(&self, node: NodeId) -> Box<dyn Agent> {
@@ -164,6 +172,7 @@ impl Assembly {
             memory: ByteCount::mib(256),
             incomplete: IncompletePolicy::Store,
             event_timeout: Nanos::from_secs(5),
+            patience: PATIENCE,
             request_retry: Nanos::from_millis(500),
             asking: options.gathering.asking(),
             scope: Scope::default(),
@@ -178,7 +187,7 @@ impl Assembly {
         let filter = Box::new(SimFilter { options: options.clone(), network: self.network.clone() });
         let judgement = Judgement { check: ContentCheck::Pattern, filter, sink };
         let endpoint = self.network.attach(node);
-        let agent = BuilderNode::new(role, endpoint, judgement, MANAGER_TIMEOUT, now, drop);
+        let agent = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now, drop);
         if options.outputs == 0 {
             return Box::new(agent);
         }
@@ -203,7 +212,7 @@ impl Assembly {
         let (me, now) = (self.identity(node), self.network.lock().now);
         let role = OutputRole::new(me, config, now);
         let endpoint = self.network.attach(node);
-        Box::new(OutputNode::new(role, endpoint, self.sink(me), MANAGER_TIMEOUT, now, drop))
+        Box::new(OutputNode::new(role, endpoint, self.sink(me), MANAGER_PATIENCE, now, drop))
     }
 
     fn sink(&self, me: Identity) -> Box<dyn EventSink> {
