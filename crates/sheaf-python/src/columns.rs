@@ -7,7 +7,7 @@ use crate::read::{About, is_fatal};
 use crate::{DamagedError, sheaf_error};
 use bytes::Bytes;
 use pyo3::prelude::*;
-use sheaf_store::run::RunReader;
+use sheaf_store::run::{RunReader, newest_of};
 use std::path::{Path, PathBuf};
 
 /// The columns of events, each the bytes of little-endian numbers: `ids`, `times`, `tag_bits` (u64), `first` (i64, where
@@ -89,7 +89,8 @@ pub(crate) fn read_columns(
 }
 
 fn collect(path: &Path, selection: &Selection) -> PyResult<(Lists, About)> {
-    let mut reader = RunReader::open(path).map_err(sheaf_error)?;
+    let path = newest_of(path).map_err(sheaf_error)?;
+    let mut reader = RunReader::open(&path).map_err(sheaf_error)?;
     let about = About::of_run(&reader);
     let mut lists = Lists::default();
     let (mut events, mut fragments) = (0_u64, 0_u64);

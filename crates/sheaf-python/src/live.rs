@@ -5,6 +5,7 @@ use crate::sheaf_error;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use sheaf_store::run::newest_of;
 use sheaf_tap::taps::{Next, TapOptions, Taps, TapsError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -67,6 +68,8 @@ impl Tap {
     ) -> PyResult<Self> {
         let name = name.unwrap_or_else(|| format!("Python, process {}", std::process::id()));
         let options = TapOptions { tags, prescale, rate_hz: rate, name };
+        // An address that is no path stays as it is.
+        let target = newest_of(&target).unwrap_or(target);
         let target = target.to_string_lossy().into_owned();
         let taps = py.detach(|| Taps::open(&target, options)).map_err(sheaf_error)?;
         let welcome = taps.welcome();

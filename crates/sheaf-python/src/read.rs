@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use sheaf_store::event_file::EventReadError;
 use sheaf_store::fragment_stream::{StreamReadError, StreamReader};
 use sheaf_store::kind::Kind;
-use sheaf_store::run::{RunReadError, RunReader};
+use sheaf_store::run::{RunReadError, RunReader, newest_of};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) fn tag_names(metadata: &str) -> Vec<String> {
     names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-/// Opens an event file or a run directory: an iterator over its events; or a fragment stream: an iterator over its
+/// Opens an event file, a run directory or the newest run of a directory of runs: an iterator over its events; or a fragment stream: an iterator over its
 /// fragments.
 ///
 /// A damaged place costs the record that it hits. Reading raises `DamagedError` there, and goes on behind it when it is
@@ -50,6 +50,7 @@ pub(crate) fn tag_names(metadata: &str) -> Vec<String> {
 #[pyfunction]
 #[pyo3(signature = (path, *, check = true, skip_damaged = false))]
 pub(crate) fn open(py: Python<'_>, path: PathBuf, check: bool, skip_damaged: bool) -> PyResult<Py<PyAny>> {
+    let path = newest_of(&path).map_err(sheaf_error)?;
     match Kind::of(&path).map_err(sheaf_error)? {
         Kind::EventFile | Kind::Run => {
             let reader = py.detach(|| EventReader::new(&path, check, skip_damaged))?;

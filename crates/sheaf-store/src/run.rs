@@ -6,6 +6,7 @@
 //! there where that was not done. An output node has events of several builders in its files, so that what does not count may
 //! lie between events that do: the manifest names these, and [`RunReader`] passes over them.
 
+mod directory;
 mod lists;
 mod lock;
 mod manifest;
@@ -13,6 +14,7 @@ mod open_file;
 mod reader;
 mod seal;
 
+pub use directory::{newest_of, runs_in};
 #[cfg(feature = "hdf5")]
 pub(crate) use lists::session_files;
 pub use lists::{FileList, ListError, closed_files, list_name, remove_list};

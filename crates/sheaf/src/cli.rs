@@ -401,16 +401,21 @@ pub(crate) struct ImportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PathArguments {
-    /// An event file, a run directory, a fragment stream, or a directory of fragment streams.
-    pub(crate) path: PathBuf,
-    /// Print one JSON object on standard output, and nothing else there.
+    /// Event files, run directories, fragment streams, or directories of fragment streams. A directory of runs stands for its newest
+    /// run.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Take all runs of directories of runs.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print one JSON object on standard output, and nothing else there; of several paths, one a line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// An event file or a run directory.
+    /// An event file, a run directory, or a directory of runs, which stands for its newest run.
     pub(crate) path: PathBuf,
     /// The HDF5 file, which must not exist.
     pub(crate) target: PathBuf,
@@ -427,7 +432,8 @@ pub(crate) struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DumpArguments {
-    /// An event file, a run directory, a fragment stream, or a directory of fragment streams.
+    /// An event file, a run directory, a fragment stream, or a directory of fragment streams. A directory of runs stands for its
+    /// newest run.
     pub(crate) path: PathBuf,
     /// As comma-separated values `event,source,time_ns,bytes,crc32` with a header line. The only format so far.
     #[arg(long)]
@@ -440,7 +446,7 @@ pub(crate) struct DumpArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct TapArguments {
-    /// The directory of a run, or the address of one builder's door: a socket, or host:port.
+    /// The directory of a run, or of runs, which stands for its newest; or the address of one builder's door: a socket, or host:port.
     #[arg(value_name = "RUN-DIRECTORY|ADDRESS")]
     pub(crate) target: String,
     /// Only events with one of these tags.

@@ -15,9 +15,11 @@ pub(crate) fn command(arguments: &ExportArguments) -> anyhow::Result<Verdict> {
     use crate::console::count;
     use crate::files::{print, print_json};
     use sheaf_store::hdf5::export;
+    use sheaf_store::run::newest_of;
 
     let compression = compression(&arguments.compression)?;
-    let summary = export(&arguments.path, arguments.stream.as_ref(), &arguments.target, compression)?;
+    let summary =
+        export(&newest_of(&arguments.path)?, arguments.stream.as_ref(), &arguments.target, compression)?;
     if arguments.json {
         print_json(&summary)?;
     } else {

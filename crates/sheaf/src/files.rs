@@ -3,16 +3,18 @@
 use crate::Verdict;
 use crate::cli::{DumpArguments, ImportArguments, PathArguments};
 use crate::console::count;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Serialize;
 use sheaf_import::{Format, ImportOptions, ImportReport};
 use sheaf_store::dump::{dump as dump_fragments, dump_verdicts};
 use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
 use sheaf_store::kind::Kind;
+use sheaf_store::run::{newest_of, runs_in};
 use sheaf_store::verify::{RunState, VerifyReport, verify as verify_path};
 use sheaf_wire::RunNumber;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write, stdout};
+use std::path::{Path, PathBuf};
 
 /// How many sources, gaps and problems a table shows; `--json` has more.
 const ROWS: usize = 20;
@@ -38,37 +40,79 @@ pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
 }
 
 pub(crate) fn inspect(arguments: &PathArguments) -> anyhow::Result<Verdict> {
-    let inspection = inspect_path(&arguments.path)?;
-    if arguments.json {
-        print_json(&inspection)?
-    } else {
-        print(&describe(&inspection))?
-    }
-    Ok(Verdict::Good)
+    each(arguments, |path| Ok((inspect_path(path)?, Verdict::Good)), describe)
 }
 
 pub(crate) fn verify(arguments: &PathArguments) -> anyhow::Result<Verdict> {
-    let report = verify_path(&arguments.path)?;
-    if arguments.json {
-        print_json(&report)?
-    } else {
-        print(&describe_verification(&report))?
+    let verify = |path: &Path| {
+        let report = verify_path(path)?;
+        let verdict = match report.state {
+            _ if report.ok => Verdict::Good,
+            Some(RunState::InProgress) if report.problems_total == 0 => Verdict::InProgress,
+            _ => Verdict::NotGood,
+        };
+        Ok((report, verdict))
+    };
+    each(arguments, verify, describe_verification)
+}
+
+/// Looks at all that the paths stand for, and prints what it finds. The verdict is the worst.
+///
+/// # Errors
+/// Of one path, its error. Of several, that some could not be looked at; the errors have been told, and the others printed.
+fn each<T: Serialize>(
+    arguments: &PathArguments,
+    look: impl Fn(&Path) -> anyhow::Result<(T, Verdict)>,
+    describe: impl Fn(&T) -> String,
+) -> anyhow::Result<Verdict> {
+    let paths = targets(arguments);
+    let (mut verdict, mut failed) = (Verdict::Good, 0);
+    for path in &paths {
+        let (found, of_path) = match look(path) {
+            Ok(found) => found,
+            Err(error) if paths.len() == 1 => return Err(error),
+            Err(error) => {
+                log::error!("{}", crate::describe(&error));
+                failed += 1;
+                continue;
+            }
+        };
+        match (arguments.json, paths.len()) {
+            (true, 1) => print_json(&found)?,
+            (true, _) => print_json_line(&found)?,
+            (false, _) => print(&describe(&found))?,
+        }
+        verdict = verdict.max(of_path);
     }
-    Ok(match report.state {
-        _ if report.ok => Verdict::Good,
-        Some(RunState::InProgress) if report.problems_total == 0 => Verdict::InProgress,
-        _ => Verdict::NotGood,
-    })
+    if failed > 0 {
+        bail!("{failed} of {} paths could not be looked at", paths.len());
+    }
+    Ok(verdict)
+}
+
+/// What the paths stand for: directories of runs for their newest run, or for all.
+fn targets(arguments: &PathArguments) -> Vec<PathBuf> {
+    let mut targets = Vec::new();
+    for path in &arguments.paths {
+        // A path that is not there is told with the others, when it is looked at.
+        match runs_in(path).unwrap_or_default() {
+            runs if runs.is_empty() => targets.push(path.clone()),
+            runs if arguments.all => targets.extend(runs),
+            mut runs => targets.extend(runs.pop()),
+        }
+    }
+    targets
 }
 
 pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
     if !arguments.csv {
         log::debug!("--csv is the only format, and the default");
     }
+    let path = newest_of(&arguments.path)?;
     let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
     let summary = match arguments.verdicts {
-        true => dump_verdicts(&arguments.path, &mut out)?,
-        false => dump_fragments(&arguments.path, &mut out)?,
+        true => dump_verdicts(&path, &mut out)?,
+        false => dump_fragments(&path, &mut out)?,
     };
     out.flush().context("cannot write to standard output")?;
     if let Some(damage) = summary.first_damage {
@@ -80,7 +124,7 @@ pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
 pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Verdict> {
     let format: Format = arguments.format.parse()?;
     let Some((directory, files)) = arguments.paths.split_last().filter(|(_, files)| !files.is_empty()) else {
-        anyhow::bail!("import needs the files of a run, and then the directory for the streams");
+        bail!("import needs the files of a run, and then the directory for the streams");
     };
     let options = ImportOptions {
         run: arguments.run.map(RunNumber),

@@ -87,14 +87,14 @@ const EXIT_NOT_GOOD: u8 = 3;
 /// The work was done, on a run that goes on: nothing is wrong so far.
 const EXIT_IN_PROGRESS: u8 = 4;
 
-/// How a command ended that did its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a command ended that did its work, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Good,
-    /// The ledger does not balance, or a file has problems: everything was printed.
-    NotGood,
     /// Nothing is wrong so far with a run that goes on.
     InProgress,
+    /// The ledger does not balance, or a file has problems: everything was printed.
+    NotGood,
 }
 
 fn main() -> ExitCode {

@@ -7,6 +7,7 @@ use crate::{Verdict, signals};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use sheaf_store::event_file::{DirectoryFile, EventFileWriter, Storage, WriterOptions};
+use sheaf_store::run::newest_of;
 use sheaf_tap::client::Welcome;
 use sheaf_tap::taps::{Next, TapOptions, Taps};
 use sheaf_wire::event_file::{FileHeader, StoredEvent};
@@ -20,13 +21,20 @@ use std::time::Duration;
 /// How long nothing may come before what is printed or saved so far leaves this process.
 const QUIET: Duration = Duration::from_millis(100);
 
+/// What is joined: of a directory of runs the newest; an address is itself.
+fn target(asked: &str) -> String {
+    let newest = newest_of(Path::new(asked)).ok();
+    newest.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_else(|| asked.to_owned())
+}
+
 /// Joins a run and gives out events until it ends.
 pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
     let stop = signals::stop_flag()?;
+    let target = target(&arguments.target);
     let stream = match &arguments.stream {
         // What the stream takes is in what a builder says of its run.
         Some(name) => {
-            let asking = Taps::open(&arguments.target, TapOptions::default())?;
+            let asking = Taps::open(&target, TapOptions::default())?;
             Some(TappedStream::find(name, asking.welcome())?)
         }
         None => None,
@@ -37,7 +45,7 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
         rate_hz: arguments.rate,
         name: format!("sheaf tap, process {}", std::process::id()),
     };
-    let mut taps = Taps::open(&arguments.target, options)?;
+    let mut taps = Taps::open(&target, options)?;
     let mut out = Out::new(arguments, taps.welcome())?;
     let mut events = 0;
     let is_last = |events: u64| arguments.events.is_some_and(|most| events >= most);

@@ -57,6 +57,37 @@ fn payload_that_is_read_is_neither_judged_nor_changed() {
     assert_eq!(number(&summary, "ledger.stored"), 500);
 }
 
+#[test]
+fn a_directory_of_runs_stands_for_its_newest_run_or_with_a_flag_for_all() {
+    let place = Place::new();
+    place.sheaf("run --readouts 1 --builders 1 --events 30 --runs 3 --json").exits(0);
+    for command in ["inspect", "verify", "verify --all runs/run000003"] {
+        let said = place.sheaf(&format!("{command} --json runs")).exits(0);
+        let last: Value =
+            serde_json::from_str(said.stdout.lines().last().unwrap()).unwrap_or_else(|_| said.json());
+        assert_eq!(field(&last, "path"), "runs/run000003", "{command}");
+    }
+    let lines = |ended: crate::child::Ended| -> Vec<String> {
+        let value = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
+        let path = |line: &str| field(&value(line), "path").as_str().unwrap().to_owned();
+        ended.stdout.lines().map(path).collect()
+    };
+    let all = ["runs/run000001", "runs/run000002", "runs/run000003"];
+    assert_eq!(lines(place.sheaf("verify --all --json runs").exits(0)), all);
+    assert_eq!(lines(place.sheaf("verify --json runs/run000001 runs").exits(0)), [all[0], all[2]]);
+    assert_eq!(place.sheaf("dump runs").exits(0).stdout, place.sheaf("dump runs/run000003").exits(0).stdout);
+
+    // The worst of them is the status, and what cannot be read keeps no other from being looked at.
+    std::fs::write(place.join("runs/run000002/run.json"), "{}").unwrap();
+    let ended = place.sheaf("verify --all --json runs nothing").exits(1);
+    let ended = ended.says(&["run000002/run.json", "nothing", "2 of 4 paths could not be looked at"]);
+    assert_eq!(lines(ended), [all[0], all[2]]);
+    let manifest = place.join("runs/run000001/run.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("\"stored\": 30", "\"stored\": 31")).unwrap();
+    assert_eq!(lines(place.sheaf("verify --json runs/run000001 runs").exits(3)), [all[0], all[2]]);
+}
+
 fn names(summary: &Value) -> Vec<String> {
     let object = |path: &str| {
         let value = if path.is_empty() { summary } else { field(summary, path) };
