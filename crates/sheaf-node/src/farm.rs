@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `line` | the way to one worker |
 //! | `thread` | workers that are threads |
+//! | `made` | workers of the caller's making |
 //! | `placing` | payload that lies where other processes can read it |
 //! | `remote` | workers that join over a network |
 //! | `launcher` | processes that are started, and started again when they die |
@@ -17,11 +18,13 @@
 
 mod launcher;
 mod line;
+mod made;
 mod placing;
 mod remote;
 mod thread;
 
 pub use launcher::{Launch, LauncherOptions};
+pub use made::{Worker, WorkerMaker};
 pub use placing::PlacingOptions;
 pub use remote::{ListenError, ListenSetup};
 pub use thread::FilterMaker;
@@ -127,6 +130,7 @@ pub struct Farm {
     converter: Converter<Arc<Event<Bytes>>, Verdict>,
     members: Vec<Member>,
     threads: Option<(u16, FilterMaker)>,
+    made: Option<WorkerMaker>,
     door: Option<Door>,
     placing: Option<Placing>,
     launcher: Option<Launcher>,
@@ -162,6 +166,7 @@ impl Farm {
             converter: Converter::new(converter, now),
             members: Vec::new(),
             threads: None,
+            made: None,
             door: None,
             placing: None,
             launcher: None,
@@ -187,6 +192,26 @@ impl Farm {
             }
         }
         Ok(farm)
+    }
+
+    /// Adds workers of the caller's making; each that ends is replaced. The farm has no threads beside them.
+    #[must_use]
+    pub fn with_workers(mut self, count: u16, make: WorkerMaker, now: Timestamp) -> Self {
+        debug_assert!(self.threads.is_none(), "who replaces whom would not be clear");
+        self.made = Some(make);
+        for _ in 0..count {
+            self.start_made(now);
+        }
+        self
+    }
+
+    fn start_made(&mut self, now: Timestamp) {
+        let ahead = self.converter.config().ahead;
+        if let Some(make) = &mut self.made
+            && let Some(seat) = self.converter.join(now)
+        {
+            self.members.push(Member { seat, line: Line::Made(make(seat, ahead)) });
+        }
     }
 
     fn open(&mut self, setup: DoorSetup, ahead: u32, seats: usize) -> Result<(), FarmError> {
@@ -378,7 +403,7 @@ impl Farm {
                     self.converter.handle_end(now, seat, departure);
                     self.note(&format!("processor {seat} {departure}; its events are judged elsewhere"));
                     line_ended(&mut self.members[place].line, self.launcher.as_mut());
-                    let is_thread = matches!(self.members[place].line, Line::Thread(_));
+                    let is_thread = matches!(self.members[place].line, Line::Thread(_) | Line::Made(_));
                     self.dismiss(place);
                     if is_thread {
                         self.replace_thread(now);
@@ -401,6 +426,11 @@ impl Farm {
     }
 
     fn replace_thread(&mut self, now: Timestamp) {
+        if self.made.is_some() {
+            self.report.restarts += 1;
+            self.start_made(now);
+            return;
+        }
         match self.start_thread(now) {
             Ok(()) => self.report.restarts += 1,
             Err(error) => log::error!("{}: {error}; the farm has a worker less", self.node),
@@ -445,7 +475,7 @@ impl Farm {
             "processor {seat} ({who}) {why}{held}; it is ended, its events are judged elsewhere"
         ));
         line_ended(&mut self.members[place].line, self.launcher.as_mut());
-        let is_thread = matches!(self.members[place].line, Line::Thread(_));
+        let is_thread = matches!(self.members[place].line, Line::Thread(_) | Line::Made(_));
         self.dismiss(place);
         if is_thread {
             self.replace_thread(now);

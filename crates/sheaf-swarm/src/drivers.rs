@@ -6,6 +6,7 @@
 //! | `options` | what a run is like, and the families of random runs |
 //! | `net` | endpoints, whose peers go up and down as a kernel would say it |
 //! | `hardware` | sources, filters and disks |
+//! | `workers` | workers of farms, whose judging takes simulated time |
 //! | `assembly` | agents, put together as the command does |
 //! | `world` | whose turn it is, how long it takes, and what happens to nodes |
 //! | `check` | what must hold at the end |
@@ -18,6 +19,7 @@ mod check;
 mod hardware;
 mod net;
 mod options;
+mod workers;
 mod world;
 
 pub use check::{DriverFailure, DriverReport};

@@ -1,8 +1,9 @@
 //! The real drivers in a simulated world.
 
 use sheaf_protocol::flow::Gathering;
+use sheaf_swarm::dice::Ratio;
 use sheaf_swarm::drivers::{DriverFault, DriverFaultKind, DriverOptions, DriverReport, Family, START, run};
-use sheaf_wire::{ByteCount, Nanos, NodeId};
+use sheaf_wire::{ByteCount, EventId, Nanos, NodeId};
 
 #[track_caller]
 fn good(options: &DriverOptions) -> DriverReport {
@@ -62,4 +63,29 @@ fn a_disk_that_is_full_for_a_while_holds_the_run_up_and_costs_nothing() {
     let report = good(&options);
     assert_eq!((report.stored, report.incomplete), (200, 0));
     assert!(report.end.since(START) > Nanos::from_secs(4));
+}
+
+/// The filter of a farm judges beside its builder unit, for as long as it takes.
+#[test]
+fn an_event_that_takes_a_minute_holds_nobody_up_but_its_worker() {
+    let mut options = DriverOptions { outputs: 1, ..DriverOptions::default() };
+    options.filter.workers = 2;
+    options.filter.long = Some((EventId(70), Nanos::from_secs(60)));
+    // Triggers go on until long after it.
+    options.events = 400;
+    options.trigger_period = Some(Nanos::from_millis(200));
+    let report = good(&options);
+    assert_eq!((report.stored, report.vetoed, report.lost_builders), (400, 0, 0));
+}
+
+#[test]
+fn workers_that_die_cost_a_verdict_and_no_event() {
+    let mut options = DriverOptions { seed: 5, ..DriverOptions::default() };
+    options.filter.workers = 2;
+    options.filter.dies = Ratio::percent(5);
+    options.trigger_period = Some(Nanos::from_millis(20));
+    let hopeless = (0..options.events).filter(|event| options.is_beyond_judging(EventId(*event))).count();
+    assert!(hopeless > 5, "{hopeless}");
+    let report = good(&options);
+    assert_eq!((report.accepted, report.stored), (200, 200));
 }

@@ -1,5 +1,6 @@
 //! The way to one worker.
 
+use super::made::Worker;
 use super::placing::Placing;
 use super::remote::RemoteLine;
 use super::thread::ThreadLine;
@@ -17,6 +18,8 @@ use std::time::Duration;
 pub(super) enum Line {
     /// A thread of this process.
     Thread(ThreadLine),
+    /// A worker of the caller's making.
+    Made(Box<dyn Worker>),
     /// A process.
     Guest(Box<GuestLine>),
     /// A process that joined over a network. It hears and speaks through the farm's [`Remote`](super::remote::Remote).
@@ -40,7 +43,7 @@ impl Line {
 
     pub(super) fn guest_id(&self) -> Option<GuestId> {
         match self {
-            Self::Thread(_) | Self::Remote(_) => None,
+            Self::Thread(_) | Self::Made(_) | Self::Remote(_) => None,
             Self::Guest(line) => Some(line.guest.id),
         }
     }
@@ -48,7 +51,7 @@ impl Line {
     /// The process at the other end, if it is one of this host.
     pub(super) fn process(&self) -> Option<u32> {
         match self {
-            Self::Thread(_) | Self::Remote(_) => None,
+            Self::Thread(_) | Self::Made(_) | Self::Remote(_) => None,
             Self::Guest(line) => Some(line.guest.pid),
         }
     }
@@ -56,6 +59,7 @@ impl Line {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Thread(_) => "a thread".into(),
+            Self::Made(_) => "a worker".into(),
             Self::Guest(line) => format!("process {}", line.guest.pid),
             Self::Remote(line) => line.describe(),
         }
@@ -68,6 +72,7 @@ impl Line {
     pub(super) fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
         match self {
             Self::Thread(line) => line.hear(),
+            Self::Made(worker) => worker.hear(),
             Self::Guest(line) => line.hear(),
             Self::Remote(_) => Ok(None),
         }
@@ -85,6 +90,10 @@ impl Line {
     ) -> Result<(), String> {
         match (self, placing) {
             (Self::Thread(line), _) => line.give(ticket, event),
+            (Self::Made(worker), _) => {
+                worker.give(ticket, event);
+                Ok(())
+            }
             (Self::Guest(line), Some(placing)) => line.give(ticket, event, placing),
             (Self::Guest(_), None) => Err("the farm has no memory to share".into()),
             (Self::Remote(_), _) => Err("it is given events by another way".into()),
@@ -96,7 +105,7 @@ impl Line {
         match self {
             Self::Thread(line) => line.flush(),
             Self::Guest(line) => line.flush(),
-            Self::Remote(_) => {}
+            Self::Made(_) | Self::Remote(_) => {}
         }
     }
 
@@ -104,6 +113,7 @@ impl Line {
     pub(super) fn close(&mut self) {
         match self {
             Self::Thread(line) => line.close(),
+            Self::Made(worker) => worker.close(),
             Self::Guest(line) => {
                 line.backlog.clear();
                 line.guest.push(&[&CLOSE_RECORD]);
@@ -125,6 +135,7 @@ impl Line {
     pub(super) fn times(&self) -> WorkerTimes {
         match self {
             Self::Thread(line) => line.times(),
+            Self::Made(_) => WorkerTimes::default(),
             Self::Guest(line) => from_numbers(std::array::from_fn(|index| line.guest.gauge(index))),
             Self::Remote(line) => line.times(),
         }

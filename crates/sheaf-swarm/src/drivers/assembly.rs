@@ -2,9 +2,11 @@
 
 use super::hardware::{DisksHandle, SimFilter, SimSink, SimSource};
 use super::net::Network;
-use super::options::DriverOptions;
+use super::options::{DriverOptions, TIME_LIMIT};
+use super::workers::SimWorker;
 use sheaf_node::builder::{BuilderNode, Judgement};
 use sheaf_node::content::ContentCheck;
+use sheaf_node::farm::{Farm, FarmSetup, Worker};
 use sheaf_node::manager::{Course, ManagerNode};
 use sheaf_node::output::OutputNode;
 use sheaf_node::readout::ReadoutNode;
@@ -16,17 +18,20 @@ use sheaf_node::{Agent, NodeError};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::farm::ConverterConfig;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Triggers};
 use sheaf_protocol::output::{OutputConfig, OutputNode as OutputRole, Sender, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_source::Source;
 use sheaf_wire::{
-    ByteCount, EventId, Nanos, NodeId, Role, RunNumber, SessionId, SourceId, TriggerMix, TriggerType,
+    ByteCount, EventId, Nanos, NodeId, Role, RunNumber, SessionId, SourceId, Timestamp, TriggerMix,
+    TriggerType,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 
 /// After how long a silent node is given up.
 const PEER_TIMEOUT: Nanos = Nanos::from_secs(3);
@@ -187,7 +192,12 @@ impl Assembly {
         let filter = Box::new(SimFilter { options: options.clone(), network: self.network.clone() });
         let judgement = Judgement { check: ContentCheck::Pattern, filter, sink };
         let endpoint = self.network.attach(node);
+        let farm = self.farm(node, endpoint.waker(), now);
         let agent = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now, drop);
+        let agent = match farm {
+            Some(farm) => agent.with_farm(farm),
+            None => agent,
+        };
         if options.outputs == 0 {
             return Box::new(agent);
         }
@@ -199,6 +209,30 @@ impl Assembly {
             channel: CHANNEL,
         };
         Box::new(agent.with_outputs(Sender::new(me, config, now)))
+    }
+
+    /// A builder's farm, where it has one.
+    fn farm(&self, node: NodeId, waker: Waker, now: Timestamp) -> Option<Farm> {
+        let filter = &self.options.filter;
+        if filter.workers == 0 {
+            return None;
+        }
+        let converter = ConverterConfig {
+            events: self.options.slots,
+            seats: filter.workers,
+            ahead: 32,
+            time_limit: Some(TIME_LIMIT),
+            retries: 1,
+            patience: Some(Nanos::from_secs(5)),
+        };
+        let setup = FarmSetup { converter, threads: None, door: None, listen: None };
+        let farm =
+            Farm::new(setup, node, waker, now).expect("a farm without threads and doors lacks nothing");
+        let (options, network) = (self.options.clone(), self.network.clone());
+        let make = move |_, ahead| -> Box<dyn Worker> {
+            Box::new(SimWorker::new(node, ahead, options.clone(), network.clone()))
+        };
+        Some(farm.with_workers(filter.workers, Box::new(make), now))
     }
 
     fn output(&self, node: NodeId) -> Box<dyn Agent> {

@@ -8,7 +8,7 @@ use sheaf_node::filter::{Filter, FilterFailure};
 use sheaf_node::sink::{EventSink, Taken};
 use sheaf_source::{Source, SourcePoll, SourceStats, content};
 use sheaf_wire::{
-    ByteCount, Event, EventId, Fragment, Nanos, NodeId, SessionId, SourceId, Timestamp, Verdict,
+    ByteCount, Event, EventId, Fragment, Nanos, NodeId, SessionId, SourceId, Tags, Timestamp, Verdict,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,24 @@ impl DriverOptions {
     #[must_use]
     pub fn is_rejected(&self, event: EventId) -> bool {
         mix(mix(self.seed ^ 0xf117_e200) ^ event.0) % 1_000_000 < u64::from(self.filter.reject.per_million)
+    }
+
+    /// Whether a worker of a farm dies of an event.
+    #[must_use]
+    pub fn kills_worker(&self, event: EventId) -> bool {
+        mix(mix(self.seed ^ 0xd1e5) ^ event.0) % 1_000_000 < u64::from(self.filter.dies.per_million)
+    }
+
+    /// Whether a worker of a farm never comes back from an event.
+    #[must_use]
+    pub fn hangs_worker(&self, event: EventId) -> bool {
+        mix(mix(self.seed ^ 0x4a46) ^ event.0) % 1_000_000 < u64::from(self.filter.hangs.per_million)
+    }
+
+    /// Whether no worker can judge an event: it is stored as it is.
+    #[must_use]
+    pub fn is_beyond_judging(&self, event: EventId) -> bool {
+        self.filter.workers > 0 && (self.kills_worker(event) || self.hangs_worker(event))
     }
 
     /// How long the filter takes for an event.
@@ -114,6 +132,8 @@ pub(super) struct Record {
     pub fragments: usize,
     /// Their payload.
     pub bytes: u64,
+    /// It has no verdict of the filter.
+    pub(super) is_quarantined: bool,
     /// Sources that are missing in it.
     pub missing: Vec<sheaf_wire::MissingReason>,
 }
@@ -209,7 +229,7 @@ impl SimSink {
 }
 
 impl EventSink for SimSink {
-    fn write(&mut self, event: &Event<Bytes>, _verdict: &Verdict) -> Result<Taken, String> {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
         let now = self.network.lock().now;
         let mut disks = self.disks.lock();
         self.fail(&mut disks, now)?;
@@ -217,7 +237,9 @@ impl EventSink for SimSink {
         disks.violations.extend(self.check(event));
         let bytes = event.fragments.iter().map(|fragment| fragment.payload.len() as u64).sum();
         let missing = event.missing.iter().map(|missing| missing.reason).collect();
-        let record = Record { event: event.id, fragments: event.fragments.len(), bytes, missing };
+        let is_quarantined = verdict.tags == Tags::QUARANTINED;
+        let (id, fragments) = (event.id, event.fragments.len());
+        let record = Record { event: id, fragments, bytes, is_quarantined, missing };
         self.network.lock().note(event.id.0);
         disks.sessions.entry(self.owner).or_default().written.push(record);
         Ok(Taken::Accepted)

@@ -148,6 +148,11 @@ impl Net {
         }
     }
 
+    /// Has a node woken then.
+    pub(super) fn wake(&mut self, node: NodeId, at: Timestamp) {
+        self.wakes.push((node, at));
+    }
+
     /// How full the queues to a node are, for those who ask what waits for what.
     pub(super) fn waiting_for(&self, node: NodeId) -> usize {
         self.inboxes.get(&node).map_or(0, BTreeMap::len)

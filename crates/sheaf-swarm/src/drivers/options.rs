@@ -34,7 +34,7 @@ pub struct DriverOptions {
     pub queue_events: usize,
     /// How super-fragments come to builders.
     pub gathering: Gathering,
-    /// The filter of each builder, on its thread.
+    /// The filter of each builder.
     pub filter: FilterOptions,
     /// The disk of each node that stores.
     pub disk: DiskOptions,
@@ -55,6 +55,12 @@ pub struct FilterOptions {
     pub long: Option<(EventId, Nanos)>,
     /// Events that are rejected.
     pub reject: Ratio,
+    /// Workers of each builder's farm; 0: the filter judges on the builder's thread.
+    pub workers: u16,
+    /// Events that a worker dies of.
+    pub dies: Ratio,
+    /// Events that a worker never comes back from.
+    pub hangs: Ratio,
 }
 
 /// A disk.
@@ -153,7 +159,14 @@ impl Default for DriverOptions {
             batch_events: 8,
             queue_events: 64,
             gathering: Gathering::Pull,
-            filter: FilterOptions { time: Nanos::from_micros(10), long: None, reject: Ratio::NEVER },
+            filter: FilterOptions {
+                time: Nanos::from_micros(10),
+                long: None,
+                reject: Ratio::NEVER,
+                workers: 0,
+                dies: Ratio::NEVER,
+                hangs: Ratio::NEVER,
+            },
             disk: DiskOptions {
                 write: Nanos::from_micros(5),
                 sync: Nanos::from_micros(50),
@@ -216,6 +229,10 @@ impl DriverOptions {
             options.faults.push(DriverFault { at, node, kind });
         }
         if family == Family::Faults {
+            if options.filter.workers > 0 {
+                options.filter.dies = Ratio::percent(dice.pick(&[0, 0, 1, 5]));
+                options.filter.hangs = Ratio::percent(dice.pick(&[0, 0, 0, 1]));
+            }
             for _ in 0..dice.between(1, 4) {
                 let lasts = dice.time_between(Nanos::from_millis(10), Nanos::from_secs(20));
                 let kind = match dice.below(4) {
@@ -262,6 +279,7 @@ impl DriverOptions {
             let time = dice.time_between(Nanos::from_secs(1), Nanos::from_secs(60));
             self.filter.long = Some((EventId(dice.below(self.events)), time));
         }
+        self.filter.workers = dice.pick(&[0, 1, 1, 3]);
         self.disk.write = Nanos::from_micros(dice.pick(&[5, 5, 5, 1_000, 50_000]));
         self.disk.sync = Nanos::from_micros(dice.pick(&[50, 50, 10_000, 300_000]));
         self.disk.sync_interval = Nanos::from_millis(dice.pick(&[0, 10, 1_000]));
@@ -302,12 +320,17 @@ impl DriverOptions {
         let builders = u64::from(self.builders);
         let stores = u64::from(if self.outputs > 0 { self.outputs } else { self.builders });
         let triggers = self.trigger_period.unwrap_or_default().0.max(self.pace.0) * self.events;
-        let filter =
-            self.filter.time.0 * self.events / builders + self.filter.long.map_or(0, |(_, time)| time.0);
+        let hung = self.events * u64::from(self.filter.hangs.per_million) / 1_000_000 * 2 * TIME_LIMIT.0;
+        let filter = hung
+            + self.filter.time.0 * self.events / builders
+            + self.filter.long.map_or(0, |(_, time)| time.0);
         let disk = (self.disk.write.0 + self.disk.sync.0) * self.events / stores;
         Nanos(triggers + filter + disk) + Nanos::from_millis(500)
     }
 }
+
+/// After how long a worker that gives no verdict is ended.
+pub(super) const TIME_LIMIT: Nanos = Nanos::from_secs(300);
 
 /// The instant at which all nodes are switched on.
 pub const START: Timestamp = Timestamp(1_000_000_000_000);

@@ -53,6 +53,9 @@ const NODES: &[&dyn Fn(&mut DriverOptions)] = &[
 /// Something as it is in plain options.
 const FEATURES: &[fn(&mut DriverOptions, &DriverOptions)] = &[
     |options, plain| options.filter = plain.filter,
+    |options, plain| options.filter.workers = plain.filter.workers,
+    |options, plain| options.filter.dies = plain.filter.dies,
+    |options, plain| options.filter.hangs = plain.filter.hangs,
     |options, plain| options.filter.time = plain.filter.time,
     |options, plain| options.filter.long = plain.filter.long,
     |options, plain| options.filter.reject = plain.filter.reject,

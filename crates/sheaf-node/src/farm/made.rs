@@ -1,0 +1,25 @@
+//! Workers of the caller's making, behind a trait: a simulated farm has them, whose judging takes simulated time.
+
+use bytes::Bytes;
+use sheaf_protocol::farm::{Departure, Seat, Ticket, Word};
+use sheaf_wire::{Event, Verdict};
+use std::sync::Arc;
+
+/// A worker, as its farm sees it. It keeps the contract of [`sheaf_protocol::farm::Processor`], asks before it is given anything,
+/// and wakes the builder unit when it has something to say.
+pub trait Worker: Send {
+    /// Returns what the worker says next, if anything. Never waits.
+    ///
+    /// # Errors
+    /// How it has gone, if it has.
+    fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure>;
+
+    /// Gives it an event.
+    fn give(&mut self, ticket: Ticket, event: &Arc<Event<Bytes>>);
+
+    /// Ends it; its seat is over.
+    fn close(&mut self);
+}
+
+/// Makes the worker of a seat, which asks for so many events at most; called again for one that takes the place of another.
+pub type WorkerMaker = Box<dyn FnMut(Seat, u32) -> Box<dyn Worker> + Send>;
