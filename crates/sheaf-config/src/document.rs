@@ -452,7 +452,7 @@ impl Reader<'_> {
 /// The type of a value with its article: "an integer".
 fn article(value: &DeValue<'_>) -> &'static str {
     match value {
-        DeValue::String(_) => "text",
+        DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
         DeValue::Float(_) => "a decimal number",
         DeValue::Boolean(_) => "true or false",

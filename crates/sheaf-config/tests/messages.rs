@@ -197,7 +197,7 @@ error: `node[0]` is an integer, not a table
    |         ^
    = help: write a line `[[node]]` for each node and its keys below it
 
-error: `run.number` is text
+error: `run.number` is a string
   --> run.toml:4:10
    |
  4 | number = \"one\"
@@ -697,7 +697,7 @@ fn long_lines_strange_characters_and_windows_line_ends_are_shown_so_that_the_mar
     let dots = "é".repeat(99);
     let expected = format!(
         "
-error: `run.number` is text
+error: `run.number` is a string
   --> run.toml:2:11
    |
  2 |  number = \"{dots}

@@ -290,14 +290,7 @@ fn result(point: &LabPoint, config: &Config, watched: Watched, host_drops: u64) 
         errors.push(format!("nodes did not appear: {}", report.trouble.absent_nodes.join(", ")));
     }
     let setting = |(key, value): &(String, String)| Setting { key: key.clone(), value: value.clone() };
-    // Of a builder unit without a cable the others take over what it had; nothing else may cost one its session.
-    let may_lose_sessions = point.measure.slow_builder.is_some() && point.measure.slow_to <= 0.0;
-    let is_whole = report.ledger.balanced
-        && report.events_built > 0
-        && report.events_incomplete == 0
-        && report.ledger.dropped.is_empty()
-        && report.trouble.content_mismatches == 0
-        && (report.trouble.lost_builder_sessions == 0 || may_lose_sessions);
+    let flaws = flaws(point, &report, &run);
     PointResult {
         settings: point.settings.iter().map(setting).collect(),
         transport: config.transport.kind.to_string(),
@@ -315,7 +308,8 @@ fn result(point: &LabPoint, config: &Config, watched: Watched, host_drops: u64) 
         efficiency_of_run: report.bytes_per_second / line,
         seconds: report.seconds,
         events_built: report.events_built,
-        is_whole,
+        is_whole: flaws.is_empty(),
+        flaws,
         limited_by: Some(evidence.limited_by()),
         intervals: intervals(&plan, &samples),
         evidence,
@@ -324,6 +318,33 @@ fn result(point: &LabPoint, config: &Config, watched: Watched, host_drops: u64) 
         run,
         errors,
     }
+}
+
+/// The reasons why a run is not whole; none where every event was complete, every checked byte right, and the books balance.
+fn flaws(point: &LabPoint, report: &Report, run: &serde_json::Value) -> Vec<String> {
+    // Of a builder unit without a cable the others take over what it had; nothing else may cost one its session.
+    let may_lose_sessions = point.measure.slow_builder.is_some() && point.measure.slow_to <= 0.0;
+    let trouble = &report.trouble;
+    let mut flaws = Vec::new();
+    let mut note = |is_flaw: bool, flaw: String| flaws.extend(is_flaw.then_some(flaw));
+    note(!report.ledger.balanced, "the books do not balance".to_owned());
+    note(report.events_built == 0, "no event was built".to_owned());
+    let incomplete = report.events_incomplete;
+    note(incomplete > 0, format!("incomplete events: {incomplete} of {}", report.events_built));
+    for (reason, dropped) in &report.ledger.dropped {
+        note(true, format!("dropped triggers: {dropped} ({reason})"));
+    }
+    let wrong = trouble.content_mismatches;
+    note(wrong > 0, format!("fragments with wrong bytes: {wrong}"));
+    let lost = trouble.lost_builder_sessions;
+    note(lost > 0 && !may_lose_sessions, format!("lost builder sessions: {lost}"));
+    let retried = run["counters"]["retried_requests"].as_u64().unwrap_or(0);
+    if !flaws.is_empty() && retried > 0 {
+        flaws.push(format!(
+            "retried requests: {retried}; if they outnumber lost messages, raise builder.request_retry_ms or lower builder.slots"
+        ));
+    }
+    flaws
 }
 
 /// When a run had triggers, on the clock of a sampler that `began` then.

@@ -66,6 +66,8 @@ pub struct PointResult {
     pub events_built: u64,
     /// Whether every event was complete, every byte that was checked right, and the books balance.
     pub is_whole: bool,
+    /// The reasons why it is not whole.
+    pub flaws: Vec<String>,
     /// What limited it.
     pub limited_by: Option<LimitedBy>,
     /// What says so.
@@ -166,6 +168,9 @@ impl Display for LabResult {
                     f,
                     "point {index} was limited by this machine's processors: no result about a network"
                 )?;
+            }
+            for flaw in &point.flaws {
+                writeln!(f, "point {index} is not whole: {flaw}")?;
             }
             for error in &point.errors {
                 writeln!(f, "point {index}: {error}")?;

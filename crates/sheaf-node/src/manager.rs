@@ -152,8 +152,8 @@ impl ManagerNode {
 
     fn hear_stop(&mut self, now: Timestamp) {
         let again = self.stopped_at.is_some();
-        let word = if again { "now" } else { "when the events in flight are done" };
-        log::info!("stopping: the run closes {word}");
+        let next = if again { "dropping in-flight events" } else { "finishing in-flight events" };
+        log::info!("stopping: {next}");
         self.report.interrupted = true;
         self.stopped_at.get_or_insert(now);
         if again && self.role.is_running() {

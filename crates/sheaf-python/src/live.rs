@@ -5,7 +5,7 @@ use crate::sheaf_error;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sheaf_store::run::newest_of;
+use sheaf_store::run::{Manifest, newest_of};
 use sheaf_tap::taps::{Next, TapOptions, Taps, TapsError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ impl Tap {
 #[pymethods]
 impl Tap {
     #[new]
-    #[pyo3(signature = (target, *, tags = Vec::new(), prescale = 1, rate = None, name = None))]
+    #[pyo3(signature = (target, *, tags = Vec::new(), prescale = 1, rate = None, name = None, wait = 10.0))]
     fn new(
         py: Python<'_>,
         target: std::path::PathBuf,
@@ -65,13 +65,23 @@ impl Tap {
         prescale: u32,
         rate: Option<f64>,
         name: Option<String>,
+        wait: f64,
     ) -> PyResult<Self> {
         let name = name.unwrap_or_else(|| format!("Python, process {}", std::process::id()));
         let options = TapOptions { tags, prescale, rate_hz: rate, name };
         // An address that is no path stays as it is.
         let target = newest_of(&target).unwrap_or(target);
         let target = target.to_string_lossy().into_owned();
-        let taps = py.detach(|| Taps::open(&target, options)).map_err(sheaf_error)?;
+        let until = Instant::now() + seconds(wait)?;
+        let mut interrupted = Ok(());
+        let taps = py.detach(|| {
+            Taps::open_when_ready(&target, &options, || {
+                interrupted = Python::attach(|py| py.check_signals());
+                interrupted.is_err() || Instant::now() >= until || has_ended(&target)
+            })
+        });
+        interrupted?;
+        let taps = taps.map_err(sheaf_error)?;
         let welcome = taps.welcome();
         Ok(Self {
             target,
@@ -130,8 +140,7 @@ impl Tap {
     /// The next event; `None` at the end of the run, or when none has come within `timeout` seconds.
     #[pyo3(signature = (timeout = None))]
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Event>> {
-        let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
-        let timeout = timeout.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
+        let timeout = timeout.map(seconds).transpose()?;
         self.wait(py, timeout)
     }
 
@@ -159,4 +168,15 @@ impl Tap {
     fn __repr__(&self) -> String {
         format!("<sheaf.Tap at {}, run {}>", self.target, self.run)
     }
+}
+
+/// A duration from a number of seconds that Python gave.
+fn seconds(seconds: f64) -> PyResult<Duration> {
+    let duration = Duration::try_from_secs_f64(seconds);
+    duration.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
+}
+
+/// Returns whether the manifest of a run's directory says that the run has ended.
+fn has_ended(target: &str) -> bool {
+    Manifest::read(target.as_ref()).is_ok_and(|manifest| manifest.is_some_and(|run| run.ended.is_some()))
 }

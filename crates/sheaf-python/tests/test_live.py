@@ -118,7 +118,7 @@ def test_a_tap_that_is_closed_and_one_without_a_run_say_so(start: Callable[..., 
     with pytest.raises(RuntimeError, match="closed"):
         tap.next()
     run.end()
-    with pytest.raises(sheaf.SheafError, match="no doors for consumers"):
+    with pytest.raises(sheaf.SheafError, match="not accepting consumers"):
         sheaf.tap(run.directory)
 
 

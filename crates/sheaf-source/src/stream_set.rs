@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenDirectoryError {
     /// The operating system refused.
-    #[error("cannot list {path}: {error}")]
+    #[error("cannot read directory {path}: {error}")]
     List {
         /// The directory.
         path: PathBuf,

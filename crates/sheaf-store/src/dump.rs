@@ -43,7 +43,7 @@ pub enum DumpError {
     #[error(transparent)]
     Stream(#[from] StreamOpenError),
     /// A directory cannot be listed.
-    #[error("cannot list directory {path}: {error}")]
+    #[error("cannot read directory {path}: {error}")]
     List {
         /// The directory.
         path: PathBuf,

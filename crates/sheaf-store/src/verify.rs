@@ -136,7 +136,7 @@ pub enum VerifyError {
     #[error(transparent)]
     Stream(#[from] StreamOpenError),
     /// A directory cannot be listed.
-    #[error("cannot list directory {path}: {error}")]
+    #[error("cannot read directory {path}: {error}")]
     List {
         /// The directory.
         path: PathBuf,

@@ -21,7 +21,7 @@ const GROW_BYTES: usize = 1 << 20;
 pub enum ClientError {
     /// Nobody is there.
     #[error(
-        "cannot join {address}: {error}; is the run going on, and does it let consumers in ([consumers] open)?"
+        "cannot join {address}: {error}; is the run in progress, and does it accept consumers (consumers.open)?"
     )]
     Connect {
         /// The door.

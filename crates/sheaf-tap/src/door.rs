@@ -55,7 +55,9 @@ pub enum DoorError {
         error: io::Error,
     },
     /// The TCP address cannot be listened on.
-    #[error("cannot listen on {address} for consumers: {error}; is it in use, or of another host?")]
+    #[error(
+        "cannot listen on {address} for consumers: {error}; is it in use, or does it belong to another host?"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,

@@ -48,7 +48,7 @@ pub struct TapOptions {
 pub enum TapsError {
     /// No door in a directory.
     #[error(
-        "{0} has no doors for consumers (*.tap): the run has ended, or does not let consumers in ([consumers] open)"
+        "{0} is not accepting consumers: the run has not started, has ended, or has consumers disabled (consumers.open)"
     )]
     NoDoors(PathBuf),
     /// The directory cannot be read.
@@ -69,6 +69,18 @@ pub enum TapsError {
     /// A rate that is none.
     #[error("{0} is not a rate: a number of events a second above 0")]
     Rate(f64),
+}
+
+impl TapsError {
+    /// Returns whether the run may only not have started yet: its directory, its sockets or its listeners are missing.
+    fn may_be_too_early(&self) -> bool {
+        let error = match self {
+            Self::NoDoors(_) => return true,
+            Self::Directory { error, .. } | Self::Client(ClientError::Connect { error, .. }) => error,
+            _ => return false,
+        };
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    }
 }
 
 /// What comes next.
@@ -162,6 +174,23 @@ impl Taps {
             taps.listen_to(client)?;
         }
         Ok(taps)
+    }
+
+    /// Joins as [`Taps::open`] does, and tries again while the run may not have started yet, until `gives_up` says so.
+    ///
+    /// # Errors
+    /// The last [`TapsError`].
+    pub fn open_when_ready(
+        target: &str,
+        options: &TapOptions,
+        mut gives_up: impl FnMut() -> bool,
+    ) -> Result<Self, TapsError> {
+        loop {
+            match Self::open(target, options.clone()) {
+                Err(error) if error.may_be_too_early() && !gives_up() => std::thread::sleep(LOOK),
+                result => return result,
+            }
+        }
     }
 
     /// What the first door said: run, tags and sources are those of all.

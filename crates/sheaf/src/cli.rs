@@ -11,7 +11,7 @@ use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Builds events: brings the fragments of one event together, judges it, and stores it without losing one.
+/// Event builder for physics experiments: collects the fragments of each event, filters it, and stores it.
 ///
 /// Without a command, `sheaf` runs an emulated detector for ten seconds and writes its events under `runs/`.
 #[derive(Debug, Parser)]
@@ -19,10 +19,10 @@ use std::str::FromStr;
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Say more on standard error (twice: everything).
+    /// More verbose output on standard error (twice: everything).
     #[arg(short, long, global = true, action = clap::ArgAction::Count, display_order = 900)]
     verbose: u8,
-    /// Say nothing on standard error but errors.
+    /// Print only errors on standard error.
     #[arg(short, long, global = true, conflicts_with = "verbose", display_order = 901)]
     quiet: bool,
 }
@@ -32,18 +32,18 @@ Examples:
   sheaf run --readouts 2 --builders 2 --duration 5      an emulated detector, in this process
   sheaf run --processes --events 100000                 the same, each role in its own process
   sheaf bench builder --transport tcp --processes       how fast it is here
-  sheaf import sdhcal RAW.slcio streams                 detector data to one file a source
+  sheaf import sdhcal RAW.slcio streams                 detector data to one file per source
   sheaf run --replay streams                            events from them
-  sheaf processor --join runs/run000001/bu0.farm        judge events of a run that is under way
+  sheaf processor --join runs/run000001/bu0.farm        filter events of a run in progress
   sheaf verify runs/run000001                           every checksum of a run
-  sheaf dump runs/run000001 --csv                       one line a fragment
-  sheaf tap runs/run000001                              events of a run that goes on
-  sheaf doctor --config run.toml                        what of this host costs that run something
+  sheaf dump runs/run000001 --csv                       one line per fragment
+  sheaf tap runs/run000001                              watch a run in progress
+  sheaf doctor --config run.toml                        settings of this host that slow that run
   sheaf sim --list                                      networks to simulate
   sheaf model level2                                    ports and messages of a trigger, on paper
-  sheaf lab run first-switch                            a switch in this machine, and real nodes behind it
+  sheaf lab run first-switch                            real nodes behind a switch on this machine
 
-Exit status: 0 done; 1 failed; 2 wrong arguments; 3 done, but the books do not balance or problems were found.";
+Exit status: 0 success; 1 failure; 2 wrong arguments; 3 completed, but books do not balance or problems were found.";
 
 impl Cli {
     pub(crate) fn verbosity(&self) -> log::LevelFilter {
@@ -64,11 +64,11 @@ impl Cli {
 pub(crate) enum Command {
     /// Run a whole system on this machine.
     Run(RunArguments),
-    /// End the run that is under way in good order, so that the next begins.
+    /// End the current run in good order and start the next one.
     Next(NextArguments),
-    /// Run one node of a system that is spread over processes or hosts.
+    /// Run one node of a system that spans several processes or hosts.
     Node(NodeArguments),
-    /// Join a builder unit of a run that is under way, and judge events for it.
+    /// Join a builder unit of a run in progress and filter events for it.
     Processor(ProcessorArguments),
     /// Process fragments for a worker of a readout unit, which starts this by itself.
     #[command(hide = true)]
@@ -78,33 +78,33 @@ pub(crate) enum Command {
     Rehearsal(RehearsalArguments),
     /// Measure transports, memory and the whole event builder on this machine.
     Bench(BenchArguments),
-    /// Turn a detector's data into fragment streams, one file a source.
+    /// Convert detector data into fragment streams, one file per source.
     Import(ImportArguments),
-    /// Say what is in an event file, a run directory, a fragment stream or a directory of streams.
+    /// Show the contents of an event file, a run directory, a fragment stream or a directory of streams.
     Inspect(PathArguments),
-    /// Check every checksum, duplicate, gap and missing source; the exit status tells (0: good, 3: problems).
+    /// Check files for wrong checksums, duplicates, gaps and missing sources (exit status 0: good, 3: problems).
     Verify(PathArguments),
-    /// Print every fragment as a line of comma-separated values.
+    /// Print one line per fragment as comma-separated values.
     Dump(DumpArguments),
-    /// Write a run as columns for analysis, into an HDF5 file.
+    /// Export a run to an HDF5 file, as columns for analysis.
     Export(ExportArguments),
-    /// Bring the object store of a run to what its directory has: for runs that ended while the store was away.
+    /// Finish uploading a run whose object store was unavailable when the run ended.
     Upload(UploadArguments),
-    /// Join a run that goes on, and print or save events of it; the run does not wait for it.
+    /// Watch a run in progress: print or save a sample of its events without slowing the run.
     Tap(TapArguments),
-    /// Read this host and say what of it costs a run something, how much, and the command that would change it.
+    /// Check this host for settings that slow a run: the cost of each, and the command that changes it.
     Doctor(DoctorArguments),
-    /// Simulate switching networks: what a network makes of event building before it is bought.
+    /// Simulate event building on a switching network before it is bought.
     Sim(SimArguments),
-    /// Run the event builder behind switches that exist on this machine alone, and measure it.
+    /// Run and measure the event builder behind virtual switches on this machine.
     Lab(LabArguments),
-    /// Count ports, messages and bytes of a described detector, with and without grouped readout buffers.
+    /// Calculate ports, messages and bytes of a described detector, with and without grouped readout buffers.
     Model(ModelArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct UploadArguments {
-    /// The run directory.
+    /// Run directory.
     pub(crate) path: PathBuf,
 }
 
@@ -133,67 +133,66 @@ pub(crate) struct RehearsalArguments {
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArguments {
-    /// The configuration, a TOML file; without it, the embedded default: an emulated detector for ten seconds.
+    /// Configuration file (TOML) [default: an emulated detector for ten seconds].
     pub(crate) config: Option<PathBuf>,
-    /// Readout units [default: 4].
+    /// Number of readout units [default: 4].
     #[arg(long, value_name = "N")]
     pub(crate) readouts: Option<u16>,
-    /// Builder units [default: 4].
+    /// Number of builder units [default: 4].
     #[arg(long, value_name = "M")]
     pub(crate) builders: Option<u16>,
-    /// Output nodes, which store events for the builder units; 0: these do it themselves [default: 0].
+    /// Number of output nodes that store events for the builder units; 0: builder units store their own [default: 0].
     #[arg(long, value_name = "N")]
     pub(crate) outputs: Option<u16>,
-    /// Mean size of an emulated fragment [default: 2048].
+    /// Mean size of emulated fragments [default: 2048].
     #[arg(long, value_name = "BYTES")]
     pub(crate) fragment_size: Option<u64>,
-    /// Standard deviation of that size (log-normal); 0 for a fixed size. As large as the mean where not given.
+    /// Standard deviation of the fragment size (log-normal); 0: fixed size [default: the mean].
     #[arg(long, value_name = "BYTES")]
     pub(crate) fragment_rms: Option<u64>,
-    /// End after so many triggers; 0: no limit.
+    /// Stop after K triggers; 0: no limit.
     #[arg(long, value_name = "K")]
     pub(crate) events: Option<u64>,
-    /// Triggers a second (implies `--trigger-mode fixed`, unless the mode is `poisson`).
+    /// Number of triggers per second (implies `--trigger-mode fixed`, unless the mode is `poisson`).
     #[arg(long, value_name = "HZ")]
     pub(crate) trigger_rate: Option<f64>,
-    /// Where triggers come from [default: free, as fast as builder units take events].
+    /// Source of triggers [default: free, as fast as builder units take events].
     #[arg(long, value_name = "free|fixed|poisson|source|seen", value_parser = TriggerMode::from_str)]
     pub(crate) trigger_mode: Option<TriggerMode>,
-    /// End after so many seconds; 0: no limit [default: 10, where nothing else ends the run].
+    /// Stop after this many seconds; 0: no limit [default: 10, unless something else ends the run].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
     pub(crate) duration: Option<Nanos>,
-    /// So many runs, one after the other; 0: until Ctrl-C. `sheaf next` ends a run before its time, and the next begins
-    /// [default: 1].
+    /// Number of consecutive runs; 0: until Ctrl-C. `sheaf next` ends the current run early and starts the next [default: 1].
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u32>,
-    /// How messages travel [default: memory].
+    /// Transport for messages between nodes [default: memory].
     #[arg(long, value_name = "memory|tcp|udp|ethernet|shm|mixed|libfabric", value_parser = TransportKind::from_str)]
     pub(crate) transport: Option<TransportKind>,
-    /// Each role in a process of its own, over TCP on loopback or through shared memory.
+    /// Run each role in its own process, over TCP on loopback or through shared memory.
     #[arg(long)]
     pub(crate) processes: bool,
-    /// Where the run's directory is made [default: runs].
+    /// Directory in which the run directory is created [default: runs].
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Build events from the fragment streams in this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
-    /// Replay so often, with renumbered events; 0: until stopped.
+    /// Number of passes over the replayed data, with renumbered events; 0: until stopped.
     #[arg(long, value_name = "TIMES")]
     pub(crate) loops: Option<u32>,
-    /// Replay as fast as possible, at the recorded times, or at `--rate`.
+    /// Replay at full speed, at the recorded times, or at the rate of `--rate`.
     #[arg(long, value_name = "full|recorded|fixed", value_parser = Pacing::from_str)]
     pub(crate) pacing: Option<Pacing>,
-    /// Replay so many events a second, whether or not the system keeps up (implies `--pacing fixed`).
+    /// Replay at this rate, whether or not the system keeps up (implies `--pacing fixed`).
     #[arg(long, value_name = "HZ")]
     pub(crate) rate: Option<f64>,
-    /// Replay only every n-th event.
+    /// Replay only every N-th event.
     #[arg(long, value_name = "N")]
     pub(crate) rate_division: Option<u32>,
     /// Pause between two fragments of a replayed source.
     #[arg(long, value_name = "MICROSECONDS")]
     pub(crate) pause_us: Option<u64>,
-    /// Print one JSON object on standard output, and nothing else there; with several runs, one a line.
+    /// Print the summary as JSON on standard output, one object per line for several runs.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -308,24 +307,24 @@ impl RunArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct NextArguments {
-    /// The directory of a run, or of runs one of which goes on.
+    /// Directory of the run, or of all runs.
     #[arg(default_value = "runs")]
     pub(crate) run: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
-    /// The configuration, the same on every host.
+    /// Configuration file, the same on every host.
     pub(crate) config: PathBuf,
-    /// The node's name in it.
+    /// Name of the node in the configuration.
     pub(crate) name: String,
-    /// Listen here instead of at the node's address in the configuration, where that is not an address of this host.
+    /// Listen at this address instead of the configured one, which need not belong to this host.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
-    /// The number of this run, instead of `run.number` of the configuration.
+    /// Run number, instead of `run.number` in the configuration.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) run: Option<u32>,
-    /// Print one JSON object on standard output, and nothing else there.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
     /// Started by `sheaf run --processes` or `sheaf lab`: ends with its parent, takes its listening socket from standard
@@ -339,31 +338,31 @@ pub(crate) struct NodeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ProcessorArguments {
-    /// The door of a builder unit (`runs/run000001/bu0.farm`), the directory of a run with one builder unit or that of all runs
-    /// (the newest is meant), or the address of a builder unit on any host (`filter.listen`).
-    #[arg(long, value_name = "DOOR|HOST:PORT")]
+    /// Builder unit to join: its socket (`runs/run000001/bu0.farm`), its address on any host (`filter.listen`), the directory of a
+    /// run with one builder unit, or the directory of all runs, for the newest.
+    #[arg(long, value_name = "SOCKET|DIR|HOST:PORT")]
     pub(crate) join: PathBuf,
-    /// Certificate, key and authority, PEM files, where the run asks for them; else those of `--config` are taken.
+    /// PEM files for a run that requires TLS [default: those of `--config`].
     #[arg(long, value_names = ["CERTIFICATE", "KEY", "AUTHORITY"], num_args = 3)]
     pub(crate) tls: Option<Vec<PathBuf>>,
-    /// The file of the run's key (`transport.key_file`), where the run has one and is joined over the network; else that of `--config`
-    /// is taken.
+    /// Key file of the run (`transport.key_file`), for a run that has a key and is joined over the network [default: that of
+    /// `--config`].
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// Take the filter from this configuration instead of the run's own.
+    /// Use the filter of this configuration instead of the run's.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Have so many events at a time, at most as many as the run allows.
+    /// Number of events to hold at a time, at most as many as the run allows.
     #[arg(long, value_name = "EVENTS")]
     pub(crate) ahead: Option<u32>,
-    /// Wait so long for the door to be there.
+    /// Wait at most this long for a run to join [default: 0; with `--stay`: no limit].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) wait: Option<Nanos>,
-    /// Join the next run, too, when this one is over, with the filter that is installed then: until Ctrl-C, or until there was no
-    /// run for as long as `--wait` says.
+    /// Join the following runs as well, each with the filter that is installed when it begins, until Ctrl-C or until no run
+    /// has appeared for `--wait` seconds.
     #[arg(long)]
     pub(crate) stay: bool,
-    /// Print one JSON object on standard output, and nothing else there.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
     /// Started by a builder unit: ends with it.
@@ -374,71 +373,71 @@ pub(crate) struct ProcessorArguments {
 #[derive(Debug, Args)]
 #[command(override_usage = "sheaf import [OPTIONS] <FORMAT> <FILE>... <DIR>")]
 pub(crate) struct ImportArguments {
-    /// km3net, lst1 or sdhcal.
+    /// Format of the data: km3net, lst1 or sdhcal.
     pub(crate) format: String,
-    /// The files of one run, then the directory for the streams.
+    /// Files of one run, followed by the directory for the streams.
     #[arg(required = true, num_args = 1.., value_name = "FILE... DIR")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Store under this run number instead of the one in the files.
+    /// Run number to store instead of the one in the files.
     #[arg(long)]
     pub(crate) run: Option<u32>,
-    /// Replace streams that are in the directory.
+    /// Replace existing streams in the directory.
     #[arg(long)]
     pub(crate) force: bool,
-    /// km3net: which time slices to take (L0, L1, L2, SN).
+    /// km3net: time slices to convert (L0, L1, L2, SN) [default: L1].
     #[arg(long, value_name = "NAME")]
     pub(crate) stream: Option<String>,
-    /// lst1: append each module's 22 counter bytes to its payload.
+    /// lst1: append the 22 counter bytes of each module to its payload.
     #[arg(long)]
     pub(crate) with_counters: bool,
-    /// The Python interpreter for km3net and lst1.
+    /// Python interpreter for km3net and lst1.
     #[arg(long, value_name = "PATH", env = sheaf_import::PYTHON_VARIABLE)]
     pub(crate) python: Option<PathBuf>,
-    /// Print one JSON object on standard output, and nothing else there.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PathArguments {
-    /// Event files, run directories, fragment streams, or directories of fragment streams. A directory of runs stands for its newest
-    /// run.
+    /// Event files, run directories, fragment streams, or directories of fragment streams. A directory of runs stands for its
+    /// newest run.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Take all runs of directories of runs.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Print one JSON object on standard output, and nothing else there; of several paths, one a line.
+    /// Print one JSON object on standard output, one per line for several paths.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// An event file, a run directory, or a directory of runs, which stands for its newest run.
+    /// Event file, run directory, or directory of runs, which stands for its newest run.
     pub(crate) path: PathBuf,
-    /// The HDF5 file, which must not exist.
+    /// HDF5 file to create; it must not exist.
     pub(crate) target: PathBuf,
-    /// The events of this stream alone.
+    /// Export only the events of this stream.
     #[arg(long, value_name = "NAME")]
     pub(crate) stream: Option<StreamName>,
-    /// How columns are compressed: `none`, `deflate` or `deflate:1` to `deflate:9`, `zstd` or `zstd:1` to `zstd:22`.
-    #[arg(long, value_name = "HOW", default_value = "none")]
+    /// Compression of the columns: `none`, `deflate` or `deflate:1` to `deflate:9`, `zstd` or `zstd:1` to `zstd:22`.
+    #[arg(long, value_name = "METHOD", default_value = "none")]
     pub(crate) compression: String,
-    /// Print one JSON object on standard output, and nothing else there.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DumpArguments {
-    /// An event file, a run directory, a fragment stream, or a directory of fragment streams. A directory of runs stands for its
-    /// newest run.
+    /// Event file, run directory, fragment stream, or directory of fragment streams. A directory of runs stands for its newest
+    /// run.
     pub(crate) path: PathBuf,
-    /// As comma-separated values `event,source,time_ns,bytes,crc32` with a header line. The only format so far.
+    /// Print comma-separated values `event,source,time_ns,bytes,crc32` with a header line (the only format).
     #[arg(long)]
     pub(crate) csv: bool,
-    /// One line an event with what its filter said, not one a fragment:
+    /// Print one line per event with the verdict of its filter, instead of one per fragment:
     /// `event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed`.
     #[arg(long)]
     pub(crate) verdicts: bool,
@@ -446,50 +445,53 @@ pub(crate) struct DumpArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct TapArguments {
-    /// The directory of a run, or of runs, which stands for its newest; or the address of one builder's door: a socket, or host:port.
+    /// Run directory, directory of runs (its newest run), or the address of one builder unit: its socket (`bu0.tap`) or host:port.
     #[arg(value_name = "RUN-DIRECTORY|ADDRESS")]
     pub(crate) target: String,
-    /// Only events with one of these tags.
+    /// Only events with at least one of these tags.
     #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
     pub(crate) tags: Vec<String>,
-    /// Only events that go to this stream of the run's files.
+    /// Only events of this output stream.
     #[arg(long, value_name = "NAME", conflicts_with = "tags")]
     pub(crate) stream: Option<String>,
-    /// Only one of so many of those.
+    /// Keep one event in N of those.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) prescale: u32,
-    /// End after so many events; without it, with the run or with Ctrl-C.
+    /// Stop after this many events [default: until the run ends or Ctrl-C].
     #[arg(long, value_name = "N")]
     pub(crate) events: Option<u64>,
-    /// At most so many events a second.
+    /// Maximum number of events per second.
     #[arg(long, value_name = "HZ")]
     pub(crate) rate: Option<f64>,
-    /// Print a line for each event: the default.
+    /// Wait at most this long for a run that has not started.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    pub(crate) wait: Nanos,
+    /// Print one line per event (the default).
     #[arg(long)]
     pub(crate) print: bool,
     /// Write the events to this event file, which must not exist.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["print", "json"])]
     pub(crate) save: Option<PathBuf>,
-    /// Print a JSON object on a line of its own for each event, and nothing else on standard output.
+    /// Print one JSON object per event, each on its own line.
     #[arg(long, conflicts_with = "print")]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Compare the host with what this configuration wants of it: processors, memory, sockets, interfaces, output.
+    /// Check the host against the needs of this configuration: processors, memory, sockets, interfaces, output.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Show also what is as it should be.
+    /// Also show settings that are OK.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Run the commands of these findings, after asking; nothing is ever changed without this.
+    /// Run the commands of these findings, after confirmation. Without this option nothing is changed.
     #[arg(long, value_name = "KEY,...", value_delimiter = ',', num_args = 1)]
     pub(crate) apply: Vec<String>,
-    /// Do not ask before commands are run.
+    /// Run commands without confirmation.
     #[arg(long, requires = "apply")]
     pub(crate) yes: bool,
-    /// Print one JSON object on standard output, and nothing else there.
+    /// Print one JSON object on standard output.
     #[arg(long, conflicts_with = "apply")]
     pub(crate) json: bool,
     /// Read the files of the kernel below this directory.
@@ -499,5 +501,5 @@ pub(crate) struct DoctorArguments {
 
 fn parse_seconds(text: &str) -> Result<Nanos, String> {
     let seconds = text.parse().ok().and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
-    seconds.map(Nanos::from).ok_or_else(|| "not a number of seconds from 0 on".to_owned())
+    seconds.map(Nanos::from).ok_or_else(|| "must be a number of seconds >= 0".to_owned())
 }

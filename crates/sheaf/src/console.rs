@@ -1,7 +1,7 @@
 //! Standard error: a progress line, and the log above it.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use log::{LevelFilter, Log, Metadata, Record};
+use log::{Level, LevelFilter, Log, Metadata, Record};
 use sheaf_node::report::{Gauges, Snapshot};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -23,6 +23,9 @@ pub(crate) struct Console {
     quiet: bool,
 }
 
+/// Opens every error that this command prints.
+pub(crate) const ERROR: &str = "sheaf: error: ";
+
 impl Console {
     /// Takes standard error, and the log.
     pub(crate) fn install(level: LevelFilter) -> Self {
@@ -41,7 +44,8 @@ impl Console {
 
     /// Says why the command failed.
     pub(crate) fn error(&self, text: &str) {
-        self.print(&format!("sheaf: {text}"));
+        // Errors of a configuration are several, each with this prefix.
+        self.print(&format!("{ERROR}{}", text.trim_start_matches("error: ")));
     }
 
     /// Prints lines, above the progress line if there is one.
@@ -154,7 +158,14 @@ impl Log for Console {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            self.print(&format!("{}: {}", record.level().as_str().to_lowercase(), record.args()));
+            let prefix = match record.level() {
+                Level::Error => ERROR,
+                Level::Warn => "warning: ",
+                Level::Info => "info: ",
+                Level::Debug => "debug: ",
+                Level::Trace => "trace: ",
+            };
+            self.print(&format!("{prefix}{}", record.args()));
         }
     }
 
@@ -216,8 +227,8 @@ fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
     );
     for (value, name) in [
         (now.dropped, "dropped"),
-        (now.vetoed, "triggers vetoed"),
-        (now.lost_builders, "builder sessions lost"),
+        (now.vetoed, "vetoed triggers"),
+        (now.lost_builders, "lost builder sessions"),
     ] {
         if value > 0 {
             text.push_str(&format!(", {name}: {}", count(value)));
@@ -226,17 +237,23 @@ fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
     text
 }
 
-/// A number with thin separators: `1 234 567`.
+/// A number with thousands separators: `1,234,567`.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(' ');
+            text.push(',');
         }
         text.push(digit);
     }
     text
+}
+
+/// A number with its noun in the right form: `1 problem`, `1,234 problems`.
+pub(crate) fn plural(value: u64, noun: &str) -> String {
+    let ending = if value == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", count(value))
 }
 
 #[expect(
@@ -246,4 +263,21 @@ pub(crate) fn count(value: u64) -> String {
 )]
 pub(crate) fn count_f64(value: f64) -> String {
     count(value.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_separators_and_nouns_their_form() {
+        assert_eq!(
+            [count(0), count(999), count(1_000), count(1_234_567)],
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [plural(0, "file"), plural(1, "file"), plural(2_000, "file")],
+            ["0 files", "1 file", "2,000 files"]
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::Verdict;
 use crate::cli::{DumpArguments, ImportArguments, PathArguments};
-use crate::console::count;
+use crate::console::{count, plural};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use sheaf_import::{Format, ImportOptions, ImportReport};
@@ -235,24 +235,27 @@ fn describe_header(header: &HeaderInfo) -> String {
 
 fn describe_verification(report: &VerifyReport) -> String {
     let mut text = format!(
-        "{}: {}, {} files, {} events ({} incomplete), {} fragments, {} payload bytes\n",
+        "{}: {}, {}, {} ({} incomplete), {}, {}\n",
         report.path.display(),
         report.kind,
-        report.files.len(),
-        count(report.events),
+        plural(report.files.len() as u64, "file"),
+        plural(report.events, "event"),
         count(report.events_incomplete),
-        count(report.fragments),
-        count(report.payload_bytes)
+        plural(report.fragments, "fragment"),
+        plural(report.payload_bytes, "payload byte")
     );
     for (value, what) in [
-        (report.duplicates, "events with the id of an earlier one"),
-        (report.copies, "further copies of events, in other streams"),
+        (report.duplicates, "events repeat the id of an earlier event"),
+        (report.copies, "additional copies of events, in other streams"),
         (
             report.files_open,
-            "files that are not closed: the run goes on, or who wrote them died, and what counts is there",
+            "files are not closed: the run is in progress, or their writers died; events that count are intact",
         ),
-        (report.events_void, "void events of builders that died, built again elsewhere"),
-        (report.ids_absent, "ids do not occur between the first and the last"),
+        (report.events_void, "void events of builder units that died; they were built again elsewhere"),
+        (
+            report.ids_absent,
+            "ids absent between the first and the last (such as those that the filter rejected)",
+        ),
     ] {
         if value > 0 {
             let _ = writeln!(text, "  {} {what}", count(value));
@@ -267,9 +270,9 @@ fn describe_verification(report: &VerifyReport) -> String {
     for missing in report.missing_sources.iter().take(ROWS) {
         let _ = writeln!(
             text,
-            "  source {} is missing in {} events: {}",
+            "  source {} is missing in {}: {}",
             missing.source,
-            count(missing.events),
+            plural(missing.events, "event"),
             missing.reason
         );
     }
@@ -280,14 +283,14 @@ fn describe_verification(report: &VerifyReport) -> String {
     }
     let in_progress = report.state == Some(RunState::InProgress);
     if in_progress {
-        text.push_str("in progress: the run goes on, and its books are not closed\n");
+        text.push_str("in progress: the run has not ended, and its books are not closed\n");
     }
     if in_progress && report.problems_total == 0 {
-        text.push_str("no problem so far; verify the run again when it has ended\n");
+        text.push_str("no problems so far; verify the run again after it has ended\n");
     } else if report.ok {
-        text.push_str("good: every checksum is right, nothing is missing that should be there\n");
+        text.push_str("good: every checksum is right, and nothing is missing\n");
     } else {
-        let _ = writeln!(text, "NOT GOOD: {} problems", count(report.problems_total));
+        let _ = writeln!(text, "NOT GOOD: {}", plural(report.problems_total, "problem"));
     }
     text
 }

@@ -29,7 +29,7 @@
 //! | `sim` | `sheaf sim`: scenarios, the documents' figures, calibration, prediction |
 //! | `lab` | `sheaf lab`: real nodes behind virtual switches |
 //! | `model` | `sheaf model`: the paper model of a described detector |
-//! | `tap` | `sheaf tap`: events of a run that goes on |
+//! | `tap` | `sheaf tap`: events of a run in progress |
 //! | `export` | `sheaf export`, in builds with HDF5 |
 //! | `hdf5` | streams whose files become HDF5 files, in builds that have it |
 //! | `objects` | `sheaf upload`, and the object store of a run, in builds that have one |
@@ -76,6 +76,7 @@ mod timed;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// The work was not done, or not all of it.
@@ -98,7 +99,7 @@ enum Verdict {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let console = console::Console::install(cli.verbosity());
     if let Err(error) = sheaf_machine::forget_signal_handlers() {
         console.error(&format!("handlers of signals that libraries have set stay: {error}"));
@@ -137,6 +138,18 @@ fn main() -> ExitCode {
             ExitCode::from(EXIT_FAILED)
         }
     }
+}
+
+/// Prints what clap says of the arguments, in the form of all errors, and ends the process; help is no error.
+fn refuse(error: &clap::Error) -> ! {
+    if error.use_stderr() {
+        let said = error.render().to_string();
+        let said = said.trim_start_matches("error: ");
+        // Nothing can be done, and nobody told, where standard error is gone.
+        let _ = write!(std::io::stderr(), "{}{said}", console::ERROR);
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 /// An error with its causes, each said once: many texts hold that of their cause.

@@ -196,7 +196,10 @@ fn tcp(
     plan.key.iter().for_each(|key| endpoint.authenticate(key.clone()));
     for address in own.more_addresses.iter().filter(|_| listens(me.node)) {
         let listener = TcpListener::bind(address).with_context(|| {
-            format!("{} cannot listen on {address}; is it in use, or of another host?", me.node)
+            format!(
+                "{} cannot listen on {address}; is it in use, or does it belong to another host?",
+                me.node
+            )
         })?;
         endpoint.listen_too(listener)?;
     }
@@ -269,7 +272,7 @@ fn local_address(own: &NodeConfig, peers: &[&NodeConfig]) -> anyhow::Result<Opti
     use std::net::{ToSocketAddrs, UdpSocket};
 
     let resolve = |address: &str| -> anyhow::Result<Option<std::net::SocketAddr>> {
-        let mut found = address.to_socket_addrs().with_context(|| format!("{address} leads nowhere"))?;
+        let mut found = address.to_socket_addrs().with_context(|| format!("cannot resolve {address}"))?;
         Ok(found.next())
     };
     if let Some(address) = &own.address {

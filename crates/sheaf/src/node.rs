@@ -125,7 +125,7 @@ fn listener(
     let address = arguments.listen.as_ref().or(node.address.as_ref());
     let address = address.with_context(|| format!("{} needs an address to listen on", node.name))?;
     let socket = TcpListener::bind(address).with_context(|| {
-        format!("{} cannot listen on {address}; is it in use, or of another host?", node.name)
+        format!("{} cannot listen on {address}; is it in use, or does it belong to another host?", node.name)
     })?;
     Ok(Some(socket))
 }

@@ -252,7 +252,7 @@ fn no_books(output: Option<&Path>) -> anyhow::Error {
     let error = anyhow!("the event manager ended without a report: the run has no books");
     match output {
         Some(path) => error.context(format!(
-            "what was written is in {path}; `sheaf verify {path}` tells what is there, and which of it counts nobody knows",
+            "the files are in {path}: run `sheaf verify {path}` to list their events; how many of them count cannot be determined",
             path = path.display()
         )),
         None => error,

@@ -130,7 +130,7 @@ fn explain(reason: DropReason) -> &'static str {
         DropReason::TooLarge => "above readout.max_fragment_bytes",
         DropReason::UnknownSource => "of sources that are not in the configuration",
         DropReason::Corrupt => "wrong checksum",
-        DropReason::NeverTriggered => "for later events, which the run did not trigger any more",
+        DropReason::NeverTriggered => "sent ahead of the last trigger",
         DropReason::EventDropped => "with their event",
         DropReason::NotBuilt => "their event was built without them",
         DropReason::NotRequested => "nobody asked for them before their event ended",

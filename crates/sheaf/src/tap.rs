@@ -1,22 +1,22 @@
 //! `sheaf tap`: events of a run that goes on, printed or saved.
 
 use crate::cli::TapArguments;
-use crate::console::count;
+use crate::console::{count, plural};
 use crate::tap_stream::TappedStream;
 use crate::{Verdict, signals};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use sheaf_store::event_file::{DirectoryFile, EventFileWriter, Storage, WriterOptions};
-use sheaf_store::run::newest_of;
+use sheaf_store::run::{Manifest, newest_of};
 use sheaf_tap::client::Welcome;
 use sheaf_tap::taps::{Next, TapOptions, Taps};
 use sheaf_wire::event_file::{FileHeader, StoredEvent};
-use sheaf_wire::{ByteCount, NodeId, Timestamp};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write, stdout};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// How long nothing may come before what is printed or saved so far leaves this process.
 const QUIET: Duration = Duration::from_millis(100);
@@ -34,7 +34,9 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
     let stream = match &arguments.stream {
         // What the stream takes is in what a builder says of its run.
         Some(name) => {
-            let asking = Taps::open(&target, TapOptions::default())?;
+            let Some(asking) = join(&target, arguments.wait, &TapOptions::default(), &stop)? else {
+                return Ok(Verdict::Good);
+            };
             Some(TappedStream::find(name, asking.welcome())?)
         }
         None => None,
@@ -45,7 +47,9 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
         rate_hz: arguments.rate,
         name: format!("sheaf tap, process {}", std::process::id()),
     };
-    let mut taps = Taps::open(&target, options)?;
+    let Some(mut taps) = join(&target, arguments.wait, &options, &stop)? else {
+        return Ok(Verdict::Good);
+    };
     let mut out = Out::new(arguments, taps.welcome())?;
     let mut events = 0;
     let is_last = |events: u64| arguments.events.is_some_and(|most| events >= most);
@@ -64,15 +68,39 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
     let counts = taps.counts();
     let others = if counts.seen > 0 {
         format!(
-            "; of {} that were accepted meanwhile, as far as is known, {} were missed",
+            "; of {} events accepted meanwhile, {} were missed",
             count(counts.seen),
             count(counts.missed())
         )
     } else {
         String::new()
     };
-    log::info!("{} events{others}", count(events));
+    log::info!("{}{others}", plural(events, "event"));
     Ok(Verdict::Good)
+}
+
+/// Joins the run; waits for one that has not started, as long as `--wait` allows. Returns `None` where a signal came first.
+fn join(arguments: &TapArguments, options: &TapOptions, stop: &AtomicBool) -> anyhow::Result<Option<Taps>> {
+    let began = Instant::now();
+    let mut is_told = false;
+    let taps = Taps::open_when_ready(target, options, || {
+        let is_over = stop.load(Ordering::Relaxed) || began.elapsed() >= wait.to_std() || has_ended(target);
+        if !is_over && !std::mem::replace(&mut is_told, true) {
+            log::info!("waiting for {} to accept consumers", target);
+        }
+        is_over
+    });
+    match taps {
+        Ok(taps) => Ok(Some(taps)),
+        Err(_) if stop.load(Ordering::Relaxed) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns whether the manifest of a run's directory says that the run has ended.
+fn has_ended(target: &str) -> bool {
+    Manifest::read(Path::new(target))
+        .is_ok_and(|manifest| manifest.is_some_and(|manifest| manifest.ended.is_some()))
 }
 
 /// Where events go.

@@ -81,8 +81,8 @@ impl TimedSources {
             }
             From::Packets(listen) => {
                 let mut addresses =
-                    listen.to_socket_addrs().with_context(|| format!("{listen} leads nowhere"))?;
-                let address = addresses.next().with_context(|| format!("{listen} leads nowhere"))?;
+                    listen.to_socket_addrs().with_context(|| format!("cannot resolve {listen}"))?;
+                let address = addresses.next().with_context(|| format!("cannot resolve {listen}"))?;
                 let cards = cards.iter().map(|card| (feed(timed, &self.clocks, *card), pool())).collect();
                 let (sources, _) = UdpSource::listen(address, &|| decoder(timed.front_end), cards)?;
                 Ok(sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())

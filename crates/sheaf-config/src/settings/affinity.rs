@@ -4,9 +4,9 @@ use crate::codec::{id_list, pick, switch, whole, zero_is_none};
 use crate::knob::{choice, section};
 
 choice! {
-    /// Which NUMA node's memory a thread takes.
+    /// NUMA policy of a thread.
     MemoryPolicy {
-        /// what the system does by itself: mostly of the processor that touches the memory first
+        /// the default of the system: usually the NUMA node of the processor that touches the memory first
         System = "system",
         /// of the processor that touches it first, whatever the process was started with
         Local = "local",
@@ -18,8 +18,8 @@ choice! {
 }
 
 section! {
-    /// Which processors the threads of a role use, how urgent they are, and whose memory they take. Each thread takes its
-    /// place before it begins to work. `sheaf doctor --config FILE` says what of it this host allows, and which processors
+    /// Placement of threads: processors, real-time priority and NUMA policy for each role. A thread takes its place
+    /// before it begins to work. `sheaf doctor --config FILE` reports what this host allows, and which processors
     /// serve the interrupts of the network.
     Affinity "affinity" {
         /// The processors of the event manager. Empty: all. The `cpu` of a `[[node]]` goes before.
@@ -47,8 +47,8 @@ section! {
         builder_memory: MemoryPolicy = MemoryPolicy::System, "builder_memory", pick();
         /// The memory of the output nodes' threads: what is received.
         output_memory: MemoryPolicy = MemoryPolicy::System, "output_memory", pick();
-        /// Whether a run fails that cannot have its threads where this table and the `cpu` of `[[node]]` want them. Else
-        /// it warns, and runs as it can.
+        /// Whether a run fails if its threads cannot be placed as this table and the `cpu` of `[[node]]` say.
+        /// Otherwise it prints a warning and continues.
         required: bool = false, "required", switch();
     }
 }

@@ -7,37 +7,37 @@ use sheaf_wire::{ByteCount, SourceId, TriggerType};
 use std::path::PathBuf;
 
 choice! {
-    /// How the first step of an event is judged.
+    /// Filter of the first step.
     StepFilterKind {
-        /// the rest of every event is asked for
+        /// the rest of every event is requested
         All = "all",
-        /// of every `prescale`-th event the rest is asked for, the others are rejected
+        /// the rest of every `prescale`-th event is requested, other events are rejected
         Prescale = "prescale",
-        /// an event whose first step has less than `minimum_bytes` of payload is rejected, of others the rest is asked for
+        /// events whose first step has less than `minimum_bytes` of payload are rejected, the rest of others is
+        /// requested
         Activity = "activity",
-        /// a step filter from the shared library `path` decides: which events are rejected, need nothing more, or of which
-        /// sources more is asked for
+        /// a step filter in the shared library `path` decides: reject, accept, or request further sources
         Library = "library",
     }
 }
 
 section! {
-    /// Event building in steps: some sources first, others when those have been judged.
+    /// Event building in steps: some sources first, the others after these have been judged.
     Building "building" {
         /// The sources of the first step. If there are any, builder units ask for these first, and for the others only of
         /// events that go on. Numbers, or ranges such as `"10-19"`. Not with `shaping.policy` "push".
         first_step: Vec<SourceId> = Vec::new(), "first_step", id_list(u64::from(u32::MAX));
-        /// How the first step of an event is judged. The whole event is then judged as `[filter]` says.
+        /// Filter of the first step. `[filter]` judges the complete event.
         filter: StepFilterKind = StepFilterKind::All, "filter", pick();
-        /// With the filter `prescale`: one event of so many goes on.
+        /// With the filter `prescale`: keeps one event in N.
         prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
-        /// With the filter `activity`: the least payload of a first step that goes on.
+        /// With the filter `activity`: minimum payload of the first step of an event that is kept.
         minimum: ByteCount = ByteCount::ZERO, "minimum_bytes", bytes(0, GIB);
-        /// With the filter `library`: the shared library, which is loaded when the run starts.
+        /// With the filter `library`: path of the shared library, which is loaded when the run starts.
         path: Option<PathBuf> = None, "path", maybe(path());
-        /// With the filter `library`: the function of the library that gives the step filter.
+        /// With the filter `library`: function of the library that returns the step filter.
         symbol: String = "sheaf_step_filter".into(), "symbol", symbol();
-        /// With the filter `library`: a text for the step filter alone; what is in it is the step filter's choice.
+        /// With the filter `library`: text that is passed to the step filter. Sheaf does not interpret it.
         parameters: String = String::new(), "parameters", parameters();
     }
 }
@@ -47,9 +47,9 @@ section! {
     /// tables, emulated triggers are of these types, as often as their weights say; which type an event has follows from
     /// `trigger.seed` and its id. The name is for the reader.
     TriggerClass "triggers.NAME" {
-        /// The trigger type that its events carry, in the experiment's own numbering.
+        /// Trigger type of its events, in the experiment's own numbering.
         trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
-        /// How often it comes: with the weights 3 and 1, three of four triggers are of the first type.
+        /// Relative frequency: with the weights 3 and 1, three of four triggers are of the first type.
         weight: u32 = 1, "weight", whole(0, 1 << 30);
         /// The readout units that answer, by their place among the readout units, from 0. Numbers, or ranges such as `"4-7"`.
         /// None stands for all.

@@ -11,14 +11,14 @@ const SHORTEST: Nanos = Nanos::from_micros(100);
 section! {
     /// Readout units: they merge the fragments of their sources and hold them until the event is done.
     Readout "readout" {
-        /// How many readout units there are. Where `[[node]]` tables exist they say it, and this may be left out.
+        /// Number of readout units. Optional if `[[node]]` tables list them.
         count: u16 = 4, "count", whole(1, MAX_NODES), flag "--readouts";
-        /// The payload that one readout unit holds at most. It is shared out evenly to its
-        /// sources; a source that has filled its share is held back.
+        /// Maximum payload that one readout unit holds. It is divided evenly among its sources; a source that has
+        /// filled its share is held back.
         buffer: ByteCount = ByteCount(8 * MIB), "buffer_bytes", bytes(64 * KIB, TIB);
-        /// The fragments that one readout unit holds of one source at most.
+        /// Maximum number of fragments that one readout unit holds of one source.
         buffer_events: u32 = 16_384, "buffer_events", whole(16, 1 << 24);
-        /// The largest fragment that a readout unit takes; larger ones are dropped and counted. 0: as large as
+        /// Largest fragment that a readout unit accepts; larger ones are dropped and counted. 0: as large as
         /// `buffer_bytes` and 15/16 of `transport.max_frame_bytes` allow.
         max_fragment: Option<ByteCount> = None, "max_fragment_bytes", zero_is_none(bytes(1, GIB));
         /// How long a readout unit waits for a silent source, from when the event was requested. Then it answers with that
@@ -35,11 +35,11 @@ section! {
 section! {
     /// Builder units: they gather one super-fragment per readout unit into an event.
     Builder "builder" {
-        /// How many builder units there are. Where `[[node]]` tables exist they say it, and this may be left out.
+        /// Number of builder units. Optional if `[[node]]` tables list them.
         count: u16 = 4, "count", whole(1, MAX_NODES), flag "--builders";
-        /// How many events one builder unit has under construction at most.
+        /// Maximum number of events under construction in one builder unit.
         slots: u32 = 512, "slots", whole(1, 1 << 20);
-        /// The payload of events under construction in one builder unit at most.
+        /// Maximum payload of events under construction in one builder unit.
         memory: ByteCount = ByteCount(256 * MIB), "memory_bytes", bytes(MIB, TIB);
         /// How long a builder unit waits for the fragments of an event, from its assignment. Then the event ends
         /// incomplete. Not used with the policy `wait`.
@@ -55,20 +55,20 @@ section! {
         /// Whether builder units check the content of every fragment: its checksum, and the pattern of emulated
         /// sources.
         check_content: bool = false, "check_content", switch();
-        /// Whether builder units read every payload byte of every event once, as a filter would, and do nothing with
-        /// it. For measurements; without effect where the content is checked, because that reads it.
+        /// Whether builder units read every payload byte once, as a filter would. For measurements; no effect if the
+        /// content is checked.
         read_payload: bool = false, "read_payload", switch();
     }
 }
 
 choice! {
-    /// What becomes of an event that lacks a required source.
+    /// Policy for an event that lacks a required source.
     IncompletePolicy {
-        /// it waits, for ever if need be
+        /// wait without limit
         Wait = "wait",
-        /// it times out and is stored, with the list of missing sources and the reasons
+        /// store it after a timeout, with the list of missing sources and the reasons
         Store = "store",
-        /// it times out and is dropped, counted by reason
+        /// drop it after a timeout, counted by reason
         Drop = "drop",
     }
 }
@@ -76,22 +76,21 @@ choice! {
 section! {
     /// Incomplete events.
     Incomplete "incomplete" {
-        /// What becomes of an event that lacks a required source.
+        /// Policy for an event that lacks a required source.
         policy: IncompletePolicy = IncompletePolicy::Store, "policy", pick();
     }
 }
 
 section! {
-    /// The event manager: it owns the trigger stream and gives events to builder units.
+    /// The event manager: it owns the triggers and assigns events to builder units.
     Manager "manager" {
-        /// How many consecutive events a builder unit gets at a time. More make fewer and fuller messages; fewer spread
-        /// a burst better.
+        /// Number of consecutive events in one assignment. A larger number makes fewer, fuller messages; a smaller
+        /// one spreads bursts better.
         batch_events: u32 = 32, "batch_events", whole(1, 4_096);
-        /// How many builder units are tried for one event. When the last of them fails, the event is dropped and
-        /// counted.
+        /// Maximum number of builder units that try to build one event. When the last of them fails, the event is
+        /// dropped and counted.
         max_attempts: u16 = 3, "max_attempts", whole(1, 1_000);
-        /// How many bytes of a builder's memory an event is expected to take. 0: learned from the events that were
-        /// built.
+        /// Expected memory of an event in a builder unit. 0: learned from the events that were built.
         expected_event: Option<ByteCount> = None, "expected_event_bytes", zero_is_none(bytes(1, 64 * GIB));
         /// How long the event manager waits at the start until all nodes are there. Then the run begins without the
         /// missing nodes, or fails if no readout unit or no builder unit is there; they are named in both cases.

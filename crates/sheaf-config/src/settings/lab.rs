@@ -9,17 +9,17 @@ use sheaf_wire::{ByteCount, Nanos};
 const DAY: Nanos = Nanos::from_secs(86_400);
 
 section! {
-    /// What the scenario is called and what it shows. These keys stand above all tables.
+    /// Name and description of the scenario. These keys stand above all tables.
     LabHead "" {
-        /// What the scenario is called; left out, as its file.
+        /// Name of the scenario. Default: the name of its file.
         name: Option<String> = None, "name", maybe(name());
-        /// What it shows, in a line.
+        /// Description, one line.
         about: Option<String> = None, "about", maybe(prose());
     }
 }
 
 choice! {
-    /// Which nodes share a host of the lab.
+    /// Placement of nodes on hosts of the lab.
     LabPlacement {
         /// every node has a host of its own
         Separate = "separate",
@@ -29,20 +29,20 @@ choice! {
 }
 
 section! {
-    /// The network that is made: hosts, cables, switches.
+    /// The network: hosts, cables, switches.
     Lab "lab" {
-        /// So many readout units and as many builder units; in place of `readout.count` and `builder.count`.
+        /// Number of readout units and of builder units; replaces `readout.count` and `builder.count`.
         units: Option<u16> = None, "units", maybe(whole(1, 128));
-        /// Which nodes share a host.
+        /// Placement of nodes on hosts.
         placement: LabPlacement = LabPlacement::Separate, "placement", pick();
-        /// How many data networks there are, each with switches of its own; every host is on all of them.
+        /// Number of data networks, each with its own switches; every host is connected to all of them.
         rails: u16 = 1, "rails", whole(1, 4);
         /// The largest packet that a link carries, without its Ethernet head.
         mtu: u32 = 9_000, "mtu_bytes", whole(1_280, 9_216);
         /// The rate of every cable, in Mbit/s on the wire: a packet takes 38 bytes beside its own (head, checksum,
         /// preamble, gap), as on real Ethernet.
         rate_mbps: f64 = 100.0, "rate_mbps", real(0.1, 100_000.0);
-        /// What each output of a switch can hold. What finds it full is lost.
+        /// Output buffer of each switch port; packets that find it full are dropped.
         port_buffer: ByteCount = ByteCount(256 * KIB), "port_buffer_bytes", bytes(4 * KIB, GIB);
         /// What waits in a host for its cable at most. What finds it full is lost without a word, so that it should be
         /// more than the send buffers of its sockets together. Raw Ethernet goes around it.
@@ -50,10 +50,10 @@ section! {
         /// Whether the event manager is reached over a network of its own, that no data go through. Raw Ethernet has one network
         /// for both.
         control_network: bool = true, "control_network", switch();
-        /// How many switches the hosts are on. With more than one each network has two stages, leaves and spines, and
-        /// the hosts are dealt out to the leaves in turn.
+        /// Number of leaf switches. With more than one, each network has two stages, leaves and spines, and hosts are
+        /// assigned to the leaves in turn.
         leaves: u16 = 1, "leaves", whole(1, 32);
-        /// How many switches join the leaves. A packet goes by the spine that belongs to its destination.
+        /// Number of spine switches. The destination of a packet selects its spine.
         spines: u16 = 1, "spines", whole(1, 32);
         /// The rate of each cable between switches, in Mbit/s. Left out: as much as the hosts of a leaf together,
         /// shared by the spines.
@@ -62,23 +62,22 @@ section! {
 }
 
 section! {
-    /// What is done to the network while the run takes its data, and how it is watched. How long a run takes is
-    /// `run.duration_s`.
+    /// Disturbances of the network during the run, and its observation. `run.duration_s` sets the duration.
     Measure "measure" {
-        /// How often the ports of the switches and the memory of the nodes are looked at.
+        /// Sampling interval of switch ports and of the nodes' memory.
         sample: Nanos = Nanos::from_millis(500), "sample_ms", milliseconds(Nanos::from_millis(50), DAY);
-        /// How often the run is repeated; the median counts.
+        /// Number of repetitions of each point; the median counts.
         repeats: u16 = 1, "repeats", whole(1, 100);
-        /// The builder unit that is slowed down, by the rate of the cable to its host.
+        /// Builder unit whose cable is slowed down.
         slow_builder: Option<u16> = None, "slow_builder", maybe(whole(0, 127));
-        /// To which share of its rate it is slowed down. 0: its cables are cut.
+        /// Fraction of its rate to which it is slowed down. 0: its cables are cut.
         slow_to: f64 = 0.5, "slow_to", real(0.0, 1.0);
-        /// When it becomes slow, from the start of the run.
+        /// Start of the slow period, from the start of the run.
         slow_from: Nanos = Nanos::from_secs(4), "slow_from_s", seconds(Nanos::ZERO, DAY);
-        /// When it is as before again, from the start of the run.
+        /// End of the slow period, from the start of the run.
         slow_until: Nanos = Nanos::from_secs(8), "slow_until_s", seconds(Nanos::ZERO, DAY);
-        /// How much the memory of all nodes together may grow between the first third of the run and its end; more fails
-        /// the run. Left out: it may.
+        /// Maximum growth of the memory of all nodes together between the first third of the run and its end; larger
+        /// growth fails the run. Default: no limit.
         memory_growth: Option<ByteCount> = None, "memory_growth_bytes", maybe(bytes(KIB, TIB));
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 const MILLISECOND: Nanos = Nanos::from_millis(1);
 
 choice! {
-    /// How messages travel.
+    /// Transport of messages.
     TransportKind {
         /// through memory, between nodes of one process
         Memory = "memory",
@@ -22,24 +22,24 @@ choice! {
         Mixed = "mixed",
         /// through libfabric, between processes and hosts; only where Sheaf was built with the feature `libfabric`
         Libfabric = "libfabric",
-        /// over UDP, between processes and hosts: what the network loses is sent again
+        /// over UDP, between processes and hosts; lost datagrams are retransmitted
         Udp = "udp",
-        /// in frames of raw Ethernet, between hosts of one network: what the network loses is sent again; only on Linux, with
-        /// privileges
+        /// in frames of raw Ethernet, between hosts of one network; lost frames are retransmitted. Only on Linux,
+        /// with privileges
         Ethernet = "ethernet",
     }
 }
 
 choice! {
-    /// How TCP finds the pace of a connection.
+    /// Congestion control of TCP.
     Congestion {
-        /// as the operating system is set up
+        /// as configured in the operating system
         System = "system",
-        /// CUBIC: halts where packets are lost; the default of most systems
+        /// CUBIC: reduces its rate when packets are lost; the default of most systems
         Cubic = "cubic",
-        /// Reno: as CUBIC, and slower to come back
+        /// Reno: like CUBIC, but slower to recover
         Reno = "reno",
-        /// BBR: by measured rate and delay; takes more than its share where output buffers are small
+        /// BBR: follows the measured rate and delay; takes more than its share if output buffers are small
         Bbr = "bbr",
     }
 }
@@ -58,7 +58,7 @@ impl Congestion {
 }
 
 choice! {
-    /// The provider of libfabric that messages go through.
+    /// Provider of libfabric.
     LibfabricProvider {
         /// over TCP; the slowest, and everywhere
         Tcp = "tcp;ofi_rxm",
@@ -76,7 +76,7 @@ choice! {
 }
 
 choice! {
-    /// How frames of raw Ethernet go between the kernel and a node.
+    /// Interface between the kernel and a node for raw Ethernet.
     EthernetBackend {
         /// AF_XDP where the driver hands over frames without a copy, else packet rings
         Auto = "auto",
@@ -136,9 +136,9 @@ impl Tls {
 }
 
 section! {
-    /// The transport: how messages travel between nodes.
+    /// The transport of messages between nodes.
     Transport "transport" {
-        /// How messages travel.
+        /// Transport of messages.
         kind: TransportKind = TransportKind::Memory, "kind", pick(), flag "--transport";
         /// The file of the run's key, the same key on all nodes: 64 hexadecimal digits in a file that belongs to one user alone (mode
         /// 0600). Nodes, and processors that join at `filter.listen`, then prove that they have it before a link comes up; who
@@ -146,20 +146,21 @@ section! {
         /// nodes, and `sheaf node` believes what its peers say of themselves. It keeps strangers out and encrypts nothing: on
         /// networks where somebody may change what passes, use TLS. Not for transports of datagrams. See [keys and certificates](../howto/tls.md).
         key_file: Option<PathBuf> = None, "key_file", maybe(path());
-        /// The provider of libfabric, the same on all nodes. Only for `kind = "libfabric"`.
+        /// Provider of libfabric, the same on all nodes. Only for `kind = "libfabric"`.
         provider: LibfabricProvider = LibfabricProvider::Tcp, "provider", pick();
-        /// How many bytes wait for one peer at most: `max_frame_bytes` or more. A full queue holds the sender back.
+        /// Maximum bytes in the send queue of one peer; at least `max_frame_bytes`. A full queue holds the sender
+        /// back.
         queue: ByteCount = ByteCount(16 * MIB), "queue_bytes", bytes(64 * KIB, 64 * GIB);
-        /// How many frames wait for one peer at most.
+        /// Maximum number of frames in the send queue of one peer.
         queue_frames: u32 = 1_024, "queue_frames", whole(2, 1 << 20);
-        /// The largest frame that is sent or accepted. A peer that announces a larger one is cut off.
+        /// Largest frame that is sent or accepted. A peer that announces a larger one is disconnected.
         max_frame: ByteCount = ByteCount(16 * MIB), "max_frame_bytes", bytes(64 * KIB, GIB);
-        /// The size of one block of the receive memory of TCP, and of `shared_bytes`. A block holds many frames and is used again when the last of
-        /// them is dropped; a frame larger than a block gets memory of its own.
+        /// Size of one block of the receive memory of TCP, and of `shared_bytes`. A block holds many frames and is
+        /// reused when the last of them is dropped; a frame larger than a block gets its own memory.
         block: ByteCount = ByteCount(MIB), "block_bytes", bytes(4 * KIB, GIB);
-        /// The receive memory of one node at most: a block for each peer and two more, better about twice what the
-        /// node holds of received frames. A node that has filled it stops reading, which its peers feel as
-        /// back-pressure. Only for TCP, libfabric and transports of datagrams.
+        /// Maximum receive memory of one node: at least a block for each peer and two more, preferably twice the
+        /// received frames that the node holds. A node that has filled it stops reading, which exerts back-pressure
+        /// on its peers. Only for TCP, libfabric and datagram transports.
         receive: ByteCount = ByteCount(256 * MIB), "receive_bytes", bytes(64 * KIB, TIB);
         /// The memory of one node from which payload is sent that does not lie in shared memory already: that of a replay.
         /// Emulated sources write where others read. Only for shared memory.
@@ -167,55 +168,57 @@ section! {
         /// Whether the kernel is asked for huge pages for shared memory; it gives them where
         /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` says `advise` or `always`.
         huge_pages: bool = false, "huge_pages", switch();
-        /// How many connections (rails) a link has, the same on all nodes. Rail `i` goes to the address at place `i` of the node
-        /// that is called (`address`, then `more_addresses`, then anew): over another interface or switch where the
-        /// addresses are in networks of their own. A link outlives each of its rails. With more than one, what was sent is
-        /// kept until it is acknowledged: it counts for `queue_bytes` and `queue_frames`. With UDP every node that has an address has
-        /// one for each rail, over raw Ethernet an interface. Only for TCP, UDP and raw Ethernet.
+        /// Number of connections (rails) per link, the same on all nodes. Rail `i` uses address `i` of the called
+        /// node (`address`, then `more_addresses`, then again from the first), and thus another interface or switch
+        /// if the addresses belong to different networks. A link survives the loss of any of its rails. With several
+        /// rails, sent frames are kept until they are acknowledged, and count for `queue_bytes` and `queue_frames`.
+        /// With UDP every node with an address has one per rail, with raw Ethernet one interface per rail. Only for
+        /// TCP, UDP and raw Ethernet.
         rails: u16 = 1, "rails", whole(1, 16);
-        /// The largest packet that every interface and switch on the way passes, the same on all nodes: 9000 with jumbo frames.
-        /// Only for transports of datagrams (UDP, raw Ethernet).
+        /// Largest packet (MTU) that every interface and switch on the way passes, the same on all nodes: 9000 with
+        /// jumbo frames. Only for datagram transports (UDP, raw Ethernet).
         mtu: u32 = 1_500, "mtu_bytes", whole(576, 65_535);
-        /// How many bytes of datagrams a peer may have on the way to this node. 0: its share of half of the receive buffer, so
-        /// that nothing is lost there. Only for transports of datagrams.
+        /// Maximum bytes of datagrams that a peer may have in flight to this node. 0: its share of half of the
+        /// receive buffer, so that the buffer does not overflow. Only for datagram transports.
         flight: Option<ByteCount> = None, "flight_bytes", zero_is_none(bytes(KIB, GIB));
-        /// After how long without a report datagrams are looked after, where round trips are not known to take longer. Only for
-        /// transports of datagrams.
+        /// Time without an acknowledgement after which lost datagrams are searched for, unless round trips are known
+        /// to take longer. Only for datagram transports.
         probe: Nanos = Nanos::from_millis(2), "probe_ms", milliseconds(Nanos::from_micros(100), HOUR);
-        /// What arrived in datagrams is reported at the latest after this time, one report for all of it. On a slow line, where a
-        /// datagram takes milliseconds, a longer time spares most of the reports. Only for transports of datagrams.
+        /// Maximum delay of acknowledgements of datagrams; one acknowledgement covers all that arrived. On a slow
+        /// line, where a datagram takes milliseconds, a longer delay saves most of them. Only for datagram
+        /// transports.
         report: Nanos = Nanos::from_millis(1), "report_us", microseconds(Nanos::from_micros(10), Nanos::from_secs(1));
-        /// Which share of the datagrams that this node sends is dropped on purpose, to see what a lossy network does. Only
-        /// for transports of datagrams.
+        /// Share of sent datagrams that is dropped on purpose, to test a lossy network. Only for datagram transports.
         inject_loss: f64 = 0.0, "inject_loss", real(0.0, 0.99);
-        /// Decides, with the node, which these are.
+        /// Seed of these losses, combined with the node.
         inject_seed: u64 = 1, "inject_seed", whole(0, u64::MAX);
-        /// How frames go between the kernel and a node. Only for `kind = "ethernet"`, as are the next four.
+        /// Interface between the kernel and a node. Only for `kind = "ethernet"`, as are the next four.
         ethernet: EthernetBackend = EthernetBackend::Auto, "ethernet", pick();
-        /// The type of the frames, the same on all nodes. The default, 0x88b5, is one of two that IEEE 802 leaves for local
-        /// experiments. Other frames of the interface are left alone.
+        /// EtherType of the frames, the same on all nodes. The default, 0x88b5, is one of two that IEEE 802 reserves
+        /// for local experiments. Other frames of the interface are not affected.
         ethertype: u16 = 0x88b5, "ethertype", whole(0x0600, 0xffff);
-        /// How many receive queues of an interface AF_XDP takes, from queue 0. 0: all.
+        /// Number of receive queues of an interface that AF_XDP uses, from queue 0. 0: all.
         queues: u32 = 0, "queues", whole(0, 256);
-        /// For how many frames of the largest size there is room each way, for each rail and queue; rounded up to a
+        /// Number of frames of the largest size that are buffered each way, for each rail and queue; rounded up to a
         /// power of two.
         frame_slots: u32 = 1_024, "frame_slots", whole(16, 32_768);
-        /// How long a node that has nothing to do looks on before it sleeps. It takes a processor.
+        /// Time for which an idle node polls before it sleeps. Polling occupies a processor.
         busy_poll: Nanos = Nanos::ZERO, "busy_poll_us", microseconds(Nanos::ZERO, MILLISECOND);
-        /// The send buffer of a socket. 0: what the operating system chooses.
+        /// Send buffer of a socket. 0: the default of the operating system.
         send_buffer: Option<ByteCount> = None, "send_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
-        /// The receive buffer of a socket. 0: what the operating system chooses; for UDP 4 MiB, or as much as it allows.
+        /// Receive buffer of a socket. 0: the default of the operating system; for UDP 4 MiB, or as much as it
+        /// allows.
         receive_buffer: Option<ByteCount> = None, "receive_buffer_bytes", zero_is_none(bytes(4 * KIB, GIB));
-        /// How TCP finds the pace of a connection. Linux only.
+        /// Congestion control of TCP. Linux only.
         congestion: Congestion = Congestion::System, "congestion", pick();
-        /// How long an attempt to connect may take, and then the greeting.
+        /// Timeout of an attempt to connect, and of the greeting that follows.
         connect_timeout: Nanos = Nanos::from_secs(5), "connect_timeout_ms", milliseconds(MILLISECOND, HOUR);
-        /// The pause before the first new attempt to connect. It doubles with each, up to `retry_max_ms`.
+        /// Pause before the first attempt to reconnect. It doubles with each attempt, up to `retry_max_ms`.
         retry_min: Nanos = Nanos::from_millis(20), "retry_min_ms", milliseconds(MILLISECOND, HOUR);
-        /// The longest pause between attempts to connect.
+        /// Maximum pause between attempts to connect.
         retry_max: Nanos = Nanos::from_secs(2), "retry_max_ms", milliseconds(MILLISECOND, HOUR);
-        /// How long a peer's machine may be silent before its connection counts as lost. Of a rail that dies without a word
-        /// the frames come over another one after this time.
+        /// Time of silence after which the connection to a peer's machine is considered lost. If a rail fails
+        /// silently, its frames move to another rail after this time.
         dead_peer: Nanos = Nanos::from_secs(10), "dead_peer_ms", milliseconds(Nanos::from_secs(1), HOUR);
     }
     nested {
@@ -239,21 +242,21 @@ section! {
 }
 
 section! {
-    /// The protocol: how much a message holds, and when silence becomes a reason to act.
+    /// The protocol: sizes of messages, and timeouts.
     Protocol "protocol" {
-        /// The payload at which a readout unit closes a message of super-fragments. A super-fragment that is larger
-        /// travels alone.
+        /// Payload at which a readout unit completes a message of super-fragments. A larger super-fragment travels
+        /// alone.
         message: ByteCount = ByteCount(64 * KIB), "message_bytes", bytes(KIB, 256 * MIB);
-        /// How many super-fragments are in one message at most.
+        /// Maximum number of super-fragments in one message.
         message_events: u32 = 256, "message_events", whole(1, 16_384);
-        /// How many events a readout unit accepts in one request of a builder unit.
+        /// Maximum number of events in one request of a builder unit to a readout unit.
         request_events: u32 = 16_384, "request_events", whole(1, 1 << 20);
-        /// After how long without other messages a node tells its peers that it lives.
+        /// Interval of heartbeats, which a node sends if it has no other message to send.
         heartbeat: Nanos = Nanos::from_millis(200), "heartbeat_ms",
             milliseconds(MILLISECOND, HOUR);
-        /// After how long a message is acknowledged, where no message goes the other way.
+        /// Delay after which a message is acknowledged if no message travels in the other direction.
         acknowledge: Nanos = Nanos::from_millis(20), "acknowledge_ms", milliseconds(Nanos::from_micros(100), HOUR);
-        /// After how long without an acknowledgement a message is sent again.
+        /// Time without an acknowledgement after which a message is retransmitted.
         retransmit: Nanos = Nanos::from_millis(200), "retransmit_ms", milliseconds(MILLISECOND, HOUR);
     }
 }

@@ -9,107 +9,107 @@ use sheaf_wire::{ByteCount, Nanos};
 const DAY: Nanos = Nanos::from_secs(86_400);
 
 choice! {
-    /// Where accepted events go.
+    /// Output of accepted events.
     OutputKind {
-        /// into event files in the run's directory, one series per builder unit or output node
+        /// event files in the run directory, one series per builder unit or output node
         File = "file",
-        /// nowhere: they are counted as stored and forgotten, for rate tests
+        /// none: events are counted as stored and discarded, for rate tests
         None = "none",
     }
 }
 
 choice! {
-    /// How far events are written before they are reported as stored.
+    /// Durability that an event needs to count as stored.
     Sync {
-        /// to the writer's memory, which goes to the operating system when `buffer_bytes` are full; a crash of the
-        /// process may lose so much
+        /// in the memory of the writer, which is written when `buffer_bytes` are full; a crash of the process loses
+        /// up to that amount
         None = "none",
-        /// to the operating system, after each batch of events; a crash of the process loses nothing, one of the
-        /// machine may
+        /// with the operating system, after each batch of events; a crash of the process loses nothing, a crash of
+        /// the machine may
         Flush = "flush",
-        /// to the disk, which is waited for at most every `sync_interval_ms`; a crash of the machine loses nothing
+        /// on the disk, synchronised at most every `sync_interval_ms`; a crash of the machine loses nothing
         Fsync = "fsync",
-        /// to `[object_store]`: to a file first, which is uploaded when it is closed; nothing that happens to this machine
+        /// in `[object_store]`: written to a file, which is uploaded when it is closed; no failure of this machine
         /// loses anything
         Uploaded = "uploaded",
     }
 }
 
 choice! {
-    /// What the files of accepted events are in the end.
+    /// Format of the files of accepted events.
     OutputFormat {
         /// event files, see the reference page
         Sheaf = "sheaf",
-        /// HDF5 files for analysis: events are stored in event files, and each that is closed is made into an HDF5 file with the
-        /// same events, which takes its place; only in builds with the feature `hdf5`
+        /// HDF5 files for analysis: each event file is converted when it is closed, and replaced by an HDF5 file with
+        /// the same events; only in builds with the feature `hdf5`
         Hdf5 = "hdf5",
     }
 }
 
 choice! {
-    /// How the columns of HDF5 files are compressed.
+    /// Compression of the columns of HDF5 files.
     OutputCompression {
         /// not
         None = "none",
-        /// by deflate (gzip), which each HDF5 library reads
+        /// deflate (gzip), which every HDF5 library reads
         Deflate = "deflate",
-        /// by Zstandard: libhdf5 needs the plugin of filter 32015 to write and to read it
+        /// Zstandard; libhdf5 needs the plugin of filter 32015 to write and to read it
         Zstd = "zstd",
     }
 }
 
 section! {
-    /// Where accepted events go.
+    /// Output of accepted events.
     Output "output" {
-        /// Where accepted events go.
+        /// Output of accepted events.
         kind: OutputKind = OutputKind::File, "kind", pick();
-        /// What the files are in the end.
+        /// Format of the files.
         format: OutputFormat = OutputFormat::Sheaf, "format", pick();
-        /// How HDF5 files are compressed. Files that are closed faster than they are compressed hold up the run.
+        /// Compression of HDF5 files. If files are closed faster than they are compressed, the run is held up.
         compression: OutputCompression = OutputCompression::None, "compression", pick();
-        /// How much effort it takes, 1 to 9 for `deflate`, 1 to 22 for `zstd`. 0: 1 for `deflate`, 3 for `zstd`.
+        /// Compression level, 1 to 9 for `deflate`, 1 to 22 for `zstd`. 0: 1 for `deflate`, 3 for `zstd`.
         compression_level: Option<u8> = None, "compression_level", zero_is_none(whole(1, 22));
-        /// How many output nodes there are. 0: each builder unit stores its own events. With output nodes, builder units send them
-        /// the accepted events, each event to the one with most room.
+        /// Number of output nodes. 0: each builder unit stores its own events. Builder units send each accepted event
+        /// to the output node with the most room.
         nodes: u16 = 0, "nodes", whole(0, 1_024);
-        /// The bytes of events that an output node has of each builder unit and has not stored. It takes one event more than
-        /// this, so that none is too large.
+        /// Maximum bytes of events that an output node holds for each builder unit before they are stored. One event
+        /// may exceed it, so that no event is too large.
         window: ByteCount = ByteCount(16 * MIB), "window_bytes", bytes(KIB, TIB);
-        /// The number of such events.
+        /// Maximum number of such events.
         window_events: u32 = 4_096, "window_events", whole(1, 1 << 24);
-        /// The size at which an event file is closed and the next part begun.
+        /// Size at which an event file is closed and the next part begun.
         rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
-        /// The number of events at which an event file is closed and the next part begun. It bounds the memory of the
-        /// file's index, 16 bytes for an event.
+        /// Number of events at which an event file is closed and the next part begun. It bounds the memory of the
+        /// file's index, 16 bytes per event.
         rotate_events: u64 = 1 << 17, "rotate_events", whole(1, 1 << 32);
-        /// The time after which an event file that has events is closed and the next part begun. 0: however long it takes.
+        /// Time after which an event file with events is closed and the next part begun. 0: no limit.
         rotate_time: Option<Nanos> = None, "rotate_s", zero_is_none(seconds(Nanos::from_millis(100), DAY));
-        /// Events wait for each other up to about this size, to be written in one call.
+        /// Size of the write buffer: events are collected up to about this size and written in one call.
         buffer: ByteCount = ByteCount(256 * KIB), "buffer_bytes", bytes(4 * KIB, GIB);
-        /// Whether files are written by a thread of their own beside the node's. Then a disk that hangs holds up no node: its events
-        /// wait, and dead time has the name `output`. Without it a node that waits for its disk is silent meanwhile, and is given up
-        /// after `manager.peer_timeout_ms`. Left out: with each transport but `memory`, where all nodes share the processors of one
-        /// process.
+        /// Whether a separate thread writes files. A disk that hangs then does not block the node: its events wait,
+        /// and dead time is booked as `output`. Without it, a node that waits for its disk is silent and is given up
+        /// after `manager.peer_timeout_ms`. Default: on with every transport but `memory`, where all nodes share the
+        /// processors of one process.
         own_thread: Option<bool> = None, "own_thread", maybe(switch());
-        /// How far events are written before they are reported as stored and the readout units release them.
+        /// Durability that an event needs to be reported as stored and released by the readout units.
         sync: Sync = Sync::Flush, "sync", pick();
-        /// The time between two writes to the disk with `fsync`: until then events wait, and hold `builder.slots`. 0: after
-        /// each batch of events.
+        /// Interval between two synchronisations with `fsync`. Until then events wait and occupy `builder.slots`. 0:
+        /// after each batch of events.
         sync_interval: Nanos = Nanos::from_millis(10), "sync_interval_ms", milliseconds(Nanos::ZERO, HOUR);
     }
 }
 
 section! {
-    /// A stream of accepted events, with files of its own. An event goes to every stream that it has a tag of, and to the
-    /// stream `default` if there is none; it counts as stored when all of its streams have it. The name of a stream is a
-    /// part of the names of its files: 1 to 32 lower-case letters, digits and hyphens, the first a letter. A table
-    /// `[streams.default]` says more about the stream that is always there. What is not set is as in `[output]`.
+    /// A stream of accepted events, with files of its own. An event goes to every stream that has one of its tags,
+    /// otherwise to the stream `default`; it counts as stored when all of its streams have it. The name of a stream
+    /// is part of its file names: 1 to 32 lower-case letters, digits and hyphens, beginning with a letter. A table
+    /// `[streams.default]` configures the stream that always exists. Keys that are not set are taken from `[output]`.
     Stream "streams.NAME" {
-        /// The stream takes events that have one of these tags of `filter.tags`, or `"quarantined"`. Without tags it takes
-        /// all accepted events.
+        /// Tags of the stream, from `filter.tags` or `"quarantined"`: it takes events that have one of them. Without
+        /// tags it takes all accepted events.
         tags: Vec<String> = Vec::new(), "tags", tag_choice();
-        /// Of these it takes one of so many, chosen by the event's id. Events that no stream takes are rejected. An event
-        /// that was not judged (`quarantined`) is always taken.
+        /// Prescale: keeps one event in N of those, chosen by event id. Events that no stream takes are rejected. An
+        /// event that was not judged (`quarantined`) is always taken.
         prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
         /// As `output.format`, for this stream.
         format: Option<OutputFormat> = None, "format", maybe(pick());
@@ -127,11 +127,11 @@ section! {
 }
 
 section! {
-    /// More about one of `filter.tags`, as in a trigger menu; its name is the tag's.
+    /// Settings of one of `filter.tags`, as in a trigger menu. The table is named after the tag.
     Tag "tags.NAME" {
-        /// Of the accepted events that have the tag one of so many keeps it, chosen by the event's id. An event that loses all of
-        /// its tags so is rejected. What was not judged (`quarantined`) keeps its tag. Before and after are counted:
-        /// `output_tag_NAME_before` and `output_tag_NAME_after`.
+        /// Prescale: one event in N of the accepted events with the tag keeps it, chosen by event id. An event that
+        /// loses all of its tags is rejected. An event that was not judged (`quarantined`) keeps its tag. Counters
+        /// before and after: `output_tag_NAME_before` and `output_tag_NAME_after`.
         prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
     }
 }

@@ -9,19 +9,18 @@ use sheaf_wire::{ByteCount, Nanos, SourceId};
 use std::path::PathBuf;
 
 section! {
-    /// Active readout: readout units process fragments that were asked for, before they leave: compaction, zero suppression,
+    /// Active readout: readout units process requested fragments before they send them: compaction, zero suppression,
     /// features in place of samples. See [active readout](../concepts/active-readout.md).
     Preprocessing "preprocessing" {
-        /// The shared library that processes fragments, which is loaded when the run starts. Without it fragments leave as their
-        /// sources sent them.
+        /// Shared library with the preprocessor, loaded when the run starts. Without it fragments are sent unchanged.
         path: Option<PathBuf> = None, "path", maybe(path());
-        /// The function of the library that gives the preprocessor.
+        /// Function of the library that returns the preprocessor.
         symbol: String = "sheaf_preprocessor".into(), "symbol", symbol();
-        /// A text for the preprocessor alone, such as a threshold; what is in it is the preprocessor's choice.
+        /// Text that is passed to the preprocessor, such as a threshold. Sheaf does not interpret it.
         parameters: String = String::new(), "parameters", parameters();
-        /// The sources whose fragments are processed; none stands for all. Numbers, or ranges such as `"10-19"`.
+        /// Sources whose fragments are processed; empty: all. Numbers, or ranges such as `"10-19"`.
         sources: Vec<SourceId> = Vec::new(), "sources", id_list(u64::from(u32::MAX));
-        /// How many workers each readout unit has; each is a thread with a preprocessor of its own.
+        /// Number of workers of each readout unit; each is a thread with its own preprocessor.
         workers: u16 = 1, "workers", whole(1, 1_024);
         /// Whether each worker has its preprocessor in a process, which is started again when it dies or hangs. Otherwise it is a
         /// part of the readout unit's process: some ten microseconds a fragment faster, but one that crashes takes the unit with it.
@@ -32,11 +31,12 @@ section! {
         /// `processes` its process is ended, and that one fragment leaves as it is. 0: it may take any time.
         time_limit: Option<Nanos> = Some(Nanos::from_secs(1)), "time_limit_ms",
             zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
-        /// By how many bytes a result may be larger than its fragment: for features beside the raw data. Answers that have grown are
-        /// divided between messages; where the results of one event were more than a frame can carry its fragments leave as they are.
+        /// Number of bytes by which a result may exceed its fragment, for features beside the raw data. Larger
+        /// answers are divided between messages; if the results of one event exceed a frame, its fragments are sent
+        /// unchanged.
         extra: ByteCount = ByteCount::ZERO, "extra_bytes", bytes(0, 64 * MIB);
-        /// The memory that the results of one worker are in, at most, until builder units have let go of them; one result
-        /// has at most an eighth of it. Where that is not enough fragments leave as they are.
+        /// Maximum memory for the results of one worker that builder units still use; one result may take an eighth
+        /// of it. If it is full, fragments are sent unchanged.
         memory: ByteCount = ByteCount(8 * MIB), "memory_bytes", bytes(512 * KIB, TIB);
     }
 }

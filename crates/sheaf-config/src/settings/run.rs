@@ -10,70 +10,71 @@ use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, TriggerType};
 use std::path::PathBuf;
 
 section! {
-    /// What the run is called, where it is written and when it ends.
+    /// The run: its number, its output directory, and when it ends.
     Run "run" {
-        /// The number of the run. It is in every message and file, so that leftovers of another run are recognised.
-        /// 0: the first number above those that have a directory in `output`; nodes that are started one by one need a number
-        /// that they agree on.
+        /// Number of the run. Every message and file carries it, so that leftovers of another run are recognised. 0:
+        /// the first number above those that have a directory in `output`; nodes that are started one by one need a
+        /// number that they agree on.
         number: RunNumber = RunNumber(0), "number", whole(0, u64::from(u32::MAX));
-        /// The directory that gets a sub-directory for this run: `run000001` for run 1. Relative paths start at the
+        /// Directory in which the run directory is created: `run000001` for run 1. Relative paths start at the
         /// working directory of the process.
         output: PathBuf = PathBuf::from("runs"), "output", path(), flag "--output";
-        /// Whether a run directory that already has files may be emptied and written again. Without it, such a
-        /// directory ends the run before it starts.
+        /// Whether an existing run directory may be emptied and reused. If not, a run directory that has files
+        /// prevents the run from starting.
         overwrite: bool = false, "overwrite", switch();
-        /// How long triggers are taken; then the run ends as soon as the events in flight are done. 0: no limit. Of
-        /// this limit and `events`, the one that is reached first ends the run. Left out with a replay, there is no limit: a
-        /// replay ends with its data.
+        /// Duration of the run. After this time no more triggers are accepted, and the run ends when all in-flight
+        /// events have ended. 0: no limit. If `events` is also set, the limit that is reached first ends the run. A
+        /// replay without this key ends with its data.
         duration: Option<Nanos> = Some(Nanos::from_secs(10)), "duration_s",
             zero_is_none(seconds(Nanos(1), Nanos::from_secs(8_640_000))), flag "--duration";
-        /// How long the run warms up, from its start: rates and latencies are of what ends after that. The books have
-        /// everything. Less than `duration_s`.
+        /// Warm-up time from the start of the run. Rates and latencies exclude events that end within it; the ledger
+        /// includes them. Must be less than `duration_s`.
         warm_up: Nanos = Nanos::ZERO, "warm_up_ms", milliseconds(Nanos::ZERO, HOUR);
-        /// How many triggers are taken; then the run ends as soon as the events in flight are done. 0: no limit.
+        /// Number of triggers to accept. The run then ends when all in-flight events have ended. 0: no limit.
         events: Option<u64> = None, "events", zero_is_none(whole(1, MAX_INTEGER)), flag "--events";
-        /// How many runs `sheaf run` makes, one after the other, each with the next number. Each begins with the filter, step filter
-        /// and preprocessor that are installed then. 0: until it is stopped. Nodes that are started one by one make one run.
+        /// Number of consecutive runs of `sheaf run`. Each has the next number and loads the filter, step filter and
+        /// preprocessor that are installed when it begins. 0: until stopped. Nodes that are started one by one take
+        /// part in one run.
         runs: Option<u32> = Some(1), "runs", zero_is_none(whole(1, u64::from(u32::MAX))), flag "--runs";
-        /// Whether `sheaf run` copies the libraries and scripts that a run loads into its directory, and loads the copies. Then
-        /// nothing that is installed while it lasts changes it. A library that finds others beside itself (`$ORIGIN`), or a directory
-        /// on a file system without the right to run code, needs `false`; then there is one run.
+        /// Whether `sheaf run` copies the libraries and scripts of a run into its directory and loads the copies, so
+        /// that files installed during the run do not affect it. Set `false` for a library that finds others beside
+        /// itself (`$ORIGIN`), or if the directory is on a file system that does not allow execution; only one run is
+        /// then possible.
         copy_code: bool = true, "copy_code", switch();
     }
 }
 
 choice! {
-    /// Where triggers come from.
+    /// Source of triggers.
     TriggerMode {
-        /// as fast as the builders' credit allows
+        /// as fast as the credit of the builder units allows
         Free = "free",
-        /// at equal distances, `rate_hz` times a second
+        /// periodically, at `rate_hz`
         Fixed = "fixed",
-        /// at random, `rate_hz` times a second on average
+        /// at random times (Poisson), at `rate_hz` on average
         Poisson = "poisson",
-        /// one for every event id that the reference source `source` delivers
+        /// one trigger for every event id that the reference source `source` delivers
         Source = "source",
-        /// one for every event id that any source delivers
+        /// one trigger for every event id that any source delivers
         Seen = "seen",
     }
 }
 
 section! {
-    /// What makes the event manager start an event.
+    /// Triggers: when the event manager starts an event.
     Trigger "trigger" {
-        /// Where triggers come from. A replay needs `source` or `seen`, because its event ids are in its data; left
-        /// out, it is `seen` there.
+        /// Source of triggers. A replay takes its event ids from its data and needs `source` or `seen` (its default).
         mode: TriggerMode = TriggerMode::Free, "mode", pick(), flag "--trigger-mode";
         /// The rate of the modes `fixed` and `poisson`, in triggers per second. The other modes have none, and refuse it.
         rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9)), flag "--trigger-rate";
-        /// The reference source of the mode `source`.
+        /// Reference source for the mode `source`.
         source: Option<SourceId> = None, "source", maybe(whole(0, u64::from(u32::MAX)));
-        /// How many triggers may wait for a builder. A trigger that finds this queue full is vetoed and counted as
-        /// dead time.
+        /// Maximum number of triggers that wait for a builder unit. Further triggers are vetoed and counted as dead
+        /// time.
         queue_events: u32 = 4_096, "queue_events", whole(1, 1 << 24);
-        /// Start of the random numbers of the mode `poisson`: the same seed gives the same times.
+        /// Seed of the mode `poisson`: the same seed gives the same trigger times.
         seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
-        /// The id of the first event, where the event manager numbers them: not with the modes `source` and `seen`.
+        /// Id of the first event, if the event manager numbers events (all modes but `source` and `seen`).
         first_event: EventId = EventId(0), "first_event", whole(0, MAX_INTEGER);
         /// The trigger type that events carry, in the experiment's own numbering.
         trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
@@ -81,17 +82,17 @@ section! {
 }
 
 choice! {
-    /// How built events are judged.
+    /// Kind of filter.
     FilterKind {
         /// every event is accepted
         AcceptAll = "accept-all",
-        /// every `prescale`-th event is accepted, the others are rejected
+        /// every `prescale`-th event is accepted, all others are rejected
         Prescale = "prescale",
-        /// time slices are accepted in which a coincidence of several sources begins
+        /// time slices in which a coincidence of several sources begins are accepted
         Coincidence = "coincidence",
-        /// a filter from the shared library `path` decides, written in C, C++, Rust or whatever else makes one
+        /// a filter in the shared library `path`, written in C, C++, Rust or any language that makes one
         Library = "library",
-        /// a function or class of the Python file `path` decides, in worker processes
+        /// a function or class of the Python file `path`, in worker processes
         Python = "python",
         /// every event is accepted after `busy_us` of processor time, for measurements
         Busy = "busy",
@@ -99,45 +100,47 @@ choice! {
 }
 
 section! {
-    /// What decides whether a built event is stored.
+    /// The filter: decides whether a built event is stored.
     Filter "filter" {
-        /// How built events are judged.
+        /// Kind of filter.
         kind: FilterKind = FilterKind::AcceptAll, "kind", pick();
-        /// With the kind `prescale`: one event of so many is accepted.
+        /// With the kind `prescale`: accepts one event in this many.
         prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
-        /// With the kind `coincidence`: hits at most so many picoseconds after the one before belong to its cluster.
+        /// With the kind `coincidence`: longest gap, in picoseconds, between consecutive hits of a cluster.
         gap_ps: u64 = 500_000, "gap_ps", whole(0, 1_000_000_000_000);
-        /// With the kind `coincidence`: hits at most so many picoseconds after a cluster's first belong to it, instead of
-        /// what `gap_ps` says. 0: not.
+        /// With the kind `coincidence`: length of a cluster, in picoseconds from its first hit; replaces `gap_ps`. 0:
+        /// not used.
         window_ps: Option<u64> = None, "window_ps", zero_is_none(whole(1, 1_000_000_000_000));
-        /// With the kind `coincidence`: how many sources must have part in a cluster.
+        /// With the kind `coincidence`: minimum number of sources in a cluster.
         min_sources: u32 = 2, "min_sources", whole(1, 65_536);
-        /// With the kind `library`: the shared library, which is loaded when the run starts. With the kind `python`: the Python file,
-        /// or the name of an installed module.
+        /// With the kind `library`: path of the shared library, which is loaded when the run starts. With the kind
+        /// `python`: path of the Python file, or name of an installed module.
         path: Option<PathBuf> = None, "path", maybe(path());
-        /// With the kind `library`: the function of the library that gives the filter.
+        /// With the kind `library`: function of the library that returns the filter.
         symbol: String = "sheaf_filter".into(), "symbol", symbol();
-        /// With the kind `python`: the function or class of the file. Without it, the only one that is marked with `sheaf.filter`.
+        /// With the kind `python`: function or class of the file. Default: the only one that is marked with
+        /// `sheaf.filter`.
         function: Option<String> = None, "function", maybe(symbol());
-        /// With the kind `python`: the interpreter, which has the package `sheaf`.
+        /// With the kind `python`: interpreter that can import the package `sheaf`.
         python: PathBuf = PathBuf::from("python3"), "python", path();
-        /// With the kind `busy`: processor time for an event.
+        /// With the kind `busy`: processor time per event.
         busy: Nanos = Nanos::from_micros(100), "busy_us", microseconds(Nanos::ZERO, HOUR);
-        /// A text for the filter alone, such as a threshold; what is in it is the filter's choice.
+        /// Text that is passed to the filter, such as a threshold. Sheaf does not interpret it.
         parameters: String = String::new(), "parameters", parameters();
-        /// Names of the tags that the filter may give to events. The first is bit 0 of an event's tags in the files.
+        /// Names of the tags that the filter may give to events. The first is bit 0 of the tags in event files.
         tags: Vec<String> = Vec::new(), "tags", tag_list();
-        /// How many workers judge the events of each builder unit. 0: the builder unit's own thread does.
+        /// Number of workers that judge the events of each builder unit. 0: the builder unit judges on its own
+        /// thread.
         workers: u16 = 0, "workers", whole(0, 1_024);
-        /// Whether the workers are processes, which are started again when they die. Otherwise they are threads: events go to
-        /// them a little faster, but a filter that crashes takes the builder unit with it, and one that hangs cannot be ended.
+        /// Whether workers are processes, which are restarted when they die. Otherwise they are threads: slightly
+        /// faster, but a filter that crashes takes the builder unit with it, and one that hangs cannot be ended.
         processes: bool = false, "processes", switch();
-        /// Whether each builder unit opens a door at which further processors may join while the run goes on: `bu0.farm` in the
-        /// run's directory (`sheaf processor --join`). With `processes` there always is one.
+        /// Whether each builder unit lets additional processors of the same host join during the run, at the socket
+        /// `bu0.farm` in the run directory (`sheaf processor --join`). Always on with `processes`.
         door: bool = false, "door", switch();
-        /// A TCP address at which processors of other hosts may join while the run goes on, as `host:port`: builder unit 0 listens
-        /// at this port, builder unit 1 at the next, and so on (`sheaf processor --join HOST:PORT`). Whoever reaches it sees the
-        /// run's events and judges them, unless `transport.tls` is set. Left out, there is none.
+        /// TCP address at which processors of other hosts may join during the run, as `host:port`: builder unit 0
+        /// listens at this port, builder unit 1 at the next, and so on (`sheaf processor --join HOST:PORT`). Anyone
+        /// who can reach it can read and judge the events of the run, unless `transport.tls` is set. Default: none.
         listen: Option<String> = None, "listen", maybe(address());
         /// A worker that has events and gives no verdict for this time is given up: its events are judged elsewhere, and where
         /// it is a process of this run it is killed and started again. 0: it may take any time.
@@ -145,7 +148,7 @@ section! {
         /// How often an event is tried again after a worker failed, died or hung with it. After that it is stored as it is, with
         /// the tag `quarantined`.
         retries: u16 = 1, "retries", whole(0, 100);
-        /// How many events a worker has at a time, the one that it judges included.
+        /// Number of events that a worker holds at a time, including the one that it judges.
         ahead: u32 = 32, "ahead", whole(1, 65_536);
         /// For how long events wait where there is no worker at all. After that they are stored as they are, with the tag
         /// `quarantined`. 0: without limit; then a run without workers stands still.

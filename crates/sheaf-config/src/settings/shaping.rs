@@ -6,38 +6,39 @@ use crate::knob::{choice, section};
 use sheaf_wire::{ByteCount, ByteRate, Nanos};
 
 choice! {
-    /// How super-fragments come to the builder units.
+    /// Traffic policy for super-fragments.
     ShapingPolicy {
-        /// builder units ask every readout unit at once for all that they are given
+        /// builder units request all assigned events from every readout unit at once
         Pull = "pull",
-        /// builder units ask readout units in turn, for no more bytes at a time than the credit
+        /// builder units request from one readout unit after another, within the credit
         Paced = "paced",
-        /// readout units send unasked, as soon as an event is complete and has a builder unit
+        /// readout units send as soon as an event is complete and assigned
         Push = "push",
-        /// readout units send in turn, in time slots in which each has another builder unit
+        /// readout units send in time slots, each to another builder unit
         Barrel = "barrel",
     }
 }
 
 section! {
-    /// Traffic shaping: what keeps many readout units from sending more to one builder unit than its link carries.
+    /// Traffic shaping: prevents many readout units from sending more to one builder unit than its link carries.
     Shaping "shaping" {
-        /// How super-fragments come to the builder units.
+        /// Traffic policy for super-fragments.
         policy: ShapingPolicy = ShapingPolicy::Pull, "policy", pick();
-        /// With the policy `paced`: how much a builder unit has asked for and not received at most. What a switch's output
-        /// buffer holds is right. With `barrel` it holds while the barrel stands, because a node is missing.
+        /// With the policy `paced`: maximum bytes that a builder unit has requested and not received. A good value is
+        /// the output buffer of the switch. With `barrel` it applies while the barrel is stopped because a node is
+        /// missing.
         credit: ByteCount = ByteCount(64 * KIB), "credit_bytes", bytes(KIB, GIB);
-        /// The rate of a node's line in bits per second, all that is on it included. A node with datagrams sends no faster, on
-        /// each of its rails; with the policy `barrel` it gives the slots their length. 0: not known, nothing is paced.
+        /// Line rate of a node in bits per second, including all overhead. A node with datagrams sends no faster on
+        /// each of its rails; with the policy `barrel` it determines the length of time slots. 0: unknown, no pacing.
         line_rate: Option<ByteRate> = None, "line_rate_bits", zero_is_none(bit_rate(8_000, 100_000_000_000_000));
-        /// What may leave at once after a pause, on top of the line rate.
+        /// Burst that may be sent after a pause, above the line rate.
         burst: ByteCount = ByteCount(32 * KIB), "burst_bytes", bytes(KIB, GIB);
-        /// With the policy `barrel`: what a time slot carries.
+        /// With the policy `barrel`: bytes per time slot.
         block: ByteCount = ByteCount(64 * KIB), "block_bytes", bytes(KIB, GIB);
-        /// With the policy `barrel`: between two slots nothing is sent for this time, because clocks and cables differ.
+        /// With the policy `barrel`: guard time between two slots, for differences of clocks and cables.
         guard: Nanos = Nanos::from_micros(10), "guard_us", microseconds(Nanos::ZERO, HOUR);
-        /// With the policy `barrel`: slots begin by the event manager's clock, not by each readout unit's own work. Needs
-        /// `line_rate_bits`.
+        /// With the policy `barrel`: slots follow the clock of the event manager instead of the work of each readout
+        /// unit. Needs `line_rate_bits`.
         synchronised: bool = false, "synchronised", switch();
     }
 }

@@ -9,15 +9,15 @@ use sheaf_wire::{ByteCount, Nanos, SourceId};
 use std::path::PathBuf;
 
 choice! {
-    /// What the sources are.
+    /// Kind of sources.
     SourceKind {
-        /// fragments are made up, see `[source.emulated]`
+        /// emulated fragments, see `[source.emulated]`
         Emulated = "emulated",
-        /// fragments are read from recorded streams, see `[source.replay]`
+        /// recorded fragment streams, see `[source.replay]`
         Replay = "replay",
-        /// time slices are made of the packets in a capture, see `[source.timed]`
+        /// time slices of the packets in a capture file, see `[source.timed]`
         Capture = "capture",
-        /// time slices are made of packets as they come, see `[source.timed]`
+        /// time slices of live packets, see `[source.timed]`
         Packets = "packets",
     }
 }
@@ -37,25 +37,25 @@ impl SourceKind {
 }
 
 section! {
-    /// The sources: how many, which may be silent, where their fragments come from.
+    /// The sources: their number, which of them may be silent, and where their fragments come from.
     Source "source" {
-        /// What the sources are.
+        /// Kind of sources.
         kind: SourceKind = SourceKind::Emulated, "kind", pick();
-        /// How many sources are emulated, with the ids 0, 1, ... 0: one for each readout unit; or, where `[[node]]`
-        /// tables list sources, those. A replay has the sources that its directory has.
+        /// Number of emulated sources, with the ids 0, 1, ... 0: one per readout unit, or those that the `[[node]]`
+        /// tables list. A replay has the sources of its directory.
         count: Option<u32> = None, "count", zero_is_none(whole(1, MAX_SOURCES));
-        /// The sources that an event may lack and still be complete. All others are required. Numbers, or ranges
+        /// Optional sources: an event without them is complete. All other sources are required. Numbers, or ranges
         /// such as `"10-19"`.
         optional: Vec<SourceId> = Vec::new(), "optional", id_list(u64::from(u32::MAX));
-        /// The memory that one source writes its fragments into, at most. It is used again as fragments are released; a
-        /// source that has filled it waits.
+        /// Maximum memory for the fragments of one source. It is reused as fragments are released; a source that has
+        /// filled it waits.
         memory: ByteCount = ByteCount(8 * MIB), "memory_bytes", bytes(64 * KIB, TIB);
-        /// The size of one block of that memory. A block holds many fragments; where a fragment can be larger, the
-        /// block is as large as that.
+        /// Size of one block of `memory_bytes`. A block holds many fragments; if a fragment can be larger, the block
+        /// is as large as the largest fragment.
         block: ByteCount = ByteCount(256 * KIB), "block_bytes", bytes(4 * KIB, GIB);
     }
     nested {
-        /// Made-up fragments.
+        /// Emulated fragments.
         emulated: Emulated;
         /// Recorded fragments.
         replay: Replay;
@@ -65,13 +65,13 @@ section! {
 }
 
 choice! {
-    /// How the sizes of emulated fragments are distributed.
+    /// Distribution of the sizes of emulated fragments.
     SizeModel {
-        /// all of `mean_bytes`
+        /// all fragments have `mean_bytes`
         Fixed = "fixed",
         /// log-normal with mean `mean_bytes` and standard deviation `rms_bytes`
         LogNormal = "lognormal",
-        /// normal with mean `mean_bytes` and standard deviation `rms_bytes`, without what is below `minimum_bytes`
+        /// normal with mean `mean_bytes` and standard deviation `rms_bytes`, truncated below `minimum_bytes`
         Normal = "normal",
         /// `minimum_bytes` with the probability `peak_share`, else more, with an exponential tail so that the mean is
         /// `mean_bytes`
@@ -80,13 +80,13 @@ choice! {
 }
 
 choice! {
-    /// What is in emulated fragments.
+    /// Content of emulated fragments.
     Content {
-        /// a pattern made of source, event and offset, by which a builder can check every byte
+        /// a pattern of source, event and offset, from which a builder unit can check every byte
         Pattern = "pattern",
-        /// one byte value; the memory is written, the content cannot be checked
+        /// one byte value: memory is written, content cannot be checked
         Fill = "fill",
-        /// memory prepared once and shared by all fragments: nothing is written per fragment, for rate tests
+        /// memory that is prepared once and shared by all fragments: nothing is written per fragment, for rate tests
         None = "none",
     }
 }
@@ -94,27 +94,28 @@ choice! {
 section! {
     /// Emulated sources: fragment sizes and content.
     Emulated "source.emulated" {
-        /// How the sizes of fragments are distributed.
+        /// Distribution of fragment sizes.
         size: SizeModel = SizeModel::LogNormal, "size", pick();
-        /// The mean size of a fragment's payload.
+        /// Mean payload of a fragment.
         mean: ByteCount = ByteCount(2_048), "mean_bytes", bytes(0, GIB), flag "--fragment-size";
-        /// The standard deviation of the size, for the models `lognormal` and `normal`.
+        /// Standard deviation of the payload, for the models `lognormal` and `normal`.
         rms: ByteCount = ByteCount(2_048), "rms_bytes", bytes(0, GIB), flag "--fragment-rms";
-        /// The least size. For the model `minimum-peaked` it is where the peak is.
+        /// Minimum payload. The position of the peak for the model `minimum-peaked`.
         minimum: ByteCount = ByteCount::ZERO, "minimum_bytes", bytes(0, GIB);
-        /// The share of fragments in the peak of the model `minimum-peaked`.
+        /// Share of fragments in the peak of the model `minimum-peaked`.
         peak_share: f64 = 0.5, "peak_share", real(0.0, 0.999);
-        /// The greatest size: greater draws become this. 0: chosen from the model (`fixed`: the mean; `minimum-peaked`:
-        /// 32 times the mean; else the mean plus 32 times the rms), so that it cuts no visible part of the mean.
+        /// Maximum payload; larger draws are reduced to it. 0: chosen by the model (`fixed`: the mean;
+        /// `minimum-peaked`: 32 times the mean; else the mean plus 32 times the standard deviation), so that the mean
+        /// is not visibly affected.
         maximum: Option<ByteCount> = None, "maximum_bytes", zero_is_none(bytes(1, GIB));
-        /// How many events a second each source makes of its own accord, with the trigger modes `source` and `seen`.
-        /// Without it: as fast as the readout unit takes them. With the other modes sources follow the triggers.
+        /// Rate of each source, in events per second, with the trigger modes `source` and `seen`. Default: as fast as
+        /// the readout unit takes them. In other modes sources follow the triggers.
         rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9));
-        /// What is in the fragments.
+        /// Content of the fragments.
         content: Content = Content::Pattern, "content", pick();
         /// Whether fragments carry a CRC-32C of their payload.
         checksum: bool = true, "checksum", switch();
-        /// Start of the random numbers: the same seed gives the same fragments.
+        /// Seed: the same seed gives the same fragments.
         seed: u64 = 1, "seed", whole(0, MAX_INTEGER);
     }
 }
@@ -135,13 +136,13 @@ impl Emulated {
 }
 
 choice! {
-    /// When recorded fragments are sent.
+    /// Pacing of replayed fragments.
     Pacing {
-        /// as soon as the readout unit takes them
+        /// as fast as the readout unit takes them
         Full = "full",
-        /// at the distances of their recorded times, divided by `speed`
+        /// at the intervals of their recorded times, divided by `speed`
         Recorded = "recorded",
-        /// `rate_hz` events a second, whether or not the readout unit keeps up (open loop): what is late catches up
+        /// at `rate_hz`, whether or not the readout unit keeps up (open loop): delayed fragments catch up
         Fixed = "fixed",
     }
 }
@@ -149,27 +150,27 @@ choice! {
 section! {
     /// Replayed sources: recorded fragment streams, one file per source.
     Replay "source.replay" {
-        /// The directory with the streams. Needed for the kind `replay`. Relative paths start at the working directory
+        /// Directory with the streams, required for the kind `replay`. Relative paths start at the working directory
         /// of the process.
         directory: Option<PathBuf> = None, "directory", maybe(path()), flag "--replay";
-        /// How often the streams are played. From the second time on events are renumbered so that ids go on. 0: for
-        /// ever.
+        /// Number of passes over the streams. From the second pass on, events are renumbered so that ids continue. 0:
+        /// no limit.
         loop_count: Option<u32> = Some(1), "loop_count", zero_is_none(whole(1, u64::from(u32::MAX)));
-        /// When fragments are sent.
+        /// Pacing of the fragments.
         pacing: Pacing = Pacing::Full, "pacing", pick();
-        /// The rate of the pacing `fixed`, in events per second.
+        /// Rate of the pacing `fixed`, in events per second.
         rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9));
-        /// Only every so many-th event is sent, the others are skipped.
+        /// Sends only one event in this many and skips the others.
         rate_division: u32 = 1, "rate_division", whole(1, u64::from(u32::MAX));
-        /// The least pause between two fragments of a source, with every pacing.
+        /// Minimum pause between two fragments of a source, with every pacing.
         pause: Nanos = Nanos::ZERO, "pause_us", microseconds(Nanos::ZERO, HOUR);
-        /// The pacing `recorded` plays so many times faster than recorded.
+        /// Speed of the pacing `recorded`, as a multiple of real time.
         speed: f64 = 1.0, "speed", real(1e-6, 1e6);
     }
 }
 
 choice! {
-    /// The kinds of self-triggered front ends whose packets are understood.
+    /// Kind of self-triggered front end.
     FrontEnd {
         /// VMM3a chips behind RD51's scalable readout system
         Vmm3a = "vmm3a",
@@ -179,33 +180,32 @@ choice! {
 section! {
     /// Self-triggered front ends: packets of hits with times, which are cut into time slices. A slice is an event.
     Timed "source.timed" {
-        /// The pcap or pcapng file. Needed for the kind `capture`. Relative paths start at the working directory of the
-        /// process.
+        /// Capture file (pcap or pcapng), required for the kind `capture`. Relative paths start at the working
+        /// directory of the process.
         file: Option<PathBuf> = None, "file", maybe(path());
-        /// Where packets come to, over UDP. Needed for the kind `packets`; one readout unit reads all cards that send
-        /// there.
+        /// UDP address that receives packets, required for the kind `packets`. One readout unit reads all cards that
+        /// send to it.
         listen: Option<String> = None, "listen", maybe(address());
-        /// What sends the packets.
+        /// Kind of front end that sends the packets.
         front_end: FrontEnd = FrontEnd::Vmm3a, "front_end", pick();
-        /// The cards that are read; each is a source. For the kind `capture` none stands for all that are in the file.
+        /// Cards to read; each is a source. With the kind `capture`, an empty list means all cards in the file.
         cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
-        /// How long a tick of the front ends' clock lasts, in picoseconds: 25,000 for 40 MHz.
+        /// Period of the clock of the front ends, in picoseconds: 25,000 for 40 MHz.
         tick_ps: u64 = 25_000, "tick_ps", whole(1, 1_000_000_000_000);
-        /// How long a time slice is.
+        /// Length of a time slice.
         slice: Nanos = Nanos::from_millis(1), "slice_us", microseconds(Nanos(1_000), HOUR);
-        /// How much of the time before a slice is in it too; for clusters by a gap, at least that.
+        /// Time before a slice that it also contains; at least the gap, for clusters by gap.
         before: Nanos = Nanos::ZERO, "before_us", microseconds(Nanos::ZERO, HOUR);
-        /// How much of the time after a slice is in it too; for clusters by a gap, at least the longest of them and the
-        /// gap.
+        /// Time after a slice that it also contains; at least the longest cluster and the gap, for clusters by gap.
         after: Nanos = Nanos::ZERO, "after_us", microseconds(Nanos::ZERO, HOUR);
-        /// By how much hits may come too late; later ones are dropped and counted.
+        /// Maximum delay of hits; later hits are dropped and counted.
         tolerance: Nanos = Nanos::from_millis(10), "tolerance_us", microseconds(Nanos::ZERO, HOUR);
-        /// How many hits of a card wait at most to be put in order; with more, the oldest go out early.
+        /// Maximum number of hits of a card that wait to be sorted; beyond it the oldest are released early.
         held_hits: u32 = 1 << 20, "held_hits", whole(1, 1 << 28);
-        /// How many hits of a card a slice takes; more are left out and counted. Blocks of the source's memory are at
-        /// least 16 bytes times this.
+        /// Maximum number of hits of a card in a slice; further hits are left out and counted. Blocks of the source's
+        /// memory are at least 16 bytes times this.
         max_hits: u32 = 65_536, "max_hits", whole(1, 1 << 26);
-        /// How many empty slices in a row are given. More are passed over and counted.
+        /// Maximum number of consecutive empty slices; further ones are skipped and counted.
         max_empty: u32 = 100_000, "max_empty", whole(0, u64::from(u32::MAX));
     }
 }
@@ -214,17 +214,18 @@ section! {
 const DAY_PS: i64 = 86_400_000_000_000_000;
 
 section! {
-    /// The clock of some cards, where it differs from what `[source.timed]` says of all: another frequency, a cable, a reset at
-    /// another time. The name is for the reader.
+    /// Clock of some cards, if it differs from `[source.timed]`: another frequency, cable length or reset time. The
+    /// name of the table is only for readers.
     CardClock "clocks.NAME" {
-        /// The cards with this clock. Numbers, or ranges such as `"10-19"`.
+        /// Cards with this clock. Numbers, or ranges such as `"10-19"`.
         cards: Vec<SourceId> = Vec::new(), "cards", id_list(u64::from(u32::MAX));
         /// As `source.timed.tick_ps`, for these cards.
         tick_ps: Option<u64> = None, "tick_ps", maybe(whole(1, 1_000_000_000_000));
-        /// What time it is when the clock's counter is 0 for the first time, in picoseconds. What would then be before the run's
-        /// time 0 is not read, and counted.
+        /// Time at which the counter of the clock is 0 for the first time, in picoseconds. Hits before time 0 of the
+        /// run are skipped and counted.
         offset_ps: i64 = 0, "offset_ps", signed(-DAY_PS, DAY_PS);
-        /// How many bits the counter has before it begins anew at 0. Left out, as many as the front end's packets have.
+        /// Width of the counter in bits, after which it starts again at 0. Default: the width in the packets of the
+        /// front end.
         bits: Option<u32> = None, "bits", maybe(whole(1, 64));
         /// As `source.timed.tolerance_us`, for these cards.
         tolerance: Option<Nanos> = None, "tolerance_us", maybe(microseconds(Nanos::ZERO, HOUR));

@@ -46,10 +46,25 @@ fn an_event_that_was_dropped_makes_a_run_not_whole() {
         let run =
             serde_json::json!({ "events_built": 9, "ledger": { "balanced": true, "dropped": dropped } });
         let said = Said { run, errors: Vec::new() };
-        result(&point, &point.config, watched(Vec::new(), said), 0).is_whole
+        result(&point, &point.config, watched(Vec::new(), said), 0)
     };
-    assert!(run(serde_json::json!({})));
-    assert!(!run(serde_json::json!({ "timed_out": 1 })));
+    assert!(run(serde_json::json!({})).is_whole);
+    let torn = run(serde_json::json!({ "timed_out": 1 }));
+    assert!(!torn.is_whole);
+    assert_eq!(torn.flaws, ["dropped triggers: 1 (timed_out)"]);
+}
+
+#[test]
+fn a_run_that_is_not_whole_says_why_and_what_helps() {
+    let point = point("[lab]\nunits = 1\n");
+    let run = serde_json::json!({
+        "events_built": 9, "events_incomplete": 2, "ledger": { "balanced": true },
+        "counters": { "retried_requests": 231 },
+    });
+    let said = Said { run, errors: Vec::new() };
+    let flaws = result(&point, &point.config, watched(Vec::new(), said), 0).flaws;
+    assert_eq!(flaws[0], "incomplete events: 2 of 9");
+    assert!(flaws[1].contains("raise builder.request_retry_ms"), "{flaws:?}");
 }
 
 #[test]

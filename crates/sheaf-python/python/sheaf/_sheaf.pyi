@@ -123,6 +123,7 @@ class Tap:
         prescale: int = 1,
         rate: float | None = None,
         name: str | None = None,
+        wait: float = 10.0,
     ) -> Self: ...
     @property
     def run(self) -> int: ...

@@ -63,7 +63,7 @@ pub enum TimedSourceError {
         path: PathBuf,
     },
     /// The socket.
-    #[error("cannot listen for packets on {address}; is it in use, or of another host?")]
+    #[error("cannot listen for packets on {address}; is it in use, or does it belong to another host?")]
     Listen {
         /// Where.
         address: SocketAddr,

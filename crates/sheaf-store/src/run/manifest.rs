@@ -131,7 +131,7 @@ pub enum ManifestError {
         error: io::Error,
     },
     /// It is not JSON of the right shape.
-    #[error("manifest {path} is not as it should be: {error}")]
+    #[error("manifest {path} is invalid: {error}")]
     Shape {
         /// The file.
         path: PathBuf,

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum RunReadError {
     /// The directory cannot be listed.
-    #[error("cannot list run directory {path}: {error}")]
+    #[error("cannot read run directory {path}: {error}")]
     List {
         /// The directory.
         path: PathBuf,

@@ -1,12 +1,13 @@
 //! The findings as a table.
 
+use crate::console::plural;
 use sheaf_machine::doctor::{Finding, Remedy, Severity};
 use std::fmt::Write as _;
 
 /// Columns of a line; what is longer goes on in the next one.
 const WIDTH: usize = 110;
 
-/// The findings, group by group; what is as it should be only with `all`.
+/// The findings, group by group; settings that are OK only with `all`.
 pub(super) fn table(findings: &[Finding], all: bool, configured: bool) -> String {
     let mut text = String::new();
     let mut group = None;
@@ -84,21 +85,25 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 fn summary(text: &mut String, findings: &[Finding], all: bool, configured: bool) {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let counts = [
-        (Severity::Problem, "problems"),
-        (Severity::Warning, "warnings"),
+        (Severity::Problem, "problem"),
+        (Severity::Warning, "warning"),
         (Severity::Unknown, "unknown"),
-        (Severity::Note, "notes"),
-        (Severity::Good, "as it should be"),
+        (Severity::Note, "note"),
+        (Severity::Good, "OK"),
     ];
     let counts: Vec<String> =
-        counts.into_iter().map(|(severity, what)| format!("{} {what}", count(severity))).collect();
+        counts.into_iter().map(|(severity, what)| counted(count(severity), what)).collect();
     let _ = writeln!(text, "{}", counts.join(", "));
     let hidden = count(Severity::Good) + count(Severity::Note);
     if !all && hidden > 0 {
-        let _ = writeln!(text, "--all shows the {hidden} that are not shown; --json has everything");
+        let _ = writeln!(
+            text,
+            "--all also shows {}; --json prints everything",
+            plural(hidden as u64, "hidden setting")
+        );
     }
     if !configured {
-        text.push_str("--config FILE compares the host with what a run wants of it\n");
+        text.push_str("--config FILE checks the host against the needs of a run\n");
     }
     let can_be_applied =
         |finding: &&Finding| is_shown(finding) && matches!(finding.remedy, Some(Remedy::Command(_)));
@@ -108,6 +113,14 @@ fn summary(text: &mut String, findings: &[Finding], all: bool, configured: bool)
             "nothing was changed; `sheaf doctor --apply {}` (as root) would run that command",
             finding.key
         );
+    }
+}
+
+/// A number of findings: nouns have a plural, adjectives have none.
+fn counted(value: usize, what: &str) -> String {
+    match what {
+        "unknown" | "OK" => format!("{value} {what}"),
+        noun => plural(value as u64, noun),
     }
 }
 
@@ -132,7 +145,7 @@ mod tests {
     fn what_is_good_is_shown_only_when_asked_for() {
         let findings = [finding("a.good", Severity::Good), finding("a.bad", Severity::Warning)];
         let short = table(&findings, false, true);
-        assert!(short.contains("a.bad") && short.contains("--all shows the 1"), "{short}");
+        assert!(short.contains("a.bad") && short.contains("--all also shows 1 hidden setting;"), "{short}");
         assert!(!short.contains("a.good"), "{short}");
         let long = table(&findings, true, true);
         assert!(long.contains("a.good") && long.contains("a.bad") && !long.contains("--all"), "{long}");

@@ -80,7 +80,7 @@ fn addresses(node: &NodeConfig) -> Vec<IpAddr> {
     for address in node.address.iter().chain(&node.more_addresses) {
         match address.to_socket_addrs() {
             Ok(addresses) => found.extend(addresses.map(|address| address.ip())),
-            Err(error) => log::warn!("{}: the address {address} leads nowhere: {error}", node.name),
+            Err(error) => log::warn!("{}: cannot resolve {address}: {error}", node.name),
         }
     }
     found.sort_unstable();

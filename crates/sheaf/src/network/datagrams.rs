@@ -43,7 +43,10 @@ pub(super) fn udp(
     let known: Vec<UdpPeer> = peers.iter().map(peer).collect::<anyhow::Result<_>>()?;
     let sockets = addresses(own, rails)?.into_iter().map(|address| {
         UdpSocket::bind(address).with_context(|| {
-            format!("{} cannot bind UDP address {address}; is it in use, or of another host?", own.name)
+            format!(
+                "{} cannot bind UDP address {address}; is it in use, or does it belong to another host?",
+                own.name
+            )
         })
     });
     let mut sockets: Vec<UdpSocket> = sockets.collect::<anyhow::Result<_>>()?;
@@ -170,8 +173,8 @@ fn settings(plan: &Plan, peers: usize) -> LossySettings {
 /// The addresses of a node, one for each rail; none where it has none.
 fn addresses(node: &NodeConfig, rails: usize) -> anyhow::Result<Vec<SocketAddr>> {
     let resolve = |address: &String| {
-        let mut found = address.to_socket_addrs().with_context(|| format!("{address} leads nowhere"))?;
-        found.next().with_context(|| format!("{address} leads nowhere"))
+        let mut found = address.to_socket_addrs().with_context(|| format!("cannot resolve {address}"))?;
+        found.next().with_context(|| format!("cannot resolve {address}"))
     };
     let written: Vec<&String> = node.address.iter().chain(&node.more_addresses).collect();
     if !written.is_empty() && written.len() != rails {

@@ -41,7 +41,19 @@ fn what_is_tapped_is_what_is_stored_and_the_run_counts_who_looked_on() {
     assert_eq!(events.len(), 5);
     assert!(events.iter().all(|event| event["fragments"].as_array().is_some_and(|list| list.len() == 2)));
     assert!(!directory.join("bu0.tap").exists(), "a run that has ended has no doors");
-    place.sheaf("tap runs/run000001").exits(1).says(&["no doors for consumers"]);
+    place.sheaf("tap runs/run000001").exits(1).says(&["not accepting consumers"]);
+}
+
+#[test]
+fn a_tap_waits_for_a_run_that_has_not_started() {
+    let place = Place::new();
+    let tap = place.start("tap runs/run000001 --events 5 --json --wait 600");
+    place.file("run.toml", "[run]\nduration_s = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 2000.0\n");
+    let run = place.start("run run.toml --readouts 1 --builders 1 --json");
+    assert_eq!(tap.end().exits(0).stdout.lines().count(), 5);
+    run.signal("INT");
+    run.end().exits(0);
+    place.sheaf("tap nowhere/run000001 --wait 0").exits(1).says(&["cannot join nowhere/run000001"]);
 }
 
 #[test]
