@@ -5,6 +5,7 @@
 //! | `layers` | `check-layers`: who may depend on whom |
 //! | `tidy` | `tidy`: what neither the compiler nor clippy looks at |
 //! | `verify` | `check`, `test`, `docs`, `swarm`, `ci`, `nightly`: other tools, in order |
+//! | `documents` | `docs-test`: the commands of the documents, run |
 //! | `smoke` | `smoke`: a short run of the released command, its output verified |
 //! | `torture` | `torture`: real faults against real runs of the released command |
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
@@ -21,6 +22,7 @@
 
 mod bench;
 mod compare;
+mod documents;
 mod fuzz;
 mod instructions;
 mod layers;
@@ -83,6 +85,8 @@ enum Verb {
     Performance(performance::PerformanceArguments),
     /// Makes the generated pages under `docs/` again.
     Docs,
+    /// Runs the commands of README.md and the pages under `docs/`; says which it skips, and why.
+    DocsTest(documents::DocsTestArguments),
     /// What a change must pass; `.ci/run` calls this.
     Ci,
     /// What takes longer: a million simulated runs, an hour of real faults, and fuzzing of every target.
@@ -118,6 +122,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Compare(arguments) => compare::command(&arguments),
         Verb::Performance(arguments) => performance::command(&arguments),
         Verb::Docs => verify::docs(),
+        Verb::DocsTest(arguments) => documents::command(&arguments),
         Verb::Ci => verify::ci(),
         Verb::Nightly(arguments) => verify::nightly(&arguments),
     }

@@ -25,16 +25,32 @@ pub(crate) fn interpreter() -> OsString {
     std::env::var_os(PYTHON_VARIABLE).unwrap_or_else(|| "python3".into())
 }
 
+/// The interpreter of the Python package.
+pub(crate) fn package_interpreter() -> OsString {
+    std::env::var_os(PACKAGE_PYTHON_VARIABLE).unwrap_or_else(interpreter)
+}
+
+/// Whether an interpreter can import these, the package among them where it was built beside its sources.
+pub(crate) fn has_beside_sources(interpreter: &OsStr, modules: &str) -> bool {
+    let mut probe = importing(interpreter, modules);
+    probe.env("PYTHONPATH", workspace::root().join(FOLDER).join("python"));
+    probe.status().is_ok_and(|status| status.success())
+}
+
 /// Whether an interpreter can import these.
 pub(crate) fn has(interpreter: &OsStr, modules: &str) -> bool {
+    importing(interpreter, modules).status().is_ok_and(|status| status.success())
+}
+
+fn importing(interpreter: &OsStr, modules: &str) -> Command {
     let mut probe = Command::new(interpreter);
     probe.args(["-c", &format!("import {modules}")]).stdout(Stdio::null()).stderr(Stdio::null());
-    probe.status().is_ok_and(|status| status.success())
+    probe
 }
 
 /// Builds and installs the package with pip, as its page says, and runs its tests.
 pub(crate) fn package_tests() -> Result<()> {
-    let python = std::env::var_os(PACKAGE_PYTHON_VARIABLE).unwrap_or_else(interpreter);
+    let python = package_interpreter();
     for (modules, why) in [
         ("sys; assert sys.version_info >= (3, 11)", "is older than 3.11"),
         ("pip, maturin", "has no pip or no maturin"),

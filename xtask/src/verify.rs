@@ -1,5 +1,6 @@
 //! Verbs that call other tools, and the two lists of steps: for every change, and for every night.
 
+use crate::documents::{self, DocsTestArguments};
 use crate::instructions::{self, InstructionsArguments};
 use crate::shell::{self, Steps, cargo};
 use crate::torture::{self, TortureArguments};
@@ -137,6 +138,7 @@ pub(crate) fn ci() -> Result<()> {
     steps.step("tests", || shell::run(tests().env("PROPTEST_RNG_SEED", PROPERTY_SEED)))?;
     steps.step("tests of the Python importers", python_tests)?;
     steps.step("Python package", python::package_tests)?;
+    steps.step("commands of the documents", || documents::command(&DocsTestArguments::default()))?;
     steps.step("fuzz inputs", fuzz::replay)?;
     steps.step("simulation", || simulate(SIMULATED_RUNS, 0))?;
     steps.step("instructions", || instructions::command(&InstructionsArguments::default()))?;
@@ -169,7 +171,7 @@ const OPTIONAL_PARTS: [OptionalPart; 3] = [
 ];
 
 /// The features whose libraries are here, as cargo wants them: `package/feature`. Says which are left out, and why.
-fn buildable_features() -> Vec<String> {
+pub(crate) fn buildable_features() -> Vec<String> {
     let is_there = |part: &&OptionalPart| {
         let missing = part.library.filter(|library| !shell::pkg_config_finds(library));
         if let Some(library) = missing {

@@ -80,13 +80,13 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
 }
 
 /// Joins the run; waits for one that has not started, as long as `--wait` allows. Returns `None` where a signal came first.
-fn join(arguments: &TapArguments, options: &TapOptions, stop: &AtomicBool) -> anyhow::Result<Option<Taps>> {
+fn join(target: &str, wait: Nanos, options: &TapOptions, stop: &AtomicBool) -> anyhow::Result<Option<Taps>> {
     let began = Instant::now();
     let mut is_told = false;
     let taps = Taps::open_when_ready(target, options, || {
         let is_over = stop.load(Ordering::Relaxed) || began.elapsed() >= wait.to_std() || has_ended(target);
         if !is_over && !std::mem::replace(&mut is_told, true) {
-            log::info!("waiting for {} to accept consumers", target);
+            log::info!("waiting for {target} to accept consumers");
         }
         is_over
     });

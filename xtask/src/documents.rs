@@ -1,0 +1,151 @@
+//! The commands of the documents, run as a reader runs them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `page` | a page's code blocks and what the comments before them say |
+//! | `script` | the shell script of a page |
+//! | `needs` | what a block needs and this machine may lack |
+//! | `output` | whether a command printed what its page shows |
+//!
+//! Every page of `PAGES` gets an empty directory in which `sheaf` is on the path and the repository's `examples` are
+//! there. Its blocks run in their order, in one shell, so that `cd`, `export` and `&` mean what they mean to a reader.
+//! Blocks in `sh`, `console` and `python` run; configurations in `toml` are checked. A comment before a block changes
+//! that:
+//!
+//! | comment | meaning |
+//! |---|---|
+//! | `<!-- docs-test: needs openssl, python:numpy -->` | skip the block, with a printed reason, where one of these is missing |
+//! | `<!-- docs-test: skip REASON -->` | never run the block |
+//! | `<!-- docs-test: file NAME -->` | write the block to a file |
+//! | `<!-- docs-test: output -->` | the block shows what the block before it printed, or the commands of its own `run` |
+//! | `<!-- docs-test: status N -->` | the last command of the block ends with this exit status |
+//! | `<!-- docs-test: run COMMANDS -->` | run these first: what the page takes for granted |
+//!
+//! A run in the documents ends by an amount (`--events`), so that a slow machine takes longer and fails nothing.
+
+mod needs;
+mod output;
+mod page;
+mod script;
+
+use crate::verify::{buildable_features, tests};
+use crate::{shell, workspace};
+use anyhow::{Context as _, Result, bail, ensure};
+use needs::Machine;
+use page::Page;
+use script::Outcome;
+use std::path::{Path, PathBuf};
+
+/// Folders and files whose Markdown pages are tested.
+const PAGES: [&str; 2] = ["README.md", "docs/"];
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct DocsTestArguments {
+    /// Only pages whose path contains one of these texts.
+    #[arg(value_name = "PAGE")]
+    pages: Vec<String>,
+    /// Use this `sheaf` instead of building one.
+    #[arg(long, value_name = "FILE")]
+    command: Option<PathBuf>,
+}
+
+/// Number of blocks by what became of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    run: usize,
+    skipped: usize,
+}
+
+/// `cargo xtask docs-test`.
+pub(crate) fn command(arguments: &DocsTestArguments) -> Result<()> {
+    // Of a command that was built elsewhere nobody knows which optional parts it has.
+    let (sheaf, features) = match &arguments.command {
+        Some(path) => (path.canonicalize().with_context(|| path.display().to_string())?, Vec::new()),
+        None => (built_sheaf()?, buildable_features()),
+    };
+    let machine = Machine::new(workspace::target_directory()?.join("docs-test"), sheaf, features);
+    let mut counts = Counts::default();
+    let mut failures = Vec::new();
+    for page in pages(&arguments.pages)? {
+        match run_page(&machine, &page, &mut counts) {
+            Ok(()) => {}
+            Err(error) => {
+                println!("{}: FAILED: {error:#}", page.path);
+                failures.push(page.path.clone());
+            }
+        }
+    }
+    println!("documents: {} blocks run, {} skipped", counts.run, counts.skipped);
+    ensure!(counts.run > 0, "no block was run");
+    if !failures.is_empty() {
+        bail!("commands fail in {}", failures.join(", "));
+    }
+    Ok(())
+}
+
+/// The command as the tests have it, which are built by now in most cases.
+fn built_sheaf() -> Result<PathBuf> {
+    shell::run(tests().args(["--quiet", "--no-run", "--test", "command"]))?;
+    Ok(workspace::target_directory()?.join("debug/sheaf"))
+}
+
+/// The pages with blocks that run or are skipped, in the order of their paths.
+fn pages(wanted: &[String]) -> Result<Vec<Page>> {
+    let is_page =
+        |path: &String| path.ends_with(".md") && PAGES.iter().any(|folder| path.starts_with(folder));
+    let is_wanted = |path: &String| wanted.is_empty() || wanted.iter().any(|text| path.contains(text));
+    let mut paths: Vec<String> = workspace::files()?.into_iter().filter(is_page).filter(is_wanted).collect();
+    paths.sort();
+    let mut pages = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(workspace::root().join(&path)).context(path.clone())?;
+        let page = Page::parse(&path, &text)?;
+        if !page.blocks.is_empty() {
+            pages.push(page);
+        }
+    }
+    Ok(pages)
+}
+
+fn run_page(machine: &Machine, page: &Page, counts: &mut Counts) -> Result<()> {
+    let directory = machine.directory.join(page.path.replace('/', "-"));
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
+    }
+    furnish(&directory, &machine.sheaf)?;
+    let result = script::run(machine, page, &directory);
+    if let Ok(outcome) = &result {
+        report(page, outcome);
+        counts.run += outcome.run;
+        counts.skipped += outcome.skipped.len();
+        std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
+    }
+    result.map(drop)
+}
+
+fn report(page: &Page, outcome: &Outcome) {
+    println!("{}: {} run, {} skipped", page.path, outcome.run, outcome.skipped.len());
+    for (line, reason) in &outcome.skipped {
+        println!("    skipped: {}:{line}: {reason}", page.path);
+    }
+}
+
+/// What a reader has who cloned the repository and built the command: copies of what commands write beside, links to the rest.
+fn furnish(directory: &Path, sheaf: &Path) -> Result<()> {
+    let link = |target: &Path, name: &str| {
+        let link = directory.join(name);
+        std::os::unix::fs::symlink(target, &link).with_context(|| link.display().to_string())
+    };
+    std::fs::create_dir_all(directory.join("target/release"))
+        .with_context(|| directory.display().to_string())?;
+    link(sheaf, "target/release/sheaf")?;
+    for name in ["crates", "tools", "scenarios"] {
+        link(&workspace::root().join(name), name)?;
+    }
+    let mut copy = std::process::Command::new("cp");
+    copy.arg("-r").arg(workspace::root().join("examples")).arg(directory);
+    shell::output(&mut copy).map(drop)
+}
+
+#[cfg(test)]
+mod tests;

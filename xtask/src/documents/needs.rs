@@ -1,0 +1,98 @@
+//! What a block needs and this machine may lack.
+//!
+//! | need | is there when |
+//! |---|---|
+//! | `root` | this process is root |
+//! | `data:PATH` | the directory with detector data has such a file |
+//! | `python:MODULE` | the interpreter of the Python package can import the module |
+//! | `feature:NAME` | the command is built with the optional part |
+//! | any other word | a program of this name is on the search path |
+
+use crate::{python, workspace};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the directory with detector data.
+const DATA_VARIABLE: &str = "SHEAF_DATA";
+
+/// This machine, as far as blocks ask for it.
+#[derive(Debug)]
+pub(super) struct Machine {
+    /// Where pages get their directories.
+    pub(super) directory: PathBuf,
+    /// The command under test.
+    pub(super) sheaf: PathBuf,
+    /// The interpreter of the Python package.
+    pub(super) python: OsString,
+    /// Detector data, where there are some.
+    pub(super) data: PathBuf,
+    features: Vec<String>,
+}
+
+impl Machine {
+    /// `features` are the optional parts that the command is built with, as `package/feature`.
+    pub(super) fn new(directory: PathBuf, sheaf: PathBuf, features: Vec<String>) -> Self {
+        let data = std::env::var_os(DATA_VARIABLE);
+        Self {
+            directory,
+            sheaf,
+            python: absolute(python::package_interpreter()),
+            data: data.map_or_else(|| workspace::root().join("../shared/data"), PathBuf::from),
+            features,
+        }
+    }
+
+    /// Why a block cannot run here; `None` where it can.
+    pub(super) fn lacks(&self, needs: &[String]) -> Option<String> {
+        needs.iter().find_map(|need| self.lacks_one(need))
+    }
+
+    fn lacks_one(&self, need: &str) -> Option<String> {
+        let (kind, name) = need.split_once(':').unwrap_or(("", need));
+        let (is_there, reason) = match kind {
+            "data" => {
+                let path = self.data.join(name);
+                (path.exists(), format!("{} is not there; set {DATA_VARIABLE}", path.display()))
+            }
+            "python" => {
+                let python = self.python.display();
+                (self.can_import(name), format!("{python} cannot import {name}"))
+            }
+            "feature" => {
+                let feature = format!("sheaf/{name}");
+                (self.features.contains(&feature), format!("the command is built without {name}"))
+            }
+            _ if name == "root" => (is_root(), "needs root".to_owned()),
+            _ if name == "python3" => {
+                (Path::new(&self.python).is_file(), format!("there is no {}", self.python.display()))
+            }
+            _ => (is_on_path(name), format!("there is no {name}")),
+        };
+        (!is_there).then_some(reason)
+    }
+
+    fn can_import(&self, module: &str) -> bool {
+        python::has_beside_sources(&self.python, module)
+    }
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+fn is_on_path(program: &str) -> bool {
+    find(program.as_ref()).is_some()
+}
+
+/// The file of a program on the search path.
+fn find(program: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// A program by its file: the pages' own search path begins with a program that calls this one by the same name.
+fn absolute(program: OsString) -> OsString {
+    let is_name = Path::new(&program).components().count() == 1;
+    is_name.then(|| find(program.as_ref())).flatten().map_or(program, PathBuf::into_os_string)
+}
