@@ -4,11 +4,17 @@
 //! |---|---|
 //! | `rust` | sizes of Rust files and functions, module documentation, left-overs |
 //! | `links` | links between pages |
+//! | `names` | names in ARCHITECTURE.md |
+//! | `types` | names of public types |
+//! | `openings` | how documentation lines begin |
 //! | `machine` | what belongs to one machine: absolute paths, package registries |
 
 mod links;
 mod machine;
+mod names;
+mod openings;
 mod rust;
+mod types;
 
 use crate::problem::{Problem, report};
 use crate::workspace;
@@ -18,6 +24,11 @@ use anyhow::{Context as _, Result};
 pub(crate) fn command() -> Result<()> {
     let machine = machine::Traces::of_this_machine();
     let mut problems = Vec::new();
+    let mut declared = names::Declared::default();
+    let mut openings = openings::Openings::default();
+    let mut architecture = String::new();
+    let glossary = workspace::root().join(types::GLOSSARY);
+    let vocabulary = types::Vocabulary::new(&std::fs::read_to_string(glossary).context(types::GLOSSARY)?);
     for path in workspace::files()? {
         let bytes = std::fs::read(workspace::root().join(&path)).context(path.clone())?;
         // Fuzz inputs and other data are no text to keep tidy.
@@ -31,11 +42,19 @@ pub(crate) fn command() -> Result<()> {
         problems.extend(machine.check(&path, &text));
         if path.ends_with(".rs") {
             problems.extend(rust::check(&path, &text));
+            declared.add(&text);
+            openings.add(&path, &text);
+            problems.extend(vocabulary.check(&path, &text));
         }
         if path.ends_with(".md") {
             problems.extend(links::check(workspace::root(), &path, &text));
         }
+        if path == "ARCHITECTURE.md" {
+            architecture = text;
+        }
     }
+    problems.extend(openings.check(openings::left()));
+    problems.extend(declared.check(&architecture));
     problems.extend(rust::idle_exceptions());
     report("tidy", problems)
 }

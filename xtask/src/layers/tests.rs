@@ -1,4 +1,5 @@
 use super::*;
+use std::collections::BTreeMap;
 
 fn real() -> Packages {
     Packages::read().expect("cargo metadata works where cargo test does")
@@ -115,4 +116,32 @@ fn only_sources_of_pure_packages_are_searched() {
     {
         assert!(!is_source_of_pure(path), "{path}");
     }
+}
+
+/// ARCHITECTURE.md has the table in words; names in it have no `sheaf-` in front.
+#[test]
+fn the_page_has_the_same_table() {
+    let page = std::fs::read_to_string(workspace::root().join("ARCHITECTURE.md")).expect("the page");
+    let rows: BTreeMap<String, BTreeSet<String>> = page.lines().flat_map(row).collect();
+    for layer in LAYERS.iter().filter(|layer| layer.package != "sheaf") {
+        let known = rows.get(layer.package).unwrap_or_else(|| panic!("no row for {}", layer.package));
+        let allowed = layer.may_know.iter().map(|name| short(name).to_owned()).collect();
+        assert_eq!(*known, allowed, "ARCHITECTURE.md says otherwise of {}", layer.package);
+    }
+}
+
+fn short(package: &str) -> &str {
+    package.trim_start_matches("sheaf-")
+}
+
+/// The packages at the beginning of a row, each with what the row says it may know.
+fn row(line: &str) -> Vec<(String, BTreeSet<String>)> {
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let &["", packages, known, _, ""] = &cells[..] else {
+        return Vec::new();
+    };
+    // What stands in brackets says why.
+    let plain = |name: &str| name.split(" (").next().unwrap_or_default().trim().to_owned();
+    let known: BTreeSet<String> = known.split(',').map(plain).filter(|name| !name.is_empty()).collect();
+    packages.split(", ").map(|package| (package.trim_matches('`').to_owned(), known.clone())).collect()
 }

@@ -111,3 +111,32 @@ fn registries_are_found() {
     assert_eq!(traces.check("Cargo.lock", &locked("registry+https://example.org/index")).len(), 1);
     assert_eq!(traces.check("requirements.txt", concat!("--index", "-url https://example.org")).len(), 1);
 }
+
+#[test]
+fn a_name_that_nothing_has_is_found_in_the_life_of_an_event() {
+    let mut declared = names::Declared::default();
+    declared.add("struct Desk; impl Desk { fn judge(&self) {} }");
+    let page = "# `nobody`\n## The life of an event\n| 1 | `Desk::judge`, `message_bytes` |\n| 2 | `judged` |\n## Next\n| `no` |\n";
+    let problems: Vec<String> = declared.check(page).iter().map(ToString::to_string).collect();
+    assert_eq!(problems, ["ARCHITECTURE.md:4: names `judged`, and nothing is called judged"]);
+}
+
+#[test]
+fn a_type_is_called_by_terms_and_plain_words() {
+    let vocabulary = types::Vocabulary::new("| **frobnicator** | a **time slot** |");
+    let check = |source: &str| texts(&vocabulary.check("crates/a/src/lib.rs", source));
+    assert_eq!(check("pub struct FrobnicatorError; pub enum TimeSlots {} struct Gizmo;"), "");
+    let found = check("\npub struct GizmoError<T>(T);");
+    assert!(found.starts_with("crates/a/src/lib.rs:2: GizmoError: `gizmo` is no term"), "{found}");
+}
+
+#[test]
+fn openings_are_counted_and_may_only_fall() {
+    let mut openings = openings::Openings::default();
+    openings
+        .add("crates/a/src/lib.rs", "/// What it is.\n    /// How often.\n/// Number of runs.\n// What\n");
+    assert_eq!(openings.check(&[("crates/a", 2)]), []);
+    let more = texts(&openings.check(&[("crates/a", 1)]));
+    assert!(more.starts_with("crates/a: 2 documentation lines begin with"), "{more}");
+    assert_eq!(openings.check(&[("crates/a", 3)]), []);
+}
