@@ -27,6 +27,11 @@ pub use net::LinkOptions;
 pub use options::{DiskOptions, DriverFault, DriverFaultKind, DriverOptions, Family, FilterOptions, START};
 pub use world::World;
 
+/// As [`run`], and also returns every frame that was sent and polled, a line each.
+pub fn run_with_log(options: &DriverOptions) -> (Result<DriverReport, Box<DriverFailure>>, String) {
+    World::new(options.clone()).run_with_log()
+}
+
 /// Runs the drivers from start to end and checks them.
 ///
 /// # Errors

@@ -29,15 +29,17 @@ pub(crate) fn roles(options: &Options, with_log: bool) -> String {
 }
 
 /// Shrinks a run of the drivers, and tells of the smallest.
-pub(crate) fn of_drivers(options: &DriverOptions, family: &str) -> String {
+pub(crate) fn of_drivers(options: &DriverOptions, family: &str, with_log: bool) -> String {
     let first = |violations: &[String]| violations.first().map(|violation| rule_of(violation));
     let rule = |options: &DriverOptions| {
         broken(|| drivers::run(options).err().and_then(|failure| first(&failure.violations)))
     };
     let Some(shrunk) = shrink(options, RUNS, rule) else { return "this run is good\n".to_owned() };
     let end = || {
-        let failure = drivers::run(&shrunk.options).err()?;
-        Some(format!("{}- {}", failure.log, failure.violations.join("\n- ")))
+        let (result, log) = drivers::run_with_log(&shrunk.options);
+        let failure = result.err()?;
+        let log = if with_log { log } else { failure.log };
+        Some(format!("{log}- {}", failure.violations.join("\n- ")))
     };
     let again =
         format!("cargo run --release -p sheaf-swarm -- --drivers {family} --seed {} --shrink", options.seed);

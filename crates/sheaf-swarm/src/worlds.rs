@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &Arguments, family: Family) -> bool {
             if seed >= end {
                 return;
             }
-            let outcome = run_one(family, seed);
+            let outcome = run_one(family, seed, arguments.log && !arguments.shrink);
             let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             outcomes.push((seed, outcome));
             let failed = outcomes.iter().filter(|(_, outcome)| outcome.is_err()).count();
@@ -43,14 +43,20 @@ pub(crate) fn run(arguments: &Arguments, family: Family) -> bool {
     let failed = outcomes.iter().find_map(|(_, outcome)| outcome.as_ref().err());
     if let Some(failure) = failed.filter(|_| arguments.shrink || arguments.seed.is_none()) {
         let family = format!("{family:?}").to_lowercase();
-        print(&format!("the first failure, made small:\n{}\n", small::of_drivers(&failure.options, &family)));
+        print(&format!(
+            "the first failure, made small:\n{}\n",
+            small::of_drivers(&failure.options, &family, arguments.log)
+        ));
     }
     outcomes.iter().all(|(_, outcome)| outcome.is_ok()) && outcomes.len() as u64 == count
 }
 
 /// An agent that panicked is a failure like any other.
-fn run_one(family: Family, seed: u64) -> Outcome {
+fn run_one(family: Family, seed: u64, with_log: bool) -> Outcome {
     let options = DriverOptions::random(family, seed);
+    if with_log {
+        print(&drivers::run_with_log(&options).1);
+    }
     std::panic::catch_unwind(|| drivers::run(&options)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -69,7 +75,7 @@ fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {
                 stored += report.stored;
                 rounds += report.rounds;
                 hash = hash.wrapping_add(sheaf_swarm::dice::mix(seed ^ report.hash));
-                if arguments.log || arguments.seed.is_some() {
+                if arguments.seed.is_some() {
                     print(&format!("{}seed {seed}: good, {report:?}\n", report.log));
                 }
             }

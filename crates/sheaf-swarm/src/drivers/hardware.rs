@@ -223,8 +223,10 @@ impl SimSink {
     /// What a write or a sync takes, with all that the disk hangs.
     fn spend(&self, disks: &DriverDisks, time: Nanos) {
         let mut net = self.network.lock();
-        let hangs = disks.hangs_until.get(&self.owner.0).map_or(Nanos::ZERO, |until| until.since(net.now));
-        net.spend(time.max(hangs));
+        if let Some(until) = disks.hangs_until.get(&self.owner.0) {
+            net.wait_until(*until);
+        }
+        net.spend(time);
     }
 }
 

@@ -5,10 +5,14 @@
 //! queue of its link. A process that stands still takes nothing out of its inbox, and its kernel says nothing of it. One that dies
 //! closes its connections: what it had sent arrives, then [`DownReason::Lost`].
 
+use super::options::START;
 use crate::dice::{Dice, mix};
+use bytes::Bytes;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
+use sheaf_wire::message::Message;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -58,11 +62,22 @@ pub(super) struct Net {
     hash: u64,
     /// Frames that were sent.
     pub(super) frames: u64,
+    /// What is sent and polled, line by line, where it is kept.
+    pub(super) log: Option<String>,
 }
 
 /// A handle of the network.
 #[derive(Clone, Debug)]
 pub(super) struct Network(Arc<Mutex<Net>>);
+
+/// The beginning of what a frame says.
+fn describe(frame: &Frame) -> String {
+    const LETTERS: usize = 160;
+    match Message::<Bytes>::decode(&frame.head, &mut frame.payload.clone()) {
+        Ok(message) => format!("{:?}", message.body).chars().take(LETTERS).collect(),
+        Err(error) => error.to_string(),
+    }
+}
 
 /// Whether two nodes have a link.
 fn are_linked(one: NodeId, other: NodeId) -> bool {
@@ -90,6 +105,7 @@ impl Network {
             cost: Nanos::ZERO,
             hash: mix(seed),
             frames: 0,
+            log: None,
         })))
     }
 
@@ -116,6 +132,11 @@ impl Net {
     /// What a round costs beside its own work.
     pub(super) fn spend(&mut self, time: Nanos) {
         self.cost = self.cost + time;
+    }
+
+    /// The round lasts until then at least.
+    pub(super) fn wait_until(&mut self, until: Timestamp) {
+        self.cost = self.cost.max(until.since(self.now));
     }
 
     pub(super) fn take_cost(&mut self) -> Nanos {
@@ -193,6 +214,11 @@ impl Net {
         }
         link.frames += 1;
         link.bytes += size;
+        if let Some(log) = &mut self.log {
+            let what = describe(&frame);
+            writeln!(log, "{} {from} > {to} {what}", self.now.since(START))
+                .expect("a string takes every text");
+        }
         self.frames += 1;
         let content =
             frame.head.iter().fold(size, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
@@ -207,6 +233,13 @@ impl Net {
             return None;
         }
         let event = entry.remove();
+        if let Some(log) = &mut self.log {
+            let what = match &event {
+                Event::Received { from, frame } => format!("{from} {}", describe(frame)),
+                other => format!("{other:?}"),
+            };
+            writeln!(log, "{} {node} < {what}", self.now.since(START)).expect("a string takes every text");
+        }
         match &event {
             Event::Received { from, frame } => {
                 let (from, size) = (*from, frame.bytes() as u64);
@@ -302,7 +335,6 @@ impl Drop for SimEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     fn frame(length: usize) -> Frame {
         Frame::new(Bytes::from(vec![1; length]), [])

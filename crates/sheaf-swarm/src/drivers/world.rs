@@ -95,11 +95,27 @@ impl World {
         world
     }
 
+    /// Runs to the end and checks it; also returns every frame that was sent and polled, a line each.
+    ///
+    /// # Errors
+    /// What did not hold.
+    pub fn run_with_log(mut self) -> (Result<DriverReport, Box<DriverFailure>>, String) {
+        self.assembly.network.lock().log = Some(String::new());
+        let network = self.assembly.network.clone();
+        let result = self.run_to_end();
+        let log = network.lock().log.take();
+        (result, log.unwrap_or_default())
+    }
+
     /// Runs to the end and checks it.
     ///
     /// # Errors
     /// What did not hold.
     pub fn run(mut self) -> Result<DriverReport, Box<DriverFailure>> {
+        self.run_to_end()
+    }
+
+    fn run_to_end(&mut self) -> Result<DriverReport, Box<DriverFailure>> {
         let end = START + self.options.within;
         while !self.is_over() {
             let next = self.agenda.pop().map(|Reverse((at, _, turn))| (at, turn));
@@ -152,6 +168,9 @@ impl World {
 
     fn note(&mut self, what: impl std::fmt::Display) {
         let since = self.now.since(START);
+        if let Some(log) = &mut self.assembly.network.lock().log {
+            writeln!(log, "{since} {what}").expect("a string takes every text");
+        }
         writeln!(self.log, "{since} {what}").expect("a string takes every text");
     }
 
