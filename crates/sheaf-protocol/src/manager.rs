@@ -34,6 +34,7 @@ use crate::ledger::{Counter, Ledger, NodeBooks};
 use crate::liveness::Link;
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use credit::Credit;
+use dead_time::Shut;
 use outputs::Outputs;
 use peers::Peers;
 use precedence::Precedence;
@@ -297,16 +298,16 @@ impl<P: Clone> EventManager<P> {
         }
         let at = time.min(now);
         if self.waiting() >= self.config.queue_events {
-            let cause = self.dead_time.shut().unwrap_or_else(|| self.busy_cause());
-            self.dead_time.veto(at, cause);
-            return Err(Veto::Busy(cause));
+            let shut = self.dead_time.shut().unwrap_or_else(|| self.busy());
+            self.dead_time.veto(at, shut);
+            return Err(Veto::Busy(shut.cause));
         }
         let event = self.accept_next(time, kind);
         self.queue.push_back(event);
         if self.is_full() {
             self.dead_time.end(at);
-        } else if let Some(cause) = self.gate() {
-            self.dead_time.turn(at, Some(cause));
+        } else if let Some(shut) = self.shut() {
+            self.dead_time.turn(at, Some(shut));
         }
         Ok(event)
     }
@@ -743,12 +744,15 @@ impl<P: Clone> EventManager<P> {
     /// Announced ones are never refused; their sources are held back by the readout units.
     #[must_use]
     pub fn gate(&self) -> Option<DeadTimeCause> {
+        self.shut().map(|shut| shut.cause)
+    }
+
+    fn shut(&self) -> Option<Shut> {
         match self.config.triggers {
-            Triggers::Driven => (self.waiting() >= self.config.queue_events).then(|| self.busy_cause()),
-            Triggers::Free => match self.busy_cause() {
-                DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager => None,
-                cause => Some(cause),
-            },
+            Triggers::Driven => (self.waiting() >= self.config.queue_events).then(|| self.busy()),
+            Triggers::Free => Some(self.busy()).filter(|busy| {
+                !matches!(busy.cause, DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager)
+            }),
             Triggers::Announced => None,
         }
     }
@@ -762,19 +766,38 @@ impl<P: Clone> EventManager<P> {
         })
     }
 
-    fn busy_cause(&self) -> DeadTimeCause {
-        if self.has_credit() {
+    /// Why no event can be given to a builder, and whose fault it is where that is one node's alone.
+    fn busy(&self) -> Shut {
+        let living = |builder: &BuilderState| builder.session.is_some();
+        let behind = |builder: &BuilderState| living(builder) && builder.output_behind;
+        let cause = if self.has_credit() {
             DeadTimeCause::EventManager
-        } else if self.builders.iter().all(|builder| builder.session.is_none()) {
+        } else if !self.builders.iter().any(living) {
             DeadTimeCause::NoBuilder
         } else if self.readouts.iter().any(|readout| readout.status.is_none()) {
             DeadTimeCause::NoReadout
-        } else if self.builders.iter().any(|builder| builder.session.is_some() && builder.output_behind) {
+        } else if self.builders.iter().any(behind) {
             DeadTimeCause::Output
         } else {
             DeadTimeCause::BuilderCredit
-        }
+        };
+        let culprit = match cause {
+            DeadTimeCause::EventManager => Some(NodeId::MANAGER),
+            DeadTimeCause::NoBuilder => the_only(&self.builders, |_| true).map(builder_node),
+            DeadTimeCause::NoReadout => {
+                the_only(&self.readouts, |readout| readout.status.is_none()).map(readout_node)
+            }
+            DeadTimeCause::Output => the_only(&self.builders, behind).map(builder_node),
+            DeadTimeCause::BuilderCredit => the_only(&self.builders, living).map(builder_node),
+        };
+        Shut { cause, culprit }
     }
+}
+
+/// The index of the one that is so, if there is only one.
+fn the_only<T>(all: &[T], is_so: impl Fn(&T) -> bool) -> Option<usize> {
+    let mut found = all.iter().enumerate().filter(|(_, one)| is_so(one)).map(|(index, _)| index);
+    found.next().filter(|_| found.next().is_none())
 }
 
 fn index_u16(index: usize) -> u16 {

@@ -119,10 +119,12 @@ pub(crate) struct FragmentSummary {
     pub(crate) in_flight: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DeadTimeSummary {
     pub(crate) vetoed_triggers: u64,
     pub(crate) seconds: f64,
+    /// How long of that one node alone was the reason.
+    pub(crate) culprits: BTreeMap<String, f64>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -299,7 +301,7 @@ impl Summary {
             output,
             interrupted: report.interrupted,
             ledger: LedgerSummary::new(report, plan.count(Role::Readout)),
-            dead_time: dead_time(report),
+            dead_time: dead_time(report, plan),
             counters: counters(report),
             trouble: Trouble {
                 absent_nodes: report.absent.iter().map(|node| plan.name(*node)).collect(),
@@ -392,13 +394,17 @@ fn dropped(ledger: &Ledger) -> BTreeMap<String, u64> {
     ledger.dropped.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
 }
 
-fn dead_time(report: &RunReport) -> BTreeMap<String, DeadTimeSummary> {
+fn dead_time(report: &RunReport, plan: &Plan) -> BTreeMap<String, DeadTimeSummary> {
     let mut causes: BTreeMap<String, DeadTimeSummary> = BTreeMap::new();
     for (cause, vetoed) in &report.dead_time.vetoed {
         causes.entry(cause.name().to_owned()).or_default().vetoed_triggers = *vetoed;
     }
     for (cause, time) in &report.dead_time.time {
         causes.entry(cause.name().to_owned()).or_default().seconds = time.as_secs_f64();
+    }
+    for ((cause, node), time) in &report.dead_time.culprits {
+        let culprits = &mut causes.entry(cause.name().to_owned()).or_default().culprits;
+        culprits.insert(plan.name(*node), time.as_secs_f64());
     }
     causes
 }

@@ -77,7 +77,11 @@ fn time(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
     let what = format!("s, {:.2} % of the {:.3} s of triggers", percent(time.live_ns), seconds(time.run_ns));
     line(f, "live time", format!("{:.3}", seconds(time.live_ns)), &what)?;
     for (name, ns) in &time.dead_ns {
-        let what = format!("s, {:.2} %: {name}: {}", percent(*ns), explain_dead_time(name));
+        let mut what = format!("s, {:.2} %: {name}: {}", percent(*ns), explain_dead_time(name));
+        let culprits = summary.dead_time.get(name).map(|dead| &dead.culprits);
+        for (node, seconds) in culprits.into_iter().flatten() {
+            what.push_str(&format!("; {node} alone for {seconds:.3} s"));
+        }
         line(f, "dead time", format!("{:.3}", seconds(*ns)), &what)?;
     }
     Ok(())

@@ -34,7 +34,7 @@ impl<P: Clone> EventManager<P> {
             }
         }
         self.make_way();
-        self.dead_time.turn(now, self.gate());
+        self.dead_time.turn(now, self.shut());
     }
 
     fn next_batch(&mut self, now: Timestamp, builder: u16) -> Vec<Assignment> {

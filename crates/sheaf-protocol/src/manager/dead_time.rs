@@ -5,7 +5,7 @@
 //! is the fraction of dead time. Each change is booked at the time of what caused it, which for a trigger is the trigger's own and
 //! not that of the call that hands it over.
 
-use sheaf_wire::{Nanos, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -54,6 +54,14 @@ impl fmt::Display for DeadTimeCause {
     }
 }
 
+/// What keeps triggers from being taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shut {
+    pub(super) cause: DeadTimeCause,
+    /// The node that it is, where it is one alone.
+    pub(super) culprit: Option<NodeId>,
+}
+
 /// The time of a run by whether triggers were taken, and the triggers that were not.
 ///
 /// [`live`](Self::live) and [`time`](Self::time) together are [`run`](Self::run), to the nanosecond.
@@ -63,6 +71,9 @@ pub struct DeadTime {
     pub vetoed: BTreeMap<DeadTimeCause, u64>,
     /// Time in which triggers were not taken, by cause. Causes that did not occur are absent.
     pub time: BTreeMap<DeadTimeCause, Nanos>,
+    /// Part of that time in which one node alone was the reason. Where several were, as when all builders are out of credit, it is
+    /// nobody's.
+    pub culprits: BTreeMap<(DeadTimeCause, NodeId), Nanos>,
     /// Time in which triggers were taken.
     pub live: Nanos,
     course: Course,
@@ -77,7 +88,7 @@ enum Course {
     Running {
         began: Timestamp,
         since: Timestamp,
-        shut: Option<DeadTimeCause>,
+        shut: Option<Shut>,
     },
     Over {
         began: Timestamp,
@@ -121,8 +132,8 @@ impl DeadTime {
         }
     }
 
-    /// The cause by which the gate is shut.
-    pub(super) fn shut(&self) -> Option<DeadTimeCause> {
+    /// Why the gate is shut, if it is.
+    pub(super) fn shut(&self) -> Option<Shut> {
         match self.course {
             Course::Running { shut, .. } => shut,
             Course::Waiting | Course::Over { .. } => None,
@@ -131,7 +142,7 @@ impl DeadTime {
 
     /// Shuts the gate for a cause, or opens it. What is booked already stays: a change that is told late, behind a later one, is
     /// booked at the time of that.
-    pub(super) fn turn(&mut self, at: Timestamp, to: Option<DeadTimeCause>) {
+    pub(super) fn turn(&mut self, at: Timestamp, to: Option<Shut>) {
         if self.shut() != to {
             self.book(at);
             if let Course::Running { shut, .. } = &mut self.course {
@@ -141,9 +152,9 @@ impl DeadTime {
     }
 
     /// Counts a trigger that came while the gate was shut.
-    pub(super) fn veto(&mut self, at: Timestamp, cause: DeadTimeCause) {
-        *self.vetoed.entry(cause).or_default() += 1;
-        self.turn(at, Some(cause));
+    pub(super) fn veto(&mut self, at: Timestamp, shut: Shut) {
+        *self.vetoed.entry(shut.cause).or_default() += 1;
+        self.turn(at, Some(shut));
     }
 
     /// No trigger is taken from `at` on. The first word counts.
@@ -168,8 +179,12 @@ impl DeadTime {
             return;
         }
         *since = at;
+        if let Some(Shut { cause, culprit: Some(node) }) = *shut {
+            let time = self.culprits.entry((cause, node)).or_default();
+            *time = *time + passed;
+        }
         let time = match *shut {
-            Some(cause) => self.time.entry(cause).or_default(),
+            Some(Shut { cause, .. }) => self.time.entry(cause).or_default(),
             None => &mut self.live,
         };
         *time = *time + passed;

@@ -105,6 +105,25 @@ fn free_triggers_are_dead_only_while_something_is_behind_or_missing() {
     assert_eq!(world.books(), (800, BTreeMap::from([(DeadTimeCause::Output, 200)]), 0));
 }
 
+/// Of two disks that are behind, neither alone.
+#[test]
+fn dead_time_has_a_culprit_where_one_node_alone_is_the_reason() {
+    let mut world = world(Triggers::Driven, |config| config.queue_events = 1);
+    assert!(world.trigger_at(0).is_ok());
+    world.drain();
+    for (time, builder, output_behind) in [(100, 1, true), (300, 0, true), (700, 1, false), (1_500, 0, false)]
+    {
+        world.now = Timestamp(time);
+        world.say(NodeId::builder(builder), Body::Request(Request { output_behind, ..Request::default() }));
+    }
+    world.now = Timestamp(3_100);
+    let time = [(DeadTimeCause::BuilderCredit, 1_700), (DeadTimeCause::Output, 1_400)];
+    assert_eq!(world.books(), (0, BTreeMap::from(time), 0));
+    let culprits = [(1, 200), (0, 800)]
+        .map(|(builder, time)| ((DeadTimeCause::Output, NodeId::builder(builder)), Nanos(time)));
+    assert_eq!(world.manager.dead_time(world.now).culprits, BTreeMap::from(culprits));
+}
+
 #[test]
 fn announced_triggers_are_never_refused() {
     let mut world = world(Triggers::Announced, |config| config.queue_events = 1);
