@@ -234,35 +234,21 @@ impl Checker<'_> {
                 ErrorKind::Conflict,
                 &["filter.kind", "filter.processes", "filter.workers", "filter.door"],
                 "`filter.kind` is \"python\", and there are no worker processes".into(),
-                "write `processes = true` and how many there shall be, like `workers = 2`; for processors that join by themselves \
+                "write `processes = true`, and how many there shall be, like `workers = 2`; for processors that join by themselves \
                  write `door = true`, or `listen = \"0.0.0.0:7100\"` for those of other hosts",
             );
         }
     }
 
-    /// The end of a run waits for its last verdicts, but not for ever.
     fn farm(&mut self) {
-        let Config { filter, manager, .. } = self.config;
-        if filter.processes && filter.workers == 0 {
+        let filter = &self.config.filter;
+        if filter.processes && filter.workers == Some(0) {
             self.fail(
                 ErrorKind::Conflict,
                 &["filter.processes", "filter.workers"],
                 "`filter.processes` is true, and `filter.workers` is 0".into(),
                 "write how many there shall be, like `workers = 4`; for processors that join by themselves write `door = true`",
             );
-        }
-        if !filter.has_farm() {
-            return;
-        }
-        let stop = ("manager.stop_timeout_ms", manager.stop_timeout);
-        if let Some(patience) = filter.patience {
-            let why = "events that wait for a worker must be stored before the run is ended without them";
-            self.in_order(("filter.patience_ms", patience), stop, why);
-        }
-        if let Some(limit) = filter.time_limit {
-            let why = "events that hang must be stored before the run is ended without them, also where that is tried again";
-            let longest = Nanos(limit.0.saturating_mul(u64::from(filter.retries) + 1));
-            self.in_order(("filter.time_limit_ms", longest), stop, why);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A builder unit on a thread: events in, judged and written.
 
 mod desk;
+mod turn;
 
 use crate::content::ContentCheck;
 use crate::farm::{Farm, FarmReport};
@@ -20,8 +21,11 @@ use sheaf_protocol::ledger::NodeBooks;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::Sender;
 use sheaf_transport::Endpoint;
-use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Role, Timestamp};
+use sheaf_wire::message::Work;
+use sheaf_wire::{DropReason, Event, EventId, MissingReason, Nanos, NodeId, Role, SourceId, Timestamp};
+use std::collections::BTreeMap;
 use std::fmt::Display;
+use turn::Turns;
 
 /// How long a closing node waits for the last acknowledgements.
 const LINGER: Nanos = Nanos::from_secs(2);
@@ -46,6 +50,8 @@ pub struct BuilderNode {
     desk: Desk,
     /// Judges the first steps of events, where they are built in steps.
     steps: Option<Box<dyn StepFilter>>,
+    turns: Turns,
+    missing: BTreeMap<(SourceId, MissingReason), u64>,
     vigil: Vigil,
     time: StallFree,
     closed_at: Option<Timestamp>,
@@ -77,12 +83,16 @@ pub struct BuilderReport {
     /// Events that the builder unit's own filter had no verdict about, which are stored as they were built. Those of its farm
     /// are in the farm's counts.
     pub quarantined: u64,
-    /// What the filter counted.
+    /// What the filter counted, those of workers that are threads together.
     pub filter: Vec<(&'static str, u64)>,
     /// What its farm did, where it had one.
     pub farm: Option<FarmReport>,
     /// What the output counted.
     pub output: Vec<(String, u64)>,
+    /// Number of events that were built without a required source, by source and reason.
+    pub missing: BTreeMap<(SourceId, MissingReason), u64>,
+    /// Mean time that an event took on the builder unit's own thread, where that judged without a pause.
+    pub judging: Option<Nanos>,
     /// What was counted on the way to output nodes, where there are any.
     pub sender: NodeBooks,
     /// Parts of events that the step filter had no verdict about: the rest was asked for.
@@ -113,6 +123,7 @@ impl BuilderNode {
             filter,
             outlet: Outlet::Here(Storing::new(node, sink)),
             farm: None,
+            lacking: Vec::new(),
             bad_events: Mishaps::default(),
             quarantined: Mishaps::default(),
         };
@@ -121,6 +132,8 @@ impl BuilderNode {
             outbox: Outbox::new(endpoint),
             desk,
             steps: None,
+            turns: Turns::default(),
+            missing: BTreeMap::new(),
             vigil: Vigil::new(node, patience, now),
             time: StallFree::default(),
             closed_at: None,
@@ -154,7 +167,8 @@ impl BuilderNode {
         self
     }
 
-    /// Takes built events, and what is said of those before. `true` if a worker had something to say or to do.
+    /// Takes built events, and what is said of those before. `true` if a worker had something to say or to do, or if there may be
+    /// more events.
     fn take_events(&mut self, now: Timestamp) -> bool {
         if let Outlet::Here(storing) = &mut self.desk.outlet
             && !storing.is_ready(now)
@@ -166,16 +180,30 @@ impl BuilderNode {
         let busy = self.desk.farm.as_mut().is_some_and(|farm| farm.work(now));
         self.take_verdicts(now);
         self.end_batch(now);
-        busy
+        busy || self.turns.is_over()
     }
 
+    /// Takes what the role has for its driver. Events that this thread judges itself are taken a turn at a time.
     fn take_built(&mut self, now: Timestamp) {
-        while self.desk.farm.as_ref().is_none_or(Farm::has_room) {
+        while self.desk.farm.as_ref().map_or(!self.turns.is_over(), Farm::has_room) {
             let Some(event) = self.role.poll_event() else { break };
+            if self.desk.farm.is_none() {
+                self.turns.take();
+            }
             match event {
                 BuilderEvent::Started => {}
                 BuilderEvent::Built(built) => {
-                    let fate = self.role.lend(built, |event| self.desk.judge(now, event));
+                    let mut incomplete = false;
+                    let fate = self.role.lend(built, |event| {
+                        incomplete = event.incomplete;
+                        if incomplete {
+                            self.desk.lacking.clone_from(&event.missing);
+                        }
+                        self.desk.judge(now, event)
+                    });
+                    if incomplete {
+                        self.note_missing();
+                    }
                     if !self.settle(now, built.event(), fate) {
                         break;
                     }
@@ -187,6 +215,13 @@ impl BuilderNode {
                     self.failed = Some(NodeError::ManagerRestarted(self.role.identity().node));
                 }
             }
+        }
+    }
+
+    /// Counts the required sources that the event which was just shown lacks.
+    fn note_missing(&mut self) {
+        for missing in self.desk.lacking.iter().filter(|missing| self.role.is_required(missing.source)) {
+            *self.missing.entry((missing.source, missing.reason)).or_default() += 1;
         }
     }
 
@@ -211,7 +246,7 @@ impl BuilderNode {
         fate != Fate::Stuck
     }
 
-    /// Judges a part of an event, at once: it is quick, or events would better be built whole.
+    /// Judges a part of an event, on this thread.
     fn judge_part(&mut self, now: Timestamp, part: Event<Bytes>) {
         let decision = if self.desk.is_bad(&part) {
             PartDecision::Dropped(DropReason::ContentMismatch)
@@ -267,6 +302,20 @@ impl BuilderNode {
         in_trouble || 2 * waiting >= self.role.slots() as usize
     }
 
+    /// The work on built events that is under way, for which the end of the run waits.
+    fn work_under_way(&self) -> Work {
+        let judges = self.desk.farm.as_ref().map_or(self.turns.is_over(), Farm::is_judging);
+        let stores = match &self.desk.outlet {
+            Outlet::Here(storing) => storing.waiting() > 0 && !storing.is_failing(),
+            Outlet::There(forwarding) => forwarding.waiting() > 0 && !forwarding.is_held_up(),
+        };
+        match (judges, stores) {
+            (true, _) => Work::Judging,
+            (false, true) => Work::Storing,
+            (false, false) => Work::None,
+        }
+    }
+
     fn is_over(&mut self, now: Timestamp) -> bool {
         if self.role.is_finished() || self.failed.is_some() {
             if self.role.is_fenced() && self.failed.is_none() {
@@ -288,6 +337,7 @@ impl Agent for BuilderNode {
     }
 
     fn work(&mut self, now: Timestamp) -> Progress {
+        self.turns.begin(now);
         let now = self.time.at(now);
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
@@ -313,6 +363,7 @@ impl Agent for BuilderNode {
         }
         busy |= self.take_events(now);
         self.role.handle_output(now, self.is_output_behind());
+        self.role.handle_work(self.work_under_way());
         while let Some(transmit) = self.role.poll_transmit(now) {
             busy = true;
             self.outbox.send(transmit);
@@ -355,7 +406,8 @@ impl Agent for BuilderNode {
         };
         let farm = self.desk.farm.as_mut().map(Farm::finish);
         if let Some(report) = self.report.take() {
-            let filter = self.desk.filter.counters();
+            let mut filter = self.desk.filter.counters();
+            add_counters(&mut filter, farm.iter().flat_map(|farm| &farm.filter));
             report(BuilderReport {
                 node,
                 bad_events: self.desk.bad_events.0,
@@ -363,6 +415,8 @@ impl Agent for BuilderNode {
                 filter,
                 farm,
                 output,
+                missing: std::mem::take(&mut self.missing),
+                judging: self.turns.mean(),
                 sender: books,
                 step_failures: self.step_failures.0,
                 steps: self.steps.as_ref().map(|steps| steps.counters()).unwrap_or_default(),
@@ -373,6 +427,19 @@ impl Agent for BuilderNode {
             (Err(error), _) => Err(NodeError::Output { node, error }),
             (Ok(()), Some(failed)) => Err(failed),
             (Ok(()), None) => Ok(()),
+        }
+    }
+}
+
+/// Adds counters to those of the same names.
+fn add_counters<'a>(
+    sums: &mut Vec<(&'static str, u64)>,
+    counters: impl IntoIterator<Item = &'a (&'static str, u64)>,
+) {
+    for (name, value) in counters {
+        match sums.iter_mut().find(|(other, _)| other == name) {
+            Some((_, sum)) => *sum += value,
+            None => sums.push((name, *value)),
         }
     }
 }

@@ -116,6 +116,8 @@ pub struct FarmReport {
     pub restarts: u64,
     /// Callers over the network that were not let in.
     pub callers_refused: u64,
+    /// What the filters of its threads counted, each for itself.
+    pub filter: Vec<(&'static str, u64)>,
 }
 
 /// A worker that is there.
@@ -323,6 +325,13 @@ impl Farm {
         self.stalled.is_none() && self.verdicts.is_empty() && self.converter.held().0 == 0
     }
 
+    /// Whether events are here that have or will have a verdict, or are stored without: somebody judges, or may come.
+    #[must_use]
+    pub fn is_judging(&self) -> bool {
+        let waits = self.converter.held().0 > 0;
+        waits && (self.converter.present() > 0 || self.converter.config().patience.is_some())
+    }
+
     /// Events that have left without a verdict so far.
     #[must_use]
     pub fn quarantined(&self) -> u64 {
@@ -342,6 +351,7 @@ impl Farm {
         let mut members = std::mem::take(&mut self.members);
         for member in &mut members {
             member.line.join(FAREWELL);
+            self.report.filter.extend(member.line.filter_counters());
             self.report.workers.push((member.seat, member.line.times()));
         }
         self.door = None;

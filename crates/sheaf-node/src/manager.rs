@@ -152,7 +152,11 @@ impl ManagerNode {
 
     fn hear_stop(&mut self, now: Timestamp) {
         let again = self.stopped_at.is_some();
-        let next = if again { "dropping in-flight events" } else { "finishing in-flight events" };
+        let next = if again {
+            "dropping in-flight events as stopped"
+        } else {
+            "finishing in-flight events; a second Ctrl-C drops them"
+        };
         log::info!("stopping: {next}");
         self.report.interrupted = true;
         self.stopped_at.get_or_insert(now);
@@ -174,15 +178,17 @@ impl ManagerNode {
         by_duration.into_iter().chain(self.stopped_at).min()
     }
 
-    fn show(&self) {
+    fn show(&self, now: Timestamp) {
         let phase = if self.started_at.is_none() {
             "waiting for nodes"
         } else if self.role.is_running() {
             "running"
+        } else if self.role.awaited().is_some() {
+            "finishing"
         } else {
             "closing"
         };
-        self.gauges.show(phase, &self.role, &self.report);
+        self.gauges.show(now, phase, &self.role, &self.report);
     }
 }
 
@@ -209,7 +215,7 @@ impl Agent for ManagerNode {
         }
         self.take_events(now);
         self.outbox.flush();
-        self.show();
+        self.show(now);
         if self.role.is_finished() {
             return Progress::Finished;
         }

@@ -5,7 +5,7 @@ use crate::outbox::OutboxStats;
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
-use sheaf_protocol::manager::{DeadTime, Ended, EventManager};
+use sheaf_protocol::manager::{Awaited, DeadTime, Ended, EventManager};
 use sheaf_protocol::output::Places;
 use sheaf_wire::{ByteCount, DropReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::BTreeMap;
@@ -257,6 +257,7 @@ impl RunReport {
 #[derive(Debug, Default)]
 pub struct Gauges {
     phase: Mutex<&'static str>,
+    awaited: Mutex<Option<(Awaited, Nanos)>>,
     values: [AtomicU64; 8],
 }
 
@@ -281,6 +282,8 @@ pub struct Snapshot {
     pub vetoed: u64,
     /// Builder sessions lost.
     pub lost_builders: u64,
+    /// The builder unit that the end of the run waits for, and for how long none of its events has ended.
+    pub awaited: Option<(Awaited, Nanos)>,
 }
 
 impl Gauges {
@@ -288,8 +291,16 @@ impl Gauges {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
     }
 
-    pub(crate) fn show(&self, phase: &'static str, role: &EventManager<Bytes>, report: &RunReport) {
+    pub(crate) fn show(
+        &self,
+        now: Timestamp,
+        phase: &'static str,
+        role: &EventManager<Bytes>,
+        report: &RunReport,
+    ) {
         self.set_phase(phase);
+        let awaited = role.awaited().map(|awaited| (awaited, now.since(awaited.since)));
+        *self.awaited.lock().unwrap_or_else(PoisonError::into_inner) = awaited;
         let ledger = role.tallies();
         let values = [
             ledger.stored + ledger.rejected + ledger.dropped,
@@ -321,6 +332,7 @@ impl Gauges {
             buffered: ByteCount(buffered),
             vetoed,
             lost_builders,
+            awaited: *self.awaited.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }

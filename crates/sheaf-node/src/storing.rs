@@ -150,6 +150,11 @@ impl<T> Storing<T> {
         self.accepted.len() + usize::from(self.refused.is_some())
     }
 
+    /// Whether the output fails.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.trouble.is_some()
+    }
+
     /// Whether the output fails, or has no room for the moment.
     pub(crate) fn is_in_trouble(&self) -> bool {
         self.trouble.is_some() || self.held_up.is_some()

@@ -40,6 +40,7 @@ use pull::Pull;
 use scope::{Ask, Plans};
 use sheaf_wire::message::{
     AbsentReadout, Assignment, Body, Command, EventRange, Finished, Message, Request, Shape, SuperFragments,
+    Work,
 };
 use sheaf_wire::{
     ByteCount, DropReason, Event, EventId, Fragment, MissingReason, MissingSource, Nanos, NodeId, Outcome,
@@ -273,6 +274,12 @@ impl<P: Payload> BuilderUnit<P> {
         &self.me
     }
 
+    /// Whether events are incomplete without this source.
+    #[must_use]
+    pub fn is_required(&self, source: SourceId) -> bool {
+        !self.config.optional.contains(&source)
+    }
+
     /// Whether the run has closed and the event manager has this builder's books, or has given it up.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -362,6 +369,12 @@ impl<P: Payload> BuilderUnit<P> {
             self.request.output_behind = behind;
             self.request_at.get_or_insert(now + self.config.batch_time);
         }
+    }
+
+    /// Takes note of the work that is under way on built events. The event manager hears of it with the next request, at the
+    /// latest with a heartbeat: it matters to the end of a run alone, which waits for that long at least.
+    pub fn handle_work(&mut self, work: Work) {
+        self.request.work = work;
     }
 
     /// Takes the decision about a built event that has none. Events are decided in any order, but [`Decision::Stored`] is
@@ -580,10 +593,10 @@ impl<P: Payload> BuilderUnit<P> {
         if due && self.channel.is_open() {
             self.request_at = None;
             self.heartbeat_at = now + self.config.heartbeat;
-            let output_behind = self.request.output_behind;
+            let Request { output_behind, work, .. } = self.request;
             // Room for as many events as there were: in a steady state the list never grows.
             let finished = Vec::with_capacity(self.request.finished.len());
-            let next = Request { output_behind, finished, ..Request::default() };
+            let next = Request { output_behind, work, finished, ..Request::default() };
             let request = std::mem::replace(&mut self.request, next);
             self.channel.push(Body::Request(request));
         }

@@ -15,6 +15,7 @@ mod assigning;
 mod config;
 mod credit;
 mod dead_time;
+mod draining;
 mod ending;
 mod news;
 mod outputs;
@@ -25,6 +26,7 @@ mod shaping;
 
 pub use config::{ManagerConfig, Shaping, Triggers};
 pub use dead_time::{DeadTime, DeadTimeCause};
+pub use draining::Awaited;
 pub use news::{Ended, ManagerEvent, Tallies, Veto};
 
 use crate::channel::Received;
@@ -41,7 +43,7 @@ use precedence::Precedence;
 use releases::Releases;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering};
-use sheaf_wire::message::{Announcement, Assignment, Body, Command, Message, ReadoutStatus, Request};
+use sheaf_wire::message::{Announcement, Assignment, Body, Command, Message, ReadoutStatus, Request, Work};
 use sheaf_wire::{ByteCount, DropReason, EventId, Nanos, NodeId, Role, SessionId, Timestamp, TriggerType};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -106,6 +108,10 @@ struct BuilderState {
     outstanding: usize,
     /// Its output holds it up.
     output_behind: bool,
+    /// Its work on the events that it has built.
+    work: Work,
+    /// When it last returned an event, or was given one after it had none.
+    moved_at: Timestamp,
     reported: bool,
 }
 
@@ -124,6 +130,8 @@ pub struct EventManager<P> {
     config: ManagerConfig,
     phase: Phase,
     stop_asked: bool,
+    /// Asked to stop twice: what is in flight is dropped, whoever works on it.
+    is_cut: bool,
     peers: Peers<P>,
     builders: Vec<BuilderState>,
     readouts: Vec<ReadoutState>,
@@ -167,6 +175,7 @@ impl<P: Clone> EventManager<P> {
             me,
             phase: Phase::Waiting { until: now + config.start_timeout },
             stop_asked: false,
+            is_cut: false,
             peers: Peers::new(nodes, config.channel),
             builders: (0..config.builders).map(|_| BuilderState::default()).collect(),
             readouts: (0..config.readouts).map(|_| ReadoutState::default()).collect(),
@@ -321,7 +330,8 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Ends the run: no more triggers, what is in flight may finish, then all close. Asked again, it closes at once.
+    /// Ends the run: no more triggers, what is in flight may finish, then all close. Asked again, it closes at once, and what is in
+    /// flight ends as `stopped`.
     pub fn handle_stop(&mut self, now: Timestamp) {
         self.dead_time.end(now);
         let again = std::mem::replace(&mut self.stop_asked, true);
@@ -331,7 +341,10 @@ impl<P: Clone> EventManager<P> {
             }
             // A run that is ending by itself is not cut short by the first stop.
             Phase::Draining { .. } | Phase::Closing { .. } if !again => {}
-            Phase::Draining { .. } => self.phase = Phase::Draining { until: now },
+            Phase::Draining { .. } => {
+                self.is_cut = true;
+                self.phase = Phase::Draining { until: now };
+            }
             Phase::Closing { .. } => self.phase = Phase::Closing { until: now },
             Phase::Closed => {}
         }
@@ -443,16 +456,7 @@ impl<P: Clone> EventManager<P> {
                     self.phase = Phase::Draining { until: now + self.config.stop_timeout };
                 }
             }
-            Phase::Draining { until } => {
-                if until <= now {
-                    self.drop_everything(now);
-                }
-                if self.table.is_empty() {
-                    self.phase = Phase::Closing { until: now + self.config.patience.silence };
-                    self.releases.flush();
-                    self.close_builders();
-                }
-            }
+            Phase::Draining { until } => self.drain(now, until),
             Phase::Closing { until } => {
                 self.close_outputs(now, until <= now);
                 if until <= now || self.all_reported(now) {
@@ -522,27 +526,6 @@ impl<P: Clone> EventManager<P> {
             state.reported || state.session.is_none() || lost()
         };
         self.builders.iter().enumerate().all(builder)
-    }
-
-    /// The time to finish is over. Builders that still have events are given up with them, so that nothing they may
-    /// store from now on counts.
-    fn drop_everything(&mut self, now: Timestamp) {
-        // The events first: a builder that is lost after them leaves nothing to be built again.
-        for event in self.events_where(|_| true) {
-            self.drop_event(now, event, DropReason::Stopped);
-        }
-        for index in 0..self.builders.len() {
-            if self.builders[index].outstanding > 0 {
-                // It is told, because it may never speak again: it waits, and so would its driver.
-                if let Some(session) = self.builders[index].session {
-                    self.peers.say(builder_node(index), self.me.plain(Body::Fence(session)));
-                }
-                self.lose_builder(now, builder_node(index));
-                self.peers.reset(builder_node(index));
-            }
-        }
-        self.queue.clear();
-        self.again.clear();
     }
 
     // Peers come and go.
@@ -686,7 +669,7 @@ impl<P: Clone> EventManager<P> {
         self.precedence.note_news(builder);
         let state = &mut self.builders[usize::from(builder)];
         state.credit.grant(request.slots, request.bytes);
-        state.output_behind = request.output_behind;
+        (state.output_behind, state.work) = (request.output_behind, request.work);
         for absent in &request.absent {
             let entry = self.table.get(absent.event);
             if entry.is_some_and(|entry| entry.assigned && entry.builder == Some(builder)) {

@@ -48,7 +48,7 @@ pub mod verdict;
 pub use fragment::{Event, Fragment, MissingSource, Payload, Span, SuperFragment};
 pub use hit::Hit;
 pub use ids::{EventId, NodeId, Role, RunNumber, SessionId, SourceId, TriggerType};
-pub use reason::{DropReason, MissingReason, Outcome};
+pub use reason::{Account, DropReason, MissingReason, Outcome};
 pub use trigger::TriggerMix;
 pub use units::{ByteCount, ByteRate, Nanos, Timestamp};
 pub use verdict::{Tags, Verdict};

@@ -112,6 +112,20 @@ pub struct Request {
     /// Whether its output holds it up: it fails, or events that wait for it have half of the builder's slots or more. Where
     /// triggers are refused for lack of credit, this tells whose fault it is.
     pub output_behind: bool,
+    /// Work under way on events that are built here.
+    pub work: Work,
+}
+
+/// Work of a builder unit on events that it has built. It may take any time, and the end of a run waits for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Work {
+    /// None: events are still being gathered, or what would have to work on them fails or is absent.
+    #[default]
+    None,
+    /// The filter judges events.
+    Judging,
+    /// The output writes events.
+    Storing,
 }
 
 /// Stands for the number of parts in [`AbsentReadout::parts`] and [`Release::parts`]: the builder that ended the event has not

@@ -99,6 +99,55 @@ coded_enum! {
     }
 }
 
+/// Responsibility for a drop: whether somebody asked for it. It decides the exit status of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Account {
+    /// Data of an accepted trigger are gone, and nobody asked for that.
+    Loss,
+    /// The configuration asks for it.
+    Chosen,
+    /// It belongs to no accepted trigger, or is a second copy.
+    Unclaimed,
+    /// It went with its event, whose own reason counts.
+    WithEvent,
+}
+
+impl Account {
+    /// The name in documents.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Chosen => "as configured",
+            Self::Unclaimed => "no accepted trigger",
+            Self::WithEvent => "with its event",
+        }
+    }
+}
+
+impl DropReason {
+    /// Whether a drop for this reason is a loss, or what else it is: the one place that decides.
+    #[must_use]
+    pub const fn account(self) -> Account {
+        match self {
+            Self::Late
+            | Self::TooLarge
+            | Self::UnknownSource
+            | Self::Corrupt
+            | Self::NotBuilt
+            | Self::BuilderOutOfMemory
+            | Self::BuilderLost
+            | Self::Stopped
+            | Self::ContentMismatch
+            | Self::StorageFailed => Account::Loss,
+            // Events are dropped as incomplete only where `incomplete.policy` is "drop".
+            Self::NotRequested | Self::Incomplete => Account::Chosen,
+            Self::Duplicate | Self::UnknownEvent | Self::NeverTriggered => Account::Unclaimed,
+            Self::EventDropped => Account::WithEvent,
+        }
+    }
+}
+
 coded_enum! {
     /// Why a source has no fragment in an event.
     MissingReason {

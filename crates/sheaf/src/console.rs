@@ -3,6 +3,8 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use sheaf_node::report::{Gauges, Snapshot};
+use sheaf_wire::Nanos;
+use sheaf_wire::message::Work;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -214,6 +216,9 @@ impl Drop for Show {
 /// The progress line: what matters most comes first, because a terminal may be narrow.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
+    if let Some(text) = finishing(now) {
+        return text;
+    }
     let events = (now.ended - before.ended) as f64 / seconds;
     let megabytes = (now.bytes.0 - before.bytes.0) as f64 / seconds / 1e6;
     let mut text = format!(
@@ -225,6 +230,9 @@ fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
         count(now.incomplete),
         count(now.in_flight),
     );
+    if let Some((awaited, _)) = now.awaited {
+        text.push_str(&format!(", waiting for {} of {}", who(awaited.work), awaited.builder));
+    }
     for (value, name) in [
         (now.dropped, "dropped"),
         (now.vetoed, "vetoed triggers"),
@@ -235,6 +243,29 @@ fn describe(before: &Snapshot, now: &Snapshot, seconds: f64) -> String {
         }
     }
     text
+}
+
+/// An end of a run that takes longer than this says what it waits for.
+const SHORT_WAIT: Nanos = Nanos::from_secs(2);
+
+/// The progress line of a run that waits for its last events.
+fn finishing(now: &Snapshot) -> Option<String> {
+    let (awaited, silence) = now.awaited.filter(|(_, silence)| *silence >= SHORT_WAIT)?;
+    let (builder, seconds) = (awaited.builder, silence.0 / 1_000_000_000);
+    let (who, in_flight) = (who(awaited.work), count(now.in_flight));
+    Some(format!(
+        "finishing: {in_flight} events in flight, waiting for {who} of {builder}, where none has ended for {seconds} s; \
+         Ctrl-C again drops them"
+    ))
+}
+
+/// Names those who have the events of a builder unit.
+fn who(work: Work) -> &'static str {
+    match work {
+        Work::Judging => "the filter",
+        Work::Storing => "the output",
+        Work::None => "fragments or the output",
+    }
 }
 
 /// A number with thousands separators: `1,234,567`.

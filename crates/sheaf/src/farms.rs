@@ -43,10 +43,11 @@ impl Plan {
         if !filter.has_farm() {
             return Ok(None);
         }
+        let workers = filter.started_workers();
         let ways = u16::from(filter.has_door()) + u16::from(filter.listen.is_some());
         let converter = ConverterConfig {
             events: self.config.builder.slots,
-            seats: filter.workers.saturating_add(ways * PROCESSORS_MOST),
+            seats: workers.saturating_add(ways * PROCESSORS_MOST),
             ahead: filter.ahead,
             time_limit: filter.time_limit,
             retries: filter.retries,
@@ -56,7 +57,7 @@ impl Plan {
         let launch = crate::processor::launcher(&config.filter);
         let make: FilterMaker =
             Box::new(move || filters::open(&config, run).map_err(|error| crate::describe(&error)));
-        let threads = (filter.workers > 0 && !filter.processes).then_some((filter.workers, make));
+        let threads = (workers > 0 && !filter.processes).then_some((workers, make));
         let door = filter.has_door().then(|| DoorSetup {
             path: door_path(me, directory),
             welcome: self.welcome(me, &self.loading()),
@@ -65,7 +66,7 @@ impl Plan {
                 memory: self.config.builder.memory,
                 max_fragment: self.config.max_fragment(),
             },
-            launcher: filter.processes.then(|| LauncherOptions { count: filter.workers, launch }),
+            launcher: filter.processes.then(|| LauncherOptions { count: workers, launch }),
         });
         let listen = match &filter.listen {
             Some(address) => Some(self.listen(me, address)?),

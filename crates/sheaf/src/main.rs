@@ -19,6 +19,7 @@
 //! | `processor` | `sheaf processor`, a worker of a farm |
 //! | `leaving` | nodes that end before the event manager tells them to |
 //! | `summary`, `table` | what is printed at the end, as JSON and as a table |
+//! | `kept` | what was kept of the accepted triggers, and what was lost |
 //! | `run_directory` | where a run is written, its manifest, and its last tidying |
 //! | `consumers` | the doors of builders for those who look on |
 //! | `console` | progress line and log on standard error |
@@ -49,6 +50,7 @@ mod farms;
 mod files;
 mod filters;
 mod hdf5;
+mod kept;
 mod lab;
 mod leaving;
 mod model;
@@ -82,7 +84,7 @@ use std::process::ExitCode;
 /// The work was not done, or not all of it.
 const EXIT_FAILED: u8 = 1;
 
-/// The work was done, and its books do not balance or its check found problems.
+/// The work was done, and its books do not balance, it lost something, or its check found problems.
 const EXIT_NOT_GOOD: u8 = 3;
 
 /// The work was done, on a run that goes on: nothing is wrong so far.
@@ -94,7 +96,7 @@ enum Verdict {
     Good,
     /// Nothing is wrong so far with a run that goes on.
     InProgress,
-    /// The ledger does not balance, or a file has problems: everything was printed.
+    /// The ledger does not balance, something was lost, or a file has problems: everything was printed.
     NotGood,
 }
 

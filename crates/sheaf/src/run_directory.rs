@@ -226,7 +226,12 @@ fn seal(
 ) -> anyhow::Result<SessionRecord> {
     let sealed = seal_session(directory, SessionName { run, node, session }, counting.committed)?;
     if sealed.void > 0 {
-        log::info!("{node}: {} events that were stored again elsewhere are cut off", sealed.void);
+        log::info!(
+            "{node}: {} events at the end of the files of session {:x} do not count, and are cut off: the event manager had \
+             not heard of them when it gave that session up. Each was built again, or is booked as dropped",
+            sealed.void,
+            session.0
+        );
     }
     if sealed.missing > 0 {
         log::error!("{node}: {} events that it reported as stored are not in its files", sealed.missing);

@@ -1,6 +1,7 @@
 //! What a run amounts to, as a table and as JSON.
 
 use crate::assemble::Plan;
+use crate::kept::Kept;
 use crate::processor::WorkerSummary;
 use crate::run_directory::{self, Counting, Stored};
 use serde::{Deserialize, Serialize};
@@ -19,10 +20,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A run, as `--json` prints it. Names carry their units.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Summary {
     /// The number of the run.
     pub(crate) run: u32,
+    /// What became of the accepted triggers.
+    #[serde(default)]
+    pub(crate) kept: Kept,
     /// Events whose fragments were brought together and judged: stored or rejected.
     pub(crate) events_built: u64,
     /// Of these, events that lack a required source.
@@ -59,12 +63,22 @@ pub(crate) struct Summary {
     pub(crate) counters: BTreeMap<String, u64>,
     /// Nodes that did not appear, sessions that died.
     pub(crate) trouble: Trouble,
+    /// For each required source that events were built without: how many, by reason. Builder units that were killed, and those
+    /// that another host runs, are not in this.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) missing_sources: MissingSources,
+    /// Time that an event took on the thread of the slowest builder unit, where that judged without a pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inline_judging_us: Option<f64>,
     /// What the workers of the farms did; empty where there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) workers: Vec<WorkerSummary>,
     /// How the run went on.
     pub(crate) evolution: EvolutionSummary,
 }
+
+/// Numbers of events, by missing source and reason.
+pub(crate) type MissingSources = BTreeMap<String, BTreeMap<String, u64>>;
 
 /// Events that ended at each builder unit, interval by interval from the start of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -81,7 +95,7 @@ pub(crate) struct Latency {
 }
 
 /// The books: of triggers, with those of fragments inside.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LedgerSummary {
     /// Triggers that there were: accepted, or vetoed.
     pub(crate) offered: u64,
@@ -110,7 +124,7 @@ pub(crate) struct TimeSummary {
     pub(crate) dead_ns: BTreeMap<String, u64>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FragmentSummary {
     pub(crate) received: u64,
     pub(crate) stored: u64,
@@ -157,6 +171,10 @@ pub(crate) struct Lost {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Extras {
     pub(crate) counters: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) missing_sources: MissingSources,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inline_judging_us: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) workers: Vec<WorkerSummary>,
     pub(crate) content_mismatches: u64,
@@ -193,6 +211,12 @@ impl Extras {
             extras.add_outbox(report.outbox);
             extras.content_mismatches += report.bad_events;
             extras.add("quarantined", report.quarantined);
+            for ((source, reason), events) in &report.missing {
+                let reasons = extras.missing_sources.entry(source.to_string()).or_default();
+                *reasons.entry(reason.name().to_owned()).or_default() += events;
+            }
+            let judging = report.judging.map(|time| time.as_secs_f64() * 1e6);
+            extras.inline_judging_us = slower(extras.inline_judging_us, judging);
             for (name, value) in &report.filter {
                 extras.add(&format!("filter_{name}"), *value);
             }
@@ -263,10 +287,29 @@ impl Extras {
         for (name, value) in &other.counters {
             self.add(name, *value);
         }
+        join_missing(&mut self.missing_sources, &other.missing_sources);
+        self.inline_judging_us = slower(self.inline_judging_us, other.inline_judging_us);
         self.workers.extend_from_slice(&other.workers);
         self.content_mismatches += other.content_mismatches;
         self.peak_rss_bytes += other.peak_rss_bytes;
         self.cpu_seconds += other.cpu_seconds;
+    }
+}
+
+fn join_missing(sums: &mut MissingSources, other: &MissingSources) {
+    for (source, reasons) in other {
+        let of_source = sums.entry(source.clone()).or_default();
+        for (reason, events) in reasons {
+            *of_source.entry(reason.clone()).or_default() += events;
+        }
+    }
+}
+
+/// The longer of two times that may not be known.
+fn slower(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (a, b) => a.or(b),
     }
 }
 
@@ -285,6 +328,7 @@ impl Summary {
         let quantile = |at| if report.latency.is_empty() { 0 } else { report.latency.value_at_quantile(at) };
         let mut summary = Self {
             run: plan.config.run.number.0,
+            kept: Kept::default(),
             events_built: report.built,
             events_incomplete: report.incomplete,
             fragments: report.fragments,
@@ -310,6 +354,8 @@ impl Summary {
                 restarted_outputs: report.restarted_outputs,
                 content_mismatches: 0,
             },
+            missing_sources: MissingSources::new(),
+            inline_judging_us: None,
             workers: Vec::new(),
             evolution: EvolutionSummary {
                 interval_s: report.evolution.interval().as_secs_f64(),
@@ -328,10 +374,13 @@ impl Summary {
         for (name, value) in &extras.counters {
             *self.counters.entry(name.clone()).or_default() += value;
         }
+        join_missing(&mut self.missing_sources, &extras.missing_sources);
+        self.inline_judging_us = slower(self.inline_judging_us, extras.inline_judging_us);
         self.workers.extend_from_slice(&extras.workers);
         self.trouble.content_mismatches += extras.content_mismatches;
         self.peak_rss_bytes += extras.peak_rss_bytes;
         self.cpu_seconds += extras.cpu_seconds;
+        self.kept = Kept::of(self);
     }
 
     /// Whether there is anything to tell.
@@ -339,13 +388,10 @@ impl Summary {
         self.ledger.triggers > 0 || self.ledger.fragments.received > 0 || self.trouble.absent_nodes.is_empty()
     }
 
-    /// Whether the books balance and every checked byte was right.
+    /// Whether the books balance, nothing was lost, and every checked byte was right.
     pub(crate) fn is_good(&self) -> bool {
-        // A node knows its own mismatches; of those of others the event manager's ledger tells.
-        let mismatch = sheaf_wire::DropReason::ContentMismatch.name();
-        self.ledger.balanced
-            && self.trouble.content_mismatches == 0
-            && !self.ledger.dropped.contains_key(mismatch)
+        // A node knows its own mismatches; of those of others the event manager's ledger tells, which counts them as lost.
+        self.ledger.balanced && self.kept.all && self.trouble.content_mismatches == 0
     }
 
     /// The ledger as the manifest keeps it.

@@ -1,6 +1,7 @@
 //! The summary of a run as a table, for people who see it for the first time.
 
 use crate::console::{count, count_f64};
+use crate::kept::explain;
 use crate::summary::{FARM_ACCOUNTS_LOST, LedgerSummary, OUTPUT_ACCOUNTS_LOST, Summary, Trouble};
 use sheaf_protocol::ledger::Counter;
 use sheaf_protocol::manager::DeadTimeCause;
@@ -14,6 +15,7 @@ impl Display for Summary {
         let milliseconds = |ns: u64| ns as f64 / 1e6;
         let megabytes = self.bytes_per_second / 1e6;
         let latency = &self.latency_ns;
+        writeln!(f, "{}", self.kept)?;
         line(f, "events built", count(self.events_built), &rate(self.events_per_second))?;
         line(f, "  incomplete", count(self.events_incomplete), "lack a required source")?;
         line(f, "fragments", count(self.fragments), &rate(self.fragments_per_second))?;
@@ -123,28 +125,6 @@ fn ledger(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
     }
     writeln!(f, "NOT BALANCED:")?;
     ledger.problems.iter().try_for_each(|problem| writeln!(f, "  {problem}"))
-}
-
-/// What a drop reason means, for whoever meets it in the table.
-fn explain(reason: DropReason) -> &'static str {
-    match reason {
-        DropReason::Duplicate => "their source had sent the same event before",
-        DropReason::Late => "came when their event was built already",
-        DropReason::UnknownEvent => "no event was triggered for them in time",
-        DropReason::TooLarge => "above readout.max_fragment_bytes",
-        DropReason::UnknownSource => "of sources that are not in the configuration",
-        DropReason::Corrupt => "wrong checksum",
-        DropReason::NeverTriggered => "sent ahead of the last trigger",
-        DropReason::EventDropped => "with their event",
-        DropReason::NotBuilt => "their event was built without them",
-        DropReason::NotRequested => "nobody asked for them before their event ended",
-        DropReason::Incomplete => "required sources were missing",
-        DropReason::BuilderOutOfMemory => "too large for each builder that tried",
-        DropReason::BuilderLost => "each builder that tried died",
-        DropReason::Stopped => "not finished when the run closed",
-        DropReason::ContentMismatch => "not what the sources sent",
-        DropReason::StorageFailed => "the output failed",
-    }
 }
 
 /// What the farms did, where there are any: those who worked, and what went wrong.

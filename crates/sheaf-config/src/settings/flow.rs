@@ -95,9 +95,9 @@ section! {
         /// How long the event manager waits at the start until all nodes are there. Then the run begins without the
         /// missing nodes, or fails if no readout unit or no builder unit is there; they are named in both cases.
         start_timeout: Nanos = Nanos::from_secs(10), "start_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// After the last trigger: how long to wait for the next event to end. As long as events end, the run goes on; then
-        /// what has not ended is dropped and counted as `stopped`.
-        stop_timeout: Nanos = Nanos::from_secs(10), "stop_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// After the last trigger: how long to wait for the next event to end. As long as events end, or a builder unit judges
+        /// or writes events, the end of the run waits; then what has not ended is dropped and counted as `stopped`.
+        stop_timeout: Nanos = Nanos::from_secs(60), "stop_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// How long a node whose connection is gone may take to come back. Then it is given up: the events of a builder unit
         /// go to others, and events are built without a readout unit.
         peer_timeout: Nanos = Nanos::from_secs(3), "peer_timeout_ms", milliseconds(SHORTEST, HOUR);

@@ -129,9 +129,10 @@ section! {
         parameters: String = String::new(), "parameters", parameters();
         /// Names of the tags that the filter may give to events. The first is bit 0 of the tags in event files.
         tags: Vec<String> = Vec::new(), "tags", tag_list();
-        /// Number of workers that judge the events of each builder unit. 0: the builder unit judges on its own
-        /// thread.
-        workers: u16 = 0, "workers", whole(0, 1_024);
+        /// Number of workers that judge the events of each builder unit. Default: 1; 0 with the kinds `accept-all` and
+        /// `prescale`, which take no time, and where processors join by themselves (`door`, `listen`). Set it to 0 only for
+        /// a filter that is quick: the builder unit then judges on its own thread, and does nothing else meanwhile.
+        workers: Option<u16> = None, "workers", maybe(whole(0, 1_024));
         /// Whether workers are processes, which are restarted when they die. Otherwise they are threads: slightly
         /// faster, but a filter that crashes takes the builder unit with it, and one that hangs cannot be ended.
         processes: bool = false, "processes", switch();
@@ -142,30 +143,47 @@ section! {
         /// listens at this port, builder unit 1 at the next, and so on (`sheaf processor --join HOST:PORT`). Anyone
         /// who can reach it can read and judge the events of the run, unless `transport.tls` is set. Default: none.
         listen: Option<String> = None, "listen", maybe(address());
-        /// A worker that has events and gives no verdict for this time is given up: its events are judged elsewhere, and where
-        /// it is a process of this run it is killed and started again. 0: it may take any time.
-        time_limit: Option<Nanos> = Some(Nanos::from_secs(3)), "time_limit_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
+        /// Time without a verdict after which a worker that has events counts as hung: its events are judged elsewhere,
+        /// and a process of this run is killed and restarted. Choose a time that no call of a working filter takes. 0: no
+        /// limit.
+        time_limit: Option<Nanos> = Some(Nanos::from_secs(300)), "time_limit_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
         /// How often an event is tried again after a worker failed, died or hung with it. After that it is stored as it is, with
         /// the tag `quarantined`.
         retries: u16 = 1, "retries", whole(0, 100);
         /// Number of events that a worker holds at a time, including the one that it judges.
         ahead: u32 = 32, "ahead", whole(1, 65_536);
-        /// For how long events wait where there is no worker at all. After that they are stored as they are, with the tag
-        /// `quarantined`. 0: without limit; then a run without workers stands still.
-        patience: Option<Nanos> = Some(Nanos::from_secs(5)), "patience_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
+        /// How long events wait while there is no worker at all: long enough to start an interpreter on a busy host. After
+        /// that they are stored without a verdict, with the tag `quarantined`. 0: no limit; a run without workers then stands
+        /// still.
+        patience: Option<Nanos> = Some(Nanos::from_secs(60)), "patience_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
     }
 }
 
 impl Filter {
+    /// Number of workers that each builder unit starts: as configured, or as many as the kind of filter needs.
+    ///
+    /// A filter that is not known to be quick never judges on a builder unit's own thread unless the configuration says so: that
+    /// thread also answers the event manager and asks for fragments.
+    #[must_use]
+    pub fn started_workers(&self) -> u16 {
+        let joined = self.door || self.listen.is_some();
+        let automatic = match self.kind {
+            _ if self.processes => 1,
+            FilterKind::AcceptAll | FilterKind::Prescale | FilterKind::Python => 0,
+            FilterKind::Coincidence | FilterKind::Library | FilterKind::Busy => u16::from(!joined),
+        };
+        self.workers.unwrap_or(automatic)
+    }
+
     /// Whether events are judged by a farm, and not by the builder unit's own thread.
     #[must_use]
     pub fn has_farm(&self) -> bool {
-        self.workers > 0 || self.door || self.listen.is_some()
+        self.started_workers() > 0 || self.door || self.listen.is_some()
     }
 
     /// Whether processes of the same host may join the farm.
     #[must_use]
     pub fn has_door(&self) -> bool {
-        self.door || (self.processes && self.workers > 0)
+        self.door || (self.processes && self.started_workers() > 0)
     }
 }

@@ -8,7 +8,7 @@ use crate::forwarding::Forwarding;
 use crate::storing::Storing;
 use bytes::Bytes;
 use sheaf_protocol::builder::Decision;
-use sheaf_wire::{DropReason, Event, EventId, NodeId, Timestamp, Verdict};
+use sheaf_wire::{DropReason, Event, EventId, MissingSource, NodeId, Timestamp, Verdict};
 
 /// Where accepted events go.
 pub(super) enum Outlet {
@@ -37,6 +37,8 @@ pub(super) struct Desk {
     pub(super) outlet: Outlet,
     /// Who judges, where the filter does not on this thread.
     pub(super) farm: Option<Farm>,
+    /// The missing sources of the last event that was incomplete.
+    pub(super) lacking: Vec<MissingSource>,
     pub(super) bad_events: Mishaps,
     pub(super) quarantined: Mishaps,
 }

@@ -131,6 +131,14 @@ impl Line {
         }
     }
 
+    /// What the filter of a thread counted, once that has ended.
+    pub(super) fn filter_counters(&mut self) -> Vec<(&'static str, u64)> {
+        match self {
+            Self::Thread(line) => line.filter_counters(),
+            Self::Guest(_) | Self::Remote(_) => Vec::new(),
+        }
+    }
+
     /// What it says of its own work.
     pub(super) fn times(&self) -> WorkerTimes {
         match self {

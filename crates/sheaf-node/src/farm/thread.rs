@@ -28,8 +28,13 @@ pub(super) struct ThreadLine {
     asleep: Arc<AtomicBool>,
     gave: bool,
     times: Arc<SharedTimes>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Counters>>,
+    /// What its filter counted, once it has ended.
+    counters: Counters,
 }
+
+/// Counts of a filter, by name.
+type Counters = Vec<(&'static str, u64)>;
 
 /// Starts a worker.
 pub(super) fn start(
@@ -59,10 +64,19 @@ pub(super) fn start(
         desk.ring();
         // Ends when the way to it is closed. If the filter panics the rings are dropped, which the converter sees.
         let Ok(_) = judging::work(&mut desk, &mut *filter);
+        filter.counters()
     };
     let name = format!("{node}.w{}", seat.place);
     let thread = std::thread::Builder::new().name(name).spawn(body)?;
-    Ok(ThreadLine { to: Some(to), from, asleep, gave: false, times, thread: Some(thread) })
+    Ok(ThreadLine {
+        to: Some(to),
+        from,
+        asleep,
+        gave: false,
+        times,
+        thread: Some(thread),
+        counters: Vec::new(),
+    })
 }
 
 impl ThreadLine {
@@ -123,8 +137,13 @@ impl ThreadLine {
         }
         if let Some(thread) = self.thread.take_if(|it| it.is_finished()) {
             // It has panicked where this fails, and has said so.
-            let _ = thread.join();
+            self.counters = thread.join().unwrap_or_default();
         }
+    }
+
+    /// What its filter counted; empty before it has ended.
+    pub(super) fn filter_counters(&mut self) -> Counters {
+        std::mem::take(&mut self.counters)
     }
 
     pub(super) fn times(&self) -> WorkerTimes {

@@ -57,6 +57,9 @@ impl<P: Clone> EventManager<P> {
             let given = batch.len() - before;
             let state = &mut self.builders[usize::from(builder)];
             state.credit.take(charged, given as u64);
+            if state.outstanding == 0 {
+                state.moved_at = now;
+            }
             state.outstanding += given;
         }
         batch

@@ -61,7 +61,8 @@ pub struct ManagerConfig {
     pub expected_event: Option<ByteCount>,
     /// How long to wait for nodes that have not appeared.
     pub start_timeout: Nanos,
-    /// After the last trigger: how long to wait for the next event to end. Events that have not ended then are dropped.
+    /// After the last trigger: how long to wait for the next event to end while no builder unit says that it works on any. Events
+    /// that have not ended then are dropped.
     pub stop_timeout: Nanos,
     /// How long a node without a sign of life is waited for. What a builder that is given up has not returned goes to others.
     pub patience: Patience,

@@ -74,6 +74,9 @@ impl<P: Clone> EventManager<P> {
         // The order of a session's output is the order of these words, whatever became of the event meanwhile.
         state.committed += stored;
         state.outstanding -= returned;
+        if returned > 0 {
+            state.moved_at = now;
+        }
     }
 
     /// A builder gives an event back; whether it had it.

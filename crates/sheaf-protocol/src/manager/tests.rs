@@ -1,5 +1,6 @@
 //! Assignment, books, dead time, and builders that die.
 
+mod draining;
 mod live_time;
 mod runs;
 mod shaping;

@@ -10,7 +10,7 @@ use super::layout::{
 };
 use super::{
     AbsentReadout, Announcement, Assignment, Body, Command, Count, Destination, EventRange, Finished, Header,
-    Message, PartRequest, ReadoutStatus, Release, Request, Shape, SuperFragments,
+    Message, PartRequest, ReadoutStatus, Release, Request, Shape, SuperFragments, Work,
 };
 use crate::checksum::{crc32c, crc32c_append};
 use crate::{
@@ -121,6 +121,9 @@ impl PayloadSource<bytes::Bytes> for std::collections::VecDeque<bytes::Bytes> {
 /// Bits of [`RequestBytes::flags`].
 const REQUEST_BEHIND: u32 = 1;
 const REQUEST_KEPT: u32 = 2;
+const REQUEST_JUDGING: u32 = 4;
+const REQUEST_STORING: u32 = 8;
+const REQUEST_WORK: u32 = REQUEST_JUDGING | REQUEST_STORING;
 
 impl Kind {
     /// Whether fragments follow the head.
@@ -156,7 +159,8 @@ impl<P: Payload> Message<P> {
                     absent: count(request.absent.len()),
                     flags: U32::new(
                         flag(request.output_behind, REQUEST_BEHIND)
-                            | flag(!request.kept.is_empty(), REQUEST_KEPT),
+                            | flag(!request.kept.is_empty(), REQUEST_KEPT)
+                            | work_flags(request.work),
                     ),
                 };
                 head.extend_from_slice(fixed.as_bytes());
@@ -439,18 +443,33 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
     let (finished, rest) = parse_list(rest, fixed.finished.get())?;
     let (absent, rest) = parse_list(rest, fixed.absent.get())?;
     let flags = fixed.flags.get();
-    if flags > (REQUEST_BEHIND | REQUEST_KEPT) {
-        return Err(DecodeError::BadValue { field: "request flags", value: u64::from(flags) });
+    let bad_flags = DecodeError::BadValue { field: "request flags", value: u64::from(flags) };
+    if flags > (REQUEST_BEHIND | REQUEST_KEPT | REQUEST_WORK) {
+        return Err(bad_flags);
     }
+    let work = match flags & REQUEST_WORK {
+        0 => Work::None,
+        REQUEST_JUDGING => Work::Judging,
+        REQUEST_STORING => Work::Storing,
+        _ => return Err(bad_flags),
+    };
     let (slots, bytes) = (fixed.slots.get(), ByteCount(fixed.bytes.get()));
     let kept = match (flags & REQUEST_KEPT != 0, rest.len()) {
         (false, 0) => Vec::new(),
         (false, extra) => return Err(DecodeError::TrailingBytes(extra)),
-        (true, 0) => return Err(DecodeError::BadValue { field: "request flags", value: u64::from(flags) }),
+        (true, 0) => return Err(bad_flags),
         (true, _) => parse_all(rest)?,
     };
     let output_behind = flags & REQUEST_BEHIND != 0;
-    Ok(Request { slots, bytes, finished, absent, kept, output_behind })
+    Ok(Request { slots, bytes, finished, absent, kept, output_behind, work })
+}
+
+const fn work_flags(work: Work) -> u32 {
+    match work {
+        Work::None => 0,
+        Work::Judging => REQUEST_JUDGING,
+        Work::Storing => REQUEST_STORING,
+    }
 }
 
 fn parse_part_request(bytes: &[u8]) -> Result<PartRequest, DecodeError> {

@@ -140,7 +140,8 @@ layout! {
         bytes: U64,
         /// Offset 16: how many [`AbsentReadoutBytes`].
         absent: U32,
-        /// Offset 20: bit 0, the output is behind; bit 1, [`KeptBytes`] follow, up to the end; other bits are zero.
+        /// Offset 20: bit 0, the output is behind; bit 1, [`KeptBytes`] follow, up to the end; bit 2, the filter judges events;
+        /// bit 3, the output writes events (not both of the two); other bits are zero.
         flags: U32,
     }
 }

@@ -131,9 +131,10 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
     });
     let absent = prop::collection::vec(any::<(u64, u16, u16)>(), 0..3);
     let kept = prop::collection::vec((any::<u16>(), any::<[u64; 2]>(), 1..u32::MAX), 0..3);
-    let sizes = (any::<u32>(), any::<u64>(), any::<bool>());
+    let work = prop::sample::select(vec![Work::None, Work::Judging, Work::Storing]);
+    let sizes = (any::<u32>(), any::<u64>(), any::<bool>(), work);
     let request = (sizes, prop::collection::vec(finished(), 0..5), absent, kept).prop_map(
-        |((slots, bytes, output_behind), finished, absent, kept)| {
+        |((slots, bytes, output_behind, work), finished, absent, kept)| {
             let entry = |(event, readout, parts)| AbsentReadout { event: EventId(event), readout, parts };
             let absent = absent.into_iter().map(entry).collect();
             let entry = |(output, [session, first], count): (u16, [u64; 2], u32)| Kept {
@@ -143,7 +144,8 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
                 count,
             };
             let kept = kept.into_iter().map(entry).collect();
-            Body::Request(Request { slots, bytes: ByteCount(bytes), finished, absent, kept, output_behind })
+            let bytes = ByteCount(bytes);
+            Body::Request(Request { slots, bytes, finished, absent, kept, output_behind, work })
         },
     );
     let assign =

@@ -124,11 +124,11 @@ fn configuration(arguments: &FarmArguments, workers: u16, filter_us: u64) -> any
     }
     match arguments.transport {
         FarmTransport::Memory => {
-            filter.workers = workers;
+            filter.workers = Some(workers);
             filter.processes = arguments.processes && workers > 0;
         }
         // Nobody starts them but the measurement, and events wait for them.
-        FarmTransport::Tcp => filter.patience = None,
+        FarmTransport::Tcp => (filter.workers, filter.patience) = (Some(0), None),
     }
     bounds::set(&mut config);
     config.validate()?;

@@ -37,7 +37,7 @@ fn damaged_streams_are_built_without_what_is_damaged() {
     let lost = BTreeSet::from([(10, 1), (33, 3), (48, 4), (49, 4)]);
     verify(&place.join("streams"), 3);
 
-    let ended = place.sheaf("run --replay streams --readouts 2 --builders 2 --json").exits(0);
+    let ended = place.sheaf("run --replay streams --readouts 2 --builders 2 --json").exits(3);
     let ended = ended.says(&["damaged records are skipped"]);
     let summary = ended.json();
     assert_books_match_files(&place, &summary);

@@ -184,7 +184,7 @@ fn a_processor_without_a_run_says_what_is_wrong() {
     let place = Place::new();
     let ended = place.sheaf("processor --join nowhere.farm").exits(1);
     assert!(ended.stderr.contains("nobody listens at nowhere.farm"), "{}", ended.stderr);
-    let config = place.file("wrong.toml", "[filter]\nprocesses = true\n");
+    let config = place.file("wrong.toml", "[filter]\nprocesses = true\nworkers = 0\n");
     let ended = place.sheaf(&format!("run {}", config.display())).exits(1);
     assert!(
         ended.stderr.contains("`filter.processes` is true, and `filter.workers` is 0"),

@@ -5,15 +5,15 @@ use crate::output::number;
 use std::path::Path;
 use std::process::Command;
 
-/// Compiles the example filter in C.
-fn compile(to: &Path) {
+/// Compiles a filter in C, by its path in the repository.
+pub(crate) fn compile(source: &str, to: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new("cc")
-        .args(["-std=c11", "-O1", "-shared", "-fPIC", "-I"])
+        .args(["-std=gnu11", "-O1", "-shared", "-fPIC", "-I"])
         .arg(root.join("crates/sheaf-capi/include"))
         .arg("-o")
         .arg(to)
-        .arg(root.join("examples/filters/c/energy_sum.c"))
+        .arg(root.join(source))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -23,7 +23,7 @@ fn compile(to: &Path) {
 fn run(place: &Place, more: &str) -> Ended {
     let library = place.join("libenergy_sum.so");
     if !library.exists() {
-        compile(&library);
+        compile("examples/filters/c/energy_sum.c", &library);
     }
     let text = format!(
         "[run]\nevents = 2000\n[readout]\ncount = 2\n[builder]\ncount = 2\n[source]\ncount = 4\n\

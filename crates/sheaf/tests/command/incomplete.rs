@@ -37,8 +37,8 @@ fn incomplete() -> BTreeMap<u64, BTreeSet<u32>> {
     events.filter(|(_, sources): &(u64, BTreeSet<u32>)| !sources.is_empty()).collect()
 }
 
-/// Replays the streams with their gaps under a policy, with more of a configuration.
-fn replay(place: &Place, policy: &str, more: &str) -> Value {
+/// Replays the streams with their gaps under a policy, with more of a configuration; the run has this exit status.
+fn replay(place: &Place, policy: &str, more: &str, code: i32) -> Value {
     streams::make(&place.join("whole"), SOURCES, EVENTS);
     streams::copy(&place.join("whole"), &place.join("gaps"), is_there);
     let config = format!(
@@ -49,7 +49,7 @@ fn replay(place: &Place, policy: &str, more: &str) -> Value {
          [incomplete]\npolicy = \"{policy}\"\n"
     );
     let config = place.file("gaps.toml", &config);
-    place.sheaf(&format!("run {} --json", config.display())).exits(0).json()
+    place.sheaf(&format!("run {} --json", config.display())).exits(code).json()
 }
 
 /// What is stored is what the streams have of these events, byte for byte.
@@ -66,12 +66,19 @@ fn assert_stored(place: &Place, summary: &Value, is_stored: impl Fn(u64) -> bool
 fn stored_with_the_missing_sources_and_the_reasons() {
     let place = Place::new();
     // Slow enough that a gap is noticed long before its source ends: 2 s for all events, 20 ms for the gap.
-    let summary = replay(&place, "store", "pacing = \"fixed\"\nrate_hz = 20");
+    let summary = replay(&place, "store", "pacing = \"fixed\"\nrate_hz = 20", 3);
     assert_books_match_files(&place, &summary);
     assert_stored(&place, &summary, |_| true);
     let expected = incomplete();
     assert_eq!(number(&summary, "events_built"), EVENTS);
     assert_eq!(number(&summary, "events_incomplete"), expected.len() as u64);
+    assert_eq!(number(&summary, "kept.incomplete"), expected.len() as u64);
+    let gaps = (0..EVENTS).filter(|event| !is_there(GAPS, *event)).count() as u64;
+    let missing = json!({
+        GAPS.to_string(): { "source_silent": gaps },
+        ENDS.to_string(): { "source_ended": EVENTS / 2 },
+    });
+    assert_eq!(field(&summary, "missing_sources"), &missing, "the optional source is not required");
 
     let found = incomplete_events(&directory(&place, &summary));
     let reason = |event, source| match source {
@@ -91,7 +98,7 @@ fn stored_with_the_missing_sources_and_the_reasons() {
 #[test]
 fn dropped_and_counted() {
     let place = Place::new();
-    let summary = replay(&place, "drop", "");
+    let summary = replay(&place, "drop", "", 0);
     assert_books_match_files(&place, &summary);
     let lacking = incomplete();
     assert_stored(&place, &summary, |event| !lacking.contains_key(&event));
@@ -107,7 +114,7 @@ fn dropped_and_counted() {
 #[test]
 fn waited_for_until_the_sources_have_ended() {
     let place = Place::new();
-    let summary = replay(&place, "wait", "");
+    let summary = replay(&place, "wait", "", 3);
     assert_books_match_files(&place, &summary);
     assert_stored(&place, &summary, |_| true);
     let found = incomplete_events(&directory(&place, &summary));
@@ -133,7 +140,7 @@ fn waited_for_until_the_run_is_stopped() {
          [readout]\ncount = 2\nmerge_timeout_ms = 1\n[builder]\ncount = 1\nevent_timeout_ms = 1\n\
          [run]\nduration_s = 1\n[manager]\nstop_timeout_ms = 10\n[incomplete]\npolicy = \"wait\"\n",
     );
-    let summary = place.sheaf(&format!("run {} --json", config.display())).exits(0).json();
+    let summary = place.sheaf(&format!("run {} --json", config.display())).exits(3).json();
     assert_adds_up(&summary);
     assert_eq!(number(&summary, "ledger.triggers"), 1);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({ "stopped": 1 }));

@@ -46,6 +46,7 @@ mod repeatable;
 mod runs;
 mod shaping;
 mod signals;
+mod slow_filters;
 mod steps;
 mod streams;
 mod tls;

@@ -93,9 +93,9 @@ fn assert_closes_at_once(how: &str) {
     let mut running = start_a_run_that_waits(&place, how);
     running.wait_until_said("1 in flight");
     running.signal("INT");
-    running.wait_until_said("closes when the events in flight are done");
+    running.wait_until_said("finishing in-flight events");
     running.signal("INT");
-    let ended = running.end().exits(0).says(&["closes now"]);
+    let ended = running.end().exits(3).says(&["dropping in-flight events"]);
     let summary = ended.json();
     assert_adds_up(&summary);
     assert_eq!(field(&summary, "interrupted"), true);
@@ -117,7 +117,7 @@ fn a_third_interrupt_ends_the_run_and_leaves_only_files_of_events() {
     let run = place.join("runs/run000001");
     assert!(run.join("reserve").exists() && run.join("running").exists() && run.join("bu0.tap").exists());
     running.signal("INT");
-    running.wait_until_said("closes when the events in flight are done");
+    running.wait_until_said("finishing in-flight events");
     // The second and the third are there at once: the run has no time to close in between.
     for name in ["STOP", "INT", "TERM", "CONT"] {
         running.signal(name);

@@ -1,0 +1,82 @@
+//! The end of a run: events in flight finish, as long as they move or somebody works on them.
+//!
+//! An event that was accepted is not given up for the slowness of a filter or a disk. So the limit
+//! ([`ManagerConfig::stop_timeout`](super::ManagerConfig::stop_timeout)) runs only while no event ends *and* no living builder
+//! unit that has events reports work on them ([`Work`]). A call that never returns is no concern of this rule: the farm has a
+//! limit of its own for those, and a second stop cuts the run.
+
+use super::{EventManager, Phase, builder_node};
+use sheaf_wire::message::{Body, Work};
+use sheaf_wire::{DropReason, NodeId, Timestamp};
+
+/// A node that the end of the run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// The builder unit.
+    pub builder: NodeId,
+    /// Its work; none where events are still being gathered, or their output fails.
+    pub work: Work,
+    /// Number of events that it has.
+    pub events: usize,
+    /// When it last returned an event, or was first given one.
+    pub since: Timestamp,
+}
+
+impl<P: Clone> EventManager<P> {
+    /// The builder unit that the end of the run has waited for longest; `None` unless the run is draining and a builder unit has
+    /// events.
+    #[must_use]
+    pub fn awaited(&self) -> Option<Awaited> {
+        if !matches!(self.phase, Phase::Draining { .. }) {
+            return None;
+        }
+        let having = self.builders.iter().enumerate().filter(|(_, state)| state.outstanding > 0);
+        let (index, state) = having.min_by_key(|(_, state)| state.moved_at)?;
+        let (work, events, since) = (state.work, state.outstanding, state.moved_at);
+        Some(Awaited { builder: builder_node(index), work, events, since })
+    }
+
+    /// Goes on with the end of the run, which is limited to `until` unless events end or somebody works on them.
+    pub(super) fn drain(&mut self, now: Timestamp, until: Timestamp) {
+        if until <= now {
+            if self.somebody_works() && !self.is_cut {
+                self.phase = Phase::Draining { until: now + self.config.stop_timeout };
+            } else {
+                self.drop_everything(now);
+            }
+        }
+        if self.table.is_empty() {
+            self.phase = Phase::Closing { until: now + self.config.patience.silence };
+            self.releases.flush();
+            self.close_builders();
+        }
+    }
+
+    /// Whether a living builder unit that has events works on them, as far as it said.
+    fn somebody_works(&self) -> bool {
+        self.builders
+            .iter()
+            .any(|state| state.session.is_some() && state.outstanding > 0 && state.work != Work::None)
+    }
+
+    /// The time to finish is over. Builders that still have events are given up with them, so that nothing they may
+    /// store from now on counts.
+    fn drop_everything(&mut self, now: Timestamp) {
+        // The events first: a builder that is lost after them leaves nothing to be built again.
+        for event in self.events_where(|_| true) {
+            self.drop_event(now, event, DropReason::Stopped);
+        }
+        for index in 0..self.builders.len() {
+            if self.builders[index].outstanding > 0 {
+                // It is told, because it may never speak again: it waits, and so would its driver.
+                if let Some(session) = self.builders[index].session {
+                    self.peers.say(builder_node(index), self.me.plain(Body::Fence(session)));
+                }
+                self.lose_builder(now, builder_node(index));
+                self.peers.reset(builder_node(index));
+            }
+        }
+        self.queue.clear();
+        self.again.clear();
+    }
+}

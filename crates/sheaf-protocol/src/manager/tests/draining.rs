@@ -1,0 +1,86 @@
+//! The end of a run waits for who works, and for nobody else.
+
+use super::*;
+
+fn report(world: &mut World, builder: u16, work: Work) {
+    world.say(NodeId::builder(builder), Body::Request(Request { work, ..Request::default() }));
+}
+
+/// Lets `seconds` pass in which the builders go on saying what they are at.
+fn pass(world: &mut World, seconds: u64, work: [Work; 2]) {
+    for _ in 0..4 * seconds {
+        world.now += Nanos::from_millis(250);
+        for (builder, work) in (0..2).zip(work) {
+            report(world, builder, work);
+        }
+        world.manager.handle_timeout(world.now);
+        world.drain();
+    }
+}
+
+fn draining() -> World {
+    let mut world = World::new(Triggers::Free, |config| config.max_events = Some(2));
+    world.grant(0, 2);
+    assert_eq!(world.assigned(0), [1, 2]);
+    world.grant(1, 0);
+    world
+}
+
+#[test]
+fn events_that_somebody_judges_or_writes_are_waited_for_without_limit() {
+    for work in [Work::Judging, Work::Storing] {
+        let mut world = draining();
+        pass(&mut world, 3_600, [work, Work::None]);
+        assert_eq!(world.manager.ledger().in_flight, 2, "{work:?}");
+        let awaited = world.manager.awaited().expect("a builder unit has events");
+        assert_eq!((awaited.builder, awaited.work, awaited.events), (NodeId::builder(0), work, 2));
+        assert_eq!(awaited.since, START, "since it was given them");
+        world.finish(0, 1, 1, Outcome::Stored, None);
+        world.finish(0, 2, 1, Outcome::Stored, None);
+        assert_eq!(world.manager.ledger().stored, 2);
+        assert_eq!(world.manager.awaited(), None);
+    }
+}
+
+#[test]
+fn events_on_which_nobody_works_are_given_up_when_none_ends_for_the_time_to_stop() {
+    let mut world = draining();
+    pass(&mut world, 9, [Work::None, Work::Judging]);
+    assert_eq!(world.manager.ledger().in_flight, 2, "it has none of those that it could judge");
+    pass(&mut world, 2, [Work::None, Work::Judging]);
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+}
+
+#[test]
+fn work_that_was_done_no_longer_counts() {
+    let mut world = draining();
+    pass(&mut world, 100, [Work::Judging, Work::None]);
+    pass(&mut world, 21, [Work::None, Work::None]);
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+}
+
+#[test]
+fn a_second_stop_cuts_also_who_works() {
+    let mut world = draining();
+    world.manager.handle_stop(world.now);
+    pass(&mut world, 100, [Work::Judging, Work::None]);
+    assert_eq!(world.manager.ledger().in_flight, 2);
+    world.manager.handle_stop(world.now);
+    world.drain();
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+    assert!(world.said_to(NodeId::builder(0)).contains(&Body::Fence(SessionId(1))));
+}
+
+#[test]
+fn the_work_of_a_lost_builder_unit_is_not_waited_for() {
+    let mut world = draining();
+    pass(&mut world, 1, [Work::Judging, Work::None]);
+    // Builder unit 0 is never heard of again, and builder unit 1 takes nothing.
+    for _ in 0..80 {
+        world.now += Nanos::from_millis(250);
+        report(&mut world, 1, Work::None);
+        world.manager.handle_timeout(world.now);
+        world.drain();
+    }
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+}

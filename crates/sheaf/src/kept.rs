@@ -1,0 +1,261 @@
+//! What a run kept of the triggers that it accepted, and what it lost: the first thing that its summary says, and what its exit
+//! status is made of.
+//!
+//! Which bins are losses is a table of [`DropReason::account`]; here is how they are told, with a cause and a remedy.
+
+use crate::console::count;
+use crate::summary::Summary;
+use serde::{Deserialize, Serialize};
+use sheaf_wire::{Account, DropReason, MissingReason};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Judging on a builder unit's own thread that takes longer than this for an event is worth a remark.
+const SLOW_US: f64 = 500.0;
+
+/// At most this many sources are named.
+const SOURCES_NAMED: usize = 4;
+
+/// What became of accepted triggers, as `--json` prints it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// Whether nothing was lost against the user's will: every accepted trigger is stored whole, was rejected by the filter, or
+    /// was dropped as configured.
+    pub(crate) all: bool,
+    /// Triggers that were accepted.
+    pub(crate) accepted: u64,
+    /// Of these, those that are stored.
+    pub(crate) stored: u64,
+    /// Those that the filter rejected.
+    pub(crate) rejected: u64,
+    /// Those that were dropped as configured.
+    pub(crate) dropped_as_configured: u64,
+    /// Those that were lost.
+    pub(crate) lost: u64,
+    /// Events that were built without a required source.
+    pub(crate) incomplete: u64,
+    /// Fragments that were lost.
+    pub(crate) fragments_lost: u64,
+    /// Every kind of loss.
+    pub(crate) losses: Vec<Loss>,
+}
+
+/// One kind of loss.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Loss {
+    /// `triggers`, `fragments`, or `events` that are incomplete.
+    pub(crate) what: String,
+    /// The reason's name in the ledger, or `incomplete`.
+    pub(crate) reason: String,
+    /// Number of them.
+    pub(crate) count: u64,
+    /// Why, in words for the operator.
+    pub(crate) cause: String,
+    /// What to do about it.
+    pub(crate) remedy: String,
+}
+
+impl Kept {
+    /// The account of a run.
+    pub(crate) fn of(summary: &Summary) -> Self {
+        let ledger = &summary.ledger;
+        let mut kept = Self {
+            accepted: ledger.triggers,
+            stored: ledger.stored,
+            rejected: ledger.rejected,
+            incomplete: summary.events_incomplete,
+            ..Self::default()
+        };
+        for (reason, number) in reasons(&ledger.dropped) {
+            match reason.account() {
+                Account::Loss => {
+                    kept.lost += number;
+                    kept.losses.push(Loss::new("triggers", reason, number, summary));
+                }
+                Account::Chosen => kept.dropped_as_configured += number,
+                Account::Unclaimed | Account::WithEvent => {}
+            }
+        }
+        if kept.incomplete > 0 {
+            kept.losses.push(Loss {
+                what: "events".into(),
+                reason: DropReason::Incomplete.name().into(),
+                count: kept.incomplete,
+                cause: missing(&summary.missing_sources),
+                remedy: remedy_of_missing(summary),
+            });
+        }
+        for (reason, number) in reasons(&ledger.fragments.dropped) {
+            if reason.account() == Account::Loss {
+                kept.fragments_lost += number;
+                kept.losses.push(Loss::new("fragments", reason, number, summary));
+            }
+        }
+        kept.all = kept.losses.is_empty();
+        kept
+    }
+}
+
+impl Loss {
+    fn new(what: &str, reason: DropReason, count: u64, summary: &Summary) -> Self {
+        Self {
+            what: what.into(),
+            reason: reason.name().into(),
+            count,
+            cause: explain(reason).into(),
+            remedy: remedy(reason, summary),
+        }
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (accepted, stored, rejected) = (count(self.accepted), count(self.stored), count(self.rejected));
+        if self.lost == 0 {
+            write!(f, "{:<18}all {accepted} accepted triggers", "kept")?;
+        } else {
+            write!(f, "{:<18}{} of {accepted} accepted triggers", "LOST", count(self.lost))?;
+        }
+        write!(f, ": {stored} stored, {rejected} rejected by the filter")?;
+        match self.dropped_as_configured {
+            0 => writeln!(f)?,
+            chosen => writeln!(f, ", {} dropped as configured", count(chosen))?,
+        }
+        if self.incomplete > 0 {
+            let built = count(self.stored + self.rejected);
+            writeln!(
+                f,
+                "{:<18}{} of {built} events lack a required source",
+                "INCOMPLETE",
+                count(self.incomplete)
+            )?;
+        }
+        for Loss { what, reason, count: number, cause, remedy } in &self.losses {
+            writeln!(f, "  {} {what} {reason}: {cause}", count(*number))?;
+            writeln!(f, "    remedy: {remedy}")?;
+        }
+        Ok(())
+    }
+}
+
+fn reasons(dropped: &BTreeMap<String, u64>) -> impl Iterator<Item = (DropReason, u64)> {
+    DropReason::ALL.iter().filter_map(|reason| Some((*reason, *dropped.get(reason.name())?)))
+}
+
+/// What a drop reason means, for whoever meets it in the summary.
+pub(crate) fn explain(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::Duplicate => "their source had sent the same event before",
+        DropReason::Late => "came after their event had been built or had ended",
+        DropReason::UnknownEvent => "no event was triggered for them in time",
+        DropReason::TooLarge => "larger than readout.max_fragment_bytes",
+        DropReason::UnknownSource => "of sources that are not in the configuration",
+        DropReason::Corrupt => "wrong checksum",
+        DropReason::NeverTriggered => "sent ahead of the last trigger",
+        DropReason::EventDropped => "with their event",
+        DropReason::NotBuilt => "their event was built without them",
+        DropReason::NotRequested => "nobody asked for them before their event ended",
+        DropReason::Incomplete => "required sources were missing",
+        DropReason::BuilderOutOfMemory => "too large for each builder unit that tried",
+        DropReason::BuilderLost => "each builder unit that tried was lost",
+        DropReason::Stopped => "not finished when the run was closed",
+        DropReason::ContentMismatch => "not what the sources sent",
+        DropReason::StorageFailed => "the output failed",
+    }
+}
+
+/// What to do about a loss.
+fn remedy(reason: DropReason, summary: &Summary) -> String {
+    let slow = slow_filter(summary);
+    match reason {
+        DropReason::BuilderLost => slow.unwrap_or_else(|| {
+            "see the log for why builder units died or fell silent; raise `manager.max_attempts` if they \
+             are expected to"
+                .into()
+        }),
+        DropReason::Stopped if summary.interrupted => {
+            "a second Ctrl-C drops the events in flight; after a single one the run finishes them".into()
+        }
+        DropReason::Stopped => slow.unwrap_or_else(|| {
+            "the log and the progress line say what was waited for; raise `manager.stop_timeout_ms`".into()
+        }),
+        DropReason::BuilderOutOfMemory => {
+            "raise `builder.memory_bytes`, or set `manager.expected_event_bytes`".into()
+        }
+        DropReason::StorageFailed => "see the log for the error of the output".into(),
+        DropReason::ContentMismatch => "see the log for the first of them; check memory and network".into(),
+        DropReason::Late => slow.unwrap_or_else(|| {
+            "find the source that lags (`sheaf verify` counts missing sources); raise `readout.merge_timeout_ms`".into()
+        }),
+        DropReason::NotBuilt => slow.unwrap_or_else(|| {
+            "check the link to the readout unit and its load; raise `builder.event_timeout_ms`".into()
+        }),
+        DropReason::TooLarge => "raise `readout.max_fragment_bytes`".into(),
+        DropReason::UnknownSource => "list the source in `source` of its `[[node]]`".into(),
+        DropReason::Corrupt => "check the source and its link".into(),
+        DropReason::Duplicate
+        | DropReason::UnknownEvent
+        | DropReason::NeverTriggered
+        | DropReason::EventDropped
+        | DropReason::NotRequested
+        | DropReason::Incomplete => String::new(),
+    }
+}
+
+/// Says so where builder units judge on their own threads, and slowly.
+fn slow_filter(summary: &Summary) -> Option<String> {
+    let each = summary.inline_judging_us.filter(|each| *each >= SLOW_US)?;
+    Some(format!(
+        "an event takes {:.1} ms on the builder unit's own thread: set `filter.workers`, or leave it out",
+        each / 1e3
+    ))
+}
+
+fn missing(sources: &BTreeMap<String, BTreeMap<String, u64>>) -> String {
+    if sources.is_empty() {
+        return "`sheaf verify` names the missing sources".into();
+    }
+    let mut all: Vec<_> = sources
+        .iter()
+        .flat_map(|(source, reasons)| reasons.iter().map(move |(reason, number)| (*number, source, reason)))
+        .collect();
+    all.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    let named = all.iter().take(SOURCES_NAMED);
+    let text: Vec<_> = named
+        .map(|(number, source, reason)| format!("source {source} in {} ({reason})", count(*number)))
+        .collect();
+    let more = all.len().saturating_sub(SOURCES_NAMED);
+    match more {
+        0 => format!("without {}", text.join(", ")),
+        more => format!("without {}, and {more} more", text.join(", ")),
+    }
+}
+
+/// The remedy for the reason that is met most.
+fn remedy_of_missing(summary: &Summary) -> String {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for (reason, number) in summary.missing_sources.values().flatten() {
+        *sums.entry(reason).or_default() += number;
+    }
+    let most = sums.iter().max_by_key(|(_, number)| **number).map(|(reason, _)| *reason);
+    let most = MissingReason::ALL.iter().find(|reason| Some(reason.name()) == most);
+    let late = summary.ledger.fragments.dropped.contains_key(DropReason::Late.name());
+    match most {
+        Some(MissingReason::SourceSilent) if late => {
+            "the fragments came late: raise `readout.merge_timeout_ms`, or find the source that lags".into()
+        }
+        Some(MissingReason::SourceSilent | MissingReason::SourceEnded) | None => {
+            "check these sources; name those that events may lack in `source.optional`".into()
+        }
+        Some(MissingReason::FragmentRefused) => "raise `readout.max_fragment_bytes`".into(),
+        Some(MissingReason::ReadoutSilent) => slow_filter(summary).unwrap_or_else(|| {
+            "check the link to the readout unit and its load; raise `builder.event_timeout_ms`".into()
+        }),
+        Some(MissingReason::ReadoutLost | MissingReason::ReadoutRestarted) => {
+            "see the log of the readout unit for why it restarted".into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Filters that are slow: nothing is lost for it, and the end of a run waits until somebody cuts it.
+
+use crate::child::{Place, Running};
+use crate::filters::compile;
+use crate::output::{assert_adds_up, assert_books_match_files, directory, field, number, verify};
+use serde_json::{Value, json};
+
+/// Every event takes so long that those which a builder unit has at a time take longer than a silent node is waited for.
+#[test]
+fn a_filter_that_takes_its_time_loses_no_event() {
+    for how in ["", "--processes", "--processes --transport shm"] {
+        let place = Place::new();
+        let config = place.file(
+            "slow.toml",
+            "[run]\nevents = 80\n[filter]\nkind = \"busy\"\nbusy_us = 100000\n\
+             [readout]\ncount = 2\n[builder]\ncount = 2\n[source.emulated]\nmean_bytes = 500\nrms_bytes = 0\n",
+        );
+        let summary = place.sheaf(&format!("run {} --json {how}", config.display())).exits(0).json();
+        assert_books_match_files(&place, &summary);
+        assert_eq!(number(&summary, "ledger.stored"), 80, "{how}");
+        assert_eq!(number(&summary, "events_incomplete"), 0, "{how}");
+        assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0, "{how}");
+        assert_eq!(field(&summary, "kept.all"), true, "{how}");
+        assert_eq!(number(&summary, "counters.farm_judged"), 80, "a worker judges without being asked for");
+    }
+}
+
+/// Starts a run of ten events whose filter does not return from one call before the file `go` is there. Nobody would wait for it
+/// longer than 50 ms, did it not say that it works.
+fn start(place: &Place, how: &str) -> Running {
+    compile("crates/sheaf/tests/command/waiting_filter.c", &place.join("libwaiting.so"));
+    let go = place.join("go");
+    let config = format!(
+        "[run]\nevents = 10\n[filter]\nkind = \"library\"\npath = \"libwaiting.so\"\nparameters = \"{}\"\n\
+         [readout]\ncount = 2\n[builder]\ncount = 2\n[manager]\nstop_timeout_ms = 50\nbatch_events = 2\n",
+        go.display()
+    );
+    std::fs::write(place.join("waits.toml"), config).unwrap();
+    place.start(&format!("run waits.toml {how}"))
+}
+
+fn assert_waits_for_one_call(how: &str) {
+    let place = Place::new();
+    let mut running = start(&place, &format!("--json {how}"));
+    running.wait_until_said("waiting for the filter of bu");
+    std::fs::write(place.join("go"), "").unwrap();
+    let summary = running.end().exits(0).json();
+    assert_books_match_files(&place, &summary);
+    assert_eq!(number(&summary, "ledger.stored"), 10);
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0);
+}
+
+#[test]
+fn one_process_waits_for_a_long_call_and_says_so() {
+    assert_waits_for_one_call("");
+}
+
+#[test]
+fn many_processes_wait_for_a_long_call_and_say_so() {
+    assert_waits_for_one_call("--processes");
+}
+
+fn assert_second_interrupt_cuts(how: &str) {
+    let place = Place::new();
+    let mut running = start(&place, how);
+    running.wait_until_said("waiting for the filter of bu");
+    running.signal("INT");
+    running.wait_until_said("finishing in-flight events");
+    running.wait_until_said("Ctrl-C again drops");
+    running.signal("INT");
+    let ended = running.end().exits(3);
+    let first = ended.stdout.lines().next().unwrap();
+    assert!(first.starts_with("LOST ") && first.contains(" of 10 accepted triggers"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("triggers stopped: "), "{}", ended.stdout);
+    assert!(ended.stdout.contains("remedy: a second Ctrl-C drops"), "{}", ended.stdout);
+    verify(&place.join("runs/run000001"), 0);
+}
+
+#[test]
+fn a_second_interrupt_cuts_a_long_call_in_one_process() {
+    assert_second_interrupt_cuts("");
+}
+
+#[test]
+fn a_second_interrupt_cuts_a_long_call_in_many_processes() {
+    assert_second_interrupt_cuts("--processes");
+}
+
+/// The user says that the filter is quick, which it is not: the builder unit judges on its own thread, and goes on answering between
+/// two events.
+#[test]
+fn a_filter_on_the_builder_units_own_thread_may_be_slow() {
+    let place = Place::new();
+    let config = place.file(
+        "own.toml",
+        "[run]\nevents = 80\n[filter]\nkind = \"busy\"\nbusy_us = 100000\nworkers = 0\n\
+         [readout]\ncount = 2\n[builder]\ncount = 2\nevent_timeout_ms = 60000\n\
+         [source.emulated]\nmean_bytes = 500\nrms_bytes = 0\n",
+    );
+    let summary = place.sheaf(&format!("run {} --json --processes", config.display())).exits(0).json();
+    assert_books_match_files(&place, &summary);
+    assert_eq!(number(&summary, "ledger.stored"), 80);
+    assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0);
+    assert_eq!(summary["counters"].get("farm_judged"), None, "no worker judges");
+    let each = field(&summary, "inline_judging_us").as_f64().unwrap();
+    assert!(each >= 100_000.0, "an event takes at least the filter's processor time: {each}");
+}
+
+/// No builder unit has room for an event: all are lost, the exit status says so, and the summary names the remedy.
+#[test]
+fn a_loss_makes_the_status_and_the_first_lines() {
+    let place = Place::new();
+    let config = place.file(
+        "small.toml",
+        "[run]\nevents = 3\n[source]\ncount = 2\n[source.emulated]\nmean_bytes = 40000\nrms_bytes = 0\n\
+         [readout]\ncount = 1\n[builder]\ncount = 1\nmemory_bytes = 65536\n",
+    );
+    let ended = place.sheaf(&format!("run {} --json", config.display())).exits(3);
+    let summary: Value = ended.json();
+    assert_adds_up(&summary);
+    assert_eq!(field(&summary, "kept.all"), false);
+    assert_eq!(number(&summary, "kept.lost"), 3);
+    let loss = &field(&summary, "kept.losses").as_array().unwrap()[0];
+    assert_eq!((&loss["what"], &loss["reason"]), (&json!("triggers"), &json!("builder_out_of_memory")));
+    assert!(loss["remedy"].as_str().unwrap().contains("`builder.memory_bytes`"), "{loss}");
+    verify(&directory(&place, &summary), 0);
+}
