@@ -5,7 +5,7 @@ use bytes::Bytes;
 use sheaf_wire::message::{
     AbsentReadout, Announcement, Assignment, Body, Command, Count, Delivered, Delivery, Destination,
     EventRange, Finished, Header, Message, PARTS_NOT_ASKED, ReadoutStatus, Receipt, ReceiptEntry, Release,
-    Request, Shape, SuperFragments,
+    Request, Shape, SuperFragments, Work,
 };
 use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, RunNumber,
@@ -104,6 +104,7 @@ fn request() -> Request {
         absent: vec![AbsentReadout { event: EventId(3), readout: 2, parts: 0 }],
         kept: Vec::new(),
         output_behind: true,
+        work: Work::None,
     }
 }
 
