@@ -5,12 +5,13 @@ mod turn;
 
 use crate::content::ContentCheck;
 use crate::farm::{Farm, FarmReport};
-use crate::filter::Filter;
+use crate::filter::{Filter, FilterFailure};
 use crate::forwarding::Forwarding;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
-use crate::step::{StepFilter, StepVerdict};
+use crate::step::beside::StepsBeside;
+use crate::step::{StepFilter, StepVerdict, Steps};
 use crate::storing::{Settled, Storing};
 use crate::vigil::Vigil;
 use crate::worker::{Agent, NodeError, Progress};
@@ -49,7 +50,7 @@ pub struct BuilderNode {
     outbox: Outbox,
     desk: Desk,
     /// Judges the first steps of events, where they are built in steps.
-    steps: Option<Box<dyn StepFilter>>,
+    steps: Option<Steps>,
     turns: Turns,
     missing: BTreeMap<(SourceId, MissingReason), u64>,
     vigil: Vigil,
@@ -160,11 +161,22 @@ impl BuilderNode {
         self
     }
 
-    /// Judges the first steps of events, where the role builds in steps. Without it, the rest of every event is asked for.
+    /// Judges the first steps of events on this node's thread, where the role builds in steps: the filter is known to be quick.
+    /// Without it, the rest of every event is asked for.
     #[must_use]
     pub fn in_steps(mut self, filter: Box<dyn StepFilter>) -> Self {
-        self.steps = Some(filter);
+        self.steps = Some(Steps::Here(filter));
         self
+    }
+
+    /// The same on a thread of its own: the filter may take its time.
+    ///
+    /// # Errors
+    /// What the operating system says where it starts no more threads.
+    pub fn in_steps_beside(mut self, filter: Box<dyn StepFilter>) -> std::io::Result<Self> {
+        let waker = self.outbox.endpoint().waker();
+        self.steps = Some(Steps::Beside(StepsBeside::start(filter, waker)?));
+        Ok(self)
     }
 
     /// Takes built events, and what is said of those before. `true` if a worker had something to say or to do, or if there may be
@@ -177,7 +189,8 @@ impl BuilderNode {
             return self.desk.farm.as_mut().is_some_and(|farm| farm.work(now));
         }
         self.take_built(now);
-        let busy = self.desk.farm.as_mut().is_some_and(|farm| farm.work(now));
+        let mut busy = self.desk.farm.as_mut().is_some_and(|farm| farm.work(now));
+        busy |= self.take_judged_parts(now);
         self.take_verdicts(now);
         self.end_batch(now);
         busy || self.turns.is_over()
@@ -246,21 +259,51 @@ impl BuilderNode {
         fate != Fate::Stuck
     }
 
-    /// Judges a part of an event, on this thread.
+    /// Has a part of an event judged.
     fn judge_part(&mut self, now: Timestamp, part: Event<Bytes>) {
-        let decision = if self.desk.is_bad(&part) {
-            PartDecision::Dropped(DropReason::ContentMismatch)
-        } else {
-            match self.steps.as_mut().map(|steps| steps.judge(&part)) {
-                Some(Ok(StepVerdict::Reject)) => PartDecision::Rejected,
-                Some(Ok(StepVerdict::Enough)) => PartDecision::Enough,
-                Some(Ok(StepVerdict::More(more))) => PartDecision::More(more),
-                None => PartDecision::More(More::All),
-                Some(Err(failure)) => {
-                    let what = format_args!("first step: {failure}; all of it is asked for");
-                    self.step_failures.note(self.role.identity().node, part.id, what);
-                    PartDecision::More(More::All)
-                }
+        if self.desk.is_bad(&part) {
+            let decision = PartDecision::Dropped(DropReason::ContentMismatch);
+            self.role.handle_part_decision(now, part, decision);
+            return;
+        }
+        let answer = match &mut self.steps {
+            Some(Steps::Here(filter)) => filter.judge(&part),
+            Some(Steps::Beside(steps)) => {
+                steps.give(part);
+                return;
+            }
+            None => Ok(StepVerdict::More(More::All)),
+        };
+        self.follow_step(now, part, answer);
+    }
+
+    /// Takes the parts that a step filter beside this thread has judged; whether there were any.
+    fn take_judged_parts(&mut self, now: Timestamp) -> bool {
+        let mut busy = false;
+        while let Some(Steps::Beside(steps)) = &mut self.steps
+            && let Some((part, answer)) = steps.poll()
+        {
+            busy = true;
+            self.follow_step(now, part, answer);
+        }
+        busy
+    }
+
+    /// Does what a step filter says of a part.
+    fn follow_step(
+        &mut self,
+        now: Timestamp,
+        part: Event<Bytes>,
+        answer: Result<StepVerdict, FilterFailure>,
+    ) {
+        let decision = match answer {
+            Ok(StepVerdict::Reject) => PartDecision::Rejected,
+            Ok(StepVerdict::Enough) => PartDecision::Enough,
+            Ok(StepVerdict::More(more)) => PartDecision::More(more),
+            Err(failure) => {
+                let what = format_args!("first step: {failure}; all of it is asked for");
+                self.step_failures.note(self.role.identity().node, part.id, what);
+                PartDecision::More(More::All)
             }
         };
         self.role.handle_part_decision(now, part, decision);
@@ -304,7 +347,8 @@ impl BuilderNode {
 
     /// The work on built events that is under way, for which the end of the run waits.
     fn work_under_way(&self) -> Work {
-        let judges = self.desk.farm.as_ref().map_or(self.turns.is_over(), Farm::is_judging);
+        let judges = self.desk.farm.as_ref().map_or(self.turns.is_over(), Farm::is_judging)
+            || self.steps.as_ref().is_some_and(Steps::is_judging);
         let stores = match &self.desk.outlet {
             Outlet::Here(storing) => storing.waiting() > 0 && !storing.is_failing(),
             Outlet::There(forwarding) => forwarding.waiting() > 0 && !forwarding.is_held_up(),
@@ -419,7 +463,7 @@ impl Agent for BuilderNode {
                 judging: self.turns.mean(),
                 sender: books,
                 step_failures: self.step_failures.0,
-                steps: self.steps.as_ref().map(|steps| steps.counters()).unwrap_or_default(),
+                steps: self.steps.as_mut().map(Steps::finish).unwrap_or_default(),
                 outbox: self.outbox.stats(),
             });
         }

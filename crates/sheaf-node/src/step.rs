@@ -1,6 +1,9 @@
 //! What is decided about the first step of an event, before the rest of it is asked for.
 
+pub(crate) mod beside;
+
 use crate::filter::{Filter, FilterFailure};
+use beside::StepsBeside;
 use bytes::Bytes;
 use sheaf_filter::{LibraryStep, Step};
 use sheaf_protocol::builder::More;
@@ -32,6 +35,32 @@ pub trait StepFilter: Send {
     /// What it counted, by name.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
+    }
+}
+
+/// A step filter of a builder unit.
+pub(crate) enum Steps {
+    /// On the builder unit's own thread: it is known to be quick.
+    Here(Box<dyn StepFilter>),
+    /// On a thread of its own.
+    Beside(StepsBeside),
+}
+
+impl Steps {
+    /// Whether a part is not judged yet.
+    pub(crate) fn is_judging(&self) -> bool {
+        match self {
+            Self::Here(_) => false,
+            Self::Beside(steps) => steps.is_judging(),
+        }
+    }
+
+    /// Ends the work, and says what was counted.
+    pub(crate) fn finish(&mut self) -> Vec<(&'static str, u64)> {
+        match self {
+            Self::Here(filter) => filter.counters(),
+            Self::Beside(steps) => steps.finish(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::consumers::{self, BuilderDoor, ClosingDoors};
 use crate::describe;
 use crate::leaving::Leaving;
 use crate::network::Connection;
-use crate::steps::step_filter;
+use crate::steps::{StepPlace, step_filter};
 use crate::summary::Extras;
 use anyhow::Context;
 use sheaf_node::builder::{BuilderNode, BuilderReport};
@@ -129,9 +129,11 @@ impl AgentMaker {
                 let waker = endpoint.waker();
                 let farm = farm.map(|setup| Farm::new(setup, me.node, waker, now)).transpose()?;
                 let mut agent = BuilderNode::new(role, endpoint, judgement, patience, now, done);
-                if let Some(filter) = step_filter(&plan.loading(), me.run)? {
-                    agent = agent.in_steps(filter);
-                }
+                agent = match step_filter(&plan.loading(), me.run)? {
+                    Some((filter, StepPlace::Own)) => agent.in_steps(filter),
+                    Some((filter, StepPlace::Beside)) => agent.in_steps_beside(filter)?,
+                    None => agent,
+                };
                 if let Some(config) = plan.sender() {
                     agent = agent.with_outputs(Sender::new(me, config, now));
                 }

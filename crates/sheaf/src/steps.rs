@@ -9,8 +9,20 @@ use sheaf_node::step::{Accepted, Activity, AskForAll, FromLibrary, StepFilter};
 use sheaf_protocol::builder::Scope;
 use sheaf_wire::{RunNumber, TriggerMix};
 
-/// What judges the first step of events, where there is one. A library is loaded here.
-pub(crate) fn step_filter(config: &Config, run: RunNumber) -> anyhow::Result<Option<Box<dyn StepFilter>>> {
+/// The thread that a step filter judges on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepPlace {
+    /// The builder unit's own: the step filter is known to be quick.
+    Own,
+    /// One beside it.
+    Beside,
+}
+
+/// What judges the first step of events, and where, if there is one. A library is loaded here.
+pub(crate) fn step_filter(
+    config: &Config,
+    run: RunNumber,
+) -> anyhow::Result<Option<(Box<dyn StepFilter>, StepPlace)>> {
     let Config { building, filter, .. } = config;
     if building.first_step.is_empty() {
         return Ok(None);
@@ -26,7 +38,11 @@ pub(crate) fn step_filter(config: &Config, run: RunNumber) -> anyhow::Result<Opt
             Box::new(FromLibrary(LibraryStep::open(path, &building.symbol, &setup)?))
         }
     };
-    Ok(Some(filter))
+    let place = match building.filter {
+        StepFilterKind::All | StepFilterKind::Prescale | StepFilterKind::Activity => StepPlace::Own,
+        StepFilterKind::Library => StepPlace::Beside,
+    };
+    Ok(Some((filter, place)))
 }
 
 impl Plan {

@@ -26,8 +26,8 @@ const PAUSE: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(5));
 const HEALTHY: Nanos = Nanos::from_secs(10);
 
 /// How long a worker may take from its start to the door. Until then it has no events, and the converter does not know it: one
-/// that hangs here is noticed by nobody else. Loading what a filter needs may take a while.
-const TIME_TO_JOIN: Nanos = Nanos::from_secs(60);
+/// that hangs here is noticed by nobody else. Loading what a filter needs may take a while, and minutes on a busy host.
+const TIME_TO_JOIN: Nanos = Nanos::from_secs(300);
 
 /// One place for a worker.
 struct Post {

@@ -146,3 +146,19 @@ fn waited_for_until_the_run_is_stopped() {
     assert_eq!(field(&summary, "ledger.dropped"), &json!({ "stopped": 1 }));
     verify(&directory(&place, &summary), 0);
 }
+
+#[test]
+fn the_first_lines_name_the_sources_that_events_lack_and_a_remedy() {
+    let place = Place::new();
+    streams::make(&place.join("whole"), 3, 10);
+    streams::copy(&place.join("whole"), &place.join("gaps"), |source, event| (source, event) != (2, 9));
+    let ended = place.sheaf("run --replay gaps --readouts 1 --builders 1").exits(3);
+    let lines: Vec<_> = ended.stdout.lines().take(4).collect();
+    let expected = [
+        "kept              all 10 accepted triggers: 10 stored, 0 rejected by the filter",
+        "INCOMPLETE        1 of 10 events lack a required source",
+        "  1 events incomplete: without source 2 in 1 (source_ended)",
+        "    remedy: check these sources; name those that events may lack in `source.optional`",
+    ];
+    assert_eq!(lines, expected);
+}

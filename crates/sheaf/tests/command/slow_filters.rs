@@ -2,8 +2,7 @@
 
 use crate::child::{Place, Running};
 use crate::filters::compile;
-use crate::output::{assert_adds_up, assert_books_match_files, directory, field, number, verify};
-use serde_json::{Value, json};
+use crate::output::{assert_books_match_files, field, number, verify};
 
 /// Every event takes so long that those which a builder unit has at a time take longer than a silent node is waited for.
 #[test]
@@ -93,35 +92,15 @@ fn a_filter_on_the_builder_units_own_thread_may_be_slow() {
     let place = Place::new();
     let config = place.file(
         "own.toml",
-        "[run]\nevents = 80\n[filter]\nkind = \"busy\"\nbusy_us = 100000\nworkers = 0\n\
+        "[run]\nevents = 400\n[filter]\nkind = \"busy\"\nbusy_us = 20000\nworkers = 0\n\
          [readout]\ncount = 2\n[builder]\ncount = 2\nevent_timeout_ms = 60000\n\
          [source.emulated]\nmean_bytes = 500\nrms_bytes = 0\n",
     );
     let summary = place.sheaf(&format!("run {} --json --processes", config.display())).exits(0).json();
     assert_books_match_files(&place, &summary);
-    assert_eq!(number(&summary, "ledger.stored"), 80);
+    assert_eq!(number(&summary, "ledger.stored"), 400);
     assert_eq!(number(&summary, "trouble.lost_builder_sessions"), 0);
     assert_eq!(summary["counters"].get("farm_judged"), None, "no worker judges");
     let each = field(&summary, "inline_judging_us").as_f64().unwrap();
-    assert!(each >= 100_000.0, "an event takes at least the filter's processor time: {each}");
-}
-
-/// No builder unit has room for an event: all are lost, the exit status says so, and the summary names the remedy.
-#[test]
-fn a_loss_makes_the_status_and_the_first_lines() {
-    let place = Place::new();
-    let config = place.file(
-        "small.toml",
-        "[run]\nevents = 3\n[source]\ncount = 2\n[source.emulated]\nmean_bytes = 40000\nrms_bytes = 0\n\
-         [readout]\ncount = 1\n[builder]\ncount = 1\nmemory_bytes = 65536\n",
-    );
-    let ended = place.sheaf(&format!("run {} --json", config.display())).exits(3);
-    let summary: Value = ended.json();
-    assert_adds_up(&summary);
-    assert_eq!(field(&summary, "kept.all"), false);
-    assert_eq!(number(&summary, "kept.lost"), 3);
-    let loss = &field(&summary, "kept.losses").as_array().unwrap()[0];
-    assert_eq!((&loss["what"], &loss["reason"]), (&json!("triggers"), &json!("builder_out_of_memory")));
-    assert!(loss["remedy"].as_str().unwrap().contains("`builder.memory_bytes`"), "{loss}");
-    verify(&directory(&place, &summary), 0);
+    assert!(each >= 20_000.0, "an event takes at least the filter's processor time: {each}");
 }
