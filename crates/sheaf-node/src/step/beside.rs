@@ -101,7 +101,8 @@ impl StepsBeside {
 mod tests {
     use super::*;
     use crate::examples::event;
-    use crate::step::{Accepted, Prescale};
+    use crate::filter::Prescale;
+    use crate::step::Accepted;
     use std::sync::{Arc, Condvar, Mutex};
     use std::task::Wake;
 
