@@ -135,7 +135,7 @@ impl Line {
     pub(super) fn filter_counters(&mut self) -> Vec<(&'static str, u64)> {
         match self {
             Self::Thread(line) => line.filter_counters(),
-            Self::Guest(_) | Self::Remote(_) => Vec::new(),
+            Self::Guest(_) | Self::Remote(_) | Self::Made(_) => Vec::new(),
         }
     }
 
