@@ -7,6 +7,7 @@
 //! | `verify` | `check`, `test`, `docs`, `swarm`, `ci`, `nightly`: other tools, in order |
 //! | `documents` | `docs-test`: the commands of the documents, run |
 //! | `smoke` | `smoke`: a short run of the released command, its output verified |
+//! | `mutants` | `mutants`: bugs planted on purpose, for the swarm to find |
 //! | `torture` | `torture`: real faults against real runs of the released command |
 //! | `fuzz` | `fuzz`, `fuzz-replay`, `fuzz-seeds`, `fuzz-shrink` |
 //! | `bench` | `bench` |
@@ -26,6 +27,7 @@ mod documents;
 mod fuzz;
 mod instructions;
 mod layers;
+mod mutants;
 mod performance;
 mod problem;
 mod python;
@@ -65,6 +67,8 @@ enum Verb {
     Python,
     /// A short run of the released command, its events verified: in one process, and in one process a role.
     Smoke,
+    /// Plants bugs in a copy of the workspace, one at a time, and tells which of them the swarm finds.
+    Mutants(mutants::MutantsArguments),
     /// Real faults against real runs of the released command: kills, freezes, starved processors, full and hanging disks.
     Torture(torture::TortureArguments),
     /// Fuzzes one target, or all in turn, with cargo-fuzz; what it finds goes to `fuzz/corpus` or `fuzz/artifacts`.
@@ -89,7 +93,7 @@ enum Verb {
     DocsTest(documents::DocsTestArguments),
     /// What a change must pass; `.ci/run` calls this.
     Ci,
-    /// What takes longer: a million simulated runs, an hour of real faults, and fuzzing of every target.
+    /// What takes longer: a million simulated runs, planted bugs, an hour of real faults, and fuzzing of every target.
     Nightly(verify::NightlyArguments),
 }
 
@@ -112,6 +116,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Swarm(arguments) => verify::swarm(&arguments),
         Verb::Python => python::package_tests(),
         Verb::Smoke => smoke::command(),
+        Verb::Mutants(arguments) => mutants::command(&arguments),
         Verb::Torture(arguments) => torture::command(&arguments),
         Verb::Fuzz(arguments) => fuzz::command(&arguments),
         Verb::FuzzReplay => fuzz::replay(),

@@ -1,7 +1,7 @@
 //! Rust text without what is not code.
 
-/// The text with comments and the contents of strings and characters blanked out: every other character stays at its
-/// place, and so does every line end.
+/// The text with comments and the contents of strings and characters blanked out: every other byte stays at its place, and so
+/// does every line end.
 pub(crate) fn code_only(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut code = String::with_capacity(source.len());
@@ -9,7 +9,7 @@ pub(crate) fn code_only(source: &str) -> String {
     while at < bytes.len() {
         let end = at + blank_length(&source[at..], at.checked_sub(1).map(|before| bytes[before]));
         if end > at {
-            code.extend(source[at..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+            code.extend(source[at..end].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
             at = end;
         } else {
             let character = source[at..].chars().next().expect("not at the end");

@@ -2,6 +2,7 @@
 
 use crate::documents::{self, DocsTestArguments};
 use crate::instructions::{self, InstructionsArguments};
+use crate::mutants::{self, MutantsArguments};
 use crate::shell::{self, Steps, cargo};
 use crate::torture::{self, TortureArguments};
 use crate::{fuzz, layers, python, smoke, tidy, workspace};
@@ -202,6 +203,7 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("simulation", || simulate(arguments.runs, arguments.start))?;
     steps.step("properties", || shell::run(tests().arg("--release").env("PROPTEST_CASES", NIGHTLY_CASES)))?;
+    steps.step("planted bugs", || mutants::command(&MutantsArguments::for_a_night()))?;
     let torture = TortureArguments::for_a_night(arguments.torture_minutes, arguments.start);
     steps.step("torture", || torture::command(&torture))?;
     steps.step("fuzzing", || fuzz::fuzz_all(arguments.seconds))?;

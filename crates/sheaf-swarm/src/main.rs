@@ -14,9 +14,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// After so many failures the rest of the seeds is left out.
-const FAILURES_MAX: usize = 20;
-
 /// Runs event-building clusters under random faults and closes their books.
 ///
 /// Each run is decided by its seed. Exit status: 0 if every run ended with balanced books, 1 if not.
@@ -41,6 +38,9 @@ struct Arguments {
     /// The first of them.
     #[arg(long, default_value_t = 0)]
     start: u64,
+    /// After so many failures the rest of the seeds is left out.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    failures: usize,
     /// Threads; one a core if not given.
     #[arg(long)]
     threads: Option<usize>,
@@ -232,7 +232,8 @@ fn run_many(arguments: &Arguments) -> bool {
     #[expect(clippy::disallowed_methods, reason = "it is told how long it took; no run sees a clock")]
     let began = Instant::now();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| work(&next, end, &totals))).collect();
+        let workers: Vec<_> =
+            (0..threads).map(|_| scope.spawn(|| work(&next, end, arguments.failures, &totals))).collect();
         let progress = scope.spawn(|| show_progress(arguments.runs, &totals, &is_done));
         for worker in workers {
             // A panic in a run is a bug like any other: it is printed by the panic hook with its seed.
@@ -248,7 +249,7 @@ fn run_many(arguments: &Arguments) -> bool {
     good
 }
 
-fn work(next: &AtomicU64, end: u64, totals: &Mutex<Totals>) {
+fn work(next: &AtomicU64, end: u64, failures: usize, totals: &Mutex<Totals>) {
     loop {
         let seed = next.fetch_add(1, Ordering::Relaxed);
         if seed >= end {
@@ -262,7 +263,7 @@ fn work(next: &AtomicU64, end: u64, totals: &Mutex<Totals>) {
             Ok(result) => totals.add(seed, result),
             Err(panic) => totals.add(seed, Err(panic_failure(seed, panic.as_ref()))),
         }
-        if totals.failures.len() >= FAILURES_MAX {
+        if totals.failures.len() >= failures {
             next.store(end, Ordering::Relaxed);
         }
     }

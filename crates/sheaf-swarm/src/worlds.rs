@@ -1,13 +1,11 @@
 //! Many runs of the drivers: `--drivers`.
 
 use crate::{Arguments, print, small};
+use serde_json::json;
 use sheaf_swarm::drivers::{self, DriverFailure, DriverOptions, DriverReport, Family};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// After so many failures the rest is not run.
-const FAILURES_MAX: usize = 20;
 
 type Outcome = Result<DriverReport, Box<DriverFailure>>;
 
@@ -27,7 +25,7 @@ pub(crate) fn run(arguments: &Arguments, family: Family) -> bool {
             let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             outcomes.push((seed, outcome));
             let failed = outcomes.iter().filter(|(_, outcome)| outcome.is_err()).count();
-            if failed >= FAILURES_MAX {
+            if failed >= arguments.failures {
                 next.store(end, Ordering::Relaxed);
             }
         }
@@ -39,6 +37,10 @@ pub(crate) fn run(arguments: &Arguments, family: Family) -> bool {
     });
     let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     outcomes.sort_by_key(|(seed, _)| *seed);
+    if arguments.json {
+        print(&format!("{}\n", to_json(&outcomes)));
+        return is_good(&outcomes, count);
+    }
     report(arguments, &outcomes);
     let failed = outcomes.iter().find_map(|(_, outcome)| outcome.as_ref().err());
     if let Some(failure) = failed.filter(|_| arguments.shrink || arguments.seed.is_none()) {
@@ -48,6 +50,11 @@ pub(crate) fn run(arguments: &Arguments, family: Family) -> bool {
             small::of_drivers(&failure.options, &family, arguments.log)
         ));
     }
+    is_good(&outcomes, count)
+}
+
+/// Whether all of so many runs were good.
+fn is_good(outcomes: &[(u64, Outcome)], count: u64) -> bool {
     outcomes.iter().all(|(_, outcome)| outcome.is_ok()) && outcomes.len() as u64 == count
 }
 
@@ -63,6 +70,15 @@ fn run_one(family: Family, seed: u64, with_log: bool) -> Outcome {
         let violations = vec![format!("an agent panicked: {text}")];
         Err(Box::new(DriverFailure { options, violations, at: drivers::START, log: String::new() }))
     })
+}
+
+fn to_json(outcomes: &[(u64, Outcome)]) -> serde_json::Value {
+    let failures: Vec<_> = outcomes
+        .iter()
+        .filter_map(|(seed, outcome)| Some((seed, outcome.as_ref().err()?)))
+        .map(|(seed, failure)| json!({ "seed": seed, "violations": failure.violations, "at_ns": failure.at.0 }))
+        .collect();
+    json!({ "good": failures.is_empty(), "runs": outcomes.len(), "failures": failures })
 }
 
 fn report(arguments: &Arguments, outcomes: &[(u64, Outcome)]) {

@@ -1,0 +1,138 @@
+//! All bugs in one program: a function with bugs gets its body once more for each of them, and a number in the environment says
+//! which body runs. So the swarm is built once for all of them, and not once for each.
+//!
+//! ```text
+//! fn f(&self) -> u64 {          fn f(&self) -> u64 {
+//!     self.a + 1                    if sheaf_wire::planted_bug(7) { self.a + 2 } else { self.a + 1 }
+//! }                             }
+//! ```
+
+use super::catalogue::Mutant;
+use crate::rust_source::{block_end, code_only, find_word, line_of};
+use anyhow::{Context as _, Result, ensure};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The environment variable that has the number of the bug.
+pub(super) const NUMBER: &str = "SHEAF_PLANTED_BUG";
+
+/// The crate that every other knows, and where it says which bug is there.
+pub(super) const VOCABULARY: &str = "crates/sheaf-wire/src/lib.rs";
+
+/// What is added to the vocabulary.
+pub(super) fn chooser() -> String {
+    format!(
+        "\n/// Whether the bug with this number is planted.\n#[doc(hidden)]\npub fn planted_bug(number: u32) -> bool {{\n    \
+         static CHOSEN: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {{\n        \
+         std::env::var({NUMBER:?}).ok().and_then(|text| text.parse().ok()).unwrap_or(0)\n    }});\n    \
+         *CHOSEN == number\n}}\n"
+    )
+}
+
+/// A file with all of its bugs.
+#[derive(Debug)]
+pub(super) struct Planted {
+    pub(super) text: String,
+    /// The lines, from 1, of the body that has the bug with this number.
+    pub(super) lines: Vec<(u32, Range<usize>)>,
+}
+
+/// Plants bugs, which have numbers, in a file that is part of the crate `package`.
+pub(super) fn plant(package: &str, text: &str, mutants: &[(u32, &Mutant)]) -> Result<Planted> {
+    let code = code_only(text);
+    let bodies = bodies(&code);
+    let mut by_body: BTreeMap<(usize, usize), Vec<(u32, String)>> = BTreeMap::new();
+    for (number, mutant) in mutants {
+        let place = mutant.place(text)?;
+        let around = bodies.iter().filter(|body| body.start < place.start && place.end < body.end);
+        let body = around.min_by_key(|body| body.len());
+        let body = body.with_context(|| format!("{}: `find` is in no function's body", mutant.name))?;
+        let (before, after) = (&text[body.start..place.start], &text[place.end..body.end]);
+        let changed = format!("{before}{}{after}", mutant.replace);
+        by_body.entry((body.start, body.end)).or_default().push((*number, changed));
+    }
+    let caller = if package == "sheaf-wire" { "crate" } else { "sheaf_wire" };
+    let mut planted = Planted { text: String::with_capacity(text.len() * 2), lines: Vec::new() };
+    let mut done = 0;
+    for ((start, end), changed) in by_body {
+        ensure!(done <= start, "line {}: a function with bugs is inside of another", line_of(text, start));
+        planted.text.push_str(&text[done..start]);
+        planted.text.push_str("{\n");
+        for (number, body) in changed {
+            let first = line_of(&planted.text, planted.text.len());
+            planted.text.push_str(&format!("if {caller}::planted_bug({number}) {body} else\n"));
+            planted.lines.push((number, first..line_of(&planted.text, planted.text.len())));
+        }
+        planted.text.push_str(&text[start..end]);
+        planted.text.push_str("\n}");
+        done = end;
+    }
+    planted.text.push_str(&text[done..]);
+    Ok(planted)
+}
+
+/// The body of every function, braces included.
+fn bodies(code: &str) -> Vec<Range<usize>> {
+    let body = |at: usize| {
+        let end = block_end(code, at)?;
+        let mut brackets = 0_usize;
+        let start = code.bytes().enumerate().skip(at).find(|(_, byte)| {
+            match byte {
+                b'(' | b'[' => brackets += 1,
+                b')' | b']' => brackets = brackets.saturating_sub(1),
+                _ => {}
+            }
+            brackets == 0 && *byte == b'{'
+        });
+        Some(start?.0..end)
+    };
+    find_word(code, "fn").into_iter().filter_map(body).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutants::catalogue;
+    use crate::workspace;
+
+    fn mutant(find: &str, replace: &str) -> Mutant {
+        let (name, file, bug) = ("bug".to_owned(), "lib.rs".to_owned(), "It is wrong.".to_owned());
+        Mutant { name, file, bug, find: find.to_owned(), replace: replace.to_owned() }
+    }
+
+    #[test]
+    fn a_body_is_there_once_more_for_each_bug() {
+        let text = "fn f() -> u8 {\n    1 + 2\n}\n\nfn g() {}\n";
+        let (first, second) = (mutant("1 +", "1 -"), mutant("+ 2", "+ 3"));
+        let planted = plant("sheaf-node", text, &[(4, &first), (5, &second)]).expect("both are in f");
+        let expected = "fn f() -> u8 {\nif sheaf_wire::planted_bug(4) {\n    1 - 2\n} else\n\
+                        if sheaf_wire::planted_bug(5) {\n    1 + 3\n} else\n{\n    1 + 2\n}\n}\n\nfn g() {}\n";
+        assert_eq!(planted.text, expected);
+        assert_eq!(planted.lines, [(4, 2..5), (5, 5..8)]);
+    }
+
+    #[test]
+    fn a_bug_outside_of_functions_is_refused() {
+        let error = plant("sheaf-node", "const N: u8 = 1;\nfn f() {}\n", &[(1, &mutant("= 1", "= 2"))]);
+        assert!(
+            error.expect_err("it cannot be chosen at run time").to_string().contains("no function's body")
+        );
+    }
+
+    /// A list whose texts are gone from the code tries nothing.
+    #[test]
+    fn every_planted_bug_of_the_list_has_its_place_in_the_code() {
+        let mutants = catalogue::read(workspace::root()).expect("the list can be read");
+        assert!(mutants.len() >= 60, "there are {} planted bugs", mutants.len());
+        let problems: Vec<String> = mutants
+            .iter()
+            .filter_map(|mutant| {
+                let text = std::fs::read_to_string(workspace::root().join(&mutant.file));
+                let text = text.unwrap_or_default();
+                let planted = plant("sheaf-node", &text, &[(1, mutant)]);
+                planted.err().map(|error| format!("{error:#}"))
+            })
+            .collect();
+        assert!(problems.is_empty(), "in {}:\n{}", catalogue::FOLDER, problems.join("\n"));
+    }
+}
