@@ -144,6 +144,7 @@ pub(crate) fn ci() -> Result<()> {
     steps.step("simulation", || simulate(SIMULATED_RUNS, 0))?;
     steps.step("instructions", || instructions::command(&InstructionsArguments::default()))?;
     steps.step("smoke", smoke::command)?;
+    steps.step("torture", || torture::command(&TortureArguments::for_every_change()))?;
     steps.finish();
     Ok(())
 }
