@@ -588,14 +588,22 @@ impl<P: Clone> EventManager<P> {
                 && !self.builders[index].reported
                 && self.peers.is_lost(node, now, self.config.patience)
             {
-                self.lose_builder(now, node);
+                // A process that exists and says nothing is frozen or starved: that is no event's doing.
+                let blame = self.peers.is_down(node).then_some(DropReason::BuilderLost);
+                self.end_session(now, node, blame);
                 self.peers.reset(node);
             }
         }
     }
 
-    /// Ends a builder's session: its output counts as far as it was returned, the rest is built elsewhere.
+    /// Ends the session of a builder that has died: each event that it had may have been the cause, and has one chance less.
     fn lose_builder(&mut self, now: Timestamp, node: NodeId) {
+        self.end_session(now, node, Some(DropReason::BuilderLost));
+    }
+
+    /// Ends a builder's session: its output counts as far as it was returned, the rest is built elsewhere. Without a `blame` that
+    /// takes no chance from any event.
+    fn end_session(&mut self, now: Timestamp, node: NodeId, blame: Option<DropReason>) {
         let state = &mut self.builders[usize::from(node.index)];
         let Some(session) = state.session.take() else {
             return;
@@ -610,7 +618,7 @@ impl<P: Clone> EventManager<P> {
         let lost = self.events_where(|entry| entry.assigned && entry.builder == Some(node.index));
         let reassigned = lost.len();
         for event in lost {
-            self.try_again(now, event, Some(DropReason::BuilderLost));
+            self.try_again(now, event, blame);
         }
         self.events.push_back(ManagerEvent::BuilderLost { builder: node, session, committed, reassigned });
     }

@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// How long nodes wait for one another.
-    fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> Patience {
         let manager = &self.config.manager;
         Patience { absence: manager.peer_timeout, silence: manager.silence_timeout }
     }

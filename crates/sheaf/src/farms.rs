@@ -111,6 +111,7 @@ impl Plan {
             connect_timeout: transport.connect_timeout,
             greeting_timeout: transport.connect_timeout,
             dead_peer: transport.dead_peer,
+            stalled_peer: transport.dead_peer.max(self.patience().silence),
             ..defaults
         };
         let (node, run, session, max_guests) = (me.node, me.run, me.session, PROCESSORS_MOST);

@@ -309,5 +309,6 @@ fn settings(plan: &Plan, peers: usize) -> TcpSettings {
         retry_min: transport.retry_min,
         retry_max: transport.retry_max,
         dead_peer: transport.dead_peer,
+        stalled_peer: transport.dead_peer.max(plan.patience().silence),
     }
 }

@@ -87,8 +87,8 @@ section! {
         /// Number of consecutive events in one assignment. A larger number makes fewer, fuller messages; a smaller
         /// one spreads bursts better.
         batch_events: u32 = 32, "batch_events", whole(1, 4_096);
-        /// Maximum number of builder units that try to build one event. When the last of them fails, the event is
-        /// dropped and counted.
+        /// Maximum number of builder units that fail to build one event or die while they have it. Then the event is
+        /// dropped and counted: it may be what kills them. A builder unit that falls silent does not count.
         max_attempts: u16 = 3, "max_attempts", whole(1, 1_000);
         /// Expected memory of an event in a builder unit. 0: learned from the events that were built.
         expected_event: Option<ByteCount> = None, "expected_event_bytes", zero_is_none(bytes(1, 64 * GIB));

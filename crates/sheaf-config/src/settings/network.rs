@@ -217,8 +217,10 @@ section! {
         retry_min: Nanos = Nanos::from_millis(20), "retry_min_ms", milliseconds(MILLISECOND, HOUR);
         /// Maximum pause between attempts to connect.
         retry_max: Nanos = Nanos::from_secs(2), "retry_max_ms", milliseconds(MILLISECOND, HOUR);
-        /// Time of silence after which the connection to a peer's machine is considered lost. If a rail fails
-        /// silently, its frames move to another rail after this time.
+        /// Time after which an idle connection whose peer answers no keep-alive probes is considered lost. A connection
+        /// with unacknowledged data, or over datagrams, is considered lost after `manager.silence_timeout_ms` if that is
+        /// longer: until then the peer's process may only be stopped. If a rail fails silently, its frames move to
+        /// another rail after this time.
         dead_peer: Nanos = Nanos::from_secs(10), "dead_peer_ms", milliseconds(Nanos::from_secs(1), HOUR);
     }
     nested {

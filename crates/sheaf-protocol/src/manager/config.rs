@@ -55,7 +55,8 @@ pub struct ManagerConfig {
     pub queue_events: usize,
     /// Consecutive events given to one builder at a time.
     pub batch_events: usize,
-    /// How many builders may fail to build an event; one that gave it back to make way for others has not failed.
+    /// How many builders may fail to build an event, or die while they have it. One that gave it back to make way for others has
+    /// not failed, nor has one that fell silent.
     pub max_attempts: u16,
     /// An event's size before any was built; a builder's memory over its slots if `None`.
     pub expected_event: Option<ByteCount>,

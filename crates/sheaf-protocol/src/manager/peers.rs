@@ -108,6 +108,11 @@ impl<P: Clone> Peers<P> {
         self.heard_of(node).is_none_or(|liveness| liveness.lost_at(now, patience) <= now)
     }
 
+    /// Whether the link to a node is known to be down.
+    pub(super) fn is_down(&self, node: NodeId) -> bool {
+        self.heard_of(node).is_some_and(Liveness::is_down)
+    }
+
     fn heard_of(&self, node: NodeId) -> Option<&Liveness> {
         let channel = self.peers.get(&node).map(|peer| &peer.channel);
         channel.filter(|channel| channel.peer_session().is_some()).map(Channel::liveness)

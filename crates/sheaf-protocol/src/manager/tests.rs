@@ -59,6 +59,30 @@ fn an_event_given_back_goes_to_another_builder_and_has_its_chances_counted() {
 }
 
 #[test]
+fn silence_takes_no_chance_from_an_event_and_death_does() {
+    for (dies, outcome) in [(false, BTreeMap::new()), (true, BTreeMap::from([(DropReason::BuilderLost, 1)]))]
+    {
+        let mut world = World::new(Triggers::Free, |config| config.max_events = Some(1));
+        // Two chances. Every session falls silent with the event, or dies of it.
+        for session in 2..=3 {
+            world.sessions.insert(NodeId::builder(0), (session, 0));
+            world.grant(0, 1);
+            assert_eq!(world.assigned(0), [1]);
+            let link = if dies { Link::Down } else { Link::Up };
+            world.manager.handle_link(world.now, NodeId::builder(0), link);
+            for _ in 0..8 {
+                world.now = world.now + Nanos::from_millis(250);
+                world.say(NodeId::readout(0), Body::Acknowledge);
+                world.manager.handle_timeout(world.now);
+                world.drain();
+            }
+            assert!(world.events().iter().any(|event| matches!(event, ManagerEvent::BuilderLost { .. })));
+        }
+        assert_eq!(world.manager.ledger().dropped, outcome);
+    }
+}
+
+#[test]
 fn a_builder_that_falls_silent_loses_its_events_and_its_later_words() {
     let mut world = World::new(Triggers::Free, |config| config.max_events = Some(3));
     world.grant(0, 3);

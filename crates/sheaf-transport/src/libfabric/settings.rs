@@ -185,6 +185,7 @@ impl LibfabricSettings {
             retry_min: self.retry_min,
             retry_max: self.retry_max,
             dead_peer: self.dead_peer,
+            stalled_peer: TcpSettings::default().stalled_peer,
         }
     }
 }

@@ -71,9 +71,12 @@ pub struct TcpSettings {
     pub retry_min: Nanos,
     /// The longest pause between attempts to connect. Default 2 s.
     pub retry_max: Nanos,
-    /// How long a peer's machine may be silent (data unacknowledged, or probes unanswered) before its connection counts as
-    /// lost: `TCP_USER_TIMEOUT`, and keep-alive probes within it. At least 1 s. Default 10 s.
+    /// How long a peer's machine may leave keep-alive probes of an idle connection unanswered. At least 1 s. Default 10 s.
     pub dead_peer: Nanos,
+    /// How long a peer may acknowledge nothing of what was sent, or take nothing: `TCP_USER_TIMEOUT`. The kernel does not tell a
+    /// machine without power from a process that is stopped while its receive buffer is full, so this bounds how long a process
+    /// may be stopped. At least `dead_peer`. Default 60 s.
+    pub stalled_peer: Nanos,
 }
 
 impl Default for TcpSettings {
@@ -93,6 +96,7 @@ impl Default for TcpSettings {
             retry_min: Nanos::from_millis(20),
             retry_max: Nanos::from_secs(2),
             dead_peer: Nanos::from_secs(10),
+            stalled_peer: Nanos::from_secs(60),
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn set_up(socket: &SockRef<'_>, settings: &TcpSettings) -> io::Result
     let keepalive = keepalive.with_retries(PROBES);
     socket.set_tcp_keepalive(&keepalive)?;
     #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(dead_peer))?;
+    socket.set_tcp_user_timeout(Some(settings.stalled_peer.max(settings.dead_peer).to_std()))?;
     Ok(())
 }
 

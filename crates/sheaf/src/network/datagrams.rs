@@ -166,7 +166,8 @@ fn settings(plan: &Plan, peers: usize) -> LossySettings {
         report_after: transport.report,
         retry_min: transport.retry_min,
         retry_max: transport.retry_max,
-        dead_peer: transport.dead_peer,
+        // No kernel says that the process of a silent peer still exists.
+        dead_peer: transport.dead_peer.max(plan.patience().silence),
     }
 }
 
