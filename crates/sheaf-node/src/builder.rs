@@ -434,7 +434,9 @@ impl Agent for BuilderNode {
             Outlet::Here(storing) => storing.due(),
             Outlet::There(forwarding) => forwarding.due(),
         };
-        Progress::Idle(self.time.everybodys(deadline.min(output)))
+        let until = self.time.everybodys(deadline.min(output));
+        self.time.rest_until(until);
+        Progress::Idle(until)
     }
 
     fn wait(&mut self, timeout: Nanos) {

@@ -140,7 +140,9 @@ impl Agent for OutputNode {
             return Progress::Busy;
         }
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
-        Progress::Idle(self.time.everybodys(deadline.min(self.storing.due())))
+        let until = self.time.everybodys(deadline.min(self.storing.due()));
+        self.time.rest_until(until);
+        Progress::Idle(until)
     }
 
     fn wait(&mut self, timeout: Nanos) {

@@ -3,7 +3,7 @@
 use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
 use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
-use crate::stall::STALL;
+use crate::stall::StallFree;
 use crate::vigil::Vigil;
 use crate::worker::{Agent, NodeError, Progress};
 use sheaf_protocol::flow::ShaperConfig;
@@ -21,6 +21,9 @@ const FRAGMENTS_PER_ROUND: usize = 64;
 /// process gives back wakes nobody, so this is the longest that it lies idle.
 const RETRY_SOURCES: Nanos = Nanos::from_millis(1);
 
+/// After a stall of this length the event manager's words may lie in the queue.
+const LONG_STALL: Nanos = Nanos::from_millis(500);
+
 /// How long a closing node waits for the last acknowledgements.
 const LINGER: Nanos = Nanos::from_secs(2);
 
@@ -32,7 +35,7 @@ pub struct ReadoutNode {
     inputs: Vec<Input>,
     preprocessing: Option<Preprocessing>,
     vigil: Vigil,
-    last_round: Timestamp,
+    time: StallFree,
     running: bool,
     closed_at: Option<Timestamp>,
     failed: Option<NodeError>,
@@ -76,6 +79,10 @@ impl ReadoutNode {
         report: impl FnOnce(ReadoutReport) + Send + 'static,
     ) -> Self {
         let node = role.identity().node;
+        let mut role = role;
+        for source in sources.iter().filter(|source| source.keeps_data()) {
+            role.wait_for_source(source.id());
+        }
         Self {
             role,
             outbox: Outbox::new(endpoint),
@@ -83,7 +90,7 @@ impl ReadoutNode {
             inputs: sources.into_iter().map(Input::new).collect(),
             preprocessing: None,
             vigil: Vigil::new(node, patience, now),
-            last_round: now,
+            time: StallFree::default(),
             running: false,
             closed_at: None,
             failed: None,
@@ -193,9 +200,6 @@ impl ReadoutNode {
         if let Some(closed_at) = self.closed_at {
             return now.since(closed_at) >= LINGER;
         }
-        if now.since(std::mem::replace(&mut self.last_round, now)) >= STALL {
-            self.vigil.excuse(now);
-        }
         self.failed = self.vigil.end(now, self.role.manager_liveness());
         self.failed.is_some()
     }
@@ -276,6 +280,11 @@ impl Agent for ReadoutNode {
     }
 
     fn work(&mut self, now: Timestamp) -> Progress {
+        let stall = self.time.note_round(now);
+        self.role.handle_stall(stall);
+        if stall >= LONG_STALL {
+            self.vigil.excuse(now);
+        }
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;
@@ -303,7 +312,9 @@ impl Agent for ReadoutNode {
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
         let slot = self.outbox.poll_timeout().unwrap_or(Timestamp::MAX);
         let worker = self.preprocessing.as_ref().and_then(Preprocessing::poll_timeout);
-        Progress::Idle(until.min(deadline).min(slot).min(worker.unwrap_or(Timestamp::MAX)))
+        let until = until.min(deadline).min(slot).min(worker.unwrap_or(Timestamp::MAX));
+        self.time.rest_until(until);
+        Progress::Idle(until)
     }
 
     fn wait(&mut self, timeout: Nanos) {

@@ -1,28 +1,48 @@
-//! Time that a node was held up itself: by a disk that took seconds for a write, or because its process was stopped.
+//! Time that a node was held up itself: by a disk that took seconds for a write, by other processes that had the processor, or
+//! because its own process was stopped.
 //!
-//! Deadlines that pass meanwhile say nothing about others: what they wait for may lie in the queue. So a role that
-//! judges others by their silence is driven by a time from which such stalls are left out.
+//! Deadlines that pass meanwhile say nothing about others: what they wait for may lie in the queue. So a role that judges others
+//! by their silence is driven by the node's own time, which goes on only while the node looks.
+//!
+//! A node says after each round when it will look again: at once, or after a sleep. Whatever it comes later than that is a stall,
+//! whether it is one of a minute or one of 90 ms in each tenth of a second, as under a processor quota.
 
 use sheaf_wire::{Nanos, Timestamp};
 
-/// From one round to the next it is microseconds under load, and at most the longest sleep without.
-pub(crate) const STALL: Nanos = Nanos::from_millis(500);
+/// How late a round may be: rounds under load, and sleeps that the kernel ends late. Of a round that is later, only so much counts.
+const GRACE: Nanos = Nanos::from_millis(5);
+
+/// A node that sleeps looks at least this often.
+const LONGEST_SLEEP: Nanos = crate::worker::LONGEST_SLEEP;
 
 /// The time of a node, without its stalls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StallFree {
     last: Option<Timestamp>,
+    /// When the next round is to be at the latest, where that is not at once.
+    due: Option<Timestamp>,
     stalled: Nanos,
 }
 
 impl StallFree {
     /// The node's time at `now`; to be called in every round.
     pub(crate) fn at(&mut self, now: Timestamp) -> Timestamp {
-        let since = self.last.replace(now).map_or(Nanos::ZERO, |last| now.since(last));
-        if since >= STALL {
-            self.stalled = self.stalled + since;
-        }
+        self.note_round(now);
         Timestamp(now.0.saturating_sub(self.stalled.0))
+    }
+
+    /// Takes note of a round. Returns how long the node was held up before it.
+    pub(crate) fn note_round(&mut self, now: Timestamp) -> Nanos {
+        let last = self.last.replace(now).unwrap_or(now);
+        let due = self.due.take().unwrap_or(last);
+        let stall = Nanos(now.since(due).0.saturating_sub(GRACE.0));
+        self.stalled = self.stalled + stall;
+        stall
+    }
+
+    /// The node rests until this instant, if nothing happens before.
+    pub(crate) fn rest_until(&mut self, at: Timestamp) {
+        self.due = self.last.map(|last| at.max(last).min(last + LONGEST_SLEEP));
     }
 
     /// When it will be, by everybody's clock, this late by the node's.
@@ -35,14 +55,36 @@ impl StallFree {
 mod tests {
     use super::*;
 
+    const MILLISECOND: u64 = 1_000_000;
+
+    fn ms(at: u64) -> Timestamp {
+        Timestamp(at * MILLISECOND)
+    }
+
     #[test]
-    fn stalls_are_left_out_and_short_rounds_are_not() {
+    fn stalls_are_left_out_and_rests_are_not() {
         let mut time = StallFree::default();
-        assert_eq!(time.at(Timestamp(7_000_000_000)), Timestamp(7_000_000_000));
-        assert_eq!(time.at(Timestamp(7_100_000_000)), Timestamp(7_100_000_000));
-        assert_eq!(time.at(Timestamp(9_100_000_000)), Timestamp(7_100_000_000));
-        assert_eq!(time.at(Timestamp(9_150_000_000)), Timestamp(7_150_000_000));
-        assert_eq!(time.everybodys(Timestamp(7_200_000_000)), Timestamp(9_200_000_000));
+        assert_eq!(time.at(ms(7_000)), ms(7_000));
+        time.rest_until(ms(7_040));
+        assert_eq!(time.at(ms(7_040)), ms(7_040), "it slept as long as it had said");
+        assert_eq!(time.at(ms(7_044)), ms(7_044), "a round takes its time");
+        assert_eq!(time.at(ms(9_044)), ms(7_049), "nobody looked for two seconds");
+        assert_eq!(time.everybodys(ms(7_100)), ms(9_095));
         assert_eq!(time.everybodys(Timestamp::MAX), Timestamp::MAX);
+        time.rest_until(Timestamp::MAX);
+        assert_eq!(time.at(ms(19_044)), ms(7_104), "no rest is longer than the longest");
+    }
+
+    #[test]
+    fn a_node_that_has_a_tenth_of_a_processor_has_about_a_tenth_of_the_time() {
+        let mut time = StallFree::default();
+        let mut own = ms(0);
+        // In each tenth of a second it runs for 10 ms.
+        for period in 0..100 {
+            for round in 0..100 {
+                own = time.at(Timestamp((period * 1_000 + round) * MILLISECOND / 10));
+            }
+        }
+        assert!(ms(1_000) <= own && own <= ms(1_600), "{own:?}");
     }
 }

@@ -20,7 +20,7 @@ const TIMER_SLACK: Option<NonZeroU64> = NonZeroU64::new(1);
 const FEWEST_IDLE_ROUNDS: u32 = 2;
 
 /// The longest sleep. Nothing waits for it to end: it bounds the delay of a stop flag.
-const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
+pub(crate) const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
 
 /// Something with a duty cycle.
 pub trait Agent: Send {

@@ -155,6 +155,8 @@ pub struct ReadoutUnit<P> {
     shaped_at: Timestamp,
     /// Waits for silent sources, by the part of the event that is asked for.
     merge_deadlines: EventDeadlines<u16>,
+    /// How long the node was held up in all. Waits are by its own time, without that.
+    held_up: Nanos,
     /// Events that a fragment opened and nobody has asked for, in the order of their age.
     unasked: VecDeque<Stretch>,
     next_age: u64,
@@ -184,7 +186,9 @@ struct Input {
     held_events: usize,
     held: ByteCount,
     highest: Option<EventId>,
-    /// When it last gave a fragment.
+    /// Its data wait until they are taken: it is never silent, only not as far yet.
+    keeps_data: bool,
+    /// When it last gave a fragment, by the node's own time.
     gave_at: Timestamp,
     /// The event of the fragment that was refused for lack of room, until it is taken.
     held_back: Option<EventId>,
@@ -208,6 +212,7 @@ impl<P: Payload> ReadoutUnit<P> {
             held_events: 0,
             held: ByteCount::ZERO,
             highest: None,
+            keeps_data: false,
             gave_at: now,
             held_back: None,
         };
@@ -230,6 +235,7 @@ impl<P: Payload> ReadoutUnit<P> {
             slot_clock: SlotClock::default(),
             shaped_at: Timestamp::ZERO,
             merge_deadlines: EventDeadlines::new(),
+            held_up: Nanos::ZERO,
             unasked: VecDeque::new(),
             next_age: 0,
             passed: 0,
@@ -305,7 +311,7 @@ impl<P: Payload> ReadoutUnit<P> {
         self.books.receive(1, bytes as u64);
         let input = &mut self.inputs[index];
         let announced = input.announced;
-        if input.note(now, event) {
+        if input.note(Timestamp(now.0.saturating_sub(self.held_up.0)), event) {
             self.books.count(Counter::OutOfOrder);
         }
         let key = match known {
@@ -383,6 +389,24 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
+    /// Takes note that the data of a source wait until they are taken, as recorded data do: it has no deadline. It misses in an
+    /// event only when it has ended or given a later one.
+    pub fn wait_for_source(&mut self, source: SourceId) {
+        if let Some(&index) = self.sources.get(&source) {
+            self.inputs[index].keeps_data = true;
+        }
+    }
+
+    /// Takes note that the node was held up itself for so long, and has not looked: no wait goes on meanwhile.
+    pub fn handle_stall(&mut self, stall: Nanos) {
+        self.held_up = self.held_up + stall;
+    }
+
+    /// The node's own time at `now`, without its stalls.
+    fn own(&self, now: Timestamp) -> Timestamp {
+        Timestamp(now.0.saturating_sub(self.held_up.0))
+    }
+
     /// Takes note of the link to a node.
     pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
         if peer == NodeId::MANAGER {
@@ -392,13 +416,14 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
+        let own = self.own(now);
         while let Some((event, part)) =
-            self.merge_deadlines.pop_due(now, |event, part| self.slots.is_merging(event, part))
+            self.merge_deadlines.pop_due(own, |event, part| self.slots.is_merging(event, part))
         {
             self.give_up_waiting(now, event, part);
         }
         while let Some((event, ())) =
-            self.orphan_deadlines.pop_due(now, |event, ()| self.slots.orphan(event).is_some())
+            self.orphan_deadlines.pop_due(own, |event, ()| self.slots.orphan(event).is_some())
         {
             self.expired.insert_range(event, 1);
             self.end_event(event, Ending::dropped(DropReason::UnknownEvent));
@@ -458,9 +483,11 @@ impl<P: Payload> ReadoutUnit<P> {
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
         let merge = self.merge_deadlines.peek(|event, part| self.slots.is_merging(event, part));
-        let merge = merge.map(|(at, event, _)| Deadline { at, why: Why::SourceSilent(event) });
+        let everybodys = |own: Timestamp| Timestamp(own.0.saturating_add(self.held_up.0));
+        let merge =
+            merge.map(|(at, event, _)| Deadline { at: everybodys(at), why: Why::SourceSilent(event) });
         let orphan = self.orphan_deadlines.peek(|event, ()| self.slots.orphan(event).is_some());
-        let orphan = orphan.map(|(at, event, ())| Deadline { at, why: Why::Orphan(event) });
+        let orphan = orphan.map(|(at, event, ())| Deadline { at: everybodys(at), why: Why::Orphan(event) });
         // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
         let may_speak = !self.closed && self.channel.is_open() && self.announcements.is_empty();
         let heartbeat = may_speak.then_some(Deadline { at: self.status_at, why: Why::Heartbeat });
@@ -518,6 +545,7 @@ impl<P: Payload> ReadoutUnit<P> {
             return;
         };
         self.passed = self.passed.max(age);
+        let own = self.own(now);
         while let Some(oldest) = self.unasked.front_mut() {
             // Mostly just these are the oldest: there is no need to look at each.
             oldest.take(oldest.begins_within(asked));
@@ -530,7 +558,7 @@ impl<P: Payload> ReadoutUnit<P> {
                     break;
                 }
                 let is_orphan = |event, ()| self.slots.orphan(event).is_some();
-                self.orphan_deadlines.push(now + timeout, event, 1, (), is_orphan);
+                self.orphan_deadlines.push(own + timeout, event, 1, (), is_orphan);
             }
             oldest.take(1);
         }
@@ -547,6 +575,7 @@ impl<P: Payload> ReadoutUnit<P> {
     fn take_regular(&mut self, now: Timestamp, fragments: &[Fragment<P>]) -> usize {
         let (share, buffer_events) = (self.share, self.config.buffer_events);
         let (mut taken, mut bytes) = (0, 0);
+        let own = self.own(now);
         let index = self.last_input;
         let Some(input) = self.inputs.get(index).filter(|_| !self.closed) else {
             return 0;
@@ -584,7 +613,7 @@ impl<P: Payload> ReadoutUnit<P> {
         }
         if taken > 0 {
             let input = &mut self.inputs[index];
-            (input.gave_at, input.held_back) = (now, None);
+            (input.gave_at, input.held_back) = (own, None);
             self.books.receive(taken as u64, bytes);
         }
         taken

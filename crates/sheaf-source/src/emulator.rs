@@ -341,6 +341,11 @@ impl<M: Memory> Source for EmulatedSource<M> {
         self.id
     }
 
+    /// One that is silent about every event never passes one over.
+    fn keeps_data(&self) -> bool {
+        !self.script.is_mute()
+    }
+
     fn poll(&mut self, now: Timestamp) -> SourcePoll {
         if self.stopped {
             return SourcePoll::Ended;

@@ -59,6 +59,12 @@ pub trait Source: Send {
         batch.take_one(self.poll(now))
     }
 
+    /// Whether the data wait until they are taken, each event after the one before, as recorded or emulated data do. Nothing of
+    /// such a source is ever late: it misses in an event only when it has passed it over or ended. Detectors do not wait.
+    fn keeps_data(&self) -> bool {
+        false
+    }
+
     /// The run is stopping: the source ends with what it has already handed out.
     fn stop(&mut self);
 

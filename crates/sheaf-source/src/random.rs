@@ -89,6 +89,12 @@ impl Chance {
         }
     }
 
+    /// Whether it always happens.
+    #[must_use]
+    pub fn is_certain(self) -> bool {
+        self.below.is_none()
+    }
+
     /// Whether it can happen at all.
     #[must_use]
     pub fn is_possible(self) -> bool {

@@ -215,6 +215,10 @@ impl Source for ReplaySource {
         self.reader.header().source
     }
 
+    fn keeps_data(&self) -> bool {
+        true
+    }
+
     fn poll(&mut self, now: Timestamp) -> SourcePoll {
         if self.ended {
             return SourcePoll::Ended;

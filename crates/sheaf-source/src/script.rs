@@ -147,6 +147,12 @@ impl Script {
         }
     }
 
+    /// Whether the source is silent about every event.
+    #[must_use]
+    pub fn is_mute(&self) -> bool {
+        self.silent.chance.is_certain()
+    }
+
     /// Whether nothing goes wrong at any event.
     #[must_use]
     pub fn is_faultless(&self) -> bool {

@@ -161,7 +161,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// From now on sources are awaited for consecutive events, if there are any: not without limit.
     fn limit_wait(&mut self, now: Timestamp, events: Stretch, part: u16) {
         if let Some(first) = events.first() {
-            let at = now + self.config.merge_timeout;
+            let at = self.own(now) + self.config.merge_timeout;
             let is_merging = |event, part| self.slots.is_merging(event, part);
             self.merge_deadlines.push(at, first, events.len(), part, is_merging);
         }
@@ -215,11 +215,12 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     /// Whether a source sends, and has not come as far as the event: late by its own load or this node's, not silent. One that
-    /// this unit itself holds back is not silent either.
+    /// this unit itself holds back is not silent either, nor one whose data wait.
     fn is_on_its_way(&self, now: Timestamp, index: usize, event: EventId) -> bool {
         let input = &self.inputs[index];
-        let sends = !input.ended && now.since(input.gave_at) < self.config.merge_timeout;
-        let is_behind = input.highest.is_some_and(|highest| highest < event);
+        let speaks = self.own(now).since(input.gave_at) < self.config.merge_timeout;
+        let sends = !input.ended && (input.keeps_data || speaks);
+        let is_behind = input.highest.map_or(input.keeps_data, |highest| highest < event);
         (sends && is_behind) || input.is_held_back_before(event)
     }
 }

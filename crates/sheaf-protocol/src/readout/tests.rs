@@ -75,6 +75,39 @@ fn a_source_that_is_on_its_way_to_the_event_is_not_silent() {
 }
 
 #[test]
+fn a_source_whose_data_wait_is_waited_for_until_it_has_passed_the_event() {
+    let mut unit = unit(|_| {});
+    unit.wait_for_source(SourceId(1));
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    let mut now = LATER;
+    for _ in 0..1_000 {
+        unit.handle_timeout(now);
+        assert_eq!(answers(&mut unit, now), [], "it has not been read so far");
+        now = now + TIMEOUT;
+    }
+    unit.handle_fragment(now, fragment(10, 1, 10)).unwrap();
+    now = now + TIMEOUT;
+    unit.handle_timeout(now);
+    assert_eq!(answers(&mut unit, now)[0].1.missing[0].source, SourceId(1));
+}
+
+#[test]
+fn a_node_that_was_held_up_has_no_opinion_on_that_time() {
+    let mut unit = unit(|_| {});
+    give(&mut unit, 9, 0, 10);
+    ask(&mut unit, 0, 9, 1, 1);
+    let _ = answers(&mut unit, Timestamp(0));
+    let held_up = Nanos::from_secs(60);
+    unit.handle_stall(held_up);
+    let end = LATER + held_up;
+    unit.handle_timeout(Timestamp(end.0 - 1));
+    assert_eq!(answers(&mut unit, Timestamp(end.0 - 1)), []);
+    unit.handle_timeout(end);
+    assert_eq!(answers(&mut unit, end)[0].1.missing[0].source, SourceId(1));
+}
+
+#[test]
 fn the_policy_to_wait_waits_for_required_sources_only() {
     let mut unit = unit(|config| {
         config.wait_for_required = true;
