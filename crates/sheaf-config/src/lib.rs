@@ -66,8 +66,8 @@ pub use lab::{LabFile, LabPoint, LabSweep};
 pub use nodes::NodeConfig;
 pub use reference::{lab_reference_page, reference_page};
 pub use settings::{
-    Affinity, Builder, Building, CardClock, Congestion, Consumers, Content, Emulated, EthernetBackend,
-    Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement,
+    Access, Affinity, Builder, Building, CardClock, Congestion, Consumers, Content, Emulated,
+    EthernetBackend, Filter, FilterKind, FrontEnd, Incomplete, IncompletePolicy, Lab, LabHead, LabPlacement,
     LibfabricProvider, Manager, Measure, MemoryPolicy, Node, ObjectCheck, ObjectStore, Output,
     OutputCompression, OutputFormat, OutputKind, Pacing, Preprocessing, Protocol, Readout, Replay, Run,
     Shaping, ShapingPolicy, SizeModel, Source, SourceKind, StepFilterKind, Stream, Sync, Tag, Timed, Tls,
@@ -366,7 +366,14 @@ fn quoted_key(name: &str) -> String {
 /// The bytes of a file of reasonable size.
 fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
     let mut bytes = Vec::new();
-    let result = File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
+    // Who opens a named pipe waits for somebody who opens its other end.
+    let is_file = std::fs::metadata(path).and_then(|metadata| match metadata.is_file() {
+        true => Ok(()),
+        false => Err(std::io::Error::other("it is no regular file")),
+    });
+    let result = is_file
+        .and_then(|()| File::open(path))
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
     let (kind, found, right) = match result {
         Err(error) => {
             let right = "give the path of a configuration file, or none for the default";

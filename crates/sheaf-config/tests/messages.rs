@@ -383,6 +383,15 @@ error: 2 readout units of one host cannot share a socket
 }
 
 #[test]
+fn a_node_is_not_called_like_a_directory_or_an_option() {
+    for name in [".", "..", ".hidden", "-v", "_x", "a/b", ""] {
+        let text = format!("[[node]]\nname = \"{name}\"\nrole = \"manager\"\n");
+        let error = Config::parse(&text, "x.toml").unwrap_err().to_string();
+        assert!(error.contains("the first a letter or digit"), "{name}: {error}");
+    }
+}
+
+#[test]
 fn a_misspelt_key_is_not_reported_as_missing_too() {
     says(
         parse("[source]\nkind = \"replay\"\n[source.replay]\ndirektory = \"streams\"\n"),

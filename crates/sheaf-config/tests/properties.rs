@@ -395,7 +395,7 @@ fn places() -> impl Strategy<Value = Change> {
 
 /// Tags, and streams that take some of them.
 fn streams() -> impl Strategy<Value = Change> {
-    let tags = prop::collection::btree_set("[A-Za-z0-9_-]{1,32}", 0..12);
+    let tags = prop::collection::btree_set("[A-Za-z0-9][A-Za-z0-9_-]{0,31}", 0..12);
     let own =
         (0..70_usize, 1..=u32::MAX, prop::option::of(1..=1_u64 << 32), prop::option::of(100..86_400_000_u64));
     (tags, prop::collection::btree_map("[a-z][a-z0-9-]{0,31}", own, 0..6)).prop_map(|(tags, streams)| {

@@ -280,6 +280,12 @@ pub enum TlsProblem {
          certificate's subject alternative names"
     )]
     WrongName,
+    /// The certificate is of another node than the one that its holder says it is.
+    #[error(
+        "the caller's certificate is not of the node that it says it is; name the node, or the host in its address, among the \
+         certificate's subject alternative names (of a processor that joins: one of `filter.guest_names`)"
+    )]
+    WrongNode,
     /// The peer has none.
     #[error("peer presented no certificate; set `transport.tls` on all nodes")]
     NoCertificate,

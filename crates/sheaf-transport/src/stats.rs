@@ -1,6 +1,6 @@
 //! What an endpoint counts.
 
-use crate::Refusal;
+use crate::{Refusal, TlsProblem};
 
 macro_rules! stats {
     ($($(#[$doc:meta])+ $field:ident,)*) => {
@@ -27,7 +27,9 @@ impl LinkStats {
     pub fn count_refusal(&mut self, reason: Refusal) {
         self.links_refused += 1;
         match reason {
-            Refusal::WrongKey | Refusal::KeyOnOneSide => self.links_unproven += 1,
+            Refusal::WrongKey | Refusal::KeyOnOneSide | Refusal::Tls(TlsProblem::WrongNode) => {
+                self.links_unproven += 1
+            }
             Refusal::InUse => self.links_in_use += 1,
             _ => {}
         }

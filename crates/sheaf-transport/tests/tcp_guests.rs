@@ -5,7 +5,7 @@
 mod certificates;
 
 use bytes::Bytes;
-use certificates::{Authority, LOOPBACK};
+use certificates::{Authority, LOOPBACK, Wish};
 use sheaf_key::RunKey;
 use sheaf_transport::tcp::framing::{GreetingBytes, MAGIC, VERSION};
 use sheaf_transport::tcp::{
@@ -44,7 +44,17 @@ fn host_with(host: &str, max_guests: u16, tls: Option<Tls>, key: Option<RunKey>)
     let listener = TcpListener::bind((host, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (node, run, session) = (NodeId::builder(3), RunNumber(7), SessionId(1));
-    let options = HostOptions { node, run, session, listener, max_guests, settings: settings(), tls, key };
+    let options = HostOptions {
+        node,
+        run,
+        session,
+        listener,
+        max_guests,
+        settings: settings(),
+        tls,
+        names: vec!["processor".to_owned()],
+        key,
+    };
     (TcpHost::new(options).unwrap(), address)
 }
 
@@ -276,8 +286,9 @@ fn a_guest_at_a_wrong_address_is_told_what_is_there() {
 #[test]
 fn with_certificates_guests_prove_to_be_of_the_system() {
     let (authority, other) = (Authority::new(), Authority::new());
-    let tls = |authority: &Authority| Some(authority.tls("any", LOOPBACK));
-    let (mut host, address) = host("127.0.0.1", 4, tls(&authority));
+    let of_guest = Wish { hosts: &["processor"], ..LOOPBACK };
+    let tls = |authority: &Authority| Some(authority.tls("any", of_guest));
+    let (mut host, address) = host("127.0.0.1", 4, Some(authority.tls("host", LOOPBACK)));
     let mut meet = |tls: Option<Tls>| {
         let address = address.clone();
         let talk = move || {
@@ -291,6 +302,9 @@ fn with_certificates_guests_prove_to_be_of_the_system() {
     assert!(meet(tls(&authority)).is_ok());
     assert_eq!(refused(meet(tls(&other))), Refusal::Tls(TlsProblem::UnknownAuthority));
     assert_eq!(refused(meet(None)), Refusal::Tls(TlsProblem::OnlyPeerHas));
+    // A node's certificate, also that of the host itself, is none of a guest.
+    let of_node = Some(authority.tls("node", LOOPBACK));
+    assert_eq!(refused(meet(of_node)), Refusal::Tls(TlsProblem::WrongNode));
 }
 
 #[test]

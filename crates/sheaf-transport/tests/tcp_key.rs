@@ -37,7 +37,7 @@ fn settings(rails: usize) -> TcpSettings {
 fn called(rails: usize, key: Option<RunKey>) -> (TcpEndpoint, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let peers = vec![PeerAddress { node: BU, addresses: Vec::new(), initiate: false }];
+    let peers = vec![PeerAddress { node: BU, addresses: vec!["127.0.0.1:1".to_owned()], initiate: false }];
     let (session, settings) = (SessionId(1), settings(rails));
     let options = TcpOptions { node: RU, run: RUN, session, listener: Some(listener), peers, settings };
     let mut endpoint = TcpEndpoint::new(options).unwrap();

@@ -42,7 +42,9 @@ impl Pair {
             tls.into_iter().for_each(|tls| endpoint.secure(tls));
             endpoint
         };
-        let expected = PeerAddress { node: BU, addresses: Vec::new(), initiate: false };
+        // A builder unit is called by nobody; its address says which host it is on.
+        let addresses = vec!["127.0.0.1:1".to_owned()];
+        let expected = PeerAddress { node: BU, addresses, initiate: false };
         let to_call = PeerAddress { node: RU, addresses: vec![address], initiate: true };
         Self {
             called: endpoint(RU, Some(listener), expected, called),
@@ -173,6 +175,27 @@ fn a_certificate_is_for_the_host_that_was_called() {
     assert_eq!(pair.verdicts().1, Event::PeerUp { peer: RU });
     let mut pair = Pair::new(tls("ru", named), tls("bu", LOOPBACK));
     assert_eq!(pair.problems().1, TlsProblem::WrongName);
+}
+
+#[test]
+fn a_certificate_is_for_the_node_that_calls() {
+    let authority = Authority::new();
+    let meet = |hosts: &[&str]| {
+        let caller = authority.tls("caller", Wish { hosts, ..LOOPBACK });
+        let mut pair = Pair::new(Some(authority.tls("ru", LOOPBACK)), Some(caller));
+        pair.called.also_named(BU, "farm-a");
+        let (at_called, at_caller) = pair.verdicts();
+        (at_called, at_caller, pair.called.stats().links_unproven)
+    };
+    // By the host of its address, by the node, and by what the configuration calls it.
+    for good in ["127.0.0.1", "bu0", "farm-a"] {
+        assert_eq!(meet(&[good]), (Event::PeerUp { peer: BU }, Event::PeerUp { peer: RU }, 0), "{good}");
+    }
+    // Of the same authority, for another host, and for another node.
+    for bad in ["ru1host", "bu1", "127.0.0.2", "ru0"] {
+        let refused = |peer| Event::Refused { peer: Some(peer), reason: Refusal::Tls(TlsProblem::WrongNode) };
+        assert_eq!(meet(&[bad]), (refused(BU), refused(RU), 1), "{bad}");
+    }
 }
 
 #[test]

@@ -116,13 +116,14 @@ impl Plan {
         };
         let (node, run, session, max_guests) = (me.node, me.run, me.session, PROCESSORS_MOST);
         let (tls, key) = (network::tls(self)?, self.key_of_guests());
+        let names = self.config.filter.guest_names.clone();
         if tls.is_none() && key.is_none() && !address.ip().is_loopback() {
             log::warn!(
                 "{name}: whoever reaches {address} may join as a processor, and judge events; set `transport.key_file` or \
                  `transport.tls`, unless the network is yours alone"
             );
         }
-        let host = HostOptions { node, run, session, listener, max_guests, settings, tls, key };
+        let host = HostOptions { node, run, session, listener, max_guests, settings, tls, names, key };
         Ok(ListenSetup { host, welcome: self.welcome(me, &self.config) })
     }
 

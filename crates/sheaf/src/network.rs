@@ -172,13 +172,13 @@ pub(crate) fn tls_files([certificate, key, authority]: [&PathBuf; 3]) -> TlsFile
     TlsFiles { certificate: certificate.clone(), key: key.clone(), authority: authority.clone() }
 }
 
-/// The endpoint of one node, over TCP to `peers`.
+/// The endpoint of one node, over TCP to `nodes`.
 fn tcp(
     plan: &Plan,
     me: &Identity,
     own: &NodeConfig,
     listener: Option<TcpListener>,
-    peers: &[&NodeConfig],
+    nodes: &[&NodeConfig],
 ) -> anyhow::Result<TcpEndpoint> {
     let role = me.node.role;
     let peer = |node: &&NodeConfig| PeerAddress {
@@ -186,7 +186,7 @@ fn tcp(
         addresses: node.address.iter().chain(&node.more_addresses).cloned().collect(),
         initiate: calls(role, node.id.role),
     };
-    let peers: Vec<_> = peers.iter().map(peer).collect();
+    let peers: Vec<_> = nodes.iter().map(peer).collect();
     let settings = settings(plan, peers.len());
     let options = TcpOptions { node: me.node, run: me.run, session: me.session, listener, peers, settings };
     let mut endpoint = TcpEndpoint::new(options).with_context(|| format!("cannot connect {}", me.node))?;
@@ -194,6 +194,7 @@ fn tcp(
         endpoint.secure(tls);
     }
     plan.key.iter().for_each(|key| endpoint.authenticate(key.clone()));
+    nodes.iter().for_each(|node| endpoint.also_named(node.id, &node.name));
     for address in own.more_addresses.iter().filter(|_| listens(me.node)) {
         let listener = TcpListener::bind(address).with_context(|| {
             format!(

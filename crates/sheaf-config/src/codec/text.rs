@@ -55,12 +55,13 @@ pub(crate) struct Text {
     pub(super) accepts: fn(&str) -> bool,
 }
 
-/// The name of a node.
+/// The name of a node. It is part of the names of files, and an argument of commands.
 pub(crate) fn name() -> Text {
     Text {
-        limits: "1 to 64 letters, digits, `-`, `_` or `.`",
+        limits: "1 to 64 letters, digits, `-`, `_` or `.`, the first a letter or digit",
         accepts: |text| {
             (1..=64).contains(&text.len())
+                && text.starts_with(|first: char| first.is_ascii_alphanumeric())
                 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         },
     }
@@ -127,6 +128,11 @@ pub(crate) fn address_list() -> TextList {
     TextList { of: address(), most: 15 }
 }
 
+/// Names on certificates, each at most once.
+pub(crate) fn name_list() -> TextList {
+    TextList { of: name(), most: 64 }
+}
+
 /// The interfaces of a host, each at most once.
 pub(crate) fn interface_list() -> TextList {
     let name = Text {
@@ -142,7 +148,7 @@ pub(crate) fn interface_list() -> TextList {
 /// Names of tags, each at most once: bit numbers of `sheaf_wire::Tags`.
 pub(crate) fn tag_list() -> TextList {
     let name = Text {
-        limits: "1 to 64 letters, digits, `-`, `_` or `.`; not `quarantined`, which Sheaf gives",
+        limits: "1 to 64 letters, digits, `-`, `_` or `.`, the first a letter or digit; not `quarantined`, which Sheaf gives",
         accepts: |text| (name().accepts)(text) && text != Tags::QUARANTINED_NAME,
     };
     TextList { of: name, most: Tags::MAX_NAMED }

@@ -24,7 +24,7 @@ pub use node::Node;
 pub use object_store::{ObjectCheck, ObjectStore};
 pub use output::{Output, OutputCompression, OutputFormat, OutputKind, Stream, Sync, Tag};
 pub use preprocessing::Preprocessing;
-pub use run::{Filter, FilterKind, Run, Trigger, TriggerMode};
+pub use run::{Access, Filter, FilterKind, Run, Trigger, TriggerMode};
 pub use shaping::{Shaping, ShapingPolicy};
 pub use source::{
     CardClock, Content, Emulated, FrontEnd, Pacing, Replay, SizeModel, Source, SourceKind, Timed,

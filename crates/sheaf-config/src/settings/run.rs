@@ -2,8 +2,8 @@
 
 use super::{HOUR, MAX_INTEGER};
 use crate::codec::{
-    address, maybe, microseconds, milliseconds, parameters, path, pick, real, seconds, switch, symbol,
-    tag_list, whole, zero_is_none,
+    address, maybe, microseconds, milliseconds, name_list, parameters, path, pick, real, seconds, switch,
+    symbol, tag_list, whole, zero_is_none,
 };
 use crate::knob::{choice, section};
 use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, TriggerType};
@@ -41,6 +41,32 @@ section! {
         /// itself (`$ORIGIN`), or if the directory is on a file system that does not allow execution; only one run is
         /// then possible.
         copy_code: bool = true, "copy_code", switch();
+        /// Access to the files of the run: the modes of its directories and files.
+        access: Access = Access::Group, "access", pick();
+    }
+}
+
+choice! {
+    /// Who may read files.
+    Access {
+        /// the user alone: directories 0700, files 0600
+        User = "user",
+        /// also the user's group: directories 0750, files 0640
+        Group = "group",
+        /// everybody: directories 0755, files 0644
+        All = "all",
+    }
+}
+
+impl Access {
+    /// The permissions that new files and directories do not get.
+    #[must_use]
+    pub const fn mask(self) -> u32 {
+        match self {
+            Self::User => 0o077,
+            Self::Group => 0o027,
+            Self::All => 0o022,
+        }
     }
 }
 
@@ -141,8 +167,12 @@ section! {
         door: bool = false, "door", switch();
         /// TCP address at which processors of other hosts may join during the run, as `host:port`: builder unit 0
         /// listens at this port, builder unit 1 at the next, and so on (`sheaf processor --join HOST:PORT`). Anyone
-        /// who can reach it can read and judge the events of the run, unless `transport.tls` is set. Default: none.
+        /// who can reach it can read and judge the events of the run, unless `transport.key_file`
+        /// or `transport.tls` is set. Default: none.
         listen: Option<String> = None, "listen", maybe(address());
+        /// Names accepted in the certificates of processors that join at `listen`, if `transport.tls` is set. One of them
+        /// must be among the subject alternative names of the certificate. The certificate of a node is not accepted.
+        guest_names: Vec<String> = vec!["processor".to_owned()], "guest_names", name_list();
         /// Time without a verdict after which a worker that has events counts as hung: its events are judged elsewhere,
         /// and a process of this run is killed and restarted. Choose a time that no call of a working filter takes. 0: no
         /// limit.

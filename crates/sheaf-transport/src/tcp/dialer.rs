@@ -156,7 +156,7 @@ impl Dialer {
 }
 
 /// The host of `host:port`, without the brackets of an IPv6 address.
-fn host(address: &str) -> String {
+pub(super) fn host(address: &str) -> String {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).to_owned()
 }

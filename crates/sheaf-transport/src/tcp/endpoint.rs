@@ -217,6 +217,13 @@ impl TcpEndpoint {
         self.tls = Some(tls);
     }
 
+    /// Takes also a certificate for `name` of a peer that calls, where links are secure: what the configuration calls it.
+    pub fn also_named(&mut self, peer: NodeId, name: &str) {
+        if let Some(place) = self.index.place(peer) {
+            self.peers[place].names.push(name.to_owned());
+        }
+    }
+
     /// Has all peers prove that they have the key of the run, as this node proves it to them. To be called before the first
     /// poll.
     pub fn authenticate(&mut self, key: RunKey) {

@@ -122,6 +122,7 @@ impl Greeting {
             10 => Refusal::FutureSession(self.session),
             11 => Refusal::KeyOnOneSide,
             12 => Refusal::WrongKey,
+            13 => Refusal::Tls(TlsProblem::WrongNode),
             other => Refusal::Other(other),
         }
     }
@@ -150,6 +151,7 @@ fn code(refusal: Refusal) -> u16 {
         Refusal::FutureSession(_) => 10,
         Refusal::KeyOnOneSide => 11,
         Refusal::WrongKey => 12,
+        Refusal::Tls(TlsProblem::WrongNode) => 13,
         // Said only to those who sent something like a greeting: not to strangers, nor to the silent.
         Refusal::Malformed
         | Refusal::WrongMagic

@@ -29,8 +29,9 @@ use std::time::{Duration, Instant};
 pub(super) enum Manner {
     /// As a node among nodes that the configuration names.
     Node,
-    /// It lets guests in. Whether each place is taken: from when a guest is let in until its end was handed out.
-    Host { taken: Vec<bool> },
+    /// It lets guests in. Whether each place is taken: from when a guest is let in until its end was handed out; and for which
+    /// of these names a guest's certificate must be.
+    Host { taken: Vec<bool>, names: Vec<String> },
     /// It is a guest.
     Guest,
 }
@@ -61,19 +62,19 @@ impl TcpEndpoint {
     /// The place of the next guest, where guests are let in and there is one.
     pub(super) fn free_place_of_host(&self) -> Option<Option<usize>> {
         match &self.manner {
-            Manner::Host { taken } => Some(taken.iter().position(|taken| !taken)),
+            Manner::Host { taken, .. } => Some(taken.iter().position(|taken| !taken)),
             Manner::Node | Manner::Guest => None,
         }
     }
 
     pub(super) fn take_place(&mut self, place: usize) {
-        if let Manner::Host { taken } = &mut self.manner {
+        if let Manner::Host { taken, .. } = &mut self.manner {
             taken[place] = true;
         }
     }
 
     fn free_place(&mut self, place: usize) {
-        if let Manner::Host { taken } = &mut self.manner {
+        if let Manner::Host { taken, .. } = &mut self.manner {
             taken[place] = false;
         }
     }
@@ -100,6 +101,8 @@ pub struct HostOptions {
     pub settings: TcpSettings,
     /// Whether guests must prove to be of the system.
     pub tls: Option<Tls>,
+    /// For which of these names a guest's certificate must be, where guests need one.
+    pub names: Vec<String>,
     /// Whether guests must prove that they have the key of the run.
     pub key: Option<RunKey>,
 }
@@ -147,7 +150,7 @@ impl TcpHost {
     /// # Errors
     /// Options that cannot work, or no file descriptors.
     pub fn new(options: HostOptions) -> Result<Self, TcpError> {
-        let HostOptions { node, run, session, listener, max_guests, settings, tls, key } = options;
+        let HostOptions { node, run, session, listener, max_guests, settings, tls, names, key } = options;
         let places = usize::from(max_guests);
         let settings = TcpSettings { rails: 1, blocks: settings.blocks.max(places + 2), ..settings };
         let place = |place| PeerAddress { node: name(place), addresses: Vec::new(), initiate: false };
@@ -157,7 +160,7 @@ impl TcpHost {
             return Err(TcpError::NamedTwice(node));
         }
         let mut endpoint = TcpEndpoint::new(options)?;
-        endpoint.manner = Manner::Host { taken: vec![false; places] };
+        endpoint.manner = Manner::Host { taken: vec![false; places], names };
         (endpoint.tls, endpoint.key) = (tls, key);
         Ok(Self { endpoint, guests: vec![None; places], last: 0 })
     }

@@ -1,7 +1,7 @@
 //! A peer, the link to it, and the connections that the link has.
 
 use super::deframer::Deframer;
-use super::dialer::Dialer;
+use super::dialer::{self, Dialer};
 use super::framing::{ACKNOWLEDGEMENT, FAREWELL, NUMBER_BYTES};
 use super::outbox::Outbox;
 use super::sequence::{Incoming, Outgoing, SequenceError, Window};
@@ -15,6 +15,8 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) node: NodeId,
+    /// For which of these its certificate has to be, where it is the one that calls: its name, and the hosts of its addresses.
+    pub(super) names: Vec<String>,
     /// Where this node is the one that calls: one for each rail.
     pub(super) dialers: Vec<Dialer>,
     pub(super) link: Option<Link>,
@@ -27,9 +29,10 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(peer: PeerAddress, rails: usize, from: NodeId, now: Instant) -> Self {
         let PeerAddress { node, addresses, initiate } = peer;
+        let names = addresses.iter().map(|address| dialer::host(address)).chain([node.to_string()]).collect();
         let dialer = |rail| Dialer::new(addresses.clone(), (rail, rails), from, node, now);
         let dialers = if initiate { (0..rails).map(dialer).collect() } else { Vec::new() };
-        Self { node, dialers, link: None, last_session: SessionId(0), epoch: 0 }
+        Self { node, names, dialers, link: None, last_session: SessionId(0), epoch: 0 }
     }
 
     /// Whether this node is the one that calls.

@@ -13,7 +13,7 @@ use super::sequence::Window;
 use super::socket;
 use super::standing::{Guest, Standing};
 use super::tls::Tls;
-use crate::{DownReason, Event, Refusal};
+use crate::{DownReason, Event, Refusal, TlsProblem};
 use mio::net::TcpStream;
 use sheaf_wire::NodeId;
 use socket2::SockRef;
@@ -313,6 +313,11 @@ impl TcpEndpoint {
                     self.say_no(slot, refusal);
                 }
                 self.refuse(slot, node.or(known), refusal);
+            }
+            Ok(guest) if called.is_none() && !self.certificate_names(slot, &guest) => {
+                let refusal = Refusal::Tls(TlsProblem::WrongNode);
+                self.say_no(slot, refusal);
+                self.refuse(slot, Some(guest.greeting.node), refusal);
             }
             Ok(guest) => match (self.standing(&guest, called), called) {
                 // Whoever called will find out that this link is over, and begin another.

@@ -29,7 +29,8 @@ pub struct PeerAddress {
     pub node: NodeId,
     /// Where it listens, as `host:port`, `1.2.3.4:port` or `[::1]:port`; names are resolved with every attempt to connect.
     /// A link of one connection tries them in order; rail `i` of several calls the one at place `i`, beginning anew after
-    /// the last. Not used if the peer is the one that calls.
+    /// the last. If the peer is the one that calls, its certificate may be for one of these hosts instead of for its own
+    /// name; nothing else follows from them then.
     pub addresses: Vec<String>,
     /// Whether this node calls the peer. Exactly one of the two must.
     pub initiate: bool,

@@ -6,6 +6,7 @@
 
 use super::endpoint::{Connection, TcpEndpoint};
 use super::greeting::Greeting;
+use super::guests::Manner;
 use super::link::Called;
 use super::sequence::Window;
 use crate::Refusal;
@@ -53,6 +54,16 @@ impl TcpEndpoint {
             return Err(Refusal::FutureSession(peer.session));
         }
         Ok(place)
+    }
+
+    /// Whether a caller's certificate, where there is one, is for the node that it says it is, or for a guest.
+    pub(super) fn certificate_names(&self, slot: usize, guest: &Guest) -> bool {
+        let tls = self.connections[slot].as_ref().and_then(|connection| connection.tls.as_deref());
+        let names = match &self.manner {
+            Manner::Host { names, .. } => names,
+            Manner::Node | Manner::Guest => &self.peers[guest.place].names,
+        };
+        tls.is_none_or(|tls| tls.is_for_one_of(names))
     }
 
     /// What a connection is to the link that there is.

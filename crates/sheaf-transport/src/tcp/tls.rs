@@ -1,16 +1,17 @@
 //! TLS 1.3 on the connections of links, with certificates on both sides.
 //!
-//! Who holds a certificate of the configured authority is one of the system's nodes; who calls a node also checks that the
-//! certificate is for the host that was called. Nothing else is trusted, no system store is read, and older versions of
+//! Who holds a certificate of the configured authority is of the system. Which node it is, the names on the certificate say:
+//! who calls a node checks that the certificate is for the host that was called, and who is called that it is for the node that
+//! greets, by its name or by the host in its address. Nothing else is trusted, no system store is read, and older versions of
 //! TLS are not spoken. What greets, frames and numbers above does not change: here bytes become records and back.
 
 use super::socket;
 use crate::TlsProblem;
 use mio::net::TcpStream;
-use rustls::client::Resumption;
+use rustls::client::{Resumption, verify_server_name};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use std::io::{self, BufRead, ErrorKind, IoSlice, Write};
@@ -171,6 +172,17 @@ impl Session {
             drained: false,
             problem: None,
         }
+    }
+
+    /// Whether the other end has shown a certificate for one of these names: of nodes, of hosts, or addresses.
+    pub(super) fn is_for_one_of(&self, names: &[String]) -> bool {
+        let Some([certificate, ..]) = self.inner.peer_certificates() else { return false };
+        let Ok(certificate) = ParsedCertificate::try_from(certificate) else { return false };
+        let is_for = |name: &String| {
+            ServerName::try_from(name.as_str())
+                .is_ok_and(|name| verify_server_name(&certificate, &name).is_ok())
+        };
+        names.iter().any(is_for)
     }
 
     /// What is wrong with the peer, after an error.

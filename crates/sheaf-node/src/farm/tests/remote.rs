@@ -13,7 +13,17 @@ fn listening(converter: ConverterConfig, max_guests: u16) -> (Test, PathBuf) {
     let address = listener.local_addr().expect("it is bound").to_string();
     let settings = TcpSettings { blocks: 16, block_bytes: ByteCount::kib(64), ..TcpSettings::default() };
     let (node, run, session) = (NodeId::builder(0), RunNumber(1), SessionId(1));
-    let host = HostOptions { node, run, session, listener, max_guests, settings, tls: None, key: None };
+    let host = HostOptions {
+        node,
+        run,
+        session,
+        listener,
+        max_guests,
+        settings,
+        tls: None,
+        names: Vec::new(),
+        key: None,
+    };
     let welcome = Welcome { run, node, tags: vec!["even".into()], configuration: "[run]".into() };
     let listen = Some(ListenSetup { host, welcome });
     let setup = FarmSetup { converter, threads: None, door: None, listen };
@@ -162,6 +172,7 @@ fn a_converter_that_ends_while_it_is_greeted_is_none() {
         max_guests: 1,
         settings: TcpSettings::default(),
         tls: None,
+        names: Vec::new(),
         key: None,
     })
     .expect("it can be");
