@@ -116,7 +116,7 @@ pub enum OpenError {
         error: std::io::Error,
     },
     /// It is no shared library, or lacks one that it needs.
-    #[error("cannot load {whose}: {error}")]
+    #[error("cannot load {whose}: {}", reason(.error))]
     NotALibrary {
         /// Whose it is.
         whose: Whose,
@@ -168,6 +168,12 @@ pub enum OpenError {
         /// What it says.
         message: String,
     },
+}
+
+/// What the loader says: which library or function is not there. The error itself only has the name of the call.
+fn reason(error: &libloading::Error) -> String {
+    let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.next().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// A table of functions, as a library gives it.
@@ -237,6 +243,11 @@ pub(crate) fn open<T: Table>(path: &Path, symbol: &str) -> Result<(T, Whose, Lib
         path: path.into(),
         error,
     })?;
+    if !path.is_file() {
+        // The loader would wait for somebody who opens the other end of a named pipe.
+        let error = std::io::Error::other("it is no regular file");
+        return Err(OpenError::NotThere { kind: T::KIND, path, error });
+    }
     let whose = Whose::Library(T::KIND, path.clone());
     // SAFETY: loading runs the library's constructors. That they may run here is what the operator asks for by naming
     // the library.

@@ -1,10 +1,11 @@
 //! What a path is: an event file, a run directory, a fragment stream or a directory of streams.
 
+use crate::regular;
 use crate::run::MANIFEST_NAME;
 use serde::Serialize;
 use sheaf_wire::{event_file, stream_file};
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -76,7 +77,7 @@ impl Kind {
             };
         }
         let mut magic = Vec::new();
-        File::open(path).and_then(|file| file.take(8).read_to_end(&mut magic)).map_err(io_error)?;
+        regular::open(path).and_then(|file| file.take(8).read_to_end(&mut magic)).map_err(io_error)?;
         let extension = path.extension().and_then(|extension| extension.to_str());
         if magic == event_file::MAGIC || magic == *HDF5_MAGIC {
             Ok(Self::EventFile)

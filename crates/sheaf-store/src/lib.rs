@@ -33,6 +33,7 @@ mod hexadecimal;
 pub mod id_set;
 pub mod inspect;
 pub mod kind;
+pub mod regular;
 pub mod run;
 pub mod streams;
 pub mod upload;

@@ -10,6 +10,7 @@ use crate::steps::step_filter;
 use crate::{Verdict, active, files};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, FilterKind, StepFilterKind};
+use sheaf_store::regular;
 use sheaf_store::run::CodeRecord;
 use sheaf_wire::RunNumber;
 use sheaf_wire::checksum::crc32c;
@@ -94,7 +95,8 @@ impl Code {
             let Some(file) = table.file(config) else { continue };
             let (name, shown) = (table.name(), file.display());
             // What is read here is written and loaded: nothing can come between the checksum and the code.
-            let bytes = fs::read(file).with_context(|| format!("cannot read {shown} (`{name}.path`)"))?;
+            let bytes =
+                regular::read(file).with_context(|| format!("cannot read {shown} (`{name}.path`)"))?;
             let found =
                 file.canonicalize().with_context(|| format!("cannot find {shown} (`{name}.path`)"))?;
             let copy = config.run.copy_code.then(|| table.copy(file));

@@ -5,6 +5,7 @@ use crate::cli::{DumpArguments, ImportArguments, PathArguments};
 use crate::console::{count, plural};
 use anyhow::{Context, bail};
 use serde::Serialize;
+use sheaf_config::Access;
 use sheaf_import::{Format, ImportOptions, ImportReport};
 use sheaf_store::dump::{dump as dump_fragments, dump_verdicts};
 use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
@@ -18,6 +19,11 @@ use std::path::{Path, PathBuf};
 
 /// How many sources, gaps and problems a table shows; `--json` has more.
 const ROWS: usize = 20;
+
+/// Says who may read what this process, and those that it starts, write from now on.
+pub(crate) fn give_access(access: Access) {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(access.mask()));
+}
 
 /// Prints text on standard output.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {

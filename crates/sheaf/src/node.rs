@@ -28,6 +28,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
             config.run.number = RunNumber(run);
         }
     })?;
+    files::give_access(config.run.access);
     let mut plan = Plan::new(config)?;
     plan.take_key()?;
     if arguments.supervised {

@@ -20,6 +20,7 @@ use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The software's name and version, as files give it.
@@ -345,8 +346,19 @@ impl Scratch {
     }
 
     fn temporary(name: &str) -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        // Its name can be foreseen, and everybody may write beside it: only a new directory is of this user alone.
+        let mut path = std::env::temp_dir().join(name);
+        for number in 1.. {
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 100 => {
+                    path = std::env::temp_dir().join(format!("{name}-{number}"));
+                }
+                created => {
+                    created.with_context(|| format!("cannot create {}", path.display()))?;
+                    break;
+                }
+            }
+        }
         Ok(Self { path, temporary: true })
     }
 }

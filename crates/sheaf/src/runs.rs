@@ -82,6 +82,7 @@ impl Runs<'_> {
         let (clock, before) = (Clock::new(), last.map_or(0.0, |_| cpu_seconds()));
         let created = clock.now();
         // The plan first: a run that cannot be leaves no directory behind.
+        files::give_access(config.run.access);
         let mut plan = Plan::new(config)?;
         plan.make_key()?;
         placement::rehearse(&plan)?;

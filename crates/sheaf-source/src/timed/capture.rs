@@ -4,7 +4,6 @@ use etherparse::{SlicedPacket, TransportSlice};
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -101,7 +100,7 @@ impl Capture {
     /// A [`CaptureError`].
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
         let io = |source| CaptureError::Io { path: path.to_owned(), source };
-        Self::read(path, File::open(path).map_err(io)?)
+        Self::read(path, sheaf_store::regular::open(path).map_err(io)?)
     }
 
     /// Reads what is called `path`, from anywhere.

@@ -2,6 +2,7 @@
 
 use super::outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
 use crate::block_reader::BlockReader;
+use crate::regular;
 use bytes::Bytes;
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::event_file::{
@@ -57,7 +58,7 @@ impl EventFileReader<File> {
 }
 
 fn open(path: &Path) -> Result<File, EventOpenError> {
-    File::open(path).map_err(|error| EventOpenError::Io { path: path.to_owned(), error })
+    regular::open(path).map_err(|error| EventOpenError::Io { path: path.to_owned(), error })
 }
 
 impl<R: Read + Seek> EventFileReader<R> {

@@ -1,6 +1,7 @@
 //! Reads a fragment stream, past any damage.
 
 use crate::block_reader::BlockReader;
+use crate::regular;
 use bytes::Bytes;
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::stream_file::{
@@ -178,7 +179,7 @@ impl StreamReader<File> {
 }
 
 fn open(path: &Path) -> Result<File, StreamOpenError> {
-    File::open(path).map_err(|error| StreamOpenError::Io { path: path.to_owned(), error })
+    regular::open(path).map_err(|error| StreamOpenError::Io { path: path.to_owned(), error })
 }
 
 impl<R: Read + Seek> StreamReader<R> {

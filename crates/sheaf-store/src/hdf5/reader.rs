@@ -205,6 +205,7 @@ impl Reader {
     pub(crate) fn open(path: &Path) -> Result<Self, RunReadError> {
         let wrong = |error: String| RunReadError::Hdf5 { path: path.to_owned(), error };
         let failed = |error: hdf5_metno::Error| wrong(error.to_string());
+        crate::regular::open(path).map_err(|error| wrong(error.to_string()))?;
         let file = File::open(path).map_err(failed)?;
         let format = text(&file, "format");
         let version = file.attr("version").and_then(|attribute| attribute.read_scalar::<u32>());

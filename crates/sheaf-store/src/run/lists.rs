@@ -4,9 +4,10 @@
 use super::open_file::OpenFile;
 use super::reader::RunReadError;
 use crate::event_file::{ClosedFile, FileName, Metadata, PartFile, SessionName, Storage, StreamName};
+use crate::regular;
 use sheaf_wire::checksum::crc32c_append;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, IoSlice, Read};
 use std::path::{Path, PathBuf};
 
@@ -101,7 +102,7 @@ pub(crate) fn read_lists(directory: &Path) -> io::Result<BTreeMap<String, Closed
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let session = name.strip_suffix(EXTENSION).and_then(|name| name.strip_suffix('.'));
         if session.and_then(SessionName::parse).is_some() {
-            let text = fs::read(&path)?;
+            let text = regular::read(&path)?;
             let lines = text.split(|byte| *byte == b'\n');
             let closed = lines.filter_map(|line| serde_json::from_slice::<ClosedFile>(line).ok());
             all.extend(closed.map(|closed| (closed.file.clone(), closed)));
@@ -189,7 +190,7 @@ pub(crate) fn session_files(
 /// # Errors
 /// Whatever the operating system says.
 pub(crate) fn checksum_of(path: &Path) -> io::Result<u32> {
-    let mut file = File::open(path)?;
+    let mut file = regular::open(path)?;
     let mut block = vec![0; 1 << 20];
     let mut checksum = 0;
     loop {

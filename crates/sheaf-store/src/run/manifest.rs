@@ -2,6 +2,7 @@
 
 use crate::event_file::{ClosedFile, parse_node};
 use crate::hexadecimal;
+use crate::regular;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
@@ -177,7 +178,7 @@ impl Manifest {
     /// A [`ManifestError`] where it cannot be read or is not as it should be.
     pub fn read(directory: &Path) -> Result<Option<Self>, ManifestError> {
         let path = directory.join(MANIFEST_NAME);
-        let text = match fs::read(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(ManifestError::Read { path, error }),

@@ -79,6 +79,38 @@ fn a_key_that_others_may_read_is_refused() {
 }
 
 #[test]
+fn what_a_run_writes_is_for_whom_the_configuration_says() {
+    for (access, of_directory, of_file) in [("", 0o750, 0o640), ("user", 0o700, 0o600), ("all", 0o755, 0o644)]
+    {
+        let place = Place::new();
+        let line = if access.is_empty() { String::new() } else { format!("access = \"{access}\"\n") };
+        let config = place.file("run.toml", &format!("[run]\nevents = 100\nduration_s = 0\n{line}"));
+        place.sheaf(&format!("run {} --readouts 1 --builders 1", config.display())).exits(0);
+        let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+        let run = place.join("runs/run000001");
+        assert_eq!((mode(&place.join("runs")), mode(&run)), (of_directory, of_directory), "{access}");
+        for entry in std::fs::read_dir(&run).unwrap() {
+            let path = entry.unwrap().path();
+            assert_eq!(mode(&path), of_file, "{access}: {}", path.display());
+        }
+    }
+}
+
+/// Whoever opens a pipe waits for somebody who opens its other end: nobody comes.
+#[test]
+fn commands_do_not_wait_for_pipes() {
+    let place = Place::new();
+    let pipe = place.join("pipe.sheaf");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let pipe = pipe.display();
+    for command in ["inspect", "verify", "dump"] {
+        place.sheaf(&format!("{command} {pipe}")).exits(1).says(&["pipe.sheaf", "named pipe"]);
+    }
+    place.sheaf(&format!("run {pipe}")).exits(1).says(&["no regular file"]);
+}
+
+#[test]
 fn the_key_that_a_run_makes_is_gone_with_the_run() {
     let place = Place::new();
     place.sheaf("run --processes --events 100 --duration 0 --readouts 1 --builders 1").exits(0);
