@@ -1,9 +1,10 @@
-//! Measures the figures of `benches/README.md` with the released command, and runs the crates' own benchmarks.
+//! Measures the figures of `benches/README.md` with the command in the profile `dist`, and runs the crates' own benchmarks.
 //! Figures are reported and never asserted: a number without its machine says nothing.
 
 pub(crate) mod machine;
 
-use crate::{shell, smoke, workspace};
+use crate::build::{self, Profile};
+use crate::{shell, workspace};
 use anyhow::{Context as _, Result, bail, ensure};
 use machine::Machine;
 use serde_json::{Value, json};
@@ -62,8 +63,8 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "default",
-        about: "the embedded default: 4x4, log-normal around 2 kB, checkable content, event files",
-        arguments: &[],
+        about: "the embedded default at full speed: 4x4, log-normal around 2 kB, checkable content, event files",
+        arguments: &["--full-speed"],
         writes: true,
     },
 ];
@@ -80,7 +81,7 @@ pub(crate) fn command(arguments: &BenchArguments) -> Result<()> {
         return Ok(());
     }
     let cases = chosen(&arguments.names)?;
-    let sheaf = smoke::released_sheaf()?;
+    let sheaf = build::sheaf(Profile::Dist)?;
     let machine = Machine::here();
     let commit = workspace::commit().unwrap_or_else(|| "unknown".to_owned());
     if !arguments.json {
@@ -216,7 +217,15 @@ fn bench_crates(names: &[String]) -> Result<()> {
     println!("machine: {}\ncommit:  {}", Machine::here(), workspace::commit().unwrap_or_default());
     for (package, benchmark) in known {
         if names.is_empty() || names.contains(&benchmark) {
-            shell::run(&mut shell::cargo(&["bench", "--package", &package, "--bench", &benchmark]))?;
+            shell::run(&mut shell::cargo(&[
+                "bench",
+                "--profile",
+                "dist",
+                "--package",
+                &package,
+                "--bench",
+                &benchmark,
+            ]))?;
         }
     }
     Ok(())

@@ -5,7 +5,8 @@
 
 use crate::bench::machine::Machine;
 use crate::bench::median;
-use crate::{shell, smoke, workspace};
+use crate::build::{self, Profile};
+use crate::{shell, workspace};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -105,13 +106,13 @@ fn parse_shape(shape: &str) -> Result<(u32, u32)> {
 
 /// What can be measured here, and what cannot.
 fn contestants() -> Result<(Vec<Contestant>, Vec<String>)> {
-    let binary = smoke::released_sheaf()?;
+    let binary = build::sheaf(Profile::Dist)?;
     let mut found = Vec::new();
     for (name, transport) in [("sheaf, tcp", "tcp"), ("sheaf, shared memory", "shm")] {
         found.push(Contestant { name, program: Program::Sheaf { binary: binary.clone(), transport } });
     }
     let mut absent = Vec::new();
-    match build("cc", "zeromq", &["-lzmq"]) {
+    match compile("cc", "zeromq", &["-lzmq"]) {
         Ok(binary) => {
             for (name, transport) in [("ZeroMQ push-pull, tcp", "tcp"), ("ZeroMQ push-pull, ipc", "ipc")] {
                 found.push(Contestant {
@@ -122,7 +123,7 @@ fn contestants() -> Result<(Vec<Contestant>, Vec<String>)> {
         }
         Err(why) => absent.push(format!("ZeroMQ ({why}); Debian has it in libzmq3-dev")),
     }
-    match build("mpicc", "mpi", &[]) {
+    match compile("mpicc", "mpi", &[]) {
         Ok(binary) => {
             for (name, mode, layer) in [
                 ("Open MPI Isend/Irecv, shared memory", "isend", "vader"),
@@ -140,7 +141,7 @@ fn contestants() -> Result<(Vec<Contestant>, Vec<String>)> {
 }
 
 /// Compiles `benches/compare/NAME.c`; what is wrong in one line.
-fn build(compiler: &str, name: &str, libraries: &[&str]) -> Result<PathBuf, String> {
+fn compile(compiler: &str, name: &str, libraries: &[&str]) -> Result<PathBuf, String> {
     let directory = workspace::target_directory().map_err(|error| error.to_string())?.join("compare");
     std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
     let (source, binary) =

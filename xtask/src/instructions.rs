@@ -1,7 +1,8 @@
 //! Counts the instructions that a fragment costs, from its source to the end of its event. Unlike a time, the count is
 //! the same whatever else the machine does, so a change that makes fragments dearer is found by CI.
 
-use crate::{shell, workspace};
+use crate::build::{self, Profile};
+use crate::workspace;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -45,10 +46,7 @@ pub(crate) fn command(arguments: &InstructionsArguments) -> Result<()> {
         println!("skipped: the committed counts are of x86_64");
         return Ok(());
     }
-    let mut build =
-        shell::cargo(&["build", "--quiet", "--release", "--package", "sheaf-node", "--example", WORKLOAD]);
-    shell::run(&mut build)?;
-    let workload = workspace::target_directory()?.join("release/examples").join(WORKLOAD);
+    let workload = build::example(Profile::Dist, "sheaf-node", WORKLOAD)?;
     let path = workspace::root().join(COMMITTED);
     let committed = if arguments.update { serde_json::Map::new() } else { read(&path)? };
     let mut counted = serde_json::Map::new();

@@ -16,12 +16,13 @@
 //! | `compare` | `compare`: other software with the same traffic |
 //! | `performance` | `performance`: the tables and pictures of `docs/performance.md` |
 //!
-//! The others are their tools: `shell` runs programs, `workspace` knows the packages and the files, `rust_source`
+//! The others are their tools: `build` builds programs in a profile, `shell` runs programs, `workspace` knows the packages and the files, `rust_source`
 //! takes comments and strings out of Rust text, `problem` is what a check finds.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for the terminal")]
 
 mod bench;
+mod build;
 mod compare;
 mod documents;
 mod fuzz;

@@ -6,7 +6,8 @@
 mod path;
 
 use crate::bench::machine::Machine;
-use crate::{shell, smoke, workspace};
+use crate::build::{self, Profile};
+use crate::{shell, workspace};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -133,7 +134,7 @@ pub(crate) fn command(arguments: &PerformanceArguments) -> Result<()> {
             .with_context(|| format!("there is no figure {name}; there are {}", known.join(", ")))?;
     }
     let is_wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|it| it == name);
-    let sheaf = arguments.sheaf.clone().map_or_else(smoke::released_sheaf, Ok)?;
+    let sheaf = arguments.sheaf.clone().map_or_else(|| build::sheaf(Profile::Dist), Ok)?;
     let machine = Machine::here();
     if let Some(warning) = machine.warning() {
         eprintln!("warning: {warning}");

@@ -1,26 +1,18 @@
 //! A short run of the released command with its output on disk, and that output verified.
 
+use crate::build::{self, Profile};
 use crate::{shell, workspace};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// The released command, built if need be.
-pub(crate) fn released_sheaf() -> Result<PathBuf> {
-    // Standard output may be kept for figures; what cargo says goes to standard error.
-    shell::output(shell::cargo(&["build", "--release", "--package", "sheaf"]).stderr(Stdio::inherit()))?;
-    let command = workspace::target_directory()?.join("release/sheaf");
-    ensure!(command.is_file(), "cargo built no {}", command.display());
-    Ok(command)
-}
+use std::path::Path;
+use std::process::Command;
 
 /// Runs for two seconds with the embedded default, then so many events with every role in a process of its own.
 pub(crate) fn command() -> Result<()> {
-    let sheaf = released_sheaf()?;
+    let sheaf = build::sheaf(Profile::Release)?;
     let directory = workspace::target_directory()?.join("smoke");
-    for more in [&["--duration", "2"][..], &["--processes", "--events", "20000"]] {
+    for more in [&["--duration", "2"][..], &["--processes", "--events", "20000", "--full-speed"]] {
         if directory.exists() {
             std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
         }

@@ -25,7 +25,8 @@ mod run;
 mod system;
 mod trial;
 
-use crate::{smoke, workspace};
+use crate::build::{self, Profile};
+use crate::workspace;
 use anyhow::{Context as _, Result, bail, ensure};
 use cases::{Case, FAMILIES, Outcome};
 use dice::Dice;
@@ -102,7 +103,7 @@ pub(crate) fn command(arguments: &TortureArguments) -> Result<()> {
     }
     let sheaf = match &arguments.sheaf {
         Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
-        None => smoke::released_sheaf()?,
+        None => build::sheaf(Profile::Release)?,
     };
     let directory = workspace::target_directory()?.join("torture");
     let end = arguments.minutes.map(|minutes| Instant::now() + Duration::from_mins(minutes));

@@ -58,8 +58,8 @@ pub struct Outcome {
     pub checks: Vec<Check>,
 }
 
-/// Simulates one run. A trait and not a function, so that one place chooses the traffic for every engine and each
-/// engine is compiled for each traffic.
+/// Simulates one run. The traffic is behind a pointer, so that each engine is compiled once and not once for each kind of
+/// traffic: that took most of the time to build this crate, and a call through the pointer is lost in the work for a message.
 pub trait Engine {
     /// Why it cannot simulate something.
     type Error;
@@ -71,7 +71,7 @@ pub trait Engine {
     ///
     /// # Errors
     /// What does not fit together.
-    fn simulate<T: Traffic>(&self, setup: &Setup<'_>, traffic: T) -> Result<Outcome, Self::Error>;
+    fn simulate(&self, setup: &Setup<'_>, traffic: &mut dyn Traffic) -> Result<Outcome, Self::Error>;
 }
 
 /// When a run ends.
@@ -97,11 +97,12 @@ impl Limit {
         }
     }
 
-    /// Whether so many delivered messages and complete events are enough.
+    /// Returns whether so many delivered messages and complete events are enough. The traffic is not asked for its events where
+    /// they end nothing: this is called at every instant.
     #[must_use]
     #[inline]
-    pub fn is_reached(&self, messages: u64, events: u64) -> bool {
-        messages >= self.messages || events >= self.events
+    pub fn is_reached(&self, messages: u64, events: impl FnOnce() -> u64) -> bool {
+        messages >= self.messages || self.events != u64::MAX && events() >= self.events
     }
 
     /// When a run ends in which nothing happens any more after `last`.

@@ -108,27 +108,41 @@ fn check_length(scenario: &Scenario) -> Result<(), RunError> {
     }
 }
 
-/// Simulates with the traffic of the scenario: each engine is compiled for each traffic.
+/// Simulates with the traffic of the scenario, cut into frames where the links have them and the engine does not.
 fn with_traffic<E: Engine>(engine: E, scenario: &Scenario, network: &Network) -> Result<Outcome, RunError>
 where
     RunError: From<E::Error>,
 {
-    let endpoints = u32::try_from(network.endpoints()).expect("a network bounds its endpoints");
-    let seed = scenario.seed;
-    match &scenario.traffic {
+    let (setup, mut traffic) = workload(scenario, network)?;
+    let link = &scenario.link;
+    if !E::CUTS_FRAMES && (link.frame_payload.is_some() || link.frame_overhead > 0) {
+        let mut framed =
+            Frames::new(traffic, endpoint_count(network), link.frame_payload, link.frame_overhead);
+        return Ok(engine.simulate(&setup, &mut framed)?);
+    }
+    Ok(engine.simulate(&setup, traffic.as_mut())?)
+}
+
+/// The traffic of the scenario, and who sends and receives.
+fn workload<'a>(
+    scenario: &'a Scenario,
+    network: &'a Network,
+) -> Result<(Setup<'a>, Box<dyn Traffic>), RunError> {
+    let (seed, rate) = (scenario.seed, scenario.link.rate);
+    let endpoints = endpoint_count(network);
+    Ok(match &scenario.traffic {
         TrafficModel::Random { size, load } => {
-            let traffic = Random::new(*size, *load, scenario.link.rate, endpoints, seed)?;
-            let setup =
-                Setup { scenario, network, receives: vec![true; network.endpoints()], senders: endpoints };
-            framed(engine, &setup, traffic)
+            let receives = vec![true; network.endpoints()];
+            let setup = Setup { scenario, network, receives, senders: endpoints };
+            (setup, Box::new(Random::new(*size, *load, rate, endpoints, seed)?))
         }
         TrafficModel::Push(events, window) => {
             let setup = event_setup(scenario, network, events, endpoints)?;
-            framed(engine, &setup, Push::new(events, *window, endpoints, seed)?)
+            (setup, Box::new(Push::new(events, *window, endpoints, seed)?))
         }
         TrafficModel::Replay { events, traffic, window } => {
             let setup = event_setup(scenario, network, traffic, endpoints)?;
-            framed(engine, &setup, Push::replay(traffic, events.clone(), *window, endpoints, seed)?)
+            (setup, Box::new(Push::replay(traffic, events.clone(), *window, endpoints, seed)?))
         }
         TrafficModel::Pull { events, outstanding, credit_bytes, request_bytes } => {
             let shape = PullShape {
@@ -137,19 +151,22 @@ where
                 request_bytes: *request_bytes,
             };
             let setup = event_setup(scenario, network, events, endpoints)?;
-            framed(engine, &setup, Pull::new(events, shape, endpoints, seed)?)
+            (setup, Box::new(Pull::new(events, shape, endpoints, seed)?))
         }
         TrafficModel::Barrel(events, shape) => {
             let setup = event_setup(scenario, network, events, endpoints)?;
-            framed(engine, &setup, Barrel::new(events, *shape, scenario.link.rate, endpoints, seed)?)
+            (setup, Box::new(Barrel::new(events, *shape, rate, endpoints, seed)?))
         }
         TrafficModel::Roles(machines) => {
             let setup = placed(scenario, network, &machines.placement, endpoints)?;
-            let faults = &scenario.faults;
-            let roles = Roles::new(machines, faults, scenario.link.rate, endpoints, seed)?;
-            framed(engine, &setup, roles.over(&scenario.link))
+            let roles = Roles::new(machines, &scenario.faults, rate, endpoints, seed)?;
+            (setup, Box::new(roles.over(&scenario.link)))
         }
-    }
+    })
+}
+
+fn endpoint_count(network: &Network) -> u32 {
+    u32::try_from(network.endpoints()).expect("a network bounds its endpoints")
 }
 
 /// Sources send and builders receive.
@@ -177,24 +194,10 @@ fn placed<'a>(
     Ok(Setup { scenario, network, receives, senders: roster.source_count() })
 }
 
-/// Cuts messages into frames where the links have them.
-fn framed<E: Engine>(engine: E, setup: &Setup<'_>, traffic: impl Traffic) -> Result<Outcome, RunError>
-where
-    RunError: From<E::Error>,
-{
-    let link = &setup.scenario.link;
-    if E::CUTS_FRAMES || link.frame_payload.is_none() && link.frame_overhead == 0 {
-        return Ok(engine.simulate(setup, traffic)?);
-    }
-    let endpoints = u32::try_from(setup.network.endpoints()).expect("a network bounds its endpoints");
-    let framed = Frames::new(traffic, endpoints, link.frame_payload, link.frame_overhead);
-    Ok(engine.simulate(setup, framed)?)
-}
-
 /// What closed formulas say: the exact result where there is one, otherwise the bound. Nothing is sent, so that there
 /// are neither messages nor times.
 fn theory(scenario: &Scenario, network: &Network) -> Result<Report, RunError> {
-    let endpoints = u32::try_from(network.endpoints()).expect("a network bounds its endpoints");
+    let endpoints = endpoint_count(network);
     let demand = Demand::of(scenario, endpoints).map_err(SetupError::from)?;
     let bound = analytic::bound(network, scenario);
     let exact = analytic::exact(network, scenario);

@@ -140,6 +140,44 @@ pub trait Traffic {
     }
 }
 
+impl<T: Traffic + ?Sized> Traffic for Box<T> {
+    fn begin(&mut self, wake: &mut Wake) {
+        (**self).begin(wake);
+    }
+
+    fn next(&mut self, sender: EndpointId, now: Picos) -> Next {
+        (**self).next(sender, now)
+    }
+
+    fn delivered(&mut self, message: &Message, now: Picos, wake: &mut Wake) {
+        (**self).delivered(message, now, wake);
+    }
+
+    fn lost(&mut self, message: &Message, now: Picos, wake: &mut Wake) {
+        (**self).lost(message, now, wake);
+    }
+
+    fn sent(&mut self, message: &Message, now: Picos, wake: &mut Wake) {
+        (**self).sent(message, now, wake);
+    }
+
+    fn timer(&mut self, now: Picos, wake: &mut Wake) {
+        (**self).timer(now, wake);
+    }
+
+    fn complete_events(&self) -> u64 {
+        (**self).complete_events()
+    }
+
+    fn ended_events(&self) -> u64 {
+        (**self).ended_events()
+    }
+
+    fn summary(&self) -> Summary {
+        (**self).summary()
+    }
+}
+
 /// What a workload knows of its run: goes into the [report](crate::Report) as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {

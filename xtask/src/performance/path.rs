@@ -4,7 +4,7 @@
 //! counted. Valgrind's cachegrind counts instructions and simulates caches; two lengths of the run, so that their
 //! difference has no start and no end in it.
 
-use crate::{shell, workspace};
+use crate::build::{self, Profile};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -40,10 +40,7 @@ type Counts = BTreeMap<String, u64>;
 
 /// The table's block.
 pub(super) fn block(conditions: &str) -> Result<String> {
-    let mut build =
-        shell::cargo(&["build", "--quiet", "--release", "--package", "sheaf-node", "--example", "canonical"]);
-    shell::run(&mut build)?;
-    let workload = workspace::target_directory()?.join("release/examples/canonical");
+    let workload = build::example(Profile::Dist, "sheaf-node", "canonical")?;
     let mut text = format!(
         "```sh\ncargo xtask performance {NAME}    # canonical memory|shm|tcp EVENTS {FRAGMENT_BYTES} descriptor|write-read\n```\n\n\
          Counted on {conditions}, with {}; a fragment more of 2 kB.\n\n\

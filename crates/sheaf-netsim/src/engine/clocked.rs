@@ -21,8 +21,8 @@ pub struct Course {
 }
 
 /// The hosts.
-pub(crate) struct Hosts<'a, T> {
-    traffic: &'a mut T,
+pub(crate) struct Hosts<'a> {
+    traffic: &'a mut dyn Traffic,
     meter: &'a mut Meter,
     /// When each sender is asked next; [`Picos::MAX`] while it sleeps.
     ask_at: Vec<Picos>,
@@ -31,9 +31,14 @@ pub(crate) struct Hosts<'a, T> {
     limit: Limit,
 }
 
-impl<'a, T: Traffic> Hosts<'a, T> {
+impl<'a> Hosts<'a> {
     /// The hosts of `senders` endpoints; the traffic is told that the run begins.
-    pub(crate) fn new(senders: usize, traffic: &'a mut T, meter: &'a mut Meter, limit: Limit) -> Self {
+    pub(crate) fn new(
+        senders: usize,
+        traffic: &'a mut dyn Traffic,
+        meter: &'a mut Meter,
+        limit: Limit,
+    ) -> Self {
         let mut hosts = Self {
             traffic,
             meter,
@@ -106,7 +111,7 @@ impl<'a, T: Traffic> Hosts<'a, T> {
     /// Whether the run is over at `now`.
     pub(crate) fn is_over(&self, now: Picos) -> bool {
         now >= self.limit.end
-            || self.limit.is_reached(self.meter.delivered_messages(), self.traffic.complete_events())
+            || self.limit.is_reached(self.meter.delivered_messages(), || self.traffic.complete_events())
     }
 
     /// The next instant at which a sender or a timer does something, or the run ends; `None`: never, unless the network

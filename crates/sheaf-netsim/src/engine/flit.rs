@@ -41,12 +41,12 @@ impl Engine for FlitEngine {
     type Error = FlitError;
     const CUTS_FRAMES: bool = false;
 
-    fn simulate<T: Traffic>(&self, setup: &Setup<'_>, mut traffic: T) -> Result<Outcome, FlitError> {
+    fn simulate(&self, setup: &Setup<'_>, traffic: &mut dyn Traffic) -> Result<Outcome, FlitError> {
         let options = Options::of(setup.scenario)?;
         let names = names(setup.network, &options);
         let mut meter = Meter::new(setup.receives.clone(), setup.senders, setup.port_rate(), names);
         let limit = Limit::new(setup.scenario.length, setup.senders);
-        let flits = run(setup.network, &options, limit, &mut traffic, &mut meter);
+        let flits = run(setup.network, &options, limit, traffic, &mut meter);
         let checks = vec![flits.check(setup.network)];
         Ok(Outcome { measured: meter.finish(flits.course.end), summary: traffic.summary(), checks })
     }
@@ -105,11 +105,11 @@ pub fn names(network: &Network, options: &Options) -> Names {
 pub const SAMPLE_CYCLES: u64 = 64;
 
 /// Runs `traffic` over `network`.
-pub fn run<T: Traffic>(
+pub fn run(
     network: &Network,
     options: &Options,
     limit: Limit,
-    traffic: &mut T,
+    traffic: &mut dyn Traffic,
     meter: &mut Meter,
 ) -> FlitRun {
     cycle::Run::new(network, options, limit, traffic, meter).run()

@@ -49,15 +49,15 @@ impl Engine for PathEngine {
     type Error = FaultError;
     const CUTS_FRAMES: bool = false;
 
-    fn simulate<T: Traffic>(&self, setup: &Setup<'_>, traffic: T) -> Result<Outcome, FaultError> {
+    fn simulate(&self, setup: &Setup<'_>, traffic: &mut dyn Traffic) -> Result<Outcome, FaultError> {
         let buffer = match setup.scenario.switching {
             Switching::Wormhole { buffer_bytes } => buffer_bytes,
             _ => 0,
         };
         if buffer == 0 && setup.scenario.link.delay == Picos::ZERO {
-            Ok(Simulation::<T, false>::new(setup, traffic, buffer)?.run())
+            Ok(Simulation::<false>::new(setup, traffic, buffer)?.run())
         } else {
-            Ok(Simulation::<T, true>::new(setup, traffic, buffer)?.run())
+            Ok(Simulation::<true>::new(setup, traffic, buffer)?.run())
         }
     }
 }
@@ -88,9 +88,9 @@ enum Event {
 }
 
 /// One run. `TAILS`: with delays or buffers, so that tails are followed.
-struct Simulation<'a, T, const TAILS: bool> {
+struct Simulation<'a, const TAILS: bool> {
     network: &'a Network,
-    traffic: T,
+    traffic: &'a mut dyn Traffic,
     events: EventQueue<Event>,
     links: Links,
     messages: Messages,
@@ -119,8 +119,8 @@ struct Host {
     ask_at: Picos,
 }
 
-impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
-    fn new(setup: &Setup<'a>, traffic: T, buffer: u32) -> Result<Self, FaultError> {
+impl<'a, const TAILS: bool> Simulation<'a, TAILS> {
+    fn new(setup: &Setup<'a>, traffic: &'a mut dyn Traffic, buffer: u32) -> Result<Self, FaultError> {
         let Setup { scenario, network, .. } = *setup;
         let seed = scenario.seed;
         let ready = scenario.endpoint.queue_messages > 1;
@@ -170,7 +170,7 @@ impl<'a, T: Traffic, const TAILS: bool> Simulation<'a, T, TAILS> {
             self.ask(EndpointId(endpoint), Picos::ZERO);
         }
         let mut now = Picos::ZERO;
-        while !self.limit.is_reached(self.meter.delivered_messages(), self.traffic.complete_events()) {
+        while !self.limit.is_reached(self.meter.delivered_messages(), || self.traffic.complete_events()) {
             let Some((at, event)) = self.events.pop() else { break };
             if at > self.limit.end {
                 now = self.limit.end;

@@ -164,13 +164,13 @@ fn largest_frame(scenario: &Scenario) -> Option<u64> {
 ///
 /// # Errors
 /// [`QueueError`] where this engine cannot simulate it.
-pub fn simulate<T: Traffic>(
+pub fn simulate(
     network: &Network,
     scenario: &Scenario,
-    traffic: &mut T,
+    traffic: &mut dyn Traffic,
     meter: &mut Meter,
     limit: Picos,
-    stop: impl FnMut(&T, &Meter) -> bool,
+    stop: impl FnMut(&dyn Traffic, &Meter) -> bool,
 ) -> Result<Ended, QueueError> {
     let setup = Setup::new(scenario)?;
     let faults = Faults::new(&scenario.faults, network, scenario.seed)?;
@@ -187,20 +187,21 @@ impl Engine for QueueEngine {
     type Error = QueueError;
     const CUTS_FRAMES: bool = true;
 
-    fn simulate<T: Traffic>(
+    fn simulate(
         &self,
         setup: &super::Setup<'_>,
-        mut traffic: T,
+        traffic: &mut dyn Traffic,
     ) -> Result<super::Outcome, QueueError> {
         let super::Setup { scenario, network, senders, .. } = *setup;
         let names = names(network, scenario)?;
         let mut meter = Meter::new(setup.receives.clone(), senders, setup.port_rate(), names);
         let limit = super::Limit::new(scenario.length, senders);
         // Counted with what was lost, or a run that loses nearly everything would not end.
-        let enough =
-            |traffic: &T, meter: &Meter| limit.is_reached(meter.ended_messages(), traffic.ended_events());
-        let ended = simulate(network, scenario, &mut traffic, &mut meter, limit.end, enough)?;
-        let end = if enough(&traffic, &meter) { ended.at } else { limit.end_after(ended.at) };
+        let enough = |traffic: &dyn Traffic, meter: &Meter| {
+            limit.is_reached(meter.ended_messages(), || traffic.ended_events())
+        };
+        let ended = simulate(network, scenario, traffic, &mut meter, limit.end, enough)?;
+        let end = if enough(traffic, &meter) { ended.at } else { limit.end_after(ended.at) };
         Ok(super::Outcome { measured: meter.finish(end), summary: traffic.summary(), checks: ended.checks })
     }
 }

@@ -32,7 +32,7 @@ impl Engine for SlottedEngine {
     type Error = SlottedError;
     const CUTS_FRAMES: bool = false;
 
-    fn simulate<T: Traffic>(&self, setup: &Setup<'_>, mut traffic: T) -> Result<Outcome, SlottedError> {
+    fn simulate(&self, setup: &Setup<'_>, traffic: &mut dyn Traffic) -> Result<Outcome, SlottedError> {
         let scenario = setup.scenario;
         let bytes = message_bytes(scenario)?;
         let options = Options {
@@ -45,7 +45,7 @@ impl Engine for SlottedEngine {
         let names = names(setup.network, &options, bytes);
         let mut meter = Meter::new(setup.receives.clone(), setup.senders, setup.port_rate(), names);
         let limit = Limit::new(scenario.length, setup.senders);
-        let course = run(setup.network, &options, limit, &mut traffic, &mut meter)?;
+        let course = run(setup.network, &options, limit, traffic, &mut meter)?;
         let detail = format!("after {} slots", course.steps);
         let checks = vec![Check { name: "deadlock", pass: !course.stuck, detail }];
         Ok(Outcome { measured: meter.finish(course.end), summary: traffic.summary(), checks })
@@ -165,11 +165,11 @@ pub fn names(network: &Network, options: &Options, message_bytes: u64) -> Names 
 ///
 /// # Errors
 /// [`SlottedError`] where the network or the switching is of another kind.
-pub fn run<T: Traffic>(
+pub fn run(
     network: &Network,
     options: &Options,
     limit: Limit,
-    traffic: &mut T,
+    traffic: &mut dyn Traffic,
     meter: &mut Meter,
 ) -> Result<Course, SlottedError> {
     if options.slot == Picos::ZERO {

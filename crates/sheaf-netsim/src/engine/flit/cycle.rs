@@ -109,10 +109,10 @@ impl Pace {
 }
 
 /// A run.
-pub(super) struct Run<'a, T> {
+pub(super) struct Run<'a> {
     network: &'a Network,
     options: &'a Options,
-    hosts: Hosts<'a, T>,
+    hosts: Hosts<'a>,
     fabric: Fabric,
     messages: Messages,
     allocation: Allocation,
@@ -134,12 +134,12 @@ pub(super) struct Run<'a, T> {
     now: Picos,
 }
 
-impl<'a, T: Traffic> Run<'a, T> {
+impl<'a> Run<'a> {
     pub(super) fn new(
         network: &'a Network,
         options: &'a Options,
         limit: Limit,
-        traffic: &'a mut T,
+        traffic: &'a mut dyn Traffic,
         meter: &'a mut Meter,
     ) -> Self {
         let length = time_of(options, 1).0.max(1);

@@ -5,10 +5,9 @@ use super::ports::Port;
 use super::scheme::Scheme;
 use super::simulation::Simulation;
 use crate::report::Check;
-use crate::traffic::Traffic;
 use std::fmt::Write as _;
 
-impl<T: Traffic> Simulation<'_, T> {
+impl Simulation<'_> {
     /// All self-checks of this engine.
     pub(super) fn audit(&self) -> Vec<Check> {
         let deadlock = self.find_deadlock();

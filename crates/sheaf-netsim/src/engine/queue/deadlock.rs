@@ -7,7 +7,6 @@ use super::frames::NONE;
 use super::scheme::Scheme;
 use super::simulation::Simulation;
 use crate::network::{LinkId, Place};
-use crate::traffic::Traffic;
 use std::fmt;
 
 /// A buffer of a switch.
@@ -72,7 +71,7 @@ enum State {
     Waits(Vec<usize>),
 }
 
-impl<T: Traffic> Simulation<'_, T> {
+impl Simulation<'_> {
     /// The buffers that are stuck, if there are any.
     pub(super) fn find_deadlock(&self) -> Option<Deadlock> {
         let links = self.ports.len();

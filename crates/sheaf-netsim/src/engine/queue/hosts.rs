@@ -5,7 +5,7 @@ use super::causes::LossKind;
 use super::frames::{Entry, Frame, NONE};
 use super::simulation::{Event, Simulation};
 use crate::network::SwitchId;
-use crate::traffic::{Message, Next, Traffic};
+use crate::traffic::{Message, Next};
 use crate::units::Picos;
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl Rail {
     }
 }
 
-impl<T: Traffic> Simulation<'_, T> {
+impl Simulation<'_> {
     /// Fills the interface of `host` as far as the traffic has anything for it.
     pub(super) fn ask(&mut self, host: u32) {
         let endpoint = crate::network::EndpointId(host);

@@ -6,10 +6,9 @@ use super::frames::NONE;
 use super::scheme::Scheme;
 use super::simulation::{Event, Simulation};
 use crate::network::{LinkId, SwitchId};
-use crate::traffic::Traffic;
 use crate::units::Picos;
 
-impl<T: Traffic> Simulation<'_, T> {
+impl Simulation<'_> {
     /// The first frame of the input behind `link` looks for its way.
     pub(super) fn look_for_output(&mut self, link: u32) {
         loop {

@@ -12,10 +12,9 @@ use super::scheme::Scheme;
 use super::simulation::{Event, Simulation};
 use crate::network::SwitchId;
 use crate::scenario::WhenFull;
-use crate::traffic::Traffic;
 use crate::units::Picos;
 
-impl<T: Traffic> Simulation<'_, T> {
+impl Simulation<'_> {
     /// Frames at the input behind `link` go into their queues, the first one first, until one does not fit.
     pub(super) fn admit(&mut self, link: u32) {
         while self.ports[link as usize].arrived > 0 {

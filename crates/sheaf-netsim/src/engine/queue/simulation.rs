@@ -44,9 +44,9 @@ pub(super) enum Event {
 }
 
 /// A run.
-pub(super) struct Simulation<'a, T> {
+pub(super) struct Simulation<'a> {
     pub(super) network: &'a Network,
-    pub(super) traffic: &'a mut T,
+    pub(super) traffic: &'a mut dyn Traffic,
     pub(super) meter: &'a mut Meter,
     pub(super) router: Router,
     pub(super) faults: Faults,
@@ -83,12 +83,12 @@ pub(super) struct Agenda {
     lowest: usize,
 }
 
-impl<'a, T: Traffic> Simulation<'a, T> {
+impl<'a> Simulation<'a> {
     pub(super) fn new(
         network: &'a Network,
         setup: Setup,
         faults: Faults,
-        traffic: &'a mut T,
+        traffic: &'a mut dyn Traffic,
         meter: &'a mut Meter,
     ) -> Self {
         let links = network.links.len();
@@ -122,7 +122,7 @@ impl<'a, T: Traffic> Simulation<'a, T> {
 
     /// Lets everything happen until `stop` says that it is enough (asked after every instant), nothing is left to
     /// happen, or `limit` is over. Returns when that was.
-    pub(super) fn run(&mut self, limit: Picos, mut stop: impl FnMut(&T, &Meter) -> bool) -> Picos {
+    pub(super) fn run(&mut self, limit: Picos, mut stop: impl FnMut(&dyn Traffic, &Meter) -> bool) -> Picos {
         self.traffic.begin(&mut self.wake);
         self.heed();
         for (number, rails) in (0u32..).zip(&self.network.injection) {
@@ -256,7 +256,7 @@ impl<'a, T: Traffic> Simulation<'a, T> {
 
     /// Calls the traffic, and does what it asks for.
     #[inline]
-    pub(super) fn tell(&mut self, call: impl FnOnce(&mut T, Picos, &mut Wake)) {
+    pub(super) fn tell(&mut self, call: impl FnOnce(&mut dyn Traffic, Picos, &mut Wake)) {
         call(self.traffic, self.now, &mut self.wake);
         self.heed();
     }

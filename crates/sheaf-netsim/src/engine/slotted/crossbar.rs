@@ -124,12 +124,12 @@ impl Inputs {
 }
 
 /// Runs `traffic` over a switch with `ports` inputs and outputs.
-pub(super) fn run<T: Traffic>(
+pub(super) fn run(
     ports: usize,
     options: &Options,
     buffers: Buffers,
     limit: Limit,
-    traffic: &mut T,
+    traffic: &mut dyn Traffic,
     meter: &mut Meter,
 ) -> Course {
     let mut inputs = Inputs::new(ports, buffers.queue);

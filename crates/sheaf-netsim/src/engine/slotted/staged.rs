@@ -137,11 +137,11 @@ fn enter(layers: &mut Layers<'_>, message: &Message, free: impl FnMut(LinkId) ->
 }
 
 /// Runs `traffic` where what does not get its output is lost.
-pub(super) fn run_unbuffered<T: Traffic>(
+pub(super) fn run_unbuffered(
     network: &Network,
     options: &Options,
     limit: Limit,
-    traffic: &mut T,
+    traffic: &mut dyn Traffic,
     meter: &mut Meter,
 ) -> Result<Course, SlottedError> {
     let mut layers = Layers::new(network, options)?;
@@ -199,7 +199,7 @@ pub(super) fn run_unbuffered<T: Traffic>(
 }
 
 /// Goes on to the next slot in which somebody sends; false where nobody ever does.
-fn step_over<T: Traffic>(hosts: &Hosts<'_, T>, length: Picos, slot: &mut u64, now: &mut Picos) -> bool {
+fn step_over(hosts: &Hosts<'_>, length: Picos, slot: &mut u64, now: &mut Picos) -> bool {
     let Some(at) = hosts.next_instant() else {
         return false;
     };
@@ -209,12 +209,12 @@ fn step_over<T: Traffic>(hosts: &Hosts<'_, T>, length: Picos, slot: &mut u64, no
 }
 
 /// Runs `traffic` with `buffer_messages` at each input of each switch.
-pub(super) fn run_buffered<T: Traffic>(
+pub(super) fn run_buffered(
     network: &Network,
     options: &Options,
     buffer_messages: u32,
     limit: Limit,
-    traffic: &mut T,
+    traffic: &mut dyn Traffic,
     meter: &mut Meter,
 ) -> Result<Course, SlottedError> {
     let mut layers = Layers::new(network, options)?;
@@ -282,7 +282,7 @@ impl Buffers<'_> {
         self.queues[link as usize].len() < self.room
     }
 
-    fn push<T: Traffic>(&mut self, link: u32, held: Held, hosts: &mut Hosts<'_, T>, now: Picos) {
+    fn push(&mut self, link: u32, held: Held, hosts: &mut Hosts<'_>, now: Picos) {
         let queue = &mut self.queues[link as usize];
         queue.push_back(held);
         let bytes = u64::from(held.message.bytes);
@@ -291,7 +291,7 @@ impl Buffers<'_> {
     }
 
     /// The first message at the end of `input` goes on to the end of `output`, in the slot (number, length).
-    fn go_on<T: Traffic>(&mut self, input: u32, output: u32, slot: (u64, Picos), hosts: &mut Hosts<'_, T>) {
+    fn go_on(&mut self, input: u32, output: u32, slot: (u64, Picos), hosts: &mut Hosts<'_>) {
         let held = self.queues[input as usize].pop_front().expect("what has won is in the queue");
         let stage = self.network.links[input as usize].stage;
         let now = Picos(slot.0.saturating_mul(slot.1.0));

@@ -1,0 +1,86 @@
+//! Builds programs of this repository in the profile that their use asks for.
+//!
+//! | profile | for |
+//! |---|---|
+//! | `release` | whoever runs the command: compiled quickly |
+//! | `dist` | packages, and every figure that is compared or published: compiled with every optimisation |
+
+use crate::{shell, workspace};
+use anyhow::{Result, ensure};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+/// A profile of the workspace's `Cargo.toml`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Release,
+    Dist,
+}
+
+impl Profile {
+    /// The profile's name, which is also its folder in the target directory.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Dist => "dist",
+        }
+    }
+}
+
+/// Builds the command and returns its path.
+pub(crate) fn sheaf(profile: Profile) -> Result<PathBuf> {
+    build(profile, &programs(profile), "sheaf")
+}
+
+/// Builds the simulated cluster and returns the path of its program.
+pub(crate) fn swarm() -> Result<PathBuf> {
+    build(Profile::Release, &programs(Profile::Release), "sheaf-swarm")
+}
+
+/// The packages to build together. Cargo builds a crate anew for each set of features that is asked of it: programs that were built
+/// one by one would have much of what they share built twice.
+fn programs(profile: Profile) -> Vec<&'static str> {
+    match profile {
+        Profile::Release => vec!["--package", "sheaf", "--package", "sheaf-swarm"],
+        Profile::Dist => vec!["--package", "sheaf"],
+    }
+}
+
+/// Builds an example of `package` and returns its path.
+pub(crate) fn example(profile: Profile, package: &str, name: &str) -> Result<PathBuf> {
+    build(profile, &["--package", package, "--example", name], &format!("examples/{name}"))
+}
+
+fn build(profile: Profile, what: &[&str], file: &str) -> Result<PathBuf> {
+    let mut cargo = shell::cargo(&["build", "--profile", profile.name()]);
+    // Standard output may be kept for figures; what cargo says goes to standard error.
+    shell::output(cargo.args(what).stderr(Stdio::inherit()))?;
+    let program = workspace::target_directory()?.join(profile.name()).join(file);
+    ensure!(program.is_file(), "cargo built no {}", program.display());
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// A profile inherits the exceptions of the other one: a crate that `release` optimises less must not be so in figures.
+    #[test]
+    fn dist_optimises_every_crate_that_release_does_not() {
+        let manifest = std::fs::read_to_string(workspace::root().join("Cargo.toml")).expect("it is there");
+        let exceptions = |profile: Profile| {
+            let table = format!("\n[profile.{}.package]\n", profile.name());
+            let (_, rest) = manifest.split_once(&table).expect("there is a table of exceptions");
+            let lines = rest.lines().take_while(|line| !line.is_empty() && !line.starts_with('['));
+            let lines = lines.filter_map(|line| line.split_once(".opt-level = "));
+            lines.map(|(package, level)| (package.to_owned(), level.to_owned())).collect::<BTreeMap<_, _>>()
+        };
+        let (release, dist) = (exceptions(Profile::Release), exceptions(Profile::Dist));
+        assert!(!release.is_empty(), "no exceptions were found");
+        for package in release.keys() {
+            let level = dist.get(package).map(String::as_str);
+            assert_eq!(level, Some("3"), "opt-level of {package} in [profile.dist.package]");
+        }
+    }
+}
