@@ -172,7 +172,7 @@ impl EthernetLab {
                 blocks: 8192,
                 retry_min: Nanos::from_millis(1),
                 retry_max: Nanos::from_millis(20),
-                dead_peer: Nanos::from_secs(1),
+                dead_peer: limits.dead_peer,
                 ..LossySettings::default()
             },
             loss,

@@ -18,7 +18,7 @@ pub use lifetime::*;
 pub use waiting::*;
 
 use crate::Endpoint;
-use sheaf_wire::{ByteCount, NodeId};
+use sheaf_wire::{ByteCount, Nanos, NodeId};
 
 /// How a transport's networks are made.
 pub trait Lab {
@@ -41,12 +41,28 @@ pub struct Limits {
     pub queue_bytes: ByteCount,
     /// The largest frame.
     pub max_frame_bytes: ByteCount,
+    /// After so long without a word a peer counts as lost, where a transport must guess that from silence.
+    pub dead_peer: Nanos,
+}
+
+impl Limits {
+    /// Those of a network on which nodes die: silence is taken for death soon. Elsewhere a test would depend on how often a
+    /// busy machine lets its nodes speak.
+    #[must_use]
+    pub fn mortal() -> Self {
+        Self { dead_peer: Nanos::from_secs(2), ..Self::default() }
+    }
 }
 
 impl Default for Limits {
-    /// 256 frames, 4 MiB, frames of at most 1 MiB.
+    /// 256 frames, 4 MiB, frames of at most 1 MiB; silence means nothing for an hour.
     fn default() -> Self {
-        Self { queue_frames: 256, queue_bytes: ByteCount::mib(4), max_frame_bytes: ByteCount::mib(1) }
+        Self {
+            queue_frames: 256,
+            queue_bytes: ByteCount::mib(4),
+            max_frame_bytes: ByteCount::mib(1),
+            dead_peer: Nanos::from_secs(3600),
+        }
     }
 }
 

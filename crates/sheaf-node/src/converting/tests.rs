@@ -2,8 +2,8 @@ use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// A test that hangs fails after so long.
-const WATCHDOG: Duration = Duration::from_secs(60);
+/// Minutes: a machine that does much else makes a test slow, never red.
+const WATCHDOG: Duration = Duration::from_secs(300);
 
 fn closed(part: u64) -> ClosedFile {
     ClosedFile {

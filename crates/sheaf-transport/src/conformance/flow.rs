@@ -116,6 +116,7 @@ pub fn a_full_queue_refuses_and_nothing_is_lost<L: Lab>() {
         queue_frames: 1 << 20,
         queue_bytes: ByteCount(100_000),
         max_frame_bytes: ByteCount(100_000),
+        ..Limits::default()
     };
     for (limits, bytes) in [(few_frames, 100_000), (few_bytes, 5_000)] {
         let mut world = World::<L>::pair(limits);

@@ -7,7 +7,8 @@ use crate::{DownReason, Endpoint, Frame, SendError};
 use sheaf_wire::{Nanos, NodeId};
 use std::thread;
 
-const LINGER: Nanos = Nanos::from_secs(20);
+/// Minutes, as the watchdog.
+const LINGER: Nanos = Nanos::from_secs(300);
 
 /// A node that the network does not know, a node that is not there yet, and the node itself.
 pub fn strangers_and_absent_peers_are_told_apart<L: Lab>() {
@@ -36,7 +37,7 @@ pub fn strangers_and_absent_peers_are_told_apart<L: Lab>() {
 /// A node dies without a word: every other node is told, and can go on with the rest.
 pub fn the_death_of_a_node_is_seen_by_the_others<L: Lab>() {
     let nodes = [NodeId::readout(0), NodeId::builder(0), NodeId::MANAGER];
-    let mut world = World::<L>::new(&nodes, Limits::default());
+    let mut world = World::<L>::new(&nodes, Limits::mortal());
     drop(world.actors.remove(1));
     world.until("both to see the death", |world| {
         world.actors.iter().all(|actor| actor.went_down(nodes[1]) == Some(DownReason::Lost))
@@ -50,7 +51,7 @@ pub fn the_death_of_a_node_is_seen_by_the_others<L: Lab>() {
 /// Of a node that dies while it sends, the frames that arrive are whole, and the end is told after them. They are the first ones,
 /// where the transport keeps the order.
 pub fn a_node_that_dies_in_full_flow_leaves_a_beginning_without_gaps<L: Lab>() {
-    let (_lab, mut sender, mut receiver) = World::<L>::pair(Limits::default()).two();
+    let (_lab, mut sender, mut receiver) = World::<L>::pair(Limits::mortal()).two();
     let (from, to) = (sender.node(), receiver.node());
     let make = |number| frame(Place { from, to, number }, 100, &[4000, 4000]);
     let mut number = 0;
@@ -76,7 +77,7 @@ pub fn a_node_that_dies_in_full_flow_leaves_a_beginning_without_gaps<L: Lab>() {
 
 /// A node that dies and starts again is announced again; nothing of its past life comes after that.
 pub fn a_restarted_node_is_connected_anew<L: Lab>() {
-    let mut world = World::<L>::pair(Limits::default());
+    let mut world = World::<L>::pair(Limits::mortal());
     let (stays, dies) = (world.actors[0].node(), world.actors[1].node());
     for life in 0..3_u64 {
         // The first of these frames may reach the dying node or be lost with it; both ways none may reach the next life.

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Minutes: a machine that does much else makes a test slow, never red.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 #[derive(Default)]
 struct Woken(AtomicU64);

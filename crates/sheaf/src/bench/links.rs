@@ -113,14 +113,16 @@ pub(super) fn roundtrip(arguments: &RoundtripArguments, scan: &Scan<'_>) -> anyh
     let spins = arguments.spins.unwrap_or(if waits { 0 } else { SPINS_FOR_TIMES });
     let processors: Vec<usize> = place.map_or_else(Vec::new, |(one, other)| vec![one, other]);
     let base = Job { rate_hz, ..job(arguments, Task::RoundTrip, transport, spins) };
+    if let Some(rate) = rate_hz {
+        anyhow::ensure!(
+            rate * base.seconds >= 1.0,
+            "{rate} round trips per second make none in {} s: give more --seconds",
+            base.seconds
+        );
+    }
     let points =
         scan.curve(transport.name(), Scanned::Size, &sizes, arguments.scan.repeat, &progress, |bytes| {
             let measured = run(&Job { bytes, ..base }, arguments.processes, &processors, scan)?;
-            anyhow::ensure!(
-                measured.times.is_some(),
-                "no round trip began in {} s: give more --seconds",
-                base.seconds
-            );
             let mut sample = times(&measured, "roundtrip_ns.p50", "roundtrip_ns.p99", "roundtrip_ns.max");
             sample.extend(throughput(&measured));
             Ok(Some(sample))

@@ -64,7 +64,7 @@ fn written(run: &Path) -> u64 {
     events.map(|path| path.metadata().unwrap().len()).sum()
 }
 
-/// The disk is away for four times as long as a silent node is waited for.
+/// The disk is away for longer than a silent node is waited for.
 #[test]
 fn a_disk_that_hangs_makes_dead_time_of_its_own_and_the_run_goes_on_when_it_is_back() {
     let place = Place::new();
@@ -72,15 +72,16 @@ fn a_disk_that_hangs_makes_dead_time_of_its_own_and_the_run_goes_on_when_it_is_b
     let config = place.file(
         "hangs.toml",
         "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
+         [output]\nkeep_free_bytes = 0\n\
          [transport]\nkind = \"tcp\"\n\
          [trigger]\nmode = \"fixed\"\nrate_hz = 2000\nqueue_events = 64\n\
-         [manager]\npeer_timeout_ms = 500\nbatch_events = 16\n",
+         [manager]\npeer_timeout_ms = 3000\nbatch_events = 16\n",
     );
     let running = place.start(&format!("run {} --json", config.display()));
     let run = disk.path.join("run000001");
     wait_until("events are written", || written(&run) > 100_000);
     disk.freeze().unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(5));
     let before = written(&run);
     disk.thaw().unwrap();
     wait_until("events are written again", || written(&run) > before + 1_000_000);

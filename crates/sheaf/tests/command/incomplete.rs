@@ -138,9 +138,12 @@ fn waited_for_until_the_run_is_stopped() {
         "[source]\nkind = \"replay\"\n\
          [source.replay]\ndirectory = \"gaps\"\npacing = \"fixed\"\nrate_hz = 0.001\n\
          [readout]\ncount = 2\nmerge_timeout_ms = 1\n[builder]\ncount = 1\nevent_timeout_ms = 1\n\
-         [run]\nduration_s = 1\n[manager]\nstop_timeout_ms = 10\n[incomplete]\npolicy = \"wait\"\n",
+         [manager]\nstop_timeout_ms = 10\n[incomplete]\npolicy = \"wait\"\n",
     );
-    let summary = place.sheaf(&format!("run {} --json", config.display())).exits(3).json();
+    let mut running = place.start(&format!("run {} --json", config.display()));
+    running.wait_until_said("1 in flight");
+    running.signal("INT");
+    let summary = running.end().exits(3).json();
     assert_adds_up(&summary);
     assert_eq!(number(&summary, "ledger.triggers"), 1);
     assert_eq!(field(&summary, "ledger.dropped"), &json!({ "stopped": 1 }));

@@ -22,6 +22,10 @@ const SHARED: u64 = 4 * MIB;
 const SOURCES: u64 = 2;
 const READOUTS: u64 = 2;
 
+/// What a run builds: each source writes its memory ten times over.
+const EVENTS: u64 = 10 * SOURCE / FRAGMENT;
+const FRAGMENT: u64 = 2048;
+
 /// The largest that was seen of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
@@ -48,14 +52,14 @@ impl Peak {
     }
 }
 
-/// A run under full load for a second; what was seen of each node's process.
+/// A run under full load; what was seen of each node's process.
 fn peaks(transport: &str) -> BTreeMap<String, Peak> {
     let place = Place::new();
     let config = format!(
-        "[run]\nduration_s = 1\n[output]\nkind = \"none\"\n[transport]\nkind = \"{transport}\"\n\
+        "[run]\nevents = {EVENTS}\n[output]\nkind = \"none\"\n[transport]\nkind = \"{transport}\"\n\
          block_bytes = 262144\nreceive_bytes = {RECEIVE}\nshared_bytes = {SHARED}\nmax_frame_bytes = 1048576\n\
          queue_bytes = 1048576\n[source]\ncount = {}\nmemory_bytes = {SOURCE}\n\
-         [source.emulated]\nsize = \"fixed\"\nmean_bytes = 2048\ncontent = \"fill\"\n\
+         [source.emulated]\nsize = \"fixed\"\nmean_bytes = {FRAGMENT}\ncontent = \"fill\"\n\
          [readout]\ncount = {READOUTS}\nbuffer_bytes = {}\n\
          [builder]\ncount = 2\nmemory_bytes = 2097152\nread_payload = true\n",
         READOUTS * SOURCES,
@@ -74,7 +78,10 @@ fn peaks(transport: &str) -> BTreeMap<String, Peak> {
     let summary = running.end().exits(0).json();
     assert_adds_up(&summary);
     let through = number(&summary, "bytes");
-    assert!(through > 4 * SOURCE, "{through} bytes have not been through all of the memory");
+    assert!(
+        through > 4 * SOURCES * READOUTS * SOURCE,
+        "{through} bytes have not been through all of the memory"
+    );
     let peaks = peaks.into_inner();
     assert_eq!(peaks.keys().collect::<Vec<_>>(), ["bu0", "bu1", "evm", "ru0", "ru1"]);
     peaks
