@@ -15,9 +15,11 @@ pub mod cpu_list;
 pub mod doctor;
 pub mod placement;
 pub mod root;
+mod space;
 mod sys;
 
 pub use cpu_list::CpuList;
 pub use placement::{MemoryPolicy, Placement, PlacementError};
 pub use root::Root;
+pub use space::free_bytes;
 pub use sys::{ClockState, forget_signal_handlers, ignore_next_run_signal, ignoring_next_run_signal};

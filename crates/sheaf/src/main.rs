@@ -21,6 +21,7 @@
 //! | `summary`, `table` | what is printed at the end, as JSON and as a table |
 //! | `kept` | what was kept of the accepted triggers, and what was lost |
 //! | `run_directory` | where a run is written, its manifest, and its last tidying |
+//! | `space` | free space on the disk of a run |
 //! | `consumers` | the doors of builders for those who look on |
 //! | `console` | progress line and log on standard error |
 //! | `signals` | Ctrl-C and termination |
@@ -69,6 +70,7 @@ mod runs;
 mod scenarios;
 mod signals;
 mod sim;
+mod space;
 mod steps;
 mod summary;
 mod table;

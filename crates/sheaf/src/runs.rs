@@ -9,7 +9,7 @@ use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::cpu_seconds;
-use crate::{Verdict, files, placement, processes};
+use crate::{Verdict, files, placement, processes, space};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
 use sheaf_node::Clock;
@@ -86,6 +86,7 @@ impl Runs<'_> {
         let mut plan = Plan::new(config)?;
         plan.make_key()?;
         placement::rehearse(&plan)?;
+        space::check(&plan.config)?;
         let mut directory = RunDirectory::create(&mut plan.config, created)?;
         let run = plan.config.run.number;
         let scratch = match self.prepare(&mut plan, directory.as_mut()) {
@@ -102,12 +103,14 @@ impl Runs<'_> {
         }
         let plan = Arc::new(plan);
         let (stop, console) = (self.steering.stop(), self.console);
+        let path = directory.as_ref().map(|directory| directory.path.clone());
+        let watch = space::Watch::begin(path.as_deref(), plan.config.output.keep_free.0, stop)?;
         let mut outcome = if self.arguments.processes {
             processes::run(&plan, directory.as_ref(), &scratch, stop, console)?
         } else {
-            let path = directory.as_ref().map(|directory| directory.path.clone());
             in_process(&plan, path, stop.clone(), console, clock)?
         };
+        outcome.summary.ended_early = watch.end();
         // Of the processor time of this process, what it took since the run before.
         outcome.summary.cpu_seconds -= if self.arguments.processes { 0.0 } else { before };
         self.close(directory, outcome, &plan, clock).map(|verdict| (run, verdict))

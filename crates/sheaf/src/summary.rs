@@ -56,6 +56,9 @@ pub(crate) struct Summary {
     pub(crate) output: Option<PathBuf>,
     /// Whether a signal ended the run.
     pub(crate) interrupted: bool,
+    /// Why `sheaf run` ended the run before its time; `null` where it did not.
+    #[serde(default)]
+    pub(crate) ended_early: Option<String>,
     pub(crate) ledger: LedgerSummary,
     /// What kept triggers from being accepted: cause to time and number.
     pub(crate) dead_time: BTreeMap<String, DeadTimeSummary>,
@@ -344,6 +347,7 @@ impl Summary {
             cpu_seconds: 0.0,
             output,
             interrupted: report.interrupted,
+            ended_early: None,
             ledger: LedgerSummary::new(report, plan.count(Role::Readout)),
             dead_time: dead_time(report, plan),
             counters: counters(report),

@@ -45,8 +45,10 @@ impl Display for Summary {
             Some(path) => writeln!(f, "{:<18}{}", "output", path.display())?,
             None => writeln!(f, "{:<18}none", "output")?,
         }
-        if self.interrupted {
-            writeln!(f, "{:<18}a signal ended the run", "interrupted")?;
+        match &self.ended_early {
+            Some(why) => writeln!(f, "{:<18}{why}", "ended early")?,
+            None if self.interrupted => writeln!(f, "{:<18}a signal ended the run", "interrupted")?,
+            None => {}
         }
         ledger(f, &self.ledger)?;
         time(f, self)?;

@@ -77,6 +77,10 @@ section! {
         window: ByteCount = ByteCount(16 * MIB), "window_bytes", bytes(KIB, TIB);
         /// Maximum number of such events.
         window_events: u32 = 4_096, "window_events", whole(1, 1 << 24);
+        /// Free space that `sheaf run` leaves on the disk of its output. A run does not begin with less, and a run that
+        /// reaches it ends as with Ctrl-C, with its books balanced. 0: the run writes until the disk is full. Nodes that are
+        /// started one by one ignore it.
+        keep_free: ByteCount = ByteCount(GIB), "keep_free_bytes", bytes(0, TIB);
         /// Size at which an event file is closed and the next part begun.
         rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
         /// Number of events at which an event file is closed and the next part begun. It bounds the memory of the

@@ -1,9 +1,11 @@
 //! A disk that fills up during a run.
 
-use crate::child::Place;
+use crate::child::{Place, wait_until};
 use crate::output::{assert_adds_up, dump, field, number, verify};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A small file system in memory; unmounted when dropped.
 pub(crate) struct SmallDisk {
@@ -28,6 +30,20 @@ impl SmallDisk {
         println!("skipped: cannot mount a small file system: {problem}");
         None
     }
+
+    /// Waits until the disk is full, and has been for long enough that writers have met it.
+    pub(crate) fn wait_until_full(&self) {
+        let free = || sheaf_machine::free_bytes(&self.path).unwrap();
+        let (mut last, mut since) = (u64::MAX, Instant::now());
+        wait_until("the disk is full", || {
+            let now = free();
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
+            // Less than a batch of events is left.
+            now < 1 << 20 && since.elapsed() > Duration::from_secs(2)
+        });
+    }
 }
 
 impl Drop for SmallDisk {
@@ -43,11 +59,13 @@ fn assert_ends_cleanly(how: &str) {
     let Some(disk) = SmallDisk::mount(&place.join("disk")) else { return };
     let config = place.file(
         "full.toml",
-        "[run]\noutput = \"disk\"\nduration_s = 3\n[readout]\ncount = 2\n[builder]\ncount = 2\n\
-         [manager]\nstop_timeout_ms = 500\n",
+        "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\n\
+         [output]\nkeep_free_bytes = 0\n[manager]\nstop_timeout_ms = 500\n",
     );
-    let ended = place.sheaf(&format!("run {} --json {how}", config.display())).exits(1);
-    let ended = ended.says(&["disk/run000001/", "No space left on device", "nodes failed"]);
+    let running = place.start(&format!("run {} --json {how}", config.display()));
+    disk.wait_until_full();
+    running.signal("INT");
+    let ended = running.end().exits(1).says(&["disk/run000001/", "No space left on device", "nodes failed"]);
     let summary = ended.json();
     assert_adds_up(&summary);
     let stored = number(&summary, "ledger.stored");
@@ -75,17 +93,44 @@ fn a_full_disk_ends_many_processes_cleanly() {
 #[test]
 fn a_full_disk_at_output_nodes_makes_dead_time_of_its_own_and_loses_nothing() {
     let place = Place::new();
-    let Some(_disk) = SmallDisk::mount(&place.join("disk")) else { return };
+    let Some(disk) = SmallDisk::mount(&place.join("disk")) else { return };
     let config = place.file(
         "full.toml",
-        "[run]\noutput = \"disk\"\nduration_s = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
-         [output]\nnodes = 2\n[trigger]\nmode = \"fixed\"\nrate_hz = 20000\nqueue_events = 64\n\
+        "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
+         [output]\nnodes = 2\nkeep_free_bytes = 0\n[trigger]\nmode = \"fixed\"\nrate_hz = 20000\nqueue_events = 64\n\
          [manager]\nbatch_events = 16\nstop_timeout_ms = 500\n",
     );
-    let summary = place.sheaf(&format!("run {} --json", config.display())).exits(1).json();
+    let running = place.start(&format!("run {} --json", config.display()));
+    disk.wait_until_full();
+    running.signal("INT");
+    let summary = running.end().exits(1).json();
     assert_adds_up(&summary);
     assert!(number(&summary, "ledger.stored") > 0);
     assert!(number(&summary, "dead_time.output.vetoed_triggers") > 0, "{summary:#}");
     // What found no room was vetoed; the rest, a few slots, waited for the disk until the run was over.
     assert!(number(&summary, "ledger.dropped.stopped") <= 3 * 64, "{summary:#}");
+}
+
+/// The command looks at the disk and ends the run before anything fails.
+#[test]
+fn a_run_ends_in_good_order_before_the_disk_is_full_and_none_begins_without_room() {
+    let place = Place::new();
+    let Some(_disk) = SmallDisk::mount(&place.join("disk")) else { return };
+    let config = |keep: u64| {
+        let text = format!(
+            "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
+             [output]\nkeep_free_bytes = {keep}\n[trigger]\nmode = \"fixed\"\nrate_hz = 500\n"
+        );
+        place.file("keep.toml", &text).display().to_string()
+    };
+    let ended = place.sheaf(&format!("run {} --json", config(8 << 20))).exits(0);
+    let ended = ended.says(&["the run ends", "output.keep_free_bytes"]);
+    let summary = ended.json();
+    assert_adds_up(&summary);
+    assert!(number(&summary, "ledger.stored") > 0);
+    assert_eq!(field(&summary, "ledger.dropped"), &json!({}), "what was in flight was finished");
+    assert!(field(&summary, "ended_early").as_str().unwrap().contains("run000001"));
+
+    let refused = place.sheaf(&format!("run {}", config(1 << 40))).exits(1);
+    refused.says(&["disk has", "output.keep_free_bytes", "--output"]);
 }

@@ -121,13 +121,15 @@ fn a_full_disk_loses_nothing_that_was_stored() {
     let Some(disk) = SmallDisk::mount(&place.join("disk")) else { return };
     let config = place.file(
         "full.toml",
-        "[run]\noutput = \"disk\"\nduration_s = 4\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
-         [output]\nformat = \"hdf5\"\nrotate_events = 500\n\
+        "[run]\noutput = \"disk\"\nduration_s = 0\n[readout]\ncount = 2\n[builder]\ncount = 2\nslots = 64\n\
+         [output]\nformat = \"hdf5\"\nrotate_events = 500\nkeep_free_bytes = 0\n\
          [trigger]\nmode = \"fixed\"\nrate_hz = 20000\nqueue_events = 64\n\
          [manager]\nbatch_events = 16\nstop_timeout_ms = 500\n",
     );
-    let ended = place.sheaf(&format!("run {} --json", config.display())).exits(1);
-    let summary = ended.json();
+    let running = place.start(&format!("run {} --json", config.display()));
+    disk.wait_until_full();
+    running.signal("INT");
+    let summary = running.end().exits(1).json();
     assert_adds_up(&summary);
     let stored = number(&summary, "ledger.stored");
     assert!(stored > 0 && number(&summary, "dead_time.output.vetoed_triggers") > 0, "{summary:#}");

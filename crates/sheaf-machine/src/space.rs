@@ -1,0 +1,13 @@
+//! Free space on disks.
+
+use std::io;
+use std::path::Path;
+
+/// Returns the bytes that an ordinary user may still write on the file system of `path`, which must exist.
+///
+/// # Errors
+/// Those of `statvfs`.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let told = rustix::fs::statvfs(path)?;
+    Ok(told.f_bavail.saturating_mul(told.f_frsize))
+}

@@ -1,0 +1,162 @@
+//! Free space on the disk of a run: checked before it begins, and watched until it ends.
+
+use anyhow::{Context, bail};
+use sheaf_config::{Config, OutputKind, SourceKind, TriggerMode};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Time between two looks. The fastest disk writes a small part of the default of `output.keep_free_bytes` in it.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Refuses a run whose disk has less than `output.keep_free_bytes`, and warns of one that is expected to use up the rest.
+pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
+    let keep = config.output.keep_free.0;
+    if config.output.kind == OutputKind::None || keep == 0 {
+        return Ok(());
+    }
+    let directory = &config.run.output;
+    let Some(free) = existing(directory).and_then(|directory| sheaf_machine::free_bytes(&directory).ok())
+    else {
+        return Ok(());
+    };
+    let shown = directory.display();
+    if free <= keep {
+        bail!(
+            "{shown} has {} free, and output.keep_free_bytes leaves {} alone: free some room, choose another directory \
+             (--output), or lower output.keep_free_bytes",
+            size(free),
+            size(keep)
+        );
+    }
+    let most = free - keep;
+    match estimate(config) {
+        Some(bytes) if bytes > most => log::warn!(
+            "this run writes about {} if every event is stored, and {shown} has room for {}; the run ends when that is full",
+            size(bytes),
+            size(most)
+        ),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The nearest directory above `path`, itself included, that exists.
+fn existing(path: &Path) -> Option<PathBuf> {
+    let absolute = std::env::current_dir().ok()?.join(path);
+    absolute.ancestors().find(|directory| directory.is_dir()).map(Path::to_owned)
+}
+
+/// Payload of all events of a run of emulated sources, in bytes; `None` where nothing bounds it.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an estimate"
+)]
+fn estimate(config: &Config) -> Option<u64> {
+    if config.source.kind != SourceKind::Emulated {
+        return None;
+    }
+    let timed = matches!(config.trigger.mode, TriggerMode::Fixed | TriggerMode::Poisson);
+    let rate = config.trigger.rate_hz.filter(|_| timed);
+    let by_time =
+        rate.zip(config.run.duration).map(|(rate, duration)| (rate * duration.as_secs_f64()) as u64);
+    let events = [by_time, config.run.events].into_iter().flatten().min()?;
+    let sources = u64::from(config.source.count.unwrap_or_else(|| config.readout.count.into()));
+    Some((events as f64 * sources as f64 * config.source.emulated.mean.0 as f64) as u64)
+}
+
+/// Watches the disk of a run, and ends the run in good order before the disk is full.
+pub(crate) struct Watch(Option<(Sender<()>, JoinHandle<Option<String>>)>);
+
+impl Watch {
+    /// Sets `stop`, as Ctrl-C does, when the disk of `directory` has no more than `keep` bytes free. Watches nothing without a
+    /// directory, or where `keep` is 0.
+    pub(crate) fn begin(directory: Option<&Path>, keep: u64, stop: &Arc<AtomicBool>) -> anyhow::Result<Self> {
+        let Some(directory) = directory.filter(|_| keep > 0).map(Path::to_owned) else {
+            return Ok(Self(None));
+        };
+        let (over, ended) = channel();
+        let stop = stop.clone();
+        let body = move || {
+            while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                // A disk that does not tell is not taken for a full one.
+                let Some(free) = sheaf_machine::free_bytes(&directory).ok().filter(|free| *free <= keep)
+                else {
+                    continue;
+                };
+                let shown = directory.display();
+                let why = format!(
+                    "{shown} has {} free, no more than output.keep_free_bytes ({})",
+                    size(free),
+                    size(keep)
+                );
+                log::warn!("the run ends: {why}");
+                stop.store(true, Ordering::Relaxed);
+                return Some(why);
+            }
+            None
+        };
+        let thread = std::thread::Builder::new().name("space".into()).spawn(body);
+        Ok(Self(Some((over, thread.context("cannot start a thread")?))))
+    }
+
+    /// Ends watching. Returns why it has ended the run, if it has.
+    pub(crate) fn end(self) -> Option<String> {
+        let (over, thread) = self.0?;
+        drop(over);
+        thread.join().ok().flatten()
+    }
+}
+
+/// A number of bytes, for people.
+#[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+fn size(bytes: u64) -> String {
+    let (unit, name) = if bytes >= 1_000_000_000 { (1e9, "GB") } else { (1e6, "MB") };
+    format!("{:.1} {name}", bytes as f64 / unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sheaf_wire::{ByteCount, Nanos};
+
+    fn of_size(rate_hz: Option<f64>, duration: Option<Nanos>, events: Option<u64>) -> Option<u64> {
+        let mut config = Config::default();
+        config.trigger.mode = if rate_hz.is_some() { TriggerMode::Poisson } else { TriggerMode::Free };
+        config.trigger.rate_hz = rate_hz;
+        (config.run.duration, config.run.events) = (duration, events);
+        config.readout.count = 2;
+        config.source.emulated.mean = ByteCount(100);
+        estimate(&config)
+    }
+
+    #[test]
+    fn a_run_is_estimated_by_what_bounds_it_first() {
+        let seconds = |seconds| Some(Nanos::from_secs(seconds));
+        assert_eq!(of_size(Some(10.0), seconds(3), None), Some(6_000));
+        assert_eq!(of_size(Some(10.0), seconds(3), Some(20)), Some(4_000));
+        assert_eq!(of_size(None, None, Some(7)), Some(1_400));
+        assert_eq!(of_size(None, seconds(3), None), None, "as fast as it goes");
+        assert_eq!(of_size(Some(10.0), None, None), None, "until it is stopped");
+    }
+
+    #[test]
+    fn a_watched_disk_that_is_full_ends_the_run_and_one_that_is_not_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let begin = |keep| Watch::begin(Some(directory.path()), keep, &stop).unwrap();
+        assert_eq!(begin(1).end(), None);
+        assert!(!stop.load(Ordering::Relaxed));
+        let full = begin(u64::MAX);
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(PERIOD / 10);
+        }
+        let why = full.end().unwrap();
+        assert!(why.contains("output.keep_free_bytes"), "{why}");
+    }
+}
