@@ -93,7 +93,7 @@ enum Verb {
     /// Runs the commands of README.md and the pages under `docs/`; says which it skips, and why.
     DocsTest(documents::DocsTestArguments),
     /// What a change must pass; `.ci/run` calls this.
-    Ci,
+    Ci(verify::CiArguments),
     /// What takes longer: a million simulated runs, planted bugs, an hour of real faults, and fuzzing of every target.
     Nightly(verify::NightlyArguments),
 }
@@ -129,7 +129,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Performance(arguments) => performance::command(&arguments),
         Verb::Docs => verify::docs(),
         Verb::DocsTest(arguments) => documents::command(&arguments),
-        Verb::Ci => verify::ci(),
+        Verb::Ci(arguments) => verify::ci(&arguments),
         Verb::Nightly(arguments) => verify::nightly(&arguments),
     }
 }

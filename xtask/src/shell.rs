@@ -67,7 +67,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", typed(command)))
 }
 
-/// Steps of a longer verb, each under a line that names it.
+/// Steps of a longer verb, each under a line that names it, and a table of their times at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     done: Vec<(&'static str, f64)>,
@@ -86,9 +86,16 @@ impl Steps {
         result.with_context(|| format!("step \"{name}\""))
     }
 
-    /// Prints how long each step took.
+    /// Says that all steps passed.
     pub(crate) fn finish(&self) {
         println!("\nall {} steps passed", self.done.len());
+    }
+}
+
+impl Drop for Steps {
+    /// Prints how long each step took, also where one failed.
+    fn drop(&mut self) {
+        println!();
         for (name, seconds) in &self.done {
             println!("{seconds:>8.1} s  {name}");
         }
