@@ -10,6 +10,7 @@ use crate::id_set::{IdRange, IdSet};
 use crate::kind::{Kind, KindError};
 use crate::run::RunReadError;
 use serde::Serialize;
+use sheaf_wire::ByteCount;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,15 @@ pub enum RunState {
     Closed,
     /// Its process has ended and left no books.
     CutOff,
+}
+
+/// How far files have been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes that were read.
+    pub done: ByteCount,
+    /// Bytes that there are to read: those of closed files twice, once for their events and once for their checksum.
+    pub total: ByteCount,
 }
 
 /// What is in one stream of accepted events.
@@ -151,8 +161,16 @@ pub enum VerifyError {
 /// # Errors
 /// A [`VerifyError`] where nothing could be verified. Everything that is wrong with what could be is in the report.
 pub fn verify(path: &Path) -> Result<VerifyReport, VerifyError> {
+    verify_and_tell(path, &mut |_| {})
+}
+
+/// The same, and tells now and then how far it is; not of fragment streams.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_and_tell(path: &Path, tell: &mut dyn FnMut(Reading)) -> Result<VerifyReport, VerifyError> {
     match Kind::of(path)? {
-        kind @ (Kind::EventFile | Kind::Run) => events::verify(path, kind),
+        kind @ (Kind::EventFile | Kind::Run) => events::verify(path, kind, tell),
         kind @ (Kind::FragmentStream | Kind::StreamDirectory) => streams::verify(path, kind),
     }
 }

@@ -77,7 +77,7 @@ impl Console {
     /// Shows how many of `total` things are done, until the returned guard is dropped.
     pub(crate) fn counted(&self, total: usize, what: &'static str) -> Counted {
         if self.is_terminal && !self.quiet {
-            let template = "{bar:30} {pos} of {len} {msg}, {elapsed} so far, {eta} to go";
+            let template = "{bar:30} {pos} of {len} {msg}, {per_sec}, {elapsed} so far, {eta} to go";
             if let Ok(style) = ProgressStyle::with_template(template) {
                 self.line.set_style(style);
             }

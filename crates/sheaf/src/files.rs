@@ -2,7 +2,7 @@
 
 use crate::Verdict;
 use crate::cli::{DumpArguments, ImportArguments, PathArguments};
-use crate::console::{count, plural};
+use crate::console::{Console, Counted, count, plural};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use sheaf_config::Access;
@@ -11,8 +11,8 @@ use sheaf_store::dump::{dump as dump_fragments, dump_verdicts};
 use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
 use sheaf_store::kind::Kind;
 use sheaf_store::run::{newest_of, runs_in};
-use sheaf_store::verify::{RunState, VerifyReport, verify as verify_path};
-use sheaf_wire::RunNumber;
+use sheaf_store::verify::{Reading, RunState, VerifyReport, verify_and_tell};
+use sheaf_wire::{ByteCount, RunNumber};
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -49,9 +49,16 @@ pub(crate) fn inspect(arguments: &PathArguments) -> anyhow::Result<Verdict> {
     each(arguments, |path| Ok((inspect_path(path)?, Verdict::Good)), describe)
 }
 
-pub(crate) fn verify(arguments: &PathArguments) -> anyhow::Result<Verdict> {
+pub(crate) fn verify(arguments: &PathArguments, console: &Console) -> anyhow::Result<Verdict> {
     let verify = |path: &Path| {
-        let report = verify_path(path)?;
+        let mut bar: Option<Counted> = None;
+        let tell = &mut |reading: Reading| {
+            let megabytes = |bytes: ByteCount| usize::try_from(bytes.0 / 1_000_000).unwrap_or(usize::MAX);
+            let bar = bar.get_or_insert_with(|| console.counted(megabytes(reading.total), "MB"));
+            bar.set(megabytes(reading.done));
+        };
+        let report = verify_and_tell(path, tell)?;
+        drop(bar);
         let verdict = match report.state {
             _ if report.ok => Verdict::Good,
             Some(RunState::InProgress) if report.problems_total == 0 => Verdict::InProgress,

@@ -122,7 +122,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::command(&arguments, &console),
         Command::Import(arguments) => files::import(&arguments),
         Command::Inspect(arguments) => files::inspect(&arguments),
-        Command::Verify(arguments) => files::verify(&arguments),
+        Command::Verify(arguments) => files::verify(&arguments, &console),
         Command::Dump(arguments) => files::dump(&arguments),
         Command::Export(arguments) => export::command(&arguments),
         Command::Upload(arguments) => objects::command(&arguments),

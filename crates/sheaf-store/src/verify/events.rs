@@ -1,6 +1,6 @@
 //! Event files and runs.
 
-use super::{FileReport, RunState, StreamReport, VerifyError, VerifyReport, ledger};
+use super::{FileReport, Reading, RunState, StreamReport, VerifyError, VerifyReport, ledger};
 use crate::event_file::{
     EventDamage, EventEnding, EventFileReader, EventReadError, FileName, StoredEvent, StreamName,
 };
@@ -11,15 +11,22 @@ use crate::run::{
     read_lists,
 };
 use bytes::Bytes;
-use sheaf_wire::{Event, EventId, NodeId, SessionId};
+use sheaf_wire::{ByteCount, Event, EventId, NodeId, SessionId};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
+/// So many events are read before it is told again how far that is.
+const EVENTS_BETWEEN_NEWS: usize = 256;
+
 type Session = Option<(NodeId, SessionId)>;
 
-pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, VerifyError> {
+pub(super) fn verify(
+    path: &Path,
+    kind: Kind,
+    tell: &mut dyn FnMut(Reading),
+) -> Result<VerifyReport, VerifyError> {
     // First: a run that ends meanwhile has then files that are closed, and not the reverse.
     let is_written = kind == Kind::Run && is_written(path)?;
     let plan = RunPlan::new(path)?;
@@ -29,6 +36,8 @@ pub(super) fn verify(path: &Path, kind: Kind) -> Result<VerifyReport, VerifyErro
         missing: BTreeMap::new(),
         sessions: BTreeMap::new(),
         series: BTreeMap::new(),
+        reading: Reading { total: bytes_to_read(&plan), ..Reading::default() },
+        tell,
     };
     check.report.state = plan.manifest.as_ref().map(|manifest| match manifest.ended {
         Some(_) => RunState::Closed,
@@ -57,13 +66,16 @@ fn is_written(path: &Path) -> Result<bool, VerifyError> {
     Ok(holder.is_some())
 }
 
-struct Check {
+struct Check<'a> {
     report: VerifyReport,
     ids: IdSet,
     missing: BTreeMap<(u32, &'static str), u64>,
     sessions: BTreeMap<Session, Progress>,
     /// What was seen of each session in each stream.
     series: BTreeMap<(Session, StreamName), Series>,
+    /// Files that were read.
+    reading: Reading,
+    tell: &'a mut dyn FnMut(Reading),
 }
 
 /// What was seen of a session.
@@ -92,7 +104,7 @@ struct Series {
     payload_bytes: u64,
 }
 
-impl Check {
+impl Check<'_> {
     fn file(&mut self, plan: &RunPlan, file: &RunFile) -> Result<(), VerifyError> {
         self.header(plan, file);
         if is_hdf5(&file.path) {
@@ -108,6 +120,9 @@ impl Check {
         let mut items = 0;
         while let Some(item) = reader.next() {
             let offset = reader.event_offset();
+            if places.len().is_multiple_of(EVENTS_BETWEEN_NEWS) {
+                (self.tell)(Reading { done: self.reading.done + ByteCount(offset), ..self.reading });
+            }
             match item {
                 Ok(stored) => {
                     places.push((stored.event.id, offset));
@@ -120,6 +135,7 @@ impl Check {
             }
         }
         self.ending(plan, file, &mut reader, &places)?;
+        self.has_read(reader.file_bytes());
         self.report.files.push(FileReport {
             path: file.path.clone(),
             bytes: reader.file_bytes(),
@@ -127,6 +143,11 @@ impl Check {
             finished: reader.footer().is_ok(),
         });
         Ok(())
+    }
+
+    fn has_read(&mut self, bytes: u64) {
+        self.reading.done += ByteCount(bytes);
+        (self.tell)(self.reading);
     }
 
     /// The events of an HDF5 file, which has no places in bytes.
@@ -307,6 +328,7 @@ impl Check {
                 continue;
             }
             let file = path.join(&name);
+            self.has_read(closed.bytes);
             let problem = match file.metadata() {
                 // It was made into HDF5.
                 Err(_) if FileName::parse(&name).is_some_and(|name| path.join(name.hdf5()).exists()) => {
@@ -427,6 +449,12 @@ fn is_of_the_dead(plan: &RunPlan, file: &RunFile) -> bool {
 /// not heard are in no list. Nothing of those counts.
 fn is_shared(manifest: &Manifest) -> bool {
     manifest.sessions.iter().any(|record| !record.sealed)
+}
+
+fn bytes_to_read(plan: &RunPlan) -> ByteCount {
+    let closed = plan.manifest.iter().flat_map(|manifest| &manifest.files).map(|file| file.bytes);
+    let found = plan.files.iter().map(|file| file.path.metadata().map_or(0, |file| file.len()));
+    ByteCount(closed.chain(found).fold(0, u64::saturating_add))
 }
 
 /// What is wrong with an event whose every checksum is right.

@@ -123,6 +123,17 @@ fn a_ledger_that_does_not_add_up_is_told() {
     );
 }
 
+#[test]
+fn it_is_told_how_far_a_run_is_read() {
+    let (directory, _) = run_with_ledger();
+    let mut told = Vec::new();
+    verify_and_tell(directory.path(), &mut |reading| told.push(reading)).unwrap();
+    let bytes = verify(directory.path()).unwrap().files.iter().map(|file| file.bytes).sum();
+    assert!(told.iter().all(|reading| reading.total == ByteCount(bytes)), "{told:?}");
+    assert!(told.is_sorted_by_key(|reading| reading.done) && told.len() > 2, "{told:?}");
+    assert_eq!(told.last().unwrap().done, ByteCount(bytes));
+}
+
 /// A run whose books did not balance has said so itself; its files may be good all the same.
 #[test]
 fn a_ledger_that_says_what_is_wrong_with_it_is_no_problem_of_the_files() {
