@@ -31,7 +31,7 @@ fn where_nothing_goes_wrong_every_event_is_stored_whole() {
 
 #[test]
 fn the_same_seed_makes_the_same_run() {
-    for seed in 0..20 {
+    for seed in 0..6 {
         let once = || match run(&DriverOptions::random(Family::Faults, seed)) {
             Ok(report) => format!("{report:?}"),
             Err(failure) => failure.to_string(),
@@ -88,4 +88,13 @@ fn workers_that_die_cost_a_verdict_and_no_event() {
     assert!(hopeless > 5, "{hopeless}");
     let report = good(&options);
     assert_eq!((report.accepted, report.stored), (200, 200));
+}
+
+/// Slow nodes, filters, disks and threads, some for half a minute: nothing is lost, incomplete or given up.
+/// `sheaf-swarm --drivers slowness` runs as many seeds as one likes.
+#[test]
+fn slowness_costs_nothing() {
+    for seed in 0..20 {
+        good(&DriverOptions::random(Family::Slowness, seed));
+    }
 }

@@ -114,7 +114,7 @@ impl Assembly {
             max_attempts: 3,
             expected_event: None,
             start_timeout: START_TIMEOUT,
-            stop_timeout: Nanos::from_secs(10),
+            stop_timeout: Nanos::from_secs(60),
             patience: PATIENCE,
             heartbeat: HEARTBEAT,
             batch_time: BATCH,
