@@ -227,11 +227,14 @@ pub(crate) fn rehearsal(run: u32) -> anyhow::Result<Verdict> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("cannot read the configuration")?;
     let config = Config::parse(&text, "the run's configuration")?;
-    let loaded = load(&config, RunNumber(run));
-    if let Err(error) = &loaded {
-        files::print(&describe(error))?;
+    match load(&config, RunNumber(run)) {
+        Ok(()) => Ok(Verdict::Good),
+        Err(error) => {
+            // The parent tells it. An error of this process would be told a second time.
+            files::print(&describe(&error))?;
+            Ok(Verdict::NotGood)
+        }
     }
-    loaded.map(|()| Verdict::Good)
 }
 
 fn load(config: &Config, run: RunNumber) -> anyhow::Result<()> {

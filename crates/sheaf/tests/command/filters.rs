@@ -72,3 +72,14 @@ fn a_filter_in_python_without_worker_processes_is_refused_with_what_would_be_rig
     let ended = place.sheaf("run run.toml").exits(1);
     assert!(ended.stderr.contains("`processes = true`"), "{}", ended.stderr);
 }
+
+#[test]
+fn what_is_wrong_with_a_library_is_said_once_and_in_the_loaders_words() {
+    let place = Place::new();
+    let library = place.file("bad.so", "no library");
+    let text = format!("[filter]\nkind = \"library\"\npath = \"{}\"\n", library.display());
+    let config = place.file("bad.toml", &text);
+    let said = place.sheaf(&format!("run {} --events 10", config.display())).exits(1).stderr;
+    assert_eq!(said.matches("cannot load the filter library").count(), 1, "{said}");
+    assert!(said.contains("bad.so: "), "the loader's reason: {said}");
+}
