@@ -116,7 +116,7 @@ pub struct FarmReport {
     pub restarts: u64,
     /// Callers over the network that were not let in.
     pub callers_refused: u64,
-    /// What the filters of its threads counted, each for itself.
+    /// Counts of the filters of its threads, each for itself.
     pub filter: Vec<(&'static str, u64)>,
 }
 

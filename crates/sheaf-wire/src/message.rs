@@ -128,6 +128,22 @@ pub enum Work {
     Storing,
 }
 
+impl Work {
+    /// Its bits in the flags of a request.
+    const fn flags(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Judging => 4,
+            Self::Storing => 8,
+        }
+    }
+
+    /// The work with these bits.
+    fn from_flags(flags: u32) -> Option<Self> {
+        [Self::None, Self::Judging, Self::Storing].into_iter().find(|work| work.flags() == flags)
+    }
+}
+
 /// Stands for the number of parts in [`AbsentReadout::parts`] and [`Release::parts`]: the builder that ended the event has not
 /// asked this readout unit for anything, whatever another one did before.
 pub const PARTS_NOT_ASKED: u16 = u16::MAX;

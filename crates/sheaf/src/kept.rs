@@ -1,5 +1,4 @@
-//! What a run kept of the triggers that it accepted, and what it lost: the first thing that its summary says, and what its exit
-//! status is made of.
+//! The account of accepted triggers, kept and lost: the first lines of a summary, and the reason of its exit status.
 //!
 //! Which bins are losses is a table of [`DropReason::account`]; here is how they are told, with a cause and a remedy.
 
@@ -16,7 +15,7 @@ const SLOW_US: f64 = 500.0;
 /// At most this many sources are named.
 const SOURCES_NAMED: usize = 4;
 
-/// What became of accepted triggers, as `--json` prints it.
+/// The account of accepted triggers, as `--json` prints it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
     /// Whether nothing was lost against the user's will: every accepted trigger is stored whole, was rejected by the filter, or
@@ -51,7 +50,7 @@ pub(crate) struct Loss {
     pub(crate) count: u64,
     /// Why, in words for the operator.
     pub(crate) cause: String,
-    /// What to do about it.
+    /// Its remedy.
     pub(crate) remedy: String,
 }
 
@@ -142,7 +141,7 @@ fn reasons(dropped: &BTreeMap<String, u64>) -> impl Iterator<Item = (DropReason,
     DropReason::ALL.iter().filter_map(|reason| Some((*reason, *dropped.get(reason.name())?)))
 }
 
-/// What a drop reason means, for whoever meets it in the summary.
+/// Explains a drop reason to whoever meets it in the summary.
 pub(crate) fn explain(reason: DropReason) -> &'static str {
     match reason {
         DropReason::Duplicate => "their source had sent the same event before",
@@ -164,7 +163,7 @@ pub(crate) fn explain(reason: DropReason) -> &'static str {
     }
 }
 
-/// What to do about a loss.
+/// The remedy for a loss.
 fn remedy(reason: DropReason, summary: &Summary) -> String {
     let slow = slow_filter(summary);
     match reason {

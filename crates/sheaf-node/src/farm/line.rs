@@ -131,7 +131,7 @@ impl Line {
         }
     }
 
-    /// What the filter of a thread counted, once that has ended.
+    /// Counts of the filter of a thread, once that has ended.
     pub(super) fn filter_counters(&mut self) -> Vec<(&'static str, u64)> {
         match self {
             Self::Thread(line) => line.filter_counters(),

@@ -29,7 +29,7 @@ pub(super) struct ThreadLine {
     gave: bool,
     times: Arc<SharedTimes>,
     thread: Option<JoinHandle<Counters>>,
-    /// What its filter counted, once it has ended.
+    /// Counts of its filter, once it has ended.
     counters: Counters,
 }
 
@@ -141,7 +141,7 @@ impl ThreadLine {
         }
     }
 
-    /// What its filter counted; empty before it has ended.
+    /// Counts of its filter; empty before it has ended.
     pub(super) fn filter_counters(&mut self) -> Counters {
         std::mem::take(&mut self.counters)
     }

@@ -121,9 +121,7 @@ impl PayloadSource<bytes::Bytes> for std::collections::VecDeque<bytes::Bytes> {
 /// Bits of [`RequestBytes::flags`].
 const REQUEST_BEHIND: u32 = 1;
 const REQUEST_KEPT: u32 = 2;
-const REQUEST_JUDGING: u32 = 4;
-const REQUEST_STORING: u32 = 8;
-const REQUEST_WORK: u32 = REQUEST_JUDGING | REQUEST_STORING;
+const REQUEST_WORK: u32 = Work::Judging.flags() | Work::Storing.flags();
 
 impl Kind {
     /// Whether fragments follow the head.
@@ -160,7 +158,7 @@ impl<P: Payload> Message<P> {
                     flags: U32::new(
                         flag(request.output_behind, REQUEST_BEHIND)
                             | flag(!request.kept.is_empty(), REQUEST_KEPT)
-                            | work_flags(request.work),
+                            | request.work.flags(),
                     ),
                 };
                 head.extend_from_slice(fixed.as_bytes());
@@ -447,12 +445,7 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
     if flags > (REQUEST_BEHIND | REQUEST_KEPT | REQUEST_WORK) {
         return Err(bad_flags);
     }
-    let work = match flags & REQUEST_WORK {
-        0 => Work::None,
-        REQUEST_JUDGING => Work::Judging,
-        REQUEST_STORING => Work::Storing,
-        _ => return Err(bad_flags),
-    };
+    let Some(work) = Work::from_flags(flags & REQUEST_WORK) else { return Err(bad_flags) };
     let (slots, bytes) = (fixed.slots.get(), ByteCount(fixed.bytes.get()));
     let kept = match (flags & REQUEST_KEPT != 0, rest.len()) {
         (false, 0) => Vec::new(),
@@ -462,14 +455,6 @@ fn parse_request(bytes: &[u8]) -> Result<Request, DecodeError> {
     };
     let output_behind = flags & REQUEST_BEHIND != 0;
     Ok(Request { slots, bytes, finished, absent, kept, output_behind, work })
-}
-
-const fn work_flags(work: Work) -> u32 {
-    match work {
-        Work::None => 0,
-        Work::Judging => REQUEST_JUDGING,
-        Work::Storing => REQUEST_STORING,
-    }
 }
 
 fn parse_part_request(bytes: &[u8]) -> Result<PartRequest, DecodeError> {
