@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 /// empty list leaves them to the system. `stop` ends it early.
 ///
 /// # Errors
-/// What went wrong first.
+/// The first problem.
 pub fn measure(job: &Job, processors: &[usize], stop: &AtomicBool) -> Result<Measurement, BenchError> {
     let endpoints = wiring::in_one_process(job)?;
     let outcomes: Vec<Result<Outcome, BenchError>> = std::thread::scope(|scope| {

@@ -34,7 +34,7 @@ const HEADS_BYTES: usize = 32 << 10;
 /// Runs one node of a measurement in this process, from its endpoint to its outcome.
 ///
 /// # Errors
-/// What went wrong.
+/// The problem.
 pub fn run_assigned(
     assignment: &Assignment,
     socket: Option<OwnedFd>,
@@ -49,7 +49,7 @@ pub fn run_assigned(
 /// Runs one node to its end. `stop` ends it early, with [`BenchError::Interrupted`].
 ///
 /// # Errors
-/// What went wrong.
+/// The problem.
 pub fn run(connection: Connection, job: &Job, sends: bool, stop: &AtomicBool) -> Result<Outcome, BenchError> {
     let Connection { endpoint, lender } = connection;
     let letters = Letters::new(job, lender);

@@ -108,7 +108,7 @@ pub enum StoreError {
     Plain {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -140,7 +140,7 @@ pub struct Stored {
 /// Writes the load into `directory` as a run does, reads it back, and writes as many bytes plainly and with `dd`. Files are removed.
 ///
 /// # Errors
-/// What went wrong first.
+/// The first problem.
 pub fn measure(directory: &Path, policy: Policy, load: Load) -> Result<Stored, StoreError> {
     let events = events(load);
     let mut options = WriterOptions::new(RunNumber(1), NodeId::builder(0), SessionId(1), Timestamp(0));

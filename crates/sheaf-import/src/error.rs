@@ -27,7 +27,7 @@ pub enum ImportError {
     Slcio {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         error: SlcioError,
     },
@@ -48,7 +48,7 @@ pub enum ImportError {
         event: i32,
         /// The object's index in the collection.
         object: usize,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// The input is of more than one run.
@@ -90,7 +90,7 @@ pub enum ImportError {
     Output {
         /// The output directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -108,21 +108,21 @@ pub enum ImportError {
         format: Format,
         /// The interpreter that was tried.
         program: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
     /// The importer's sources could not be handed to Python.
     #[error("cannot prepare the Python importer in the directory for temporary files: {error}")]
     PythonSetup {
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
     /// The public reader of the format is not installed.
     #[error("{message}")]
     MissingPackage {
-        /// What is missing, and the remedy.
+        /// The missing part, and the remedy.
         message: String,
         /// The command that installs it.
         remedy: String,
@@ -130,13 +130,13 @@ pub enum ImportError {
     /// The Python importer refuses an input file.
     #[error("{message}")]
     Input {
-        /// What is wrong with which file.
+        /// The problem with which file.
         message: String,
     },
     /// The Python importer refuses the output directory.
     #[error("{message}")]
     PythonOutput {
-        /// What is wrong with it.
+        /// The problem.
         message: String,
     },
     /// The import was interrupted.

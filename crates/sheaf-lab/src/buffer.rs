@@ -39,7 +39,7 @@ pub struct Trial {
     pub is_whole: bool,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Found {
     /// The scenario's name.

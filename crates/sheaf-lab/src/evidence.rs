@@ -21,7 +21,7 @@ const BEGINNING: f64 = 0.25;
 /// Intervals with less than this share of the busiest one's traffic are the run's beginning and end.
 const ACTIVE: f64 = 0.5;
 
-/// What limited a run.
+/// The limit of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LimitedBy {
@@ -81,7 +81,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// What limited the run.
+    /// The limit of the run.
     #[must_use]
     pub fn limited_by(&self) -> LimitedBy {
         if self.line_use_peak > IMPOSSIBLE {

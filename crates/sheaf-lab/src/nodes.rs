@@ -33,7 +33,7 @@ pub enum NodesError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// A process cannot be started or waited for.
@@ -43,7 +43,7 @@ pub enum NodesError {
         what: &'static str,
         /// The node.
         node: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// The event manager has the books of the run, and died with them.
@@ -102,7 +102,7 @@ pub(crate) struct Said {
     pub(crate) errors: Vec<String>,
 }
 
-/// What a node that is not the event manager prints.
+/// The output of a node that is not the event manager.
 #[derive(Deserialize)]
 struct NodeReport {
     #[serde(default)]

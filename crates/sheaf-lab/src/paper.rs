@@ -47,7 +47,7 @@ pub struct Figure {
 pub struct Outcome {
     /// Figures, theirs and ours.
     pub figures: Vec<Figure>,
-    /// What was measured.
+    /// The measurements.
     pub result: LabResult,
 }
 

@@ -24,13 +24,13 @@ pub struct Plan {
 /// A host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// What it is called: `ru3`, or `h3` where nodes share it.
+    /// Its name: `ru3`, or `h3` where nodes share it.
     pub name: String,
     /// The nodes that run on it.
     pub nodes: Vec<NodeId>,
 }
 
-/// What a network is for.
+/// The purpose of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NetworkKind {
     /// Data by this rail.
@@ -42,7 +42,7 @@ pub enum NetworkKind {
 /// A network: switches, and a cable from each host to one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// What it is for.
+    /// Its purpose.
     pub kind: NetworkKind,
     /// Its switches, leaves first.
     pub switches: Vec<Switch>,
@@ -50,7 +50,7 @@ pub struct Network {
     pub leaves: usize,
     /// Line rate of the hosts' cables and what an output holds; `None`: as fast as the kernel is, nothing is lost.
     pub shape: Option<Shape>,
-    /// What waits in a host for its cable at most, in bytes.
+    /// Maximum bytes that wait in a host for its cable.
     pub nic_buffer_bytes: u64,
     /// For each host the switch that it is on.
     pub leaf_of_host: Vec<usize>,
@@ -61,14 +61,14 @@ pub struct Network {
 pub struct Shape {
     /// Bits per second on the wire.
     pub rate_bps: f64,
-    /// What an output holds, in bytes of packets with their Ethernet heads.
+    /// Capacity of an output, in bytes of packets with their Ethernet heads.
     pub buffer_bytes: u64,
 }
 
 /// A switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Switch {
-    /// What it is called: `r0`, or `r0-leaf2`, `r0-spine1`.
+    /// Its name: `r0`, or `r0-leaf2`, `r0-spine1`.
     pub name: String,
     /// Its cables to other switches.
     pub trunks: Vec<Trunk>,

@@ -79,7 +79,7 @@ fn x_key(result: &LabResult) -> Option<&str> {
         .map(|(_, key)| key)
 }
 
-/// What tells a curve from the others: the settings that are not on the axis.
+/// The settings that distinguish a curve: those that are not on the axis.
 fn name(point: &PointResult, x: &str) -> String {
     let others = point.settings.iter().filter(|setting| setting.key != x);
     let words: Vec<String> = others

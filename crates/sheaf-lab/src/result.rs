@@ -26,7 +26,7 @@ pub struct Setting {
     pub value: String,
 }
 
-/// What one point gave: of several repetitions the one with the median throughput.
+/// The result of one point: of several repetitions the one with the median throughput.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PointResult {
     /// The swept keys and their values.
@@ -78,9 +78,9 @@ pub struct PointResult {
     pub repeats: Vec<f64>,
     /// What went on at the ports.
     pub intervals: Vec<Interval>,
-    /// What the event manager printed.
+    /// The output of the event manager.
     pub run: serde_json::Value,
-    /// What went wrong.
+    /// The problem.
     pub errors: Vec<String>,
 }
 

@@ -13,7 +13,7 @@ pub enum ToolError {
     Start {
         /// The command line.
         command: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// It refused.

@@ -166,7 +166,7 @@ impl Placement {
 /// The processors that the calling thread may use now.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the operating system.
 pub fn current_cpus() -> io::Result<CpuList> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
@@ -175,7 +175,7 @@ pub fn current_cpus() -> io::Result<CpuList> {
 /// The real-time priority (`SCHED_FIFO`) of the calling thread; `None` for an ordinary thread.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the operating system.
 pub fn current_priority() -> io::Result<Option<u8>> {
     sys::fifo_priority()
 }

@@ -89,7 +89,7 @@ pub enum CalibrateError {
         "{points} measured points are too few; at least {needed} are needed, of several sizes, to hold some out"
     )]
     TooFew {
-        /// How many there are.
+        /// The number of them.
         points: usize,
         /// How many it takes.
         needed: usize,
@@ -105,7 +105,7 @@ pub enum CalibrateError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// It is not one.
@@ -113,7 +113,7 @@ pub enum CalibrateError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What the parser says.
+        /// The error of the parser.
         error: serde_json::Error,
     },
     /// It has impossible values.
@@ -121,7 +121,7 @@ pub enum CalibrateError {
     Values {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
 }

@@ -40,7 +40,7 @@ pub enum MeasurementsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// Not JSON, or not of the right shape.
@@ -50,7 +50,7 @@ pub enum MeasurementsError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What the parser says, with line and column.
+        /// The error of the parser, with line and column.
         error: serde_json::Error,
     },
     /// A point that no measurement gives.
@@ -60,7 +60,7 @@ pub enum MeasurementsError {
         path: PathBuf,
         /// Which point, from 0.
         index: usize,
-        /// What is wrong and what would be right.
+        /// The problem and its remedy.
         what: &'static str,
     },
 }

@@ -24,7 +24,7 @@ use touched::Parts;
 /// A detector, what is asked of it, and how its buffers are grouped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// What it shows, in a sentence or two.
     pub about: String,
@@ -91,7 +91,7 @@ pub struct Request {
     pub name: String,
     /// Index of the detector that is asked.
     pub detector: usize,
-    /// How often, per second.
+    /// Rate, per second.
     pub rate_hz: f64,
     /// Which buffers have the answer.
     pub region: Region,
@@ -141,7 +141,7 @@ pub struct Report {
     pub limits: Limits,
 }
 
-/// What the network carries in all.
+/// The total capacity of the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
     /// Ports of readout buffers or groups.
@@ -201,7 +201,7 @@ pub struct RequestReport {
     pub name: String,
     /// The detector that is asked.
     pub detector: String,
-    /// How often, per second.
+    /// Rate, per second.
     pub rate_hz: f64,
     /// How many buffers have the answer, a mean.
     pub buffers: f64,

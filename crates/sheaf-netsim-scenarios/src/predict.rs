@@ -56,7 +56,7 @@ pub struct Plan {
     pub leaf_ports: u32,
     /// Spines; `None`: as many as hosts on a leaf, which is full bisection.
     pub spines: Option<u32>,
-    /// What one output of a switch holds, in bytes.
+    /// Capacity of one output of a switch, in bytes.
     pub buffer_bytes: u64,
     /// Ways through the network.
     pub routes: Routes,
@@ -131,7 +131,7 @@ pub struct Band {
     pub low: f64,
     /// 5 % of the runs were above.
     pub high: f64,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
 }
 

@@ -15,7 +15,7 @@ const SEED: &str = "seed";
 /// A sweep and all that came of it: the JSON of `sheaf sim`.
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepResult {
-    /// What the scenario is called.
+    /// The name of the scenario.
     pub name: String,
     /// What it shows.
     pub about: String,

@@ -43,7 +43,7 @@ const MAX_POINTS: usize = 10_000;
 /// A scenario file, understood: all points of its sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScenarioFile {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// What it shows; empty where the file does not say.
     pub about: String,

@@ -50,7 +50,7 @@ impl Setup<'_> {
 /// What an engine hands back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What was measured.
+    /// The measurements.
     pub measured: Measured,
     /// What the traffic knows.
     pub summary: Summary,

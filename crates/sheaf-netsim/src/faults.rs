@@ -57,7 +57,7 @@ pub enum FaultError {
         part: &'static str,
         /// The number given.
         number: u32,
-        /// How many there are.
+        /// The number of them.
         count: usize,
     },
     /// A fraction or a probability outside of its range.
@@ -69,7 +69,7 @@ pub enum FaultError {
         what: &'static str,
         /// The value given.
         value: f64,
-        /// What would be right, in words.
+        /// The remedy, in words.
         range: &'static str,
     },
     /// It ends before it begins.

@@ -142,7 +142,7 @@ impl<'a> Ways<'a> {
         Self { first: 0, len, listed: Some(links) }
     }
 
-    /// How many there are.
+    /// The number of them.
     #[must_use]
     pub const fn len(self) -> u32 {
         self.len
@@ -194,7 +194,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// How many endpoints there are.
+    /// Number of endpoints.
     #[must_use]
     pub fn endpoints(&self) -> usize {
         self.injection.len()

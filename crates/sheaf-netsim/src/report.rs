@@ -94,7 +94,7 @@ impl EventCounts {
 /// Quantiles of times in picoseconds, to 3 significant digits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distribution {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
     /// Mean.
     pub mean: f64,
@@ -135,7 +135,7 @@ pub struct Waiting {
 pub struct Loss {
     /// Where and why: "buffer full at the output of layer 3".
     pub cause: String,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
 }
 

@@ -55,7 +55,7 @@ pub enum RunError {
         what: String,
         /// Together with what.
         with: &'static str,
-        /// What would be right.
+        /// The remedy.
         right: &'static str,
     },
     /// A run without an end.

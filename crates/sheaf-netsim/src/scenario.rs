@@ -118,9 +118,9 @@ pub enum Topology {
 pub struct TableTopology {
     /// Where it was read.
     pub file: PathBuf,
-    /// How many endpoints.
+    /// Number of endpoints.
     pub endpoints: u32,
-    /// How many switches.
+    /// Number of switches.
     pub switches: u32,
     /// Directed links: from, to, and rate where it differs.
     pub links: Vec<TableLink>,
@@ -215,9 +215,9 @@ pub enum Switching {
     },
     /// Each output has a queue that all inputs reach at once; what does not fit is lost, or stopped by pause frames.
     OutputQueued {
-        /// What one output holds, in bytes; `None`: no bound.
+        /// Capacity of one output, in bytes; `None`: no bound.
         buffer_bytes: Option<u64>,
-        /// What happens when it is full.
+        /// Behaviour when it is full.
         full: WhenFull,
     },
     /// One memory for all outputs of a switch.
@@ -226,7 +226,7 @@ pub enum Switching {
         buffer_bytes: u64,
         /// What one output may take of it at most.
         output_bytes: u64,
-        /// What happens when it is full.
+        /// Behaviour when it is full.
         full: WhenFull,
     },
 }

@@ -35,7 +35,7 @@ pub enum CompileError {
         what: &'static str,
         /// What it is.
         value: u64,
-        /// What would be right.
+        /// The remedy.
         right: String,
     },
     /// It would not fit in memory.

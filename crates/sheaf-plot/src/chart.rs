@@ -8,7 +8,7 @@ use thiserror::Error;
 pub struct Chart {
     /// What is shown, in a line.
     pub title: String,
-    /// Under what conditions, in a line below the title; may be empty.
+    /// Conditions of the measurement, below the title, broken into lines; may be empty.
     pub subtitle: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -162,7 +162,7 @@ pub enum Error {
         axis: String,
         /// The axis' scale, in a word.
         scale: &'static str,
-        /// What would be right.
+        /// The remedy.
         remedy: &'static str,
     },
     /// A range that is none.

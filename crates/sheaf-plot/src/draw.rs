@@ -194,12 +194,13 @@ impl Drawing<'_, '_> {
 
     /// Title, labels of the axes, caption.
     fn words(&self) -> Drawn {
-        let Layout { left, right, top, bottom, title, subtitle, ref caption, .. } = *self.layout;
+        let Layout { left, right, top, bottom, title, under_title, ref subtitle, ref caption, .. } = *self.layout;
         let large = Lettering { size: style::TITLE_SIZE, bold: true, ..NORMAL };
         self.canvas.text(&self.chart.title, (MARGIN, title), large)?;
         let soft = Lettering { size: style::SUBTITLE_SIZE, colour: style::SOFT_TEXT, ..NORMAL };
-        if !self.chart.subtitle.is_empty() {
-            self.canvas.text(&self.chart.subtitle, (MARGIN, subtitle), soft)?;
+        for (number, line) in subtitle.iter().enumerate() {
+            let at = (MARGIN, under_title + lines(number) * style::SUBTITLE_SIZE * LEADING);
+            self.canvas.text(line, at, soft)?;
         }
         let label = Lettering { size: style::LABEL_SIZE, anchor: Anchor::Centre, ..NORMAL };
         let below = bottom + 10.0 + style::TICK_SIZE + style::LABEL_SIZE * LEADING / 2.0;

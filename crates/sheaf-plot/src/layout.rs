@@ -25,9 +25,12 @@ pub(crate) struct Layout {
     pub(crate) right: f64,
     pub(crate) top: f64,
     pub(crate) bottom: f64,
-    /// Middle heights of title and subtitle.
+    /// Middle height of the title.
     pub(crate) title: f64,
-    pub(crate) subtitle: f64,
+    /// Middle height of the first line of the subtitle.
+    pub(crate) under_title: f64,
+    /// The subtitle, broken into lines.
+    pub(crate) subtitle: Vec<String>,
     /// Names of the legend, each broken into lines.
     pub(crate) legend: Vec<Vec<String>>,
     /// The caption, broken into lines.
@@ -41,11 +44,14 @@ impl Layout {
         let widest_name = width * LEGEND_SHARE - LEGEND_GAP - SAMPLE - SAMPLE_GAP;
         let legend: Vec<_> = names.iter().map(|name| broken(name, TICK_SIZE, widest_name)).collect();
         let caption = broken(&chart.caption, CAPTION_SIZE, width - 2.0 * MARGIN);
+        let subtitle = broken(&chart.subtitle, SUBTITLE_SIZE, width - 2.0 * MARGIN);
 
         let title = MARGIN + TITLE_SIZE / 2.0;
-        let subtitle = title + TITLE_SIZE * 0.75 + SUBTITLE_SIZE * 0.75;
-        let head =
-            if chart.subtitle.is_empty() { title + TITLE_SIZE / 2.0 } else { subtitle + SUBTITLE_SIZE / 2.0 };
+        let under_title = title + TITLE_SIZE * 0.75 + SUBTITLE_SIZE * 0.75;
+        let head = match subtitle.len() {
+            0 => title + TITLE_SIZE / 2.0,
+            count => under_title + lines(count - 1) * SUBTITLE_SIZE * LEADING + SUBTITLE_SIZE / 2.0,
+        };
         let top = head + MARGIN;
         let foot = if caption.is_empty() { 0.0 } else { lines(caption.len()) * CAPTION_SIZE * LEADING + 6.0 };
         let bottom = height - MARGIN - foot - LABEL_SIZE * LEADING - TICK_SIZE - 10.0;
@@ -62,7 +68,7 @@ impl Layout {
         if short.0 > 0.0 || short.1 > 0.0 {
             return Err(no_room(chart, short));
         }
-        Ok(Self { left, right, top, bottom, title, subtitle, legend, caption })
+        Ok(Self { left, right, top, bottom, title, under_title, subtitle, legend, caption })
     }
 }
 

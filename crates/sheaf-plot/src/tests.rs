@@ -86,6 +86,18 @@ fn a_chart_shows_all_words_that_it_was_given() {
 }
 
 #[test]
+fn a_long_subtitle_is_broken_into_lines_above_the_plot() {
+    let mut chart = linear();
+    chart.subtitle = "a condition of the measurement, ".repeat(8);
+    let elements = drawn(&chart);
+    let lines: Vec<_> = elements.iter().filter(|element| element.text.contains("condition")).collect();
+    assert!(lines.len() > 1, "one line of {} letters", chart.subtitle.len());
+    let axis = elements.iter().find(|element| element.attribute("stroke") == "#555555");
+    let top = axis.expect("there is an axis").points()[0].1;
+    assert!(lines.iter().all(|line| line.text.len() < 160 && line.number("y") < top));
+}
+
+#[test]
 fn the_same_chart_gives_the_same_bytes() {
     for chart in [curves(), linear()] {
         assert_eq!(chart.to_svg(), chart.clone().to_svg());

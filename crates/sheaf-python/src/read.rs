@@ -11,7 +11,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a file or a run says about itself.
+/// The metadata of a file or a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) run: u32,

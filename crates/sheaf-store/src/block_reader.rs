@@ -118,7 +118,7 @@ impl<R: Read + Seek> BlockReader<R> {
         BytesMut::zeroed(BLOCK_BYTES)
     }
 
-    /// What is in memory from the current position on: at least what was last ensured.
+    /// Bytes in memory from the current position on: at least as many as were last ensured.
     pub(crate) fn window(&self) -> &[u8] {
         &self.window
     }

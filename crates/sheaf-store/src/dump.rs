@@ -19,7 +19,7 @@ pub const CSV_HEADER: &str = "event,source,time_ns,bytes,crc32";
 pub const VERDICTS_HEADER: &str =
     "event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed";
 
-/// What was printed.
+/// The output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DumpSummary {
     /// Lines, without the header: one per good fragment, or event.
@@ -47,7 +47,7 @@ pub enum DumpError {
     List {
         /// The directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

@@ -81,7 +81,7 @@ pub enum ExportError {
     Hdf5 {
         /// The file.
         path: PathBuf,
-        /// What libhdf5 says.
+        /// The error of libhdf5.
         error: String,
     },
     /// The operating system refused.
@@ -89,7 +89,7 @@ pub enum ExportError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

@@ -48,7 +48,7 @@ impl IdSet {
         }
     }
 
-    /// How many ids there are.
+    /// Number of ids.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len

@@ -80,7 +80,7 @@ pub struct FileInfo {
     pub finished: bool,
 }
 
-/// What the header of a file says.
+/// The header of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum HeaderInfo {
@@ -179,7 +179,7 @@ pub enum InspectError {
     List {
         /// The directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

@@ -45,7 +45,7 @@ pub enum KindError {
     Io {
         /// The path.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

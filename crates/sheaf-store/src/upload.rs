@@ -16,7 +16,7 @@ pub trait Uploads: Send {
     /// Files that were taken on and not returned.
     fn waiting(&self) -> usize;
 
-    /// What is wrong at present, in words for the operator; it is tried again meanwhile.
+    /// A problem at present, in words for the operator; it is tried again meanwhile.
     fn trouble(&self) -> Option<String>;
 
     /// What was done, by name.

@@ -44,7 +44,7 @@ pub struct VerifyReport {
     pub duplicates: u64,
     /// Further copies of good events, in other streams of their session.
     pub copies: u64,
-    /// What is in each stream of accepted events, by name; empty for fragment streams.
+    /// The contents of each stream of accepted events, by name; empty for fragment streams.
     pub streams: Vec<StreamReport>,
     /// Files that are not closed, and need not be: a process still writes them, or the session that wrote them died and all of its
     /// events that count are there.
@@ -60,7 +60,7 @@ pub struct VerifyReport {
     /// Which sources are missing in how many events, and why. In a directory of fragment streams: of how many of the
     /// ids that occur anywhere a source has no record (`no_record`).
     pub missing_sources: Vec<MissingReport>,
-    /// How many problems there are.
+    /// Number of problems.
     pub problems_total: u64,
     /// The first 1000 of them.
     pub problems: Vec<Problem>,
@@ -87,7 +87,7 @@ pub struct Reading {
     pub total: ByteCount,
 }
 
-/// What is in one stream of accepted events.
+/// The contents of one stream of accepted events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StreamReport {
     /// Its name.
@@ -150,7 +150,7 @@ pub enum VerifyError {
     List {
         /// The directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

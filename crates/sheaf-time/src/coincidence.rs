@@ -46,7 +46,7 @@ impl<T> Cluster<T> {
     }
 }
 
-/// What was found.
+/// The findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoincidenceStats {
     /// Clusters, with however many sources.
@@ -193,7 +193,7 @@ impl<T> Coincidence<T> {
         Some((source, at, item))
     }
 
-    /// What was found so far.
+    /// The findings so far.
     #[must_use]
     pub fn stats(&self) -> CoincidenceStats {
         self.collector.stats

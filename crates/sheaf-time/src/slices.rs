@@ -83,7 +83,7 @@ impl SliceConfig {
     }
 }
 
-/// What one source saw in one slice.
+/// The data of one source for one slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice<T> {
     /// Which slice.

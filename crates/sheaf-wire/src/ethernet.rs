@@ -105,7 +105,7 @@ pub struct FrameHead {
     pub destination: MacAddress,
     /// The sender's address.
     pub source: MacAddress,
-    /// What the frame carries.
+    /// Contents of the frame.
     pub kind: FrameKind,
     /// Whether the sender asks for the receiver's address.
     pub wants_answer: bool,
@@ -154,7 +154,7 @@ pub enum FrameError {
     /// Damaged on the way; or of another run whose number has the same lowest 16 bits.
     #[error("the frame has checksum {stated:#010x}, its bytes have {found:#010x}")]
     Damaged {
-        /// What stands in the frame.
+        /// Contents of the frame.
         stated: u32,
         /// What its bytes have.
         found: u32,
@@ -197,7 +197,7 @@ impl FrameHead {
     /// out.
     ///
     /// # Errors
-    /// What is wrong with the frame. Its checksum is right where a field is bad.
+    /// The problem with the frame. Its checksum is right where a field is bad.
     pub fn parse(ethertype: u16, run: RunNumber, frame: &[u8]) -> Result<(Self, &[u8]), FrameError> {
         let Ok((head, rest)) = FrameHeadBytes::ref_from_prefix(frame) else {
             return Err(FrameError::Truncated { bytes: frame.len(), needed: FRAME_HEAD_BYTES });

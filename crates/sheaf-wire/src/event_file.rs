@@ -143,7 +143,7 @@ layout! {
     }
 }
 
-/// What an event file says about itself.
+/// The metadata of an event file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     /// The run.

@@ -163,7 +163,7 @@ impl Hello {
     /// Reads it.
     ///
     /// # Errors
-    /// What is wrong with it; [`DecodeError::BadValue`] of `version` where the other side is of another release.
+    /// The problem with it; [`DecodeError::BadValue`] of `version` where the other side is of another release.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (head, host) = split::<HelloBytes>(bytes)?;
         let bad = |field, value: u64| DecodeError::BadValue { field, value };
@@ -228,7 +228,7 @@ impl Welcome {
     /// Reads it.
     ///
     /// # Errors
-    /// What is wrong with it; [`DecodeError::BadValue`] of `version` where the other side is of another release.
+    /// The problem with it; [`DecodeError::BadValue`] of `version` where the other side is of another release.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let (head, rest) = split::<WelcomeBytes>(bytes)?;
         let bad = |field, value: u32| DecodeError::BadValue { field, value: u64::from(value) };
@@ -337,7 +337,7 @@ pub enum RecordError<E> {
 /// again.
 ///
 /// # Errors
-/// What is wrong with the record, or what `fetch` says.
+/// The problem with the record, or what `fetch` says.
 pub fn decode_from_converter<P, E>(
     record: &[u8],
     spare: Vec<Fragment<P>>,
@@ -482,7 +482,7 @@ impl WordReader {
     /// Reads a record; `None` if the word is not whole with it.
     ///
     /// # Errors
-    /// What is wrong with the record.
+    /// The problem with the record.
     pub fn read(&mut self, record: &[u8]) -> Result<Option<FromProcessor>, DecodeError> {
         let (head, content) = split::<WordBytes>(record)?;
         let bad = |field, value| Err(DecodeError::BadValue { field, value });

@@ -71,7 +71,7 @@ pub enum FileFormatError {
     /// Larger than the format allows.
     #[error("{what} has {bytes} bytes, at most {limit} are allowed")]
     TooLarge {
-        /// What is too large.
+        /// The value that is too large.
         what: &'static str,
         /// Its size.
         bytes: u64,

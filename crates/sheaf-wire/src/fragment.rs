@@ -47,7 +47,7 @@ impl Payload for Span {
     }
 }
 
-/// What one source saw of one event.
+/// The data of one source for one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment<P> {
     /// The event that this is a fragment of.

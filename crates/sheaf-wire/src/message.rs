@@ -202,7 +202,7 @@ pub struct Assignment {
 pub struct Release {
     /// The first event.
     pub first: EventId,
-    /// How many consecutive ids.
+    /// Number of consecutive ids.
     pub count: u32,
     /// How they ended; never [`Outcome::GivenBack`].
     pub outcome: Outcome,
@@ -230,7 +230,7 @@ pub struct PartRequest {
 pub struct EventRange {
     /// The first event.
     pub first: EventId,
-    /// How many consecutive ids.
+    /// Number of consecutive ids.
     pub count: u32,
     /// The attempt of the assignment: of two builders that ask for one event, the higher attempt has it.
     pub attempt: u16,

@@ -72,7 +72,7 @@ layout! {
     }
 }
 
-/// What a fragment stream says about itself.
+/// The metadata of a fragment stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamHeader {
     /// Whose fragments these are.
@@ -183,7 +183,7 @@ pub enum RecordHeader {
     },
     /// The end of a stream whose writer finished.
     Trailer {
-        /// How many records there are.
+        /// Number of records.
         records: u64,
         /// The payload bytes of all of them.
         payload_bytes: u64,

@@ -105,7 +105,7 @@ layout! {
 }
 
 layout! {
-    /// What became of the accepted events for one consumer, 64 bytes. The first number is the sum of the next six.
+    /// The outcome of the accepted events for one consumer, 64 bytes. The first number is the sum of the next six.
     StatusBytes[64] {
         /// Offset 0: events that were accepted since the consumer joined.
         seen: U64,
@@ -145,7 +145,7 @@ impl Default for Wish {
     }
 }
 
-/// What became of the accepted events, for one consumer. `seen` is the sum of all others.
+/// The outcome of the accepted events, for one consumer. `seen` is the sum of all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Events that were accepted since the consumer joined.
@@ -263,9 +263,9 @@ pub enum Frame {
     Subscribe(Wish, String),
     /// An event with its verdict.
     Event(StoredEvent<Bytes>),
-    /// What became of the events so far.
+    /// The outcome of the events so far.
     Status(Counts),
-    /// What became of all events, and why there are no more.
+    /// The outcome of all events, and why there are no more.
     End(EndReason, Counts),
 }
 
@@ -469,13 +469,13 @@ pub fn emit_subscribe(wish: &Wish, name: &str) -> Vec<u8> {
     frame(Kind::Subscribe, body.as_bytes())
 }
 
-/// What became of the events so far.
+/// The outcome of the events so far.
 #[must_use]
 pub fn emit_status(counts: &Counts) -> Vec<u8> {
     frame(Kind::Status, StatusBytes::new(counts, 0).as_bytes())
 }
 
-/// What became of all events, and why there are no more.
+/// The outcome of all events, and why there are no more.
 #[must_use]
 pub fn emit_end(reason: EndReason, counts: &Counts) -> Vec<u8> {
     frame(Kind::End, StatusBytes::new(counts, reason as u32).as_bytes())

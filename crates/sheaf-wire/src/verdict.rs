@@ -85,7 +85,7 @@ impl BitOrAssign for Tags {
     }
 }
 
-/// What a tag is called.
+/// The name of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagName<'a> {
     /// By its name.

@@ -2,18 +2,18 @@
 
 use std::io;
 
-/// What is wrong, and in which record.
+/// The problem, and in which record.
 #[derive(Debug, thiserror::Error)]
 #[error("record at byte {record_offset}: {problem}")]
 pub struct SlcioError {
     /// Where in the file the record begins.
     pub record_offset: u64,
-    /// What is wrong with it.
+    /// The problem.
     #[source]
     pub problem: SlcioProblem,
 }
 
-/// What is wrong with a record.
+/// The problem with a record.
 #[derive(Debug, thiserror::Error)]
 pub enum SlcioProblem {
     /// The operating system refused.
@@ -54,7 +54,7 @@ pub enum SlcioProblem {
     /// More than this reader is willing to hold.
     #[error("{what} of {bytes} bytes: this reader takes at most {limit}")]
     TooLarge {
-        /// What is too large.
+        /// The value that is too large.
         what: &'static str,
         /// Its size.
         bytes: u64,

@@ -38,7 +38,7 @@ pub enum Group {
     Storage,
     /// The clock.
     Clock,
-    /// What later transports need.
+    /// Requirements of other transports.
     Features,
 }
 

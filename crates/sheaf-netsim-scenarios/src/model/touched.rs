@@ -15,7 +15,7 @@ impl Parts {
         Self { buffers: detector.buffers, parts: detector.parts, group: detector.group }
     }
 
-    /// How many groups there are.
+    /// Number of groups.
     pub(super) fn groups(&self) -> u32 {
         self.parts().map(|(parts, size)| parts * self.groups_in(size)).sum()
     }

@@ -11,7 +11,7 @@ pub(super) const FAULT: &str = "fault";
 pub(super) struct Table {
     /// Its name; empty for keys outside of tables.
     pub(super) name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub(super) meaning: &'static str,
 }
 

@@ -21,7 +21,7 @@ pub(super) enum StreamsError {
 }
 
 impl StreamsError {
-    /// What would be right.
+    /// The remedy.
     pub(super) fn right(&self) -> String {
         match self {
             Self::List { .. } | Self::NoStreams { .. } | Self::NoFragments { .. } => {

@@ -30,7 +30,7 @@ pub(super) enum TableError {
 }
 
 impl TableError {
-    /// What would be right.
+    /// The remedy.
     pub(super) fn right(&self) -> String {
         match self {
             Self::Io { .. } | Self::TooLarge { .. } => {

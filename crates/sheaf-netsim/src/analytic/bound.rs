@@ -15,7 +15,7 @@ use std::fmt;
 /// Pairs of source and destination up to which links are looked at one by one.
 const MOST_PAIRS: u64 = 1 << 21;
 
-/// What limits the throughput.
+/// The limit of the throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The links of the receivers.
@@ -57,7 +57,7 @@ impl fmt::Display for Limit {
 pub struct Bound {
     /// Delivered bytes as a fraction of what the receivers' links could take.
     pub efficiency: f64,
-    /// What limits it.
+    /// The limit.
     pub limit: Limit,
 }
 

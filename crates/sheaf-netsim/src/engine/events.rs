@@ -35,7 +35,7 @@ impl<E: Copy> EventQueue<E> {
         self.now
     }
 
-    /// How many events there are.
+    /// Number of events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len

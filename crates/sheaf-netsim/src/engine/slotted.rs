@@ -99,7 +99,7 @@ pub enum SlottedError {
     /// Not one switch.
     #[error("slotted input queues are a model of one switch, but the network has {switches}; use a crossbar")]
     NotOneSwitch {
-        /// How many switches there are.
+        /// Number of switches.
         switches: usize,
     },
     /// Messages may come back to a layer.

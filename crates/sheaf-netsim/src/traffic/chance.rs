@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 /// What a number is drawn for: different purposes see different chance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// What all sources of one event share.
+    /// Properties that all sources of one event share.
     EventSize = 1,
     /// The size of one fragment.
     FragmentSize = 2,

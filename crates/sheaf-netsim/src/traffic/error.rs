@@ -4,7 +4,7 @@ use super::placement::PlacementError;
 use super::sizes::SizeError;
 use thiserror::Error;
 
-/// What is wrong with a workload.
+/// The problem with a workload.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SetupError {
     /// Sources and builders that do not fit the network.
@@ -37,7 +37,7 @@ pub enum SetupError {
     NoSuchHost {
         /// The endpoint.
         endpoint: u32,
-        /// How many there are.
+        /// The number of them.
         endpoints: u32,
     },
     /// The one machine that no other replaces.

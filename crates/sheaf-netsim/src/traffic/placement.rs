@@ -15,7 +15,7 @@ pub enum PlacementError {
         what: String,
         /// How many.
         wanted: u64,
-        /// How many there are.
+        /// The number of them.
         endpoints: u32,
     },
     /// Groups that do not tile the network.
@@ -23,7 +23,7 @@ pub enum PlacementError {
     Groups {
         /// Endpoints of a group.
         group: u32,
-        /// How many there are.
+        /// The number of them.
         endpoints: u32,
     },
     /// A listed endpoint that does not exist.
@@ -33,7 +33,7 @@ pub enum PlacementError {
         endpoint: u32,
         /// Source or builder.
         role: &'static str,
-        /// How many there are.
+        /// The number of them.
         endpoints: u32,
     },
     /// An endpoint listed twice.
@@ -103,13 +103,13 @@ impl Roster {
         &self.builders
     }
 
-    /// How many sources there are.
+    /// Number of sources.
     #[must_use]
     pub fn source_count(&self) -> u32 {
         length(&self.sources)
     }
 
-    /// How many builders there are.
+    /// Number of builders.
     #[must_use]
     pub fn builder_count(&self) -> u32 {
         length(&self.builders)

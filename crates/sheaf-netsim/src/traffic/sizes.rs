@@ -15,7 +15,7 @@ pub enum SizeError {
         what: &'static str,
         /// What it is.
         value: f64,
-        /// What would be right.
+        /// The remedy.
         right: &'static str,
     },
     /// A recording without events.

@@ -12,7 +12,7 @@ pub(crate) const HDF5_EXTENSION: &str = "h5";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamName(Box<str>);
 
-/// What is wrong with the name of a stream.
+/// The problem with the name of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no name of a stream; right are 1 to 32 lower-case letters, digits and hyphens, the first a letter"

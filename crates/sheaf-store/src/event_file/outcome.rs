@@ -13,7 +13,7 @@ pub enum EventOpenError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -22,19 +22,19 @@ pub enum EventOpenError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         error: FileFormatError,
     },
 }
 
-/// What is wrong at one place of an event file. Reading goes on behind it.
+/// A problem at one place of an event file. Reading goes on behind it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventDamage {
     /// An event's header is damaged; the file goes on, if it does, at the next good header.
     #[error("{error}; {skipped} bytes skipped to the next event")]
     Header {
-        /// What is wrong with the header.
+        /// The problem with the header.
         #[source]
         error: FileFormatError,
         /// Bytes without a good header.
@@ -45,7 +45,7 @@ pub enum EventDamage {
     Entries {
         /// The event.
         event: EventId,
-        /// What is wrong with its entries.
+        /// The problem with its entries.
         #[source]
         error: FileFormatError,
     },
@@ -56,7 +56,7 @@ pub enum EventDamage {
         event: EventId,
         /// The first of its sources whose payload is damaged.
         source_id: SourceId,
-        /// What is wrong with the payload.
+        /// The problem with the payload.
         #[source]
         error: FileFormatError,
     },
@@ -72,7 +72,7 @@ pub enum EventReadError {
         path: PathBuf,
         /// Where.
         offset: u64,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

@@ -139,7 +139,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         Ok((reader, error))
     }
 
-    /// What the file says about itself; `None` where its header is damaged.
+    /// The metadata of the file; `None` where its header is damaged.
     pub fn header(&self) -> Option<&FileHeader> {
         self.header.as_ref()
     }

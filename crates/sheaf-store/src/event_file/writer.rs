@@ -23,7 +23,7 @@ pub enum EventWriteError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -32,7 +32,7 @@ pub enum EventWriteError {
     Create {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -43,7 +43,7 @@ pub enum EventWriteError {
         path: PathBuf,
         /// Where its last whole event ends.
         offset: u64,
-        /// What the operating system says; [`io::ErrorKind::StorageFull`] for a full disk.
+        /// The error of the operating system; [`io::ErrorKind::StorageFull`] for a full disk.
         #[source]
         error: io::Error,
     },
@@ -53,7 +53,7 @@ pub enum EventWriteError {
     Sync {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -62,7 +62,7 @@ pub enum EventWriteError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The value that does not fit.
         #[source]
         error: FileFormatError,
     },
@@ -71,7 +71,7 @@ pub enum EventWriteError {
     List {
         /// The list.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

@@ -23,7 +23,7 @@ pub enum StreamOpenError {
     Io {
         /// The stream.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -32,19 +32,19 @@ pub enum StreamOpenError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         error: FileFormatError,
     },
 }
 
-/// What is wrong at one place of a fragment stream. Reading goes on behind it.
+/// A problem at one place of a fragment stream. Reading goes on behind it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamDamage {
     /// A record's header is damaged; the stream goes on, if it does, at the next good header.
     #[error("{error}; {skipped} bytes skipped to the next record")]
     Header {
-        /// What is wrong with the header.
+        /// The problem with the header.
         #[source]
         error: FileFormatError,
         /// Bytes without a good header.
@@ -57,7 +57,7 @@ pub enum StreamDamage {
         event: EventId,
         /// The record's payload bytes.
         bytes: u32,
-        /// What is wrong with the payload.
+        /// The problem with the payload.
         #[source]
         error: FileFormatError,
     },
@@ -91,7 +91,7 @@ pub enum StreamReadError {
         path: PathBuf,
         /// Where.
         offset: u64,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -248,7 +248,7 @@ impl<R: Read + Seek> StreamReader<R> {
         Ok((reader, error))
     }
 
-    /// What the stream says about itself.
+    /// The metadata of the stream.
     pub fn header(&self) -> &StreamHeader {
         &self.header
     }

@@ -18,7 +18,7 @@ pub enum StreamWriteError {
     Io {
         /// The stream.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -27,7 +27,7 @@ pub enum StreamWriteError {
     Format {
         /// The stream.
         path: PathBuf,
-        /// What does not fit.
+        /// The value that does not fit.
         #[source]
         error: FileFormatError,
     },

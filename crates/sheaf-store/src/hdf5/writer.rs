@@ -167,7 +167,7 @@ impl Place {
     }
 }
 
-/// What a file says about itself.
+/// The metadata of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     /// Of a single event file: whose it is.

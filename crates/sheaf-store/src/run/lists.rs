@@ -119,7 +119,7 @@ pub enum ListError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

@@ -55,7 +55,7 @@ impl RunLock {
     /// The process that writes the run now; none where the run is over, or its process died.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn holder(directory: &Path) -> io::Result<Option<Holder>> {
         let path = directory.join(LOCK_NAME);
         let file = match File::open(&path) {

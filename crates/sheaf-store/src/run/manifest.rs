@@ -21,7 +21,7 @@ const CHECKSUM_DIGITS: usize = 8;
 const FORMAT: &str = "sheaf-run";
 const VERSION: u32 = 1;
 
-/// What a run directory says about itself. In JSON, nodes are names (`"bu0"`), sessions are hexadecimal text as in
+/// The metadata of a run directory. In JSON, nodes are names (`"bu0"`), sessions are hexadecimal text as in
 /// the names of the files, and times are nanoseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -118,7 +118,7 @@ pub enum ManifestError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -127,7 +127,7 @@ pub enum ManifestError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -136,7 +136,7 @@ pub enum ManifestError {
     Shape {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The problem, and where.
         #[source]
         error: serde_json::Error,
     },

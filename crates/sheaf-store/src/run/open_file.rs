@@ -50,7 +50,7 @@ impl OpenFile {
         Err(RunReadError::NoHdf5 { path: path.to_owned() })
     }
 
-    /// What the file says about itself; `None` where its header is damaged, or where it was made of several files.
+    /// The metadata of the file; `None` where its header is damaged, or where it was made of several files.
     pub(crate) fn header(&self) -> Option<&FileHeader> {
         match self {
             Self::Event(reader) => reader.header(),

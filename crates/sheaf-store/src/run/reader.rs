@@ -23,7 +23,7 @@ pub enum RunReadError {
     List {
         /// The directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -38,7 +38,7 @@ pub enum RunReadError {
     Header {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         error: FileFormatError,
     },

@@ -18,7 +18,7 @@ pub enum SealError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -112,7 +112,7 @@ fn io_error(path: &Path, error: io::Error) -> SealError {
     SealError::Io { path: path.to_owned(), error }
 }
 
-/// What is in a file, in writing order. A damaged place has the id of its event where that is known, or 0.
+/// The contents of a file, in writing order. A damaged place has the id of its event where that is known, or 0.
 struct Content {
     events: Vec<(EventId, u64)>,
     /// The first so many of them count.

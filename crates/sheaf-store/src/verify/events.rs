@@ -354,7 +354,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What is in each stream, by name.
+    /// The contents of each stream, by name.
     fn set_streams(&mut self) {
         let mut streams: BTreeMap<&StreamName, StreamReport> = BTreeMap::new();
         for ((_, name), series) in &self.series {
@@ -457,7 +457,7 @@ fn bytes_to_read(plan: &RunPlan) -> ByteCount {
     ByteCount(closed.chain(found).fold(0, u64::saturating_add))
 }
 
-/// What is wrong with an event whose every checksum is right.
+/// The problem with an event whose every checksum is right.
 fn inconsistency(event: &Event<Bytes>) -> Option<&'static str> {
     let ascending = event.fragments.is_sorted_by(|a, b| a.source < b.source)
         && event.missing.is_sorted_by(|a, b| a.source < b.source);

@@ -105,7 +105,7 @@ fn window(given: &Given<'_>, placement: &Placement, endpoints: u64) -> Window {
     Window { events: u32::try_from(events).unwrap_or(u32::MAX).max(1) }
 }
 
-/// How many builders there are.
+/// Number of builders.
 fn builders(placement: &Placement, endpoints: u64) -> u64 {
     match placement {
         Placement::Both => endpoints,

@@ -72,7 +72,7 @@ pub enum FlitError {
         what: &'static str,
         /// What it is.
         value: u32,
-        /// What would be right.
+        /// The remedy.
         right: &'static str,
     },
 }

@@ -48,7 +48,7 @@ impl Messages {
         }
     }
 
-    /// How many numbers there are.
+    /// Number of numbers.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.messages.len()

@@ -18,7 +18,7 @@ pub(super) enum LossKind {
     NoWay,
 }
 
-/// How many kinds there are.
+/// Number of kinds.
 const KINDS: u16 = 4;
 
 /// The numbers under which a meter books causes of this engine. Each list has one entry for each stage and kind.

@@ -80,7 +80,7 @@ impl Frames {
         &mut self.slab[id as usize]
     }
 
-    /// How many frames there are.
+    /// Number of frames.
     pub(super) fn live(&self) -> usize {
         self.slab.len() - self.free.len()
     }

@@ -10,7 +10,7 @@ pub(super) enum Scheme {
     InputBuffers { frames: u32, credit_delay: Picos, cut_through: bool },
     /// Each output has a queue.
     OutputQueues {
-        /// What one queue holds, in bytes.
+        /// Capacity of one queue, in bytes.
         queue_bytes: u64,
         /// What all queues of a switch hold together, in bytes; `u64::MAX`: no bound.
         memory_bytes: u64,
