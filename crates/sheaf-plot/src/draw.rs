@@ -194,7 +194,8 @@ impl Drawing<'_, '_> {
 
     /// Title, labels of the axes, caption.
     fn words(&self) -> Drawn {
-        let Layout { left, right, top, bottom, title, under_title, ref subtitle, ref caption, .. } = *self.layout;
+        let Layout { left, right, top, bottom, title, under_title, ref subtitle, ref caption, .. } =
+            *self.layout;
         let large = Lettering { size: style::TITLE_SIZE, bold: true, ..NORMAL };
         self.canvas.text(&self.chart.title, (MARGIN, title), large)?;
         let soft = Lettering { size: style::SUBTITLE_SIZE, colour: style::SOFT_TEXT, ..NORMAL };
