@@ -620,6 +620,12 @@ impl<P: Clone> EventManager<P> {
         for event in lost {
             self.try_again(now, event, blame);
         }
+        if let Phase::Draining { until } = &mut self.phase
+            && *until > now
+        {
+            // Others have the time to build its events again.
+            *until = now + self.config.stop_timeout;
+        }
         self.events.push_back(ManagerEvent::BuilderLost { builder: node, session, committed, reassigned });
     }
 

@@ -119,18 +119,27 @@ impl Plan {
         u16::try_from(self.of_role(role).count()).unwrap_or(u16::MAX)
     }
 
+    /// A limit after which somebody is given up, as patient as configured.
+    fn patiently(&self, limit: Nanos) -> Nanos {
+        Nanos(limit.0.saturating_mul(u64::from(self.config.manager.patience)))
+    }
+
     /// How long nodes wait for one another.
     pub(crate) fn patience(&self) -> Patience {
         let manager = &self.config.manager;
-        Patience { absence: manager.peer_timeout, silence: manager.silence_timeout }
+        Patience {
+            absence: self.patiently(manager.peer_timeout),
+            silence: self.patiently(manager.silence_timeout),
+        }
     }
 
     /// How long a node waits for the event manager: longer than that itself waits for nodes. Without it the run is over, so
     /// nobody gains by giving it up early.
     pub(crate) fn manager_patience(&self) -> Patience {
         let manager = &self.config.manager;
-        let absence = manager.start_timeout + manager.peer_timeout + manager.peer_timeout;
-        Patience { absence, silence: absence + manager.silence_timeout + manager.silence_timeout }
+        let Patience { absence, silence } = self.patience();
+        let absence = manager.start_timeout + absence + absence;
+        Patience { absence, silence: absence + silence + silence }
     }
 
     /// Who a node is, in a life that begins now.
@@ -218,7 +227,7 @@ impl Plan {
             max_attempts: manager.max_attempts,
             expected_event: manager.expected_event,
             start_timeout: manager.start_timeout,
-            stop_timeout: manager.stop_timeout,
+            stop_timeout: self.patiently(manager.stop_timeout),
             patience: self.patience(),
             heartbeat: protocol.heartbeat,
             batch_time: manager.release_delay,
@@ -253,7 +262,7 @@ impl Plan {
                 (TriggerMode::Source, Some(source)) => Announce::Source(source),
                 _ => Announce::Never,
             },
-            merge_timeout: readout.merge_timeout,
+            merge_timeout: self.patiently(readout.merge_timeout),
             wait_for_required: incomplete.policy == IncompletePolicy::Wait,
             // Emulated sources run ahead of the triggers that they wait for.
             orphan_timeout: readout.orphan_timeout.filter(|_| self.follows_data()),
@@ -278,7 +287,7 @@ impl Plan {
                 IncompletePolicy::Store => sheaf_protocol::builder::IncompletePolicy::Store,
                 IncompletePolicy::Drop => sheaf_protocol::builder::IncompletePolicy::Drop,
             },
-            event_timeout: builder.event_timeout,
+            event_timeout: self.patiently(builder.event_timeout),
             patience: self.patience(),
             request_retry: builder.request_retry,
             asking: self.gathering().asking(),
@@ -320,7 +329,7 @@ impl Plan {
         let config = SenderConfig {
             outputs: self.count(Role::Output),
             message: protocol.message,
-            peer_timeout: manager.peer_timeout,
+            peer_timeout: self.patience().absence,
             heartbeat: protocol.heartbeat,
             channel: self.channel(),
         };

@@ -104,6 +104,9 @@ section! {
         /// How long a node may say nothing while its connection stands, because it is stopped, swapped out or starved. Then it
         /// is given up as well.
         silence_timeout: Nanos = Nanos::from_secs(60), "silence_timeout_ms", milliseconds(SHORTEST, HOUR);
+        /// Factor by which every limit grows after which a node, a source or an event is given up: `peer_timeout_ms`,
+        /// `silence_timeout_ms`, `stop_timeout_ms`, `readout.merge_timeout_ms` and `builder.event_timeout_ms`.
+        patience: u32 = 1, "patience", whole(1, 1_000);
         /// Readout units are told in batches which events have ended. A batch is closed after this time.
         release_delay: Nanos = Nanos::from_millis(1), "release_delay_us", microseconds(Nanos::ZERO, HOUR);
     }

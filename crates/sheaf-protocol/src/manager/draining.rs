@@ -5,9 +5,12 @@
 //! unit that has events reports work on them ([`Work`]). A call that never returns is no concern of this rule: the farm has a
 //! limit of its own for those, and a second stop cuts the run.
 
-use super::{EventManager, Phase, builder_node};
+use super::{EventManager, Phase, builder_node, readout_node};
 use sheaf_wire::message::{Body, Work};
-use sheaf_wire::{DropReason, NodeId, Timestamp};
+use sheaf_wire::{DropReason, Nanos, NodeId, Timestamp};
+
+/// A node that lives and runs is not silent for so many heartbeats.
+const QUIET_HEARTBEATS: u64 = 4;
 
 /// A node that the end of the run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +42,7 @@ impl<P: Clone> EventManager<P> {
     /// Goes on with the end of the run, which is limited to `until` unless events end or somebody works on them.
     pub(super) fn drain(&mut self, now: Timestamp, until: Timestamp) {
         if until <= now {
-            if self.somebody_works() && !self.is_cut {
+            if !self.is_cut && (self.somebody_works() || self.somebody_is_quiet(now)) {
                 self.phase = Phase::Draining { until: now + self.config.stop_timeout };
             } else {
                 self.drop_everything(now);
@@ -57,6 +60,19 @@ impl<P: Clone> EventManager<P> {
         self.builders
             .iter()
             .any(|state| state.session.is_some() && state.outstanding > 0 && state.work != Work::None)
+    }
+
+    /// Whether a node that events may wait for says nothing, and is not given up: it may be frozen. Its silence is no sign that the
+    /// events do not move, and has a limit of its own.
+    fn somebody_is_quiet(&self, now: Timestamp) -> bool {
+        let quiet = Nanos(self.config.heartbeat.0.saturating_mul(QUIET_HEARTBEATS));
+        let is_quiet = |node| {
+            self.peers.is_silent(node, now, quiet) && !self.peers.is_lost(node, now, self.config.patience)
+        };
+        let mut builders = self.builders.iter().enumerate();
+        builders.any(|(index, state)| {
+            state.session.is_some() && state.outstanding > 0 && is_quiet(builder_node(index))
+        }) || (0..self.readouts.len()).any(|index| is_quiet(readout_node(index)))
     }
 
     /// The time to finish is over. Builders that still have events are given up with them, so that nothing they may

@@ -83,6 +83,30 @@ fn silence_takes_no_chance_from_an_event_and_death_does() {
 }
 
 #[test]
+fn the_end_of_a_run_waits_for_a_builder_that_is_frozen_until_it_is_given_up() {
+    let mut world = World::new(Triggers::Free, |config| {
+        config.max_events = Some(1);
+        config.patience.silence = Nanos::from_secs(60);
+    });
+    world.grant(0, 1);
+    assert_eq!(world.assigned(0), [1]);
+    for step in 1..295 {
+        world.now = Timestamp(step * 200_000_000);
+        world.say(NodeId::readout(0), Body::Acknowledge);
+        world.manager.handle_timeout(world.now);
+        world.drain();
+        assert_eq!(world.manager.ledger().in_flight, 1, "step {step}");
+    }
+    for step in 295..450 {
+        world.now = Timestamp(step * 200_000_000);
+        world.say(NodeId::readout(0), Body::Acknowledge);
+        world.manager.handle_timeout(world.now);
+        world.drain();
+    }
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 1)]));
+}
+
+#[test]
 fn a_builder_that_falls_silent_loses_its_events_and_its_later_words() {
     let mut world = World::new(Triggers::Free, |config| config.max_events = Some(3));
     world.grant(0, 3);
