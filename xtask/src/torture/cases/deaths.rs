@@ -266,7 +266,7 @@ fn restart_by_hand(trial: &mut Trial, node: &str) -> Result<Outcome> {
     // Nothing is lost with a builder unit. A readout unit takes with it what it held, and what came meanwhile.
     let promise = match node.starts_with("ru") {
         true => Promise {
-            status: Status::Codes(&[0, 3]),
+            status: Status::ByLoss,
             kept: Kept::ButSources(vec![1]),
             verify: &[0, 3],
             says: Vec::new(),
@@ -292,13 +292,14 @@ fn stop(trial: &mut Trial, times: u64) -> Result<Outcome> {
     }
     let ended = run.end()?;
     trial.note(format!("it ended with {}", ended.status));
+    // What is cut is told by the status.
+    let cut =
+        Promise { status: Status::ByLoss, kept: Kept::ButDropped(&["stopped"]), ..Promise::nothing_lost() };
     let promise = match times {
         1 => Promise::nothing_lost(),
-        2 => Promise { kept: Kept::ButDropped(&["stopped"]), ..Promise::nothing_lost() },
+        2 => cut,
         // A run that was quick had ended by itself between two of them.
-        _ if ended.status.success() => {
-            Promise { kept: Kept::ButDropped(&["stopped"]), ..Promise::nothing_lost() }
-        }
+        _ if ended.status.code() != Some(130) => cut,
         // The third may come when all is closed but the process.
         _ => Promise { verify: &[0, 3], ..Promise::no_books(Status::Codes(&[130])) },
     };

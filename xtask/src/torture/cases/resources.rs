@@ -55,7 +55,7 @@ fn full_disk(trial: &mut Trial) -> Result<Outcome> {
     let mut run = trial.start(&system)?;
     ensure!(run.says(NO_ROOM)?, "it never said that the disk was full");
     run.signal("INT")?;
-    if run.says("closes when the events in flight are done")? {
+    if run.says("a second Ctrl-C drops them")? {
         run.signal("INT")?;
     }
     let ended = run.end()?;
