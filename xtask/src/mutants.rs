@@ -20,12 +20,12 @@ use copy::Copy;
 use hunt::{Found, Hunter};
 use std::time::Instant;
 
-/// How many percent of the bugs must be found.
+/// Percentage of the bugs that must be found.
 const FOUND_PERCENT: usize = 95;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct MutantsArguments {
-    /// How many seeds are tried against each bug.
+    /// Number of seeds that are tried against each bug.
     #[arg(long, value_name = "K", default_value_t = 10_000)]
     seeds: u64,
     /// Only bugs whose names begin so; repeated for several.
@@ -52,7 +52,7 @@ enum Fate {
     Survived,
     /// The swarm does not contain the code that the bug is in.
     OutOfReach,
-    /// What the compiler says.
+    /// Message of the compiler.
     DoesNotCompile(String),
 }
 

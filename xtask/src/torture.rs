@@ -61,7 +61,7 @@ pub(crate) struct TortureArguments {
 }
 
 impl TortureArguments {
-    /// What is done for every change.
+    /// Cases for every change.
     pub(crate) fn for_every_change() -> Self {
         Self { minutes: None, seed: SEED, only: Vec::new(), full: false, sheaf: None, list: false }
     }

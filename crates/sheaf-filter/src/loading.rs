@@ -170,7 +170,7 @@ pub enum OpenError {
     },
 }
 
-/// What the loader says: which library or function is not there. The error itself only has the name of the call.
+/// Returns the reason of the loader: which library or function is missing. The error itself only names the call.
 fn reason(error: &libloading::Error) -> String {
     let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     causes.next().map_or_else(|| error.to_string(), ToString::to_string)

@@ -36,7 +36,7 @@ pub type Nonce = [u8; NONCE_BYTES];
 /// That somebody has the key.
 pub type Proof = [u8; PROOF_BYTES];
 
-/// What a proof is for: one that was made for one purpose is worth nothing for another.
+/// Purpose of a proof. A proof that was made for one purpose is worth nothing for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
     /// The side of a TCP connection that was called proves itself to the caller.
@@ -58,7 +58,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// What stands first in everything that is proven for this purpose. Part of the protocol.
+    /// Prefix of everything that is proven for this purpose. Part of the protocol.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {

@@ -84,7 +84,7 @@ pub struct BuilderReport {
     /// Events that the builder unit's own filter had no verdict about, which are stored as they were built. Those of its farm
     /// are in the farm's counts.
     pub quarantined: u64,
-    /// What the filter counted, those of workers that are threads together.
+    /// Counters of the filter, summed over workers that are threads.
     pub filter: Vec<(&'static str, u64)>,
     /// What its farm did, where it had one.
     pub farm: Option<FarmReport>,
@@ -172,7 +172,7 @@ impl BuilderNode {
     /// The same on a thread of its own: the filter may take its time.
     ///
     /// # Errors
-    /// What the operating system says where it starts no more threads.
+    /// The operating system starts no more threads.
     pub fn in_steps_beside(mut self, filter: Box<dyn StepFilter>) -> std::io::Result<Self> {
         let waker = self.outbox.endpoint().waker();
         self.steps = Some(Steps::Beside(StepsBeside::start(filter, waker)?));

@@ -9,7 +9,7 @@
 
 use sheaf_wire::{Nanos, Timestamp};
 
-/// How late a round may be: rounds under load, and sleeps that the kernel ends late. Of a round that is later, only so much counts.
+/// Lateness that a round may have: rounds under load take long, and the kernel ends sleeps late. Of a round that is later, only this much counts.
 const GRACE: Nanos = Nanos::from_millis(5);
 
 /// A node that sleeps looks at least this often.

@@ -4,7 +4,7 @@ use crate::worker::NodeError;
 use sheaf_protocol::liveness::{Liveness, Patience};
 use sheaf_wire::{NodeId, Timestamp};
 
-/// What a node does without an event manager: it waits, for as long as is configured.
+/// Watches for the event manager: a node without one waits for as long as is configured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vigil {
     node: NodeId,

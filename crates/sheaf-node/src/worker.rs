@@ -62,7 +62,7 @@ pub enum NodeError {
     ManagerSilent {
         /// The node.
         node: NodeId,
-        /// How long.
+        /// Duration.
         silence: Nanos,
     },
     /// The connection to the event manager is gone.
@@ -72,7 +72,7 @@ pub enum NodeError {
     ManagerGone {
         /// The node.
         node: NodeId,
-        /// How long.
+        /// Duration.
         absence: Nanos,
     },
     /// The event manager restarted and knows nothing of this run.

@@ -18,18 +18,20 @@
 
 mod answered;
 mod assembly;
+mod config;
 mod early;
 mod owing;
 mod parts;
 mod pull;
 mod scope;
 
+pub use config::{Asking, BuilderConfig, IncompletePolicy, ReadoutSources};
 pub use scope::{More, PartDecision, Scope};
 
-use crate::channel::{Channel, ChannelTimes, Received};
+use crate::channel::{Channel, Received};
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
-use crate::liveness::{Link, Liveness, Patience};
+use crate::liveness::{Link, Liveness};
 use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
 use crate::output::Place;
 use crate::output::places::note_kept;
@@ -43,86 +45,10 @@ use sheaf_wire::message::{
     Work,
 };
 use sheaf_wire::{
-    ByteCount, DropReason, Event, EventId, Fragment, MissingReason, MissingSource, Nanos, NodeId, Outcome,
-    Payload, Role, SourceId, SuperFragment, Timestamp,
+    ByteCount, DropReason, Event, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, Payload,
+    Role, SourceId, SuperFragment, Timestamp,
 };
-use std::collections::{BTreeSet, VecDeque};
-
-/// What to do with an event that misses a required source when its time is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IncompletePolicy {
-    /// Wait without limit.
-    Wait,
-    /// Build it, with the list of missing sources and reasons.
-    Store,
-    /// Drop it as `incomplete`.
-    Drop,
-}
-
-/// How a builder comes by its super-fragments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asking {
-    /// It asks every readout unit at once for all that it is assigned.
-    #[default]
-    AtOnce,
-    /// It asks readout units in turn, for so many bytes in flight at most.
-    Paced(ByteCount),
-    /// Readout units send in their slots: it asks at once as long as the barrel shifter turns. While that stands it asks for so
-    /// many bytes in flight at most.
-    Barrel(ByteCount),
-    /// The event manager tells the readout units, which send unasked. It asks only for what has not come after
-    /// `request_retry`.
-    Unasked,
-}
-
-impl Asking {
-    fn is_bounded(self) -> bool {
-        matches!(self, Self::Paced(_) | Self::Barrel(_))
-    }
-}
-
-/// The sources of one readout unit, as every builder knows them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadoutSources {
-    /// All its sources.
-    pub sources: Vec<SourceId>,
-}
-
-/// How a builder works. Memory: payload up to `memory` (a quarter more where readout units send unasked), bookkeeping of some
-/// 100 bytes a fragment under construction.
-#[derive(Clone, Debug)]
-pub struct BuilderConfig {
-    /// The readout units, by index.
-    pub readouts: Vec<ReadoutSources>,
-    /// Sources without which an event is complete all the same.
-    pub optional: BTreeSet<SourceId>,
-    /// Events under construction or waiting for a decision, at most.
-    pub slots: u32,
-    /// Payload of those events, at most.
-    pub memory: ByteCount,
-    /// What to do with incomplete events.
-    pub incomplete: IncompletePolicy,
-    /// How long after its assignment, and then again and again, it is looked whether the readout units that an event waits for
-    /// live. Without effect where the policy is to wait.
-    pub event_timeout: Nanos,
-    /// How long a readout unit without a sign of life is waited for. One that lives is waited for without limit.
-    pub patience: Patience,
-    /// A readout unit that has not answered for this time is asked again, and then after twice, four, eight and every 16 times this
-    /// time.
-    pub request_retry: Nanos,
-    /// How it comes by the super-fragments.
-    pub asking: Asking,
-    /// What events are made of, and in which order it is asked for. With [`Asking::Unasked`], everything at once.
-    pub scope: Scope,
-    /// Finished events are returned when there are this many, or after `batch_time`, or when nothing is left to build.
-    pub batch_events: usize,
-    /// See `batch_events`.
-    pub batch_time: Nanos,
-    /// The event manager hears of this node at least this often.
-    pub heartbeat: Nanos,
-    /// Times of the channel to the event manager.
-    pub channel: ChannelTimes,
-}
+use std::collections::VecDeque;
 
 /// What the driver decided about a built event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,12 +22,12 @@ pub enum Link {
     Down,
 }
 
-/// How long a peer is waited for before it is given up. See the [module](self).
+/// Limits after which a peer is given up. See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// How long a peer whose link is down may take to come back.
+    /// Time that a peer whose link is down may take to come back.
     pub absence: Nanos,
-    /// How long a peer whose link is up may say nothing.
+    /// Time for which a peer whose link is up may be silent.
     pub silence: Nanos,
 }
 
@@ -39,7 +39,7 @@ enum LinkState {
     DownSince(Timestamp),
 }
 
-/// What is known of a peer's life. See the [module](self).
+/// Signs of life of a peer. See the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Liveness {
     /// The last sign of life: a word, or a link that came up.

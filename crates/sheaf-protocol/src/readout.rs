@@ -155,7 +155,7 @@ pub struct ReadoutUnit<P> {
     shaped_at: Timestamp,
     /// Waits for silent sources, by the part of the event that is asked for.
     merge_deadlines: EventDeadlines<u16>,
-    /// How long the node was held up in all. Waits are by its own time, without that.
+    /// Time for which the node was held up in all. Waits are measured in its own time, without it.
     held_up: Nanos,
     /// Events that a fragment opened and nobody has asked for, in the order of their age.
     unasked: VecDeque<Stretch>,

@@ -35,7 +35,7 @@ pub fn run_with_log(options: &DriverOptions) -> (Result<DriverReport, Box<Driver
 /// Runs the drivers from start to end and checks them.
 ///
 /// # Errors
-/// What did not hold.
+/// Broken promises.
 pub fn run(options: &DriverOptions) -> Result<DriverReport, Box<DriverFailure>> {
     World::new(options.clone()).run()
 }

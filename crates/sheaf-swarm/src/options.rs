@@ -198,7 +198,7 @@ pub struct TimeOptions {
 }
 
 impl TimeOptions {
-    /// How long nodes wait for one another.
+    /// Time for which nodes wait for one another.
     #[must_use]
     pub fn patience(&self) -> Patience {
         Patience { absence: self.peer, silence: self.peer }

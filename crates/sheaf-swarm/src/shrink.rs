@@ -14,12 +14,12 @@ pub trait Simplify: Clone + PartialEq + Debug {
     fn plain(&self) -> Self;
 }
 
-/// What became of a failing run.
+/// Smallest failing run that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shrunk<O> {
     /// The smallest options that were found.
     pub options: O,
-    /// How many runs it took.
+    /// Number of runs that it took.
     pub runs: u32,
 }
 

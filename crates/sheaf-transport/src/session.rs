@@ -7,7 +7,7 @@
 use sheaf_wire::{Nanos, SessionId};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How far ahead of this host's clock a session may lie: more than any two clocks differ that people have set.
+/// Greatest lead of a session over this host's clock: more than any two clocks differ that people have set.
 pub const MAX_SESSION_AHEAD: Nanos = Nanos::from_secs(24 * 3600);
 
 /// Whether a session lies further ahead of this host's clock than [`MAX_SESSION_AHEAD`].

@@ -54,7 +54,7 @@ fn caller(rails: usize, key: Option<RunKey>, address: SocketAddr) -> TcpEndpoint
     endpoint
 }
 
-/// What each of two has to say first.
+/// First message of each of the two.
 fn verdicts(one: &mut TcpEndpoint, other: &mut TcpEndpoint) -> (Event, Event) {
     let (mut first, mut second) = (None, None);
     let start = Instant::now();

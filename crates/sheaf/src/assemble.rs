@@ -124,7 +124,7 @@ impl Plan {
         Nanos(limit.0.saturating_mul(u64::from(self.config.manager.patience)))
     }
 
-    /// How long nodes wait for one another.
+    /// Time for which nodes wait for one another.
     pub(crate) fn patience(&self) -> Patience {
         let manager = &self.config.manager;
         Patience {

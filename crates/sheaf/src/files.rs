@@ -103,7 +103,7 @@ fn each<T: Serialize>(
     Ok(verdict)
 }
 
-/// What the paths stand for: directories of runs for their newest run, or for all.
+/// Resolves paths: a directory of runs stands for its newest run, or for all.
 fn targets(arguments: &PathArguments) -> Vec<PathBuf> {
     let mut targets = Vec::new();
     for path in &arguments.paths {

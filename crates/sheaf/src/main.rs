@@ -92,7 +92,7 @@ const EXIT_NOT_GOOD: u8 = 3;
 /// The work was done, on a run that goes on: nothing is wrong so far.
 const EXIT_IN_PROGRESS: u8 = 4;
 
-/// How a command ended that did its work, the worst last.
+/// Result of a command that did its work, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     Good,

@@ -18,7 +18,7 @@ pub(crate) enum StepPlace {
     Beside,
 }
 
-/// What judges the first step of events, and where, if there is one. A library is loaded here.
+/// Makes the filter of the first step of events, if there is one, and says where it runs. Loads its library.
 pub(crate) fn step_filter(
     config: &Config,
     run: RunNumber,

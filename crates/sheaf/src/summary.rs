@@ -24,7 +24,7 @@ use std::path::PathBuf;
 pub(crate) struct Summary {
     /// The number of the run.
     pub(crate) run: u32,
-    /// What became of the accepted triggers.
+    /// Fate of the accepted triggers.
     #[serde(default)]
     pub(crate) kept: Kept,
     /// Events whose fragments were brought together and judged: stored or rejected.
@@ -140,7 +140,7 @@ pub(crate) struct FragmentSummary {
 pub(crate) struct DeadTimeSummary {
     pub(crate) vetoed_triggers: u64,
     pub(crate) seconds: f64,
-    /// How long of that one node alone was the reason.
+    /// Part of that time for which one node alone was the reason.
     pub(crate) culprits: BTreeMap<String, f64>,
 }
 

@@ -69,7 +69,7 @@ fn rate(per_second: f64) -> String {
     format!("{}/s", count_f64(per_second))
 }
 
-/// How long triggers were taken, and how long they were not.
+/// Writes the time in which triggers were taken, and the time in which they were not.
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 fn time(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
     let time = &summary.ledger.time;

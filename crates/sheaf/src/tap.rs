@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// How long nothing may come before what is printed or saved so far leaves this process.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// What is joined: of a directory of runs the newest; an address is itself.
+/// Resolves the run to join: the newest of a directory of runs; an address stays as it is.
 fn target(asked: &str) -> String {
     let newest = newest_of(Path::new(asked)).ok();
     newest.and_then(|path| path.into_os_string().into_string().ok()).unwrap_or_else(|| asked.to_owned())

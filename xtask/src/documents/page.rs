@@ -21,11 +21,11 @@ pub(super) struct Block {
     pub(super) action: Action,
     /// Commands that run first.
     pub(super) before: String,
-    /// What must be there for the block to run.
+    /// Needs of the block.
     pub(super) needs: Vec<String>,
 }
 
-/// What is done with a block.
+/// Treatment of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Run these commands; the last one ends with this status.

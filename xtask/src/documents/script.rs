@@ -18,13 +18,13 @@ const WATCHDOG: Duration = Duration::from_secs(600);
 /// The folder with what the harness itself writes, in a page's directory.
 const OWN: &str = ".docs-test";
 
-/// What opens a script. A failure in any command ends it; the command is told to whoever reads the progress.
+/// Opening of a script. A failure in any command ends it; the command is told to whoever reads the progress.
 const PROLOGUE: &str = r#"set -eE -o pipefail
 exec 3>>.docs-test/progress
 trap 'echo "status $? of: $BASH_COMMAND" >&3' ERR
 "#;
 
-/// What closes a script: commands that were left in the background are asked to end, as a reader does with Ctrl-C, and must end well.
+/// End of a script: commands that were left in the background are asked to end, as a reader does with Ctrl-C, and must end well.
 const EPILOGUE: &str = r#"echo "commands in the background" >&3
 for job in $(jobs -p); do kill -INT "$job" 2>/dev/null || true; done
 for job in $(jobs -p); do
@@ -34,7 +34,7 @@ for job in $(jobs -p); do
 done
 "#;
 
-/// What became of the blocks of a page.
+/// Results of the blocks of a page.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) run: usize,

@@ -15,11 +15,11 @@ pub(super) struct Mutant {
     pub(super) name: String,
     /// The file that it is in, from the root of the repository.
     pub(super) file: String,
-    /// What the bug is, in a sentence.
+    /// Description of the bug, in a sentence.
     pub(super) bug: String,
     /// A text that is in the file once.
     pub(super) find: String,
-    /// What stands there instead.
+    /// Replacement.
     pub(super) replace: String,
 }
 

@@ -22,14 +22,14 @@ const MEMORY_BYTES: u64 = 8 << 30;
 /// So much is told of what did not hold.
 const HOW_LENGTH: usize = 110;
 
-/// How a bug was found.
+/// Way in which a bug was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// The kind of its run.
     pub(super) kind: &'static str,
     /// The seed, where one is named.
     pub(super) seed: Option<u64>,
-    /// What did not hold.
+    /// Broken promise.
     pub(super) how: String,
 }
 
@@ -52,7 +52,7 @@ const KINDS: [Kind; 3] = [
 #[derive(Debug)]
 pub(super) struct Hunter {
     swarm: PathBuf,
-    /// How many runs of the roles are tried against each bug.
+    /// Number of runs of the roles that are tried against each bug.
     seeds: u64,
     /// Runs that fail without any bug, by the name of their kind, and what was wrong with the first.
     excused: BTreeMap<&'static str, (BTreeSet<u64>, Found)>,

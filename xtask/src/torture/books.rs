@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What the documentation promises of a run with a certain fault.
+/// Promise of the documentation for a run with a certain fault.
 #[derive(Clone, Debug)]
 pub(super) struct Promise {
-    /// How the command ends.
+    /// Exit status of the command.
     pub(super) status: Status,
-    /// What becomes of accepted triggers.
+    /// Fate of accepted triggers.
     pub(super) kept: Kept,
-    /// How `sheaf verify` ends.
+    /// Exit statuses of `sheaf verify`.
     pub(super) verify: &'static [i32],
-    /// What the command says on standard error.
+    /// Texts that the command prints on standard error.
     pub(super) says: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Status {
     Killed,
 }
 
-/// What becomes of accepted triggers.
+/// Fate of accepted triggers.
 #[derive(Clone, Debug)]
 pub(super) enum Kept {
     /// Each is stored whole, or rejected by the filter.

@@ -25,7 +25,7 @@ pub(super) struct Case {
     pub(super) work: fn(&mut Trial) -> Result<Outcome>,
 }
 
-/// What came of a case.
+/// Result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It was done; whether all is well is in the problems of the trial.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// How long processes that were left over are given to end: they may be in the middle of closing a file.
 const LEFT_OVER_MAX: Duration = Duration::from_mins(2);
 
-/// How long faults last, and how much work a run has.
+/// Duration of faults, and amount of work of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
     /// Seconds, for every change.

@@ -18,7 +18,7 @@ const MOST: u32 = 1 << 14;
 pub(super) struct Turns {
     /// Events that a turn may have.
     events: u32,
-    /// What is left of the present one.
+    /// Remainder of the present one.
     left: u32,
     began: Timestamp,
     /// Time and events of all turns that were used up.

@@ -11,7 +11,7 @@ pub trait Worker: Send {
     /// Returns what the worker says next, if anything. Never waits.
     ///
     /// # Errors
-    /// How it has gone, if it has.
+    /// Reason of its departure, once it has left.
     fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure>;
 
     /// Gives it an event.

@@ -19,7 +19,7 @@ pub(crate) type JudgedPart = (Event<Bytes>, Result<StepVerdict, FilterFailure>);
 /// Counts of a step filter, by name.
 type Counters = Vec<(&'static str, u64)>;
 
-/// How long the end of a run waits for the thread.
+/// Time for which the end of a run waits for the thread.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A step filter and the way to its thread.
@@ -34,7 +34,7 @@ impl StepsBeside {
     /// Starts the thread, which calls `waker` when a part is judged.
     ///
     /// # Errors
-    /// What the operating system says where it starts no more threads.
+    /// The operating system starts no more threads.
     pub(crate) fn start(mut filter: Box<dyn StepFilter>, waker: Waker) -> io::Result<Self> {
         let (parts, incoming) = channel::<Event<Bytes>>();
         let (outgoing, judged) = channel();

@@ -34,11 +34,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// How many events a run has that ends by itself.
 pub(crate) const EVENTS: u64 = 200;
 
-/// How long the other nodes wait for the event manager.
+/// Time for which the other nodes wait for the event manager.
 pub(crate) const MANAGER_PATIENCE: Patience =
     Patience { absence: Nanos::from_secs(2), silence: Nanos::from_secs(4) };
 
-/// How long the event manager waits for a node, and builders for a readout unit.
+/// Time for which the event manager waits for a node, and builders wait for a readout unit.
 const PATIENCE: Patience = Patience { absence: Nanos::from_millis(500), silence: Nanos::from_secs(2) };
 
 /// Far more steps than any run here takes.

@@ -5,7 +5,11 @@ mod liveness;
 mod parts;
 
 use super::*;
+use crate::channel::ChannelTimes;
+use crate::liveness::Patience;
+use sheaf_wire::Nanos;
 use sheaf_wire::{Fragment, RunNumber, SessionId, SuperFragment, TriggerType};
+use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Size(usize);

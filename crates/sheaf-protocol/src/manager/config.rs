@@ -55,7 +55,7 @@ pub struct ManagerConfig {
     pub queue_events: usize,
     /// Consecutive events given to one builder at a time.
     pub batch_events: usize,
-    /// How many builders may fail to build an event, or die while they have it. One that gave it back to make way for others has
+    /// Number of builders that may fail to build an event, or die while they have it. One that gave it back to make way for others has
     /// not failed, nor has one that fell silent.
     pub max_attempts: u16,
     /// An event's size before any was built; a builder's memory over its slots if `None`.
@@ -65,7 +65,7 @@ pub struct ManagerConfig {
     /// After the last trigger: how long to wait for the next event to end while no builder unit says that it works on any. Events
     /// that have not ended then are dropped.
     pub stop_timeout: Nanos,
-    /// How long a node without a sign of life is waited for. What a builder that is given up has not returned goes to others.
+    /// Time for which a node without a sign of life is waited for. The events of a builder that is given up go to others.
     pub patience: Patience,
     /// Every node hears of the event manager at least in every second of these intervals, whatever the course of the run.
     pub heartbeat: Nanos,

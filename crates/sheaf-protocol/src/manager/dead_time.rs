@@ -54,7 +54,7 @@ impl fmt::Display for DeadTimeCause {
     }
 }
 
-/// What keeps triggers from being taken.
+/// Reason for which triggers are not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shut {
     pub(super) cause: DeadTimeCause,

@@ -199,7 +199,7 @@ impl Options {
         Nanos(48 * (trigger + self.sources.period.0 * slowness) + 20 * self.timer_slack.0)
     }
 
-    /// How long an event takes at most where nothing goes wrong, from its assignment.
+    /// Longest time of an event from its assignment, where nothing goes wrong.
     #[must_use]
     pub fn patience(&self) -> Nanos {
         let slots = u64::from(self.bounds.slots) * u64::from(self.system.builders);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// The record of one farm: what went into its converter and came out of it.
 #[derive(Clone, Debug, Default)]
 pub struct FarmWatch {
-    /// How often each event was given to a processor.
+    /// Number of times that each event was given to a processor.
     tries: BTreeMap<EventId, u16>,
     /// Who has which event.
     at: BTreeMap<EventId, Seat>,

@@ -43,7 +43,7 @@ pub struct FaultCounts {
 }
 
 impl FaultCounts {
-    /// How often something went wrong that a plan or a test asked for; not what followed from it.
+    /// Number of faults that a plan or a test asked for, without their consequences.
     #[must_use]
     pub fn injected(&self) -> u64 {
         let crashes = self.readout_crashes + self.builder_crashes + self.output_crashes;
@@ -83,7 +83,7 @@ pub struct Watch {
     pub vetoes: u64,
     /// Events whose ids sources announced to readout units.
     pub announced: BTreeSet<EventId>,
-    /// How long triggers were taken, and how long not, seen from outside.
+    /// Live and dead time, seen from outside.
     pub live_time: Onlooker,
     /// Builder sessions begun.
     pub sessions: u64,

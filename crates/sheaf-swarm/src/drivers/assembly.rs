@@ -35,7 +35,7 @@ use std::task::Waker;
 
 /// After how long a silent node is given up.
 const PEER_TIMEOUT: Nanos = Nanos::from_secs(3);
-/// How long the event manager waits for nodes at the start.
+/// Time for which the event manager waits for nodes at the start.
 const START_TIMEOUT: Nanos = Nanos::from_secs(10);
 /// After how long nodes give up a silent event manager.
 const MANAGER_PATIENCE: Patience = {
@@ -43,7 +43,7 @@ const MANAGER_PATIENCE: Patience = {
     Patience { absence, silence: Nanos(absence.0 + 2 * PATIENCE.silence.0) }
 };
 
-/// How long nodes wait for one another, as by default.
+/// Time for which nodes wait for one another, as by default.
 const PATIENCE: Patience = Patience { absence: PEER_TIMEOUT, silence: Nanos::from_secs(60) };
 const HEARTBEAT: Nanos = Nanos::from_millis(200);
 const BATCH: Nanos = Nanos::from_millis(1);

@@ -33,7 +33,7 @@ pub struct DriverReport {
     pub frames: u64,
     /// Of all that was sent, when it arrived, and what was written.
     pub hash: u64,
-    /// What happened to nodes.
+    /// Faults of nodes.
     pub log: String,
 }
 
@@ -46,7 +46,7 @@ pub struct DriverFailure {
     pub violations: Vec<String>,
     /// When.
     pub at: Timestamp,
-    /// What happened to nodes.
+    /// Faults of nodes.
     pub log: String,
 }
 
@@ -259,7 +259,7 @@ fn check_errors(evidence: &DriverEvidence<'_>, violations: &mut Vec<String>) {
 }
 
 impl DriverEvidence<'_> {
-    /// How many nodes of a role were to be killed.
+    /// Number of nodes of a role that were to be killed.
     fn has_killed(&self, role: Role) -> usize {
         let is_kill = |kind| matches!(kind, DriverFaultKind::Kill { .. });
         self.options.faults.iter().filter(|fault| is_kill(fault.kind) && fault.node.role == role).count()

@@ -45,7 +45,7 @@ impl DriverOptions {
         self.filter.workers > 0 && (self.kills_worker(event) || self.hangs_worker(event))
     }
 
-    /// How long the filter takes for an event.
+    /// Time that the filter takes for an event.
     #[must_use]
     pub fn judging_time(&self, event: EventId) -> Nanos {
         match self.filter.long {
@@ -128,7 +128,7 @@ impl Filter for SimFilter {
 pub(super) struct Record {
     /// Which.
     pub event: EventId,
-    /// How many fragments it has.
+    /// Number of fragments.
     pub fragments: usize,
     /// Their payload.
     pub bytes: u64,
@@ -141,7 +141,7 @@ pub(super) struct Record {
 /// The files of one session of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SessionFiles {
-    /// What was written, in order.
+    /// Events in the order of writing.
     pub written: Vec<Record>,
     /// So many of these are left when the node dies.
     pub durable: usize,
@@ -191,7 +191,7 @@ pub(super) struct SimSink {
 }
 
 impl SimSink {
-    /// What is wrong with an event, if anything.
+    /// Returns the defect of an event, if it has one.
     fn check(&self, event: &Event<Bytes>) -> Option<String> {
         let sources: BTreeSet<SourceId> = self.options.sources().collect();
         let here = event.fragments.iter().map(|fragment| fragment.source);
@@ -220,7 +220,7 @@ impl SimSink {
         Ok(())
     }
 
-    /// What a write or a sync takes, with all that the disk hangs.
+    /// Returns the time of a write or a sync, including a hanging disk.
     fn spend(&self, disks: &DriverDisks, time: Nanos) {
         let mut net = self.network.lock();
         if let Some(until) = disks.hangs_until.get(&self.owner.0) {

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// How links are.
+/// Properties of links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkOptions {
     /// The shortest delay of a frame.
@@ -43,7 +43,7 @@ struct Link {
     has_refused: bool,
 }
 
-/// What all endpoints share.
+/// State that all endpoints share.
 #[derive(Debug)]
 pub(super) struct Net {
     /// The time of the round that is going on.
@@ -129,7 +129,7 @@ impl Network {
 }
 
 impl Net {
-    /// What a round costs beside its own work.
+    /// Returns the cost of a round beside its own work.
     pub(super) fn spend(&mut self, time: Nanos) {
         self.cost = self.cost + time;
     }
@@ -174,7 +174,7 @@ impl Net {
         self.wakes.push((node, at));
     }
 
-    /// How full the queues to a node are, for those who ask what waits for what.
+    /// Returns the fill of the queues to a node, for diagnostics.
     pub(super) fn waiting_for(&self, node: NodeId) -> usize {
         self.inboxes.get(&node).map_or(0, BTreeMap::len)
     }

@@ -18,7 +18,7 @@ pub struct DriverOptions {
     pub builders: u16,
     /// Output nodes; 0 where builders store events themselves.
     pub outputs: u16,
-    /// How many triggers are accepted.
+    /// Number of accepted triggers.
     pub events: u64,
     /// The time from trigger to trigger; `None`: as fast as builders take events.
     pub trigger_period: Option<Nanos>,
@@ -32,7 +32,7 @@ pub struct DriverOptions {
     pub batch_events: usize,
     /// Triggers that wait for a builder.
     pub queue_events: usize,
-    /// How super-fragments come to builders.
+    /// Traffic shape of super-fragments.
     pub gathering: Gathering,
     /// The filter of each builder.
     pub filter: FilterOptions,
@@ -40,7 +40,7 @@ pub struct DriverOptions {
     pub disk: DiskOptions,
     /// All links.
     pub links: LinkOptions,
-    /// What happens to nodes, and when.
+    /// Faults of nodes, with their times.
     pub faults: Vec<DriverFault>,
     /// When the run must have ended.
     pub within: Nanos,
@@ -85,7 +85,7 @@ pub struct DriverFault {
     pub kind: DriverFaultKind,
 }
 
-/// What happens to a node.
+/// Fault of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverFaultKind {
     /// Its process is killed, and started again after this time with a new session.
@@ -95,29 +95,29 @@ pub enum DriverFaultKind {
     },
     /// Its process is stopped for this time (`SIGSTOP`).
     Freeze {
-        /// How long.
+        /// Duration.
         lasts: Nanos,
     },
     /// Its thread gets a turn only now and then.
     Starve {
-        /// How long this lasts.
+        /// Duration.
         lasts: Nanos,
         /// The longest time from turn to turn.
         gap: Nanos,
     },
     /// Its disk refuses everything.
     DiskFails {
-        /// How long.
+        /// Duration.
         lasts: Nanos,
     },
     /// Its disk does not come back from a write or a sync.
     DiskHangs {
-        /// How long.
+        /// Duration.
         lasts: Nanos,
     },
     /// What it and the event manager say to each other is held back.
     Clog {
-        /// How long.
+        /// Duration.
         lasts: Nanos,
     },
 }
@@ -129,7 +129,7 @@ impl DriverFaultKind {
         !matches!(self, Self::Kill { .. } | Self::DiskFails { .. })
     }
 
-    /// How long it lasts.
+    /// Duration.
     #[must_use]
     pub fn lasts(self) -> Nanos {
         match self {

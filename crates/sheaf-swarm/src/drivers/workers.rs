@@ -8,7 +8,7 @@ use sheaf_protocol::farm::{Departure, Processor, ProcessorEvent, Ticket, Word};
 use sheaf_wire::{Event, NodeId, Timestamp, Verdict};
 use std::sync::Arc;
 
-/// What the filter does with the event that it has.
+/// Behaviour of the filter with the event that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judging {
     Until(Timestamp),

@@ -98,7 +98,7 @@ impl World {
     /// Runs to the end and checks it; also returns every frame that was sent and polled, a line each.
     ///
     /// # Errors
-    /// What did not hold.
+    /// Broken promises.
     pub fn run_with_log(mut self) -> (Result<DriverReport, Box<DriverFailure>>, String) {
         self.assembly.network.lock().log = Some(String::new());
         let network = self.assembly.network.clone();
@@ -110,7 +110,7 @@ impl World {
     /// Runs to the end and checks it.
     ///
     /// # Errors
-    /// What did not hold.
+    /// Broken promises.
     pub fn run(mut self) -> Result<DriverReport, Box<DriverFailure>> {
         self.run_to_end()
     }
@@ -278,7 +278,7 @@ impl World {
         self.wake_others();
     }
 
-    /// What waits for what.
+    /// Returns a description of who waits for whom.
     fn explain(&self) -> String {
         let snapshot = self.assembly.gauges.snapshot();
         let mut text = format!("the run does not end after {} rounds: {snapshot:?}\n", self.rounds);

@@ -212,7 +212,7 @@ pub(super) struct GreetingBuffer {
     arrived: usize,
     /// The version that is spoken here.
     version: u16,
-    /// How long a greeting of this version is, with what belongs to it.
+    /// Length in bytes of a greeting of this version, with everything that belongs to it.
     length: usize,
 }
 

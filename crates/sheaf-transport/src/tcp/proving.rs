@@ -7,7 +7,7 @@
 use crate::Refusal;
 use sheaf_key::{NONCE_BYTES, Nonce, PROOF_BYTES, Proof, Purpose, RunKey};
 
-/// What the caller has said, until it is answered.
+/// Words of the caller, until they are answered.
 #[derive(Debug)]
 pub(super) struct CallerWords {
     key: RunKey,
@@ -15,7 +15,7 @@ pub(super) struct CallerWords {
 }
 
 impl CallerWords {
-    /// What to send first: the greeting, and the nonce behind it.
+    /// Returns the first bytes to send: the greeting, and the nonce behind it.
     pub(super) fn new(key: RunKey, greeting: &[u8], nonce: &Nonce) -> Self {
         Self { key, said: [greeting, nonce].concat() }
     }
@@ -35,7 +35,7 @@ impl CallerWords {
     }
 }
 
-/// What both sides have said, until the caller has proven itself.
+/// Words of both sides, until the caller has proven itself.
 #[derive(Debug)]
 pub(super) struct CalledWords {
     key: RunKey,
@@ -49,7 +49,7 @@ impl CalledWords {
         Self { key, call: call.to_vec(), answer: [greeting, nonce].concat() }
     }
 
-    /// What to send: the greeting, the nonce, the proof.
+    /// Returns the bytes to send: the greeting, the nonce, the proof.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let proof = self.key.prove(Purpose::TcpCalled, &[&self.call, &self.answer]);
         [&self.answer[..], &proof].concat()
@@ -62,7 +62,7 @@ impl CalledWords {
     }
 }
 
-/// What a greeting is longer by where there is a key: of a call, and of an answer.
+/// Bytes that a key adds to a greeting: of a call, and of an answer.
 pub(super) const CALL_BYTES: usize = NONCE_BYTES;
 pub(super) const ANSWER_BYTES: usize = NONCE_BYTES + PROOF_BYTES;
 

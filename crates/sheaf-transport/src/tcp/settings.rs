@@ -72,9 +72,9 @@ pub struct TcpSettings {
     pub retry_min: Nanos,
     /// The longest pause between attempts to connect. Default 2 s.
     pub retry_max: Nanos,
-    /// How long a peer's machine may leave keep-alive probes of an idle connection unanswered. At least 1 s. Default 10 s.
+    /// Time for which a peer's machine may leave keep-alive probes of an idle connection unanswered. At least 1 s. Default 10 s.
     pub dead_peer: Nanos,
-    /// How long a peer may acknowledge nothing of what was sent, or take nothing: `TCP_USER_TIMEOUT`. The kernel does not tell a
+    /// Time for which a peer may acknowledge nothing of what was sent, or take nothing: `TCP_USER_TIMEOUT`. The kernel does not tell a
     /// machine without power from a process that is stopped while its receive buffer is full, so this bounds how long a process
     /// may be stopped. At least `dead_peer`. Default 60 s.
     pub stalled_peer: Nanos,

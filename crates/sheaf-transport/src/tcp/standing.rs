@@ -20,11 +20,11 @@ pub(super) struct Guest {
     pub(super) greeting: Greeting,
     pub(super) rail: usize,
     pub(super) epoch: u32,
-    /// What both sides lend to a link.
+    /// Parts of a link that both sides lend.
     pub(super) window: Window,
 }
 
-/// What a connection is to the link that there is.
+/// Relation of a connection to the present link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It begins another link.
@@ -66,7 +66,7 @@ impl TcpEndpoint {
         tls.is_none_or(|tls| tls.is_for_one_of(names))
     }
 
-    /// What a connection is to the link that there is.
+    /// Relation of a connection to the present link.
     pub(super) fn standing(&mut self, guest: &Guest, called: Option<Called>) -> Standing {
         let peer = &self.peers[guest.place];
         let same_session = guest.greeting.session == peer.last_session;

@@ -79,7 +79,7 @@ impl Running {
         Ended { status, stdout: text(&self.stdout), stderr: text(&self.stderr) }
     }
 
-    /// What it printed on standard output so far.
+    /// Returns the standard output so far.
     pub(crate) fn printed(&self) -> String {
         text(&self.stdout)
     }

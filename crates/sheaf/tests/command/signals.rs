@@ -108,7 +108,7 @@ fn a_second_interrupt_closes_one_process_at_once() {
     assert_closes_at_once("");
 }
 
-/// What is left can be verified, and nothing looks as if the run went on.
+/// Checks that the remains can be verified and that nothing looks as if the run went on.
 #[test]
 fn a_third_interrupt_ends_the_run_and_leaves_only_files_of_events() {
     let place = Place::new();

@@ -50,7 +50,7 @@ fn a_proof_may_come_byte_by_byte() {
     }
 }
 
-/// What somebody in the middle who does not have the key may say: parts of what it has heard, changed or not.
+/// Message of somebody in the middle who does not have the key: parts of what it has heard, changed or not.
 fn forgery(heard: &[Vec<u8>], pick: &prop::sample::Index, at: &prop::sample::Index, flip: u8) -> Vec<u8> {
     let mut said = heard[pick.index(heard.len())].clone();
     let place = at.index(said.len());

@@ -1,0 +1,83 @@
+//! Configuration of a builder unit.
+
+use super::Scope;
+use crate::channel::ChannelTimes;
+use crate::liveness::Patience;
+use sheaf_wire::{ByteCount, Nanos, SourceId};
+use std::collections::BTreeSet;
+
+/// Treatment of an event that misses a required source when its time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncompletePolicy {
+    /// Wait without limit.
+    Wait,
+    /// Build it, with the list of missing sources and reasons.
+    Store,
+    /// Drop it as `incomplete`.
+    Drop,
+}
+
+/// Way in which a builder comes by its super-fragments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asking {
+    /// It asks every readout unit at once for all that it is assigned.
+    #[default]
+    AtOnce,
+    /// It asks readout units in turn, for so many bytes in flight at most.
+    Paced(ByteCount),
+    /// Readout units send in their slots: it asks at once as long as the barrel shifter turns. While that stands it asks for so
+    /// many bytes in flight at most.
+    Barrel(ByteCount),
+    /// The event manager tells the readout units, which send unasked. It asks only for what has not come after
+    /// `request_retry`.
+    Unasked,
+}
+
+impl Asking {
+    pub(super) fn is_bounded(self) -> bool {
+        matches!(self, Self::Paced(_) | Self::Barrel(_))
+    }
+}
+
+/// The sources of one readout unit, as every builder knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadoutSources {
+    /// All its sources.
+    pub sources: Vec<SourceId>,
+}
+
+/// Configuration of a builder unit. Memory: payload up to `memory` (a quarter more where readout units send unasked), bookkeeping of some
+/// 100 bytes a fragment under construction.
+#[derive(Clone, Debug)]
+pub struct BuilderConfig {
+    /// The readout units, by index.
+    pub readouts: Vec<ReadoutSources>,
+    /// Sources without which an event is complete all the same.
+    pub optional: BTreeSet<SourceId>,
+    /// Events under construction or waiting for a decision, at most.
+    pub slots: u32,
+    /// Payload of those events, at most.
+    pub memory: ByteCount,
+    /// What to do with incomplete events.
+    pub incomplete: IncompletePolicy,
+    /// Interval, from an event's assignment on, at which the builder checks whether the readout units that the event waits for
+    /// live. Without effect where the policy is to wait.
+    pub event_timeout: Nanos,
+    /// Time for which a readout unit without a sign of life is waited for. One that lives is waited for without limit.
+    pub patience: Patience,
+    /// A readout unit that has not answered for this time is asked again, and then after twice, four, eight and every 16 times this
+    /// time.
+    pub request_retry: Nanos,
+    /// Way in which it comes by the super-fragments.
+    pub asking: Asking,
+    /// What events are made of, and in which order it is asked for. With [`Asking::Unasked`], everything at once.
+    pub scope: Scope,
+    /// Finished events are returned when there are this many, or after `batch_time`, or when nothing is left to build.
+    pub batch_events: usize,
+    /// See `batch_events`.
+    pub batch_time: Nanos,
+    /// The event manager hears of this node at least this often.
+    pub heartbeat: Nanos,
+    /// Times of the channel to the event manager.
+    pub channel: ChannelTimes,
+}
