@@ -13,7 +13,7 @@ use crate::stall::StallFree;
 use crate::step::beside::StepsBeside;
 use crate::step::{StepFilter, StepVerdict, Steps};
 use crate::storing::{Settled, Storing};
-use crate::vigil::Vigil;
+use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use desk::{Desk, Fate, Outlet};
@@ -27,9 +27,6 @@ use sheaf_wire::{DropReason, Event, EventId, MissingReason, Nanos, NodeId, Role,
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use turn::Turns;
-
-/// How long a closing node waits for the last acknowledgements.
-const LINGER: Nanos = Nanos::from_secs(2);
 
 /// How many events of each kind of mishap are described in the log.
 const MISHAPS_LOGGED: u64 = 10;
@@ -368,7 +365,7 @@ impl BuilderNode {
             return true;
         }
         if let Some(closed_at) = self.closed_at {
-            return now.since(closed_at) >= LINGER;
+            return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());
         }
         self.failed = self.vigil.end(now, self.role.manager_liveness());
         self.failed.is_some()

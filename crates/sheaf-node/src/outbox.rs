@@ -6,7 +6,7 @@ use sheaf_protocol::Transmit;
 use sheaf_protocol::flow::{Lanes, ShaperConfig};
 use sheaf_protocol::liveness::Link;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError};
-use sheaf_wire::message::{DecodeError, Message, PayloadSource};
+use sheaf_wire::message::{Body, DecodeError, Message, PayloadSource};
 use sheaf_wire::{ByteCount, NodeId, Payload, Role, Span, Timestamp};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
@@ -45,10 +45,18 @@ pub struct OutboxStats {
     pub transport: LinkStats,
 }
 
+/// Frames that wait for room in a link.
+#[derive(Default)]
+struct Backlog {
+    frames: VecDeque<Frame>,
+    /// Whether the last of them is an acknowledgement alone, which a newer one replaces.
+    ends_with_acknowledgement: bool,
+}
+
 /// An endpoint, with a place for frames that it cannot take now. A slow peer holds up only its own frames.
 pub struct Outbox {
     endpoint: Box<dyn Endpoint>,
-    backlog: BTreeMap<NodeId, VecDeque<Frame>>,
+    backlog: BTreeMap<NodeId, Backlog>,
     /// What waits for its time slot: frames for builder units, where the readout unit shapes whole frames.
     lanes: Option<Slotted>,
     /// Who was refused last, and why.
@@ -127,8 +135,13 @@ impl Outbox {
     }
 
     /// Sends a message, or keeps it for later.
+    ///
+    /// An acknowledgement replaces one that waits at the end of the backlog: each says all that those before it said. Otherwise the
+    /// heartbeats of a node would fill the link of a peer that is too slow to take them, and what matters would wait behind them.
     pub fn send(&mut self, transmit: Transmit<Bytes>) {
-        self.send_or_keep(transmit.to, frame_of(transmit.message));
+        let is_acknowledgement = matches!(transmit.message.body, Body::Acknowledge);
+        let frame = frame_of(transmit.message);
+        self.send_or_keep(transmit.to, frame, is_acknowledgement);
     }
 
     /// Sends a message whose payload lies in `parcels`, or keeps it for later.
@@ -157,22 +170,24 @@ impl Outbox {
                 let wire = ByteCount::from(frame.bytes() + segments * SEGMENT_OVERHEAD_BYTES);
                 slotted.lanes.push(now, builder, frame, wire);
             }
-            _ => self.send_or_keep(to, frame),
+            _ => self.send_or_keep(to, frame, false),
         }
     }
 
-    fn send_or_keep(&mut self, to: NodeId, frame: Frame) {
+    fn send_or_keep(&mut self, to: NodeId, frame: Frame, is_acknowledgement: bool) {
         match self.backlog.get_mut(&to) {
-            Some(waiting) if !waiting.is_empty() => keep(waiting, frame, &mut self.stats),
-            _ => self.send_frame(to, frame),
+            Some(waiting) if !waiting.frames.is_empty() => {
+                waiting.keep(frame, is_acknowledgement, &mut self.stats);
+            }
+            _ => self.send_frame(to, frame, is_acknowledgement),
         }
     }
 
-    fn send_frame(&mut self, to: NodeId, frame: Frame) {
+    fn send_frame(&mut self, to: NodeId, frame: Frame, is_acknowledgement: bool) {
         match self.endpoint.send(to, frame) {
             Ok(()) => {}
             Err(SendError::Full(frame) | SendError::NotConnected(frame)) => {
-                keep(self.backlog.entry(to).or_default(), frame, &mut self.stats);
+                self.backlog.entry(to).or_default().keep(frame, is_acknowledgement, &mut self.stats);
             }
             Err(error) => refuse(&mut self.stats, &*self.endpoint, to, &error),
         }
@@ -181,9 +196,9 @@ impl Outbox {
     /// Offers kept frames again and pushes everything toward the network.
     pub fn flush(&mut self) {
         for (to, waiting) in &mut self.backlog {
-            while let Some(frame) = waiting.pop_front() {
+            while let Some(frame) = waiting.frames.pop_front() {
                 if let Err(error) = self.endpoint.send(*to, frame) {
-                    waiting.push_front(error.into_frame());
+                    waiting.frames.push_front(error.into_frame());
                     break;
                 }
             }
@@ -236,7 +251,7 @@ impl Outbox {
         }
         self.links.push_back((peer, Link::Down));
         let waiting = self.backlog.remove(&peer).unwrap_or_default();
-        self.stats.dropped_frames += waiting.len() as u64;
+        self.stats.dropped_frames += waiting.frames.len() as u64;
         if let Some(slotted) = self.lanes.as_mut().filter(|_| peer.role == Role::Builder) {
             self.stats.dropped_frames += slotted.lanes.take(usize::from(peer.index)).len() as u64;
         }
@@ -352,10 +367,16 @@ fn refuse(stats: &mut OutboxStats, endpoint: &dyn Endpoint, to: NodeId, error: &
     }
 }
 
-fn keep(waiting: &mut VecDeque<Frame>, frame: Frame, stats: &mut OutboxStats) {
-    if waiting.len() >= BACKLOG_FRAMES {
-        waiting.pop_front();
-        stats.dropped_frames += 1;
+impl Backlog {
+    /// Keeps a frame; the oldest makes room where there are too many.
+    fn keep(&mut self, frame: Frame, is_acknowledgement: bool, stats: &mut OutboxStats) {
+        if is_acknowledgement && self.ends_with_acknowledgement {
+            self.frames.pop_back();
+        } else if self.frames.len() >= BACKLOG_FRAMES {
+            self.frames.pop_front();
+            stats.dropped_frames += 1;
+        }
+        self.frames.push_back(frame);
+        self.ends_with_acknowledgement = is_acknowledgement;
     }
-    waiting.push_back(frame);
 }

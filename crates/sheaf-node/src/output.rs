@@ -4,16 +4,13 @@ use crate::outbox::{Outbox, OutboxStats};
 use crate::sink::EventSink;
 use crate::stall::StallFree;
 use crate::storing::{Settled, Storing};
-use crate::vigil::Vigil;
+use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::{OutputEvent, OutputNode as Role, Ticket};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
-
-/// How long a closing node waits for the last acknowledgements.
-const LINGER: Nanos = Nanos::from_secs(2);
 
 /// An output node with its files and its endpoint.
 pub struct OutputNode {
@@ -103,7 +100,7 @@ impl OutputNode {
             return true;
         }
         if let Some(closed_at) = self.closed_at {
-            return now.since(closed_at) >= LINGER;
+            return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());
         }
         self.failed = self.vigil.end(now, self.role.manager_liveness());
         self.failed.is_some()

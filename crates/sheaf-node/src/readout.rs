@@ -4,7 +4,7 @@ use crate::outbox::{Outbox, OutboxStats};
 use crate::parcels::Parcels;
 use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingError, PreprocessingSetup};
 use crate::stall::StallFree;
-use crate::vigil::Vigil;
+use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use sheaf_protocol::flow::ShaperConfig;
 use sheaf_protocol::liveness::Patience;
@@ -23,9 +23,6 @@ const RETRY_SOURCES: Nanos = Nanos::from_millis(1);
 
 /// After a stall of this length the event manager's words may lie in the queue.
 const LONG_STALL: Nanos = Nanos::from_millis(500);
-
-/// How long a closing node waits for the last acknowledgements.
-const LINGER: Nanos = Nanos::from_secs(2);
 
 /// A readout unit with its sources and its endpoint.
 pub struct ReadoutNode {
@@ -198,7 +195,7 @@ impl ReadoutNode {
             return true;
         }
         if let Some(closed_at) = self.closed_at {
-            return now.since(closed_at) >= LINGER;
+            return !self.vigil.lingers(now, closed_at, self.role.manager_liveness());
         }
         self.failed = self.vigil.end(now, self.role.manager_liveness());
         self.failed.is_some()

@@ -2,7 +2,10 @@
 
 use crate::worker::NodeError;
 use sheaf_protocol::liveness::{Liveness, Patience};
-use sheaf_wire::{NodeId, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Timestamp};
+
+/// Time for which a node that has closed waits for the last acknowledgements where the event manager is gone.
+pub(crate) const LINGER: Nanos = Nanos::from_secs(2);
 
 /// Watches for the event manager: a node without one waits for as long as is configured.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +26,16 @@ impl Vigil {
         self.listens_since = now;
     }
 
+    /// Whether a node that closed at `closed_at` still waits for the event manager to acknowledge its books: as long as the event
+    /// manager lives, or has been gone for less than [`LINGER`].
+    pub(crate) fn lingers(&self, now: Timestamp, closed_at: Timestamp, manager: &Liveness) -> bool {
+        if manager.is_down() {
+            now.since(manager.quiet_since(closed_at).max(closed_at)) < LINGER
+        } else {
+            self.end(now, manager).is_none()
+        }
+    }
+
     /// Why the node gives up, if it does.
     pub(crate) fn end(&self, now: Timestamp, manager: &Liveness) -> Option<NodeError> {
         let mut manager = *manager;
@@ -36,5 +49,30 @@ impl Vigil {
         } else {
             NodeError::ManagerSilent { node, silence: quiet }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sheaf_protocol::liveness::Link;
+
+    const PATIENCE: Patience = Patience { absence: Nanos::from_secs(16), silence: Nanos::from_secs(136) };
+
+    fn second(at: u64) -> Timestamp {
+        Timestamp(at * 1_000_000_000)
+    }
+
+    #[test]
+    fn books_wait_for_an_event_manager_that_lives_and_not_for_one_that_is_gone() {
+        let vigil = Vigil::new(NodeId::readout(0), PATIENCE, second(0));
+        let mut manager = Liveness::default();
+        manager.note_link(second(1), Link::Up);
+        manager.note_word(second(10));
+        assert!(vigil.lingers(second(60), second(10), &manager), "it is starved, and lives");
+        assert!(!vigil.lingers(second(146), second(10), &manager), "it is silent beyond all patience");
+        manager.note_link(second(20), Link::Down);
+        assert!(vigil.lingers(second(21), second(10), &manager));
+        assert!(!vigil.lingers(second(22), second(10), &manager));
     }
 }

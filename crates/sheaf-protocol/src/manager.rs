@@ -640,6 +640,12 @@ impl<P: Clone> EventManager<P> {
     // What peers say.
 
     fn handle_body(&mut self, now: Timestamp, from: NodeId, body: Body<P>) {
+        if let Phase::Closing { until } = &mut self.phase
+            && *until > now
+        {
+            // A node that says anything new lives, and its report may be behind it.
+            *until = now + self.config.patience.silence;
+        }
         match (from.role, body) {
             (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(now, &announcements),
             (Role::Readout, Body::ReadoutStatus(status)) => {
@@ -652,12 +658,6 @@ impl<P: Clone> EventManager<P> {
                     Role::Builder => self.builders[usize::from(from.index)].reported = true,
                     Role::Output => self.outputs.note_report(from),
                     Role::Manager => {}
-                }
-                if let Phase::Closing { until } = &mut self.phase
-                    && *until > now
-                {
-                    // As long as nodes report, the others may yet.
-                    *until = now + self.config.patience.silence;
                 }
                 let books = Box::new(NodeBooks::from_counts(&counts));
                 self.events.push_back(ManagerEvent::Reported { node: from, books });

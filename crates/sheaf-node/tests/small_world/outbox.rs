@@ -56,6 +56,31 @@ fn frames_that_a_full_link_refuses_come_later_and_in_order() {
 }
 
 #[test]
+fn acknowledgements_do_not_pile_up_before_a_link_that_is_full() {
+    let (builder, readout) = pair();
+    let (mut builder, mut readout) = (Outbox::new(Box::new(builder)), Outbox::new(Box::new(readout)));
+    assert!(builder.poll::<Bytes>().is_none() && readout.poll::<Bytes>().is_none(), "the links come up");
+    let to = NodeId::readout(0);
+    let me = Identity { node: NodeId::builder(0), run: RunNumber(1), session: SessionId(1) };
+    for event in 0..2 * LINK_FRAMES as u64 {
+        builder.send(Transmit { to, message: request(me.node, event) });
+    }
+    for _ in 0..100 {
+        builder.send(Transmit { to, message: me.plain(Body::Acknowledge) });
+    }
+    builder.send(Transmit { to, message: request(me.node, 77) });
+    let mut received = Vec::new();
+    for _ in 0..4 * LINK_FRAMES {
+        builder.flush();
+        received.extend(std::iter::from_fn(|| readout.poll::<Bytes>()));
+    }
+    let requests = 2 * LINK_FRAMES + 1;
+    assert_eq!(received.len(), requests + 1, "one acknowledgement is left of all that waited");
+    assert!(matches!(received[requests - 1].body, Body::Acknowledge));
+    assert_eq!(event_of(&received[requests]), 77);
+}
+
+#[test]
 fn what_cannot_be_read_is_counted_and_costs_nothing_else() {
     let (mut builder, readout) = pair();
     let mut readout = Outbox::new(Box::new(readout));
