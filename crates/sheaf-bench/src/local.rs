@@ -111,7 +111,8 @@ mod tests {
     fn a_measurement_ends_in_its_time_however_low_the_rate_of_its_trips() {
         let slow = Job { rate_hz: Some(0.001), ..job(Task::RoundTrip, Transport::Memory, 1, 1) };
         let measured = run(&slow);
-        assert_eq!(measured.sent, 2, "one trip, there and back");
+        // Each trip is two messages; one trip may belong to the warm-up, and one is measured.
+        assert!(matches!(measured.sent, 2 | 4), "{} messages", measured.sent);
     }
 
     #[test]

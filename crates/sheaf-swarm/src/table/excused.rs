@@ -32,7 +32,7 @@ macro_rules! excused {
 /// All excuses.
 pub const EXCUSED: &[Excuse] = excused! {
     WORDS => [
-        "run.number", "run.output", "run.overwrite", "run.warm_up_ms", "run.runs", "run.copy_code", "trigger.seed",
+        "run.access", "run.number", "run.output", "run.overwrite", "run.warm_up_ms", "run.runs", "run.copy_code", "trigger.seed",
         "trigger.first_event", "trigger.type", "tags.*", "node.name", "filter.tags",
     ];
     SIZES => [
@@ -48,18 +48,18 @@ pub const EXCUSED: &[Excuse] = excused! {
     WORKERS => ["preprocessing.*"];
     LIBRARIES => [
         "building.path", "building.symbol", "building.parameters", "builder.read_payload", "filter.path",
-        "filter.symbol", "filter.function", "filter.python", "filter.parameters", "filter.door", "filter.listen",
+        "filter.symbol", "filter.function", "filter.python", "filter.parameters", "filter.door", "filter.guest_names", "filter.listen",
     ];
     FILES => [
         "output.kind", "output.format", "output.compression", "output.compression_level", "output.rotate_bytes",
-        "output.rotate_events", "output.rotate_s", "output.buffer_bytes", "output.own_thread", "streams.*",
+        "output.keep_free_bytes", "output.rotate_events", "output.rotate_s", "output.buffer_bytes", "output.own_thread", "streams.*",
     ];
     STORE => ["object_store.*"];
     CONSUMERS => ["consumers.*"];
     LINKS => [
         "transport.provider", "transport.queue_bytes", "transport.queue_frames", "transport.max_frame_bytes",
         "transport.block_bytes", "transport.receive_bytes", "transport.shared_bytes", "transport.huge_pages",
-        "transport.flight_bytes", "transport.probe_ms", "transport.report_us", "transport.inject_seed",
+        "transport.flight_bytes", "transport.key_file", "transport.probe_ms", "transport.report_us", "transport.inject_seed",
         "transport.ethernet", "transport.ethertype", "transport.queues", "transport.frame_slots",
         "transport.busy_poll_us", "transport.send_buffer_bytes", "transport.receive_buffer_bytes",
         "transport.congestion", "transport.connect_timeout_ms", "transport.retry_min_ms", "transport.retry_max_ms",

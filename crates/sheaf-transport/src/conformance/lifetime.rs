@@ -7,8 +7,7 @@ use crate::{DownReason, Endpoint, Frame, SendError};
 use sheaf_wire::{Nanos, NodeId};
 use std::thread;
 
-/// Minutes, as the watchdog.
-const LINGER: Nanos = Nanos::from_secs(300);
+const LINGER: Nanos = Nanos::from_secs(20);
 
 /// A node that the network does not know, a node that is not there yet, and the node itself.
 pub fn strangers_and_absent_peers_are_told_apart<L: Lab>() {
