@@ -325,7 +325,7 @@ impl Plan {
 
     /// How a builder unit gives events to output nodes, where there are any.
     pub(crate) fn sender(&self) -> Option<SenderConfig> {
-        let Config { protocol, manager, .. } = &self.config;
+        let Config { protocol, .. } = &self.config;
         let config = SenderConfig {
             outputs: self.count(Role::Output),
             message: protocol.message,

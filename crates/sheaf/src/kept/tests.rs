@@ -13,8 +13,7 @@ fn summary<const N: usize, const M: usize>(
     fragments: [(DropReason, u64); M],
 ) -> Summary {
     let triggers = books(triggers);
-    let mut summary = Summary::default();
-    summary.ledger = LedgerSummary {
+    let ledger = LedgerSummary {
         triggers: 100 + triggers.values().sum::<u64>(),
         stored: 100,
         dropped: triggers,
@@ -22,7 +21,7 @@ fn summary<const N: usize, const M: usize>(
         fragments: FragmentSummary { dropped: books(fragments), ..FragmentSummary::default() },
         ..LedgerSummary::default()
     };
-    summary
+    Summary { ledger, ..Summary::default() }
 }
 
 fn told(summary: &Summary) -> String {
