@@ -71,7 +71,7 @@ fn silence_takes_no_chance_from_an_event_and_death_does() {
             let link = if dies { Link::Down } else { Link::Up };
             world.manager.handle_link(world.now, NodeId::builder(0), link);
             for _ in 0..8 {
-                world.now = world.now + Nanos::from_millis(250);
+                world.now += Nanos::from_millis(250);
                 world.say(NodeId::readout(0), Body::Acknowledge);
                 world.manager.handle_timeout(world.now);
                 world.drain();

@@ -84,10 +84,10 @@ fn a_source_whose_data_wait_is_waited_for_until_it_has_passed_the_event() {
     for _ in 0..1_000 {
         unit.handle_timeout(now);
         assert_eq!(answers(&mut unit, now), [], "it has not been read so far");
-        now = now + TIMEOUT;
+        now += TIMEOUT;
     }
     unit.handle_fragment(now, fragment(10, 1, 10)).unwrap();
-    now = now + TIMEOUT;
+    now += TIMEOUT;
     unit.handle_timeout(now);
     assert_eq!(answers(&mut unit, now)[0].1.missing[0].source, SourceId(1));
 }

@@ -21,7 +21,7 @@ fn waiting() -> BuilderUnit<Size> {
 fn live_until(builder: &mut BuilderUnit<Size>, end: Timestamp, readout_speaks: bool) {
     let mut now = START;
     while now < end {
-        now = now + Nanos(TIMEOUT.0 / 2);
+        now += Nanos(TIMEOUT.0 / 2);
         let identity = |node| Identity { node, run: RunNumber(1), session: SessionId(1) };
         builder.handle_input(now, identity(NodeId::MANAGER).plain(Body::Acknowledge));
         if readout_speaks {
