@@ -85,7 +85,12 @@ impl Kept {
             });
         }
         for (reason, number) in reasons(&ledger.fragments.dropped) {
-            if reason.account() == Account::Loss {
+            // A readout unit that restarted takes from its sources again what it had delivered before: that comes late to events
+            // that were built whole.
+            let came_again = reason == DropReason::Late
+                && summary.events_incomplete == 0
+                && summary.trouble.restarted_readouts > 0;
+            if reason.account() == Account::Loss && !came_again {
                 kept.fragments_lost += number;
                 kept.losses.push(Loss::new("fragments", reason, number, summary));
             }

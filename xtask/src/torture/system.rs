@@ -61,7 +61,8 @@ impl System {
         set("run", format!("output = {:?}\nduration_s = 0\nevents = {}", output, self.events));
         set("readout", format!("count = {}", self.readouts));
         set("builder", format!("count = {}\ncheck_content = true", self.builders));
-        set("output", format!("nodes = {}", self.outputs));
+        // Full disks are a fault of their own here, and small ones.
+        set("output", format!("nodes = {}\nkeep_free_bytes = 0", self.outputs));
         set("transport", format!("kind = {:?}", self.transport));
         set("source.emulated", format!("size = \"fixed\"\nmean_bytes = {}", self.fragment_bytes));
         if self.rate_hz > 0 {

@@ -99,3 +99,13 @@ fn fragments_that_came_late_are_the_remedy_for_sources_that_seemed_silent() {
     let text = told(&summary);
     assert!(text.contains("the fragments came late: raise `readout.merge_timeout_ms`"), "{text}");
 }
+
+#[test]
+fn fragments_that_a_restarted_readout_unit_delivers_again_are_no_loss() {
+    let mut summary = summary([], [(DropReason::Late, 3)]);
+    assert_eq!(Kept::of(&summary).fragments_lost, 3);
+    summary.trouble.restarted_readouts = 1;
+    assert!(Kept::of(&summary).all, "every event has its fragments");
+    summary.events_incomplete = 1;
+    assert_eq!(Kept::of(&summary).fragments_lost, 3);
+}
