@@ -192,7 +192,7 @@ fn remedy(reason: DropReason, summary: &Summary) -> String {
             "find the source that lags (`sheaf verify` counts missing sources); raise `readout.merge_timeout_ms`".into()
         }),
         DropReason::NotBuilt => slow.unwrap_or_else(|| {
-            "check the link to the readout unit and its load; raise `builder.event_timeout_ms`".into()
+            "check the readout unit, its host and its link; raise `manager.silence_timeout_ms`".into()
         }),
         DropReason::TooLarge => "raise `readout.max_fragment_bytes`".into(),
         DropReason::UnknownSource => "list the source in `source` of its `[[node]]`".into(),
@@ -253,7 +253,7 @@ fn remedy_of_missing(summary: &Summary) -> String {
         }
         Some(MissingReason::FragmentRefused) => "raise `readout.max_fragment_bytes`".into(),
         Some(MissingReason::ReadoutSilent) => slow_filter(summary).unwrap_or_else(|| {
-            "check the link to the readout unit and its load; raise `builder.event_timeout_ms`".into()
+            "check the readout unit, its host and its link; raise `manager.silence_timeout_ms`".into()
         }),
         Some(MissingReason::ReadoutLost | MissingReason::ReadoutRestarted) => {
             "see the log of the readout unit for why it restarted".into()
