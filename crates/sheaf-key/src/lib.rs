@@ -43,18 +43,8 @@ pub enum Purpose {
     TcpCalled,
     /// The caller proves itself to the side that was called.
     TcpCaller,
-    /// An answer to a question in a datagram.
-    DatagramAnswer,
-    /// A refusal in a datagram.
-    DatagramRefusal,
-    /// The key of a link of datagrams, which both ends make for themselves.
-    DatagramLink,
     /// A name under which nodes of a host find each other.
     MeetingPlace,
-    /// The door for consumers proves itself.
-    ConsumerDoor,
-    /// A consumer proves itself at a door.
-    Consumer,
 }
 
 impl Purpose {
@@ -64,12 +54,7 @@ impl Purpose {
         match self {
             Self::TcpCalled => "sheaf tcp called",
             Self::TcpCaller => "sheaf tcp caller",
-            Self::DatagramAnswer => "sheaf datagram answer",
-            Self::DatagramRefusal => "sheaf datagram refusal",
-            Self::DatagramLink => "sheaf datagram link",
             Self::MeetingPlace => "sheaf meeting place",
-            Self::ConsumerDoor => "sheaf consumer door",
-            Self::Consumer => "sheaf consumer",
         }
     }
 }

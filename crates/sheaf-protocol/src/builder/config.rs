@@ -47,7 +47,7 @@ pub struct ReadoutSources {
 }
 
 /// Configuration of a builder unit. Memory: payload up to `memory` (a quarter more where readout units send unasked), bookkeeping of some
-/// 100 bytes a fragment under construction.
+/// 100 bytes per fragment under construction.
 #[derive(Clone, Debug)]
 pub struct BuilderConfig {
     /// The readout units, by index.
@@ -58,7 +58,7 @@ pub struct BuilderConfig {
     pub slots: u32,
     /// Payload of those events, at most.
     pub memory: ByteCount,
-    /// What to do with incomplete events.
+    /// Treatment of incomplete events.
     pub incomplete: IncompletePolicy,
     /// Interval, from an event's assignment on, at which the builder checks whether the readout units that the event waits for
     /// live. Without effect where the policy is to wait.
@@ -70,7 +70,7 @@ pub struct BuilderConfig {
     pub request_retry: Nanos,
     /// Way in which it comes by the super-fragments.
     pub asking: Asking,
-    /// What events are made of, and in which order it is asked for. With [`Asking::Unasked`], everything at once.
+    /// Parts of events, and the order in which the builder asks for them. With [`Asking::Unasked`], everything at once.
     pub scope: Scope,
     /// Finished events are returned when there are this many, or after `batch_time`, or when nothing is left to build.
     pub batch_events: usize,

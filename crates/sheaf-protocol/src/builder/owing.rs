@@ -1,4 +1,4 @@
-//! What a builder knows of a readout unit that owes it answers.
+//! State of a readout unit that owes a builder answers.
 
 use crate::liveness::{Liveness, Patience};
 use sheaf_wire::Timestamp;
