@@ -28,7 +28,7 @@ mod output;
 mod page;
 mod script;
 
-use crate::verify::{buildable_features, tests};
+use crate::optional::{buildable_features, tests};
 use crate::{shell, workspace};
 use anyhow::{Context as _, Result, bail, ensure};
 use needs::Machine;

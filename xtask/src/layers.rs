@@ -1,6 +1,8 @@
 //! The direction of dependencies: every package of the workspace against the [`table`], the pure packages against a
-//! list of everything they may link, and their sources against names that would be a way around both.
+//! list of everything they may link, their sources against names that would be a way around both, and the [`modules`] of each package
+//! against one another.
 
+mod modules;
 mod table;
 
 use crate::problem::{Problem, report};
@@ -20,12 +22,15 @@ fn problems() -> Result<Vec<Problem>> {
     let packages = Packages::read()?;
     let mut problems = check_direction(&packages);
     problems.extend(check_purity(&packages));
-    for path in workspace::files()? {
+    let mut files = Vec::new();
+    for path in workspace::files()?.into_iter().filter(|path| path.ends_with(".rs")) {
+        let source = std::fs::read_to_string(workspace::root().join(&path)).context(path.clone())?;
         if is_source_of_pure(&path) {
-            let source = std::fs::read_to_string(workspace::root().join(&path)).context(path.clone())?;
             problems.extend(check_names(&path, &source));
         }
+        files.push((path, source));
     }
+    problems.extend(modules::check(&files));
     Ok(problems)
 }
 

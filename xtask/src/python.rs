@@ -1,6 +1,6 @@
 //! The Python package: built as its users build it, and tested.
 
-use crate::verify::tests;
+use crate::optional::tests;
 use crate::{shell, workspace};
 use anyhow::{Context as _, Result};
 use std::ffi::{OsStr, OsString};

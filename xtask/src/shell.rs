@@ -1,6 +1,6 @@
 //! Runs programs, and says which and how long it took.
 
-use crate::workspace;
+use crate::root::root;
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use std::time::Instant;
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
-    command.args(arguments).current_dir(workspace::root());
+    command.args(arguments).current_dir(root());
     forget_this_package(&mut command);
     command
 }
@@ -29,7 +29,7 @@ pub(crate) fn forget_this_package(command: &mut Command) {
 
 /// The command as it would be typed at the root of the repository.
 fn typed(command: &Command) -> String {
-    let root = format!("{}/", workspace::root().display());
+    let root = format!("{}/", root().display());
     let mut words: Vec<String> = command
         .get_envs()
         .filter_map(|(name, value)| Some(format!("{}={}", name.display(), value?.display())))

@@ -4,6 +4,7 @@ use crate::build::{self, Profile};
 use crate::documents::{self, DocsTestArguments};
 use crate::instructions::{self, InstructionsArguments};
 use crate::mutants::{self, MutantsArguments};
+use crate::optional::{tests, with_optional_parts};
 use crate::shell::{self, Steps, cargo};
 use crate::torture::{self, TortureArguments};
 use crate::{fuzz, layers, python, smoke, tidy, workspace};
@@ -91,22 +92,6 @@ pub(crate) fn test() -> Result<()> {
     shell::run(&mut tests())
 }
 
-/// All tests, also those of optional parts. One that fails does not hide those after it.
-pub(crate) fn tests() -> Command {
-    with_optional_parts(&["test", "--workspace", "--no-fail-fast"])
-}
-
-/// A call of cargo for the workspace, with the optional parts that this machine has the libraries for. Each set of features is
-/// another build of everything above it, so all steps have the same; without them the command is built by the step "smoke".
-fn with_optional_parts(arguments: &[&str]) -> Command {
-    let mut command = cargo(arguments);
-    let features = buildable_features();
-    if !features.is_empty() {
-        command.args(["--features", &features.join(",")]);
-    }
-    command
-}
-
 /// `cargo xtask docs`. Every generated page has a test that compares it with what the code says, and that writes it
 /// where this variable is set.
 pub(crate) fn docs() -> Result<()> {
@@ -157,44 +142,6 @@ pub(crate) fn ci(arguments: &CiArguments) -> Result<()> {
     steps.step("torture", || torture::command(&TortureArguments::for_every_change()))?;
     steps.finish();
     Ok(())
-}
-
-/// A cargo feature that needs a library of the system, or many packages: what nobody asks for is left out of the build.
-struct OptionalPart {
-    feature: &'static str,
-    /// What `pkg-config` must find, where it needs something.
-    library: Option<&'static str>,
-    /// Packages that have the feature.
-    packages: &'static [&'static str],
-}
-
-const OPTIONAL_PARTS: [OptionalPart; 3] = [
-    OptionalPart {
-        feature: "libfabric",
-        library: Some("libfabric >= 1.14"),
-        packages: &["sheaf-transport", "sheaf-bench", "sheaf"],
-    },
-    OptionalPart {
-        feature: "hdf5",
-        library: Some("hdf5 >= 1.10"),
-        packages: &["sheaf-store", "sheaf-capi", "sheaf-python", "sheaf"],
-    },
-    OptionalPart { feature: "s3", library: None, packages: &["sheaf"] },
-];
-
-/// The features whose libraries are here, as cargo wants them: `package/feature`. Says which are left out, and why.
-pub(crate) fn buildable_features() -> Vec<String> {
-    let is_there = |part: &&OptionalPart| {
-        let missing = part.library.filter(|library| !shell::pkg_config_finds(library));
-        if let Some(library) = missing {
-            println!("left out: {}, because pkg-config finds no {library}", part.feature);
-        }
-        missing.is_none()
-    };
-    let features = |part: &OptionalPart| -> Vec<String> {
-        part.packages.iter().map(|package| format!("{package}/{}", part.feature)).collect()
-    };
-    OPTIONAL_PARTS.iter().filter(is_there).flat_map(features).collect()
 }
 
 fn python_tests() -> Result<()> {

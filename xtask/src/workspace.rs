@@ -1,16 +1,13 @@
 //! The packages of the workspace as `cargo metadata` tells them, and the files of the repository.
 
+pub(crate) use crate::root::root;
+
 use crate::shell;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-
-/// The root of the repository.
-pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
-}
 
 /// All packages that take part in a build, by name, with what each needs.
 #[derive(Clone, Debug, Default)]

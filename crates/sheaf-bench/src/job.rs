@@ -1,7 +1,7 @@
 //! What the nodes of a measurement do, and what they find.
 
 use crate::payload::Use;
-use crate::wiring::Transport;
+use crate::transport::Transport;
 use serde::{Deserialize, Serialize};
 use sheaf_wire::NodeId;
 use std::time::Duration;

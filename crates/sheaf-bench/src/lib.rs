@@ -13,6 +13,7 @@
 //! | [`memory`] | what the processors do with memory: copy, read, fill, gather |
 //! | [`handover`] | what they can hand each other through memory |
 //! | [`store`] | accepted events to a disk, by the writer that a run has, beside plain writes |
+//! | [`transport`] | the transports that can be measured |
 //! | [`plain`] | a vectored stream over a loopback socket, with nothing around it |
 //! | [`cpu`] | which processors there are, how they belong together, and staying on one |
 //! | [`fit`] | `time = offset + size / speed`, with a plateau below |
@@ -35,4 +36,5 @@ pub mod payload;
 pub mod plain;
 pub mod statistics;
 pub mod store;
+pub mod transport;
 pub mod wiring;

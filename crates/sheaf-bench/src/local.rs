@@ -38,7 +38,7 @@ mod tests {
     use super::*;
     use crate::job::Task;
     use crate::payload::Use;
-    use crate::wiring::Transport;
+    use crate::transport::Transport;
 
     fn job(task: Task, transport: Transport, senders: u16, receivers: u16) -> Job {
         Job {

@@ -18,7 +18,7 @@ pub(crate) use text::{
     symbol, tag_choice, tag_list, web_address,
 };
 pub(crate) use time::{microseconds, milliseconds, seconds};
-pub(crate) use word::{choose, pick, switch, words};
+pub(crate) use word::{pick, switch, words};
 
 use toml::de::DeValue;
 

@@ -5,7 +5,7 @@
 
 use crate::error::{ConfigError, ErrorKind};
 use crate::knob::{Knob, Section};
-use crate::lab::{LabTables, Sweep};
+use crate::lab_tables::{LabTables, Sweep};
 use crate::origins::Origins;
 use crate::settings::{MAX_NODES, Node};
 use crate::suggest::nearest;

@@ -1,6 +1,7 @@
 //! What one knob is, and the macros by which one definition makes its struct field, its default, its parser, its
 //! range check and its row in the reference page.
 
+use crate::choice::paragraph;
 use crate::codec::Refusal;
 use toml::de::DeValue;
 
@@ -26,11 +27,6 @@ impl Knob {
     pub(crate) fn paragraph(&self) -> String {
         paragraph(self.meaning)
     }
-}
-
-/// Joins documentation lines, each with the blank that `///` leaves in front.
-pub(crate) fn paragraph(lines: &[&str]) -> String {
-    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }
 
 /// A table of the file. [`section!`] implements it; nothing else should.
@@ -140,47 +136,3 @@ macro_rules! section {
     (@flag $flag:literal) => { Some($flag) };
 }
 pub(crate) use section;
-
-/// A knob's value that is one word of a closed list.
-pub(crate) trait Choice: Copy + PartialEq + 'static {
-    /// Every value, its word in the file, and what it means.
-    const WORDS: &'static [(Self, &'static str, &'static [&'static str])];
-}
-
-/// Declares an enum whose variants are words in the file.
-macro_rules! choice {
-    (
-        $(#[doc = $about:literal])*
-        $name:ident {
-            $( $(#[doc = $doc:literal])* $variant:ident = $word:literal, )*
-        }
-    ) => {
-        $(#[doc = $about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $( $(#[doc = $doc])* $variant, )*
-        }
-
-        impl $crate::knob::Choice for $name {
-            const WORDS: &'static [(Self, &'static str, &'static [&'static str])] =
-                &[$((Self::$variant, $word, &[$($doc),*]),)*];
-        }
-
-        impl std::fmt::Display for $name {
-            /// The word in the file.
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(match self { $(Self::$variant => $word,)* })
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = $crate::UnknownWord;
-
-            /// The value of a word, for command-line flags.
-            fn from_str(word: &str) -> Result<Self, Self::Err> {
-                $crate::codec::choose(word).ok_or_else(|| $crate::UnknownWord::of::<Self>(word))
-            }
-        }
-    };
-}
-pub(crate) use choice;

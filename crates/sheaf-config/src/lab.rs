@@ -4,13 +4,12 @@
 use crate::check::{Checker, check};
 use crate::document::{Document, read_lab};
 use crate::error::{ConfigError, ConfigErrors, ErrorKind};
-use crate::knob::Section;
+use crate::lab_tables::{LabTables, Sweep};
 use crate::origins::Origins;
-use crate::settings::{Lab, LabHead, Measure, OutputKind, SourceKind, TransportKind};
+use crate::settings::{Lab, Measure, OutputKind, SourceKind, TransportKind};
 use crate::{Config, Purpose, read_file};
 use sheaf_wire::{ByteRate, Nanos, RunNumber};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
 
 /// More points than this would take a day.
@@ -52,56 +51,6 @@ pub struct LabPoint {
     pub measure: Measure,
     /// The run.
     pub config: Config,
-}
-
-/// The tables of the lab while a file is read.
-#[derive(Debug, Default)]
-pub(crate) struct LabTables {
-    head: LabHead,
-    lab: Lab,
-    measure: Measure,
-    /// Which of the values of a swept key is taken: the first, where nothing is said.
-    choice: BTreeMap<String, usize>,
-    /// The lists that were found.
-    pub(crate) sweeps: Vec<Sweep>,
-}
-
-/// A list in place of a value.
-#[derive(Clone, Debug)]
-pub(crate) struct Sweep {
-    pub(crate) key: String,
-    pub(crate) at: Range<usize>,
-    pub(crate) values: Vec<String>,
-}
-
-impl LabTables {
-    /// The tables, but what stands above all tables.
-    pub(crate) const PATHS: &[&str] = &["lab", "measure"];
-    /// All of them, in the order of the reference page.
-    pub(crate) const PATHS_WITH_HEAD: &[&str] = &["", "lab", "measure"];
-
-    pub(crate) fn section(&self, path: &str) -> Option<&dyn Section> {
-        match path {
-            "" => Some(&self.head),
-            "lab" => Some(&self.lab),
-            "measure" => Some(&self.measure),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn section_mut(&mut self, path: &str) -> Option<&mut dyn Section> {
-        match path {
-            "" => Some(&mut self.head),
-            "lab" => Some(&mut self.lab),
-            "measure" => Some(&mut self.measure),
-            _ => None,
-        }
-    }
-
-    /// Which value of the swept key `key` is taken.
-    pub(crate) fn chosen(&self, key: &str) -> usize {
-        self.choice.get(key).copied().unwrap_or(0)
-    }
 }
 
 impl LabFile {

@@ -40,11 +40,13 @@
 
 mod building;
 mod check;
+mod choice;
 mod codec;
 mod document;
 mod error;
 mod knob;
 mod lab;
+mod lab_tables;
 mod nodes;
 mod origins;
 mod reference;
@@ -418,7 +420,7 @@ pub struct UnknownWord {
 }
 
 impl UnknownWord {
-    pub(crate) fn of<T: knob::Choice>(word: &str) -> Self {
+    pub(crate) fn of<T: choice::Choice>(word: &str) -> Self {
         Self { word: word.to_owned(), known: codec::words::<T>() }
     }
 }

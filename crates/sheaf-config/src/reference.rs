@@ -1,8 +1,9 @@
 //! The reference page of all knobs, made from their definitions.
 
 use crate::Config;
-use crate::knob::{Section, paragraph};
-use crate::lab::LabTables;
+use crate::choice::paragraph;
+use crate::knob::Section;
+use crate::lab_tables::LabTables;
 use crate::settings::Node;
 use crate::tables::NAMED;
 use std::fmt::Write;

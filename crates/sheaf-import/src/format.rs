@@ -1,6 +1,5 @@
 //! The formats that can be imported.
 
-use crate::{ImportError, ImportOptions};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -37,18 +36,6 @@ impl Format {
             Self::Lst1 => "lst1",
             Self::Sdhcal => "sdhcal",
         }
-    }
-
-    /// Refuses an option that would have no effect: who gave it expects one.
-    pub(crate) fn check_options(self, options: &ImportOptions) -> Result<(), ImportError> {
-        let refuse = |option, only| Err(ImportError::OptionOfAnotherFormat { option, only, format: self });
-        if options.stream.is_some() && self != Self::Km3net {
-            return refuse("stream", Self::Km3net);
-        }
-        if options.with_counters && self != Self::Lst1 {
-            return refuse("with-counters", Self::Lst1);
-        }
-        Ok(())
     }
 }
 

@@ -62,6 +62,20 @@ impl Default for ImportOptions {
     }
 }
 
+impl ImportOptions {
+    /// Refuses an option that has no effect on this format: who gave it expects one.
+    fn check_for(&self, format: Format) -> Result<(), ImportError> {
+        let refuse = |option, only| Err(ImportError::OptionOfAnotherFormat { option, only, format });
+        if self.stream.is_some() && format != Format::Km3net {
+            return refuse("stream", Format::Km3net);
+        }
+        if self.with_counters && format != Format::Lst1 {
+            return refuse("with-counters", Format::Lst1);
+        }
+        Ok(())
+    }
+}
+
 /// Writes a line of progress to standard error; what cannot be written there is lost.
 pub fn progress_to_stderr(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
@@ -83,7 +97,7 @@ pub fn import(
     if files.is_empty() {
         return Err(ImportError::NoFiles);
     }
-    format.check_options(options)?;
+    options.check_for(format)?;
     match format {
         Format::Km3net | Format::Lst1 => python::import(format, files, directory, options),
         Format::Sdhcal => sdhcal::import(files, directory, options),

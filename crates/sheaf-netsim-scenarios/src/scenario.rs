@@ -256,7 +256,7 @@ fn unused<'a>(draft: &'a Draft<'_>, used: &'a BTreeSet<String>) -> impl Iterator
         let kind =
             kind.map(|entry| entry.values.iter().map(|(kind, _)| kind.to_string()).collect::<Vec<_>>());
         let with = kind.as_ref().map(|kinds| format!(" with {table}.kind = \"{}\"", kinds.join("\", \"")));
-        let key = schema::find(path);
+        let key = keys::find(path);
         let only = key.map(|key| key.only).unwrap_or_default();
         let is_of_another_kind =
             kind.is_some_and(|kinds| !only.iter().any(|kind| kinds.iter().any(|it| it == kind)));

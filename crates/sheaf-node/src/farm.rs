@@ -21,6 +21,7 @@ mod line;
 mod made;
 mod placing;
 mod remote;
+mod said;
 mod thread;
 
 pub use launcher::{Launch, LauncherOptions};

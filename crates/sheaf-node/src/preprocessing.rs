@@ -16,6 +16,7 @@
 
 mod growth;
 pub mod isolated;
+mod made;
 mod outputs;
 mod worker;
 
@@ -25,6 +26,7 @@ pub use outputs::{MemoryMaker, OutputMemory, Outputs};
 use crate::parcels::Parcels;
 use crate::stall::StallFree;
 use bytes::Bytes;
+use made::Made;
 use sheaf_filter::Preprocessor;
 use sheaf_protocol::Transmit;
 use sheaf_wire::message::{Body, Header, Message, SuperFragments};
@@ -33,7 +35,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
-use worker::{Done, Job, Line, Made};
+use worker::{Done, Job, Line};
 
 /// How many workers that hung are left behind in the life of a readout unit, each with its thread and its memory. Beyond,
 /// a worker that hangs is not replaced.

@@ -1,6 +1,5 @@
 //! What a chart is made of, as plain data.
 
-use crate::{draw, scale};
 use thiserror::Error;
 
 /// Curves over one pair of axes. Make one with [`Chart::new`] and fill its fields.
@@ -219,16 +218,6 @@ impl Chart {
             width: 800,
             height: 500,
         }
-    }
-
-    /// The picture as a complete SVG document.
-    ///
-    /// # Errors
-    /// Where there is nothing to draw, a value is not finite or not positive on a logarithmic axis, or the picture is
-    /// too small. Error bars and bands may reach below zero on a logarithmic axis: they are cut at its end.
-    pub fn to_svg(&self) -> Result<String, Error> {
-        let (x, y) = scale::both(self)?;
-        draw::chart(self, &x, &y)
     }
 }
 

@@ -43,3 +43,15 @@ mod style;
 mod tests;
 
 pub use chart::{Axis, Band, Chart, Draw, Error, Mark, Notation, Point, Reference, Scale, Series};
+
+impl Chart {
+    /// The picture as a complete SVG document.
+    ///
+    /// # Errors
+    /// Where there is nothing to draw, a value is not finite or not positive on a logarithmic axis, or the picture is
+    /// too small. Error bars and bands may reach below zero on a logarithmic axis: they are cut at its end.
+    pub fn to_svg(&self) -> Result<String, Error> {
+        let (x, y) = scale::both(self)?;
+        draw::chart(self, &x, &y)
+    }
+}

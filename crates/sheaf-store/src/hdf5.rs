@@ -1,63 +1,32 @@
-//! Runs as HDF5 files, for analysis: flat columns, ragged data as one long column with offsets.
+//! Runs as HDF5 files, for analysis.
 //!
-//! `docs/reference/hdf5.md` has the layout. A file is written beside its place and moved there when it is whole: what
+//! A file is written beside its place and moved there when it is whole: what
 //! has the name is whole. [`export`] makes one of a whole run; [`replace()`] makes one of each closed event file while a run
 //! lasts, and [`settle`] sees to the rest when it has ended. Events are stored in event files until then, see
 //! `docs/decisions/0055-hdf5-as-output.md`.
 
-mod column;
-mod reader;
 mod replace;
-mod writer;
 
-pub(crate) use reader::Reader;
+pub use crate::hdf5_file::{Compression, FORMAT, VERSION};
 pub use replace::{SettleReport, replace, settle};
 
 use crate::event_file::StreamName;
+use crate::hdf5_file::{self, About, Writer, ZSTD_FILTER};
 use crate::run::{RunReadError, RunReader};
 use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use writer::Writer;
-
-type Result5<T> = hdf5_metno::Result<T>;
-
-/// The value of the attribute `format`.
-pub const FORMAT: &str = "sheaf-hdf5";
-/// The value of the attribute `version`.
-pub const VERSION: u32 = 1;
-
-/// How the columns are compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compression {
-    /// Not.
-    #[default]
-    None,
-    /// With deflate (gzip), 1 to 9: every HDF5 library reads it.
-    Deflate(u8),
-    /// With Zstandard, 1 to 22: libhdf5 needs the plugin of filter 32015 to write and to read it.
-    Zstd(u8),
-}
 
 impl Compression {
-    /// The level of deflate that is taken where none is asked for.
-    pub const DEFLATE_LEVEL: u8 = 1;
-    /// The level of Zstandard that is taken where none is asked for.
-    pub const ZSTD_LEVEL: u8 = 3;
-
     /// Makes sure that libhdf5 can do it.
     ///
     /// # Errors
     /// [`ExportError::NoZstd`].
     pub fn check(self) -> Result<(), ExportError> {
-        let zstd = hdf5_metno::filters::Filter::user(ZSTD_FILTER, &[]);
-        if matches!(self, Self::Zstd(_)) && !zstd.is_available() { Err(ExportError::NoZstd) } else { Ok(()) }
+        if self.is_available() { Ok(()) } else { Err(ExportError::NoZstd) }
     }
 }
-
-/// The number under which the HDF Group has registered Zstandard.
-const ZSTD_FILTER: i32 = 32015;
 
 /// Why a run could not be written as HDF5.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +86,12 @@ pub enum ExportError {
         /// The event file.
         path: PathBuf,
     },
+}
+
+impl From<hdf5_file::ReadError> for ExportError {
+    fn from(error: hdf5_file::ReadError) -> Self {
+        Self::Read(error.into())
+    }
 }
 
 /// What was written.
@@ -188,7 +163,7 @@ fn move_into_place<T>(
 
 fn write(reader: RunReader, draft: &Path, compression: Compression) -> Result<ExportSummary, ExportError> {
     let mut summary = ExportSummary::default();
-    let about = writer::About::of(&reader);
+    let about = about(&reader);
     let mut writer = Writer::create(draft, &about, compression).map_err(|error| failed(draft, &error))?;
     for stored in reader {
         match stored {
@@ -206,6 +181,17 @@ fn write(reader: RunReader, draft: &Path, compression: Compression) -> Result<Ex
     }
     writer.finish().map_err(|error| failed(draft, &error))?;
     Ok(summary)
+}
+
+/// The metadata of all that a reader reads.
+fn about(reader: &RunReader) -> About {
+    let header = reader.first_header().copied();
+    About {
+        header: header.filter(|_| reader.files().count() == 1),
+        run: header.map(|header| header.run),
+        metadata: reader.first_metadata().to_owned(),
+        tags: reader.tag_names().to_vec(),
+    }
 }
 
 fn failed(path: &Path, error: &hdf5_metno::Error) -> ExportError {

@@ -1,13 +1,15 @@
 //! What a path is: an event file, a run directory, a fragment stream or a directory of streams.
 
 use crate::regular;
-use crate::run::MANIFEST_NAME;
 use serde::Serialize;
 use sheaf_wire::{event_file, stream_file};
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+/// The name of the manifest in a run directory.
+pub const MANIFEST_NAME: &str = "run.json";
 
 /// What an HDF5 file starts with.
 const HDF5_MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";

@@ -29,6 +29,8 @@ pub mod fragment_stream;
 pub mod fuzz;
 #[cfg(feature = "hdf5")]
 pub mod hdf5;
+#[cfg(feature = "hdf5")]
+mod hdf5_file;
 mod hexadecimal;
 pub mod id_set;
 pub mod inspect;

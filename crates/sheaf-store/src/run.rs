@@ -7,6 +7,7 @@
 //! lie between events that do: the manifest names these, and [`RunReader`] passes over them.
 
 mod directory;
+mod error;
 mod lists;
 mod lock;
 mod manifest;
@@ -14,15 +15,17 @@ mod open_file;
 mod reader;
 mod seal;
 
+pub use crate::kind::MANIFEST_NAME;
 pub use directory::{newest_of, runs_in};
+pub use error::RunReadError;
 #[cfg(feature = "hdf5")]
 pub(crate) use lists::session_files;
 pub use lists::{FileList, ListError, closed_files, list_name, remove_list};
 pub(crate) use lists::{checksum_of, read_lists};
 pub use lock::{Holder, LOCK_NAME, RunLock};
-pub use manifest::{CodeRecord, MANIFEST_NAME, Manifest, ManifestError, SessionRecord};
+pub use manifest::{CodeRecord, Manifest, ManifestError, SessionRecord};
 pub(crate) use open_file::{OpenFile, is_hdf5};
-pub use reader::{RunCounts, RunReadError, RunReader};
+pub use reader::{RunCounts, RunReader};
 pub(crate) use reader::{RunFile, RunPlan};
 pub use seal::{SealError, SealReport, seal_session};
 

@@ -54,6 +54,26 @@ impl Trial {
         Ok(run)
     }
 
+    /// Waits until the run has done this share of its work. A run that ends before has a problem of its own.
+    pub(super) fn wait_for(&mut self, run: &mut Run, percent: u64) -> Result<bool> {
+        let reached = run.reaches(percent)?;
+        if !reached {
+            self.problem(format!("the run ended before {percent} % of its events were written"));
+        }
+        Ok(reached)
+    }
+
+    /// Kills the process of a node at a share of the work.
+    pub(super) fn kill(&mut self, run: &mut Run, node: &str, percent: u64) -> Result<u32> {
+        if !self.wait_for(run, percent)? {
+            return Ok(0);
+        }
+        let Some(victim) = run.node(node, 0)? else { return Ok(0) };
+        process::signal(victim, "KILL")?;
+        self.note(format!("killed {node} at {percent} %"));
+        Ok(victim)
+    }
+
     /// Starts any other command of Sheaf; its output goes to files of this name.
     pub(super) fn sheaf(&self, name: &str, arguments: &[&str]) -> Result<Run> {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();

@@ -2,8 +2,6 @@
 
 use super::dice::Dice;
 use super::process;
-use super::run::Run;
-use anyhow::Result;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -63,26 +61,6 @@ impl Trial {
     pub(super) fn freeze_time(&mut self) -> Duration {
         let longest = self.by_scale(6_000, 60_000);
         Duration::from_millis(self.dice.magnitude(1_000, longest))
-    }
-
-    /// Waits until the run has done this share of its work. A run that ends before has a problem of its own.
-    pub(super) fn wait_for(&mut self, run: &mut Run, percent: u64) -> Result<bool> {
-        let reached = run.reaches(percent)?;
-        if !reached {
-            self.problem(format!("the run ended before {percent} % of its events were written"));
-        }
-        Ok(reached)
-    }
-
-    /// Kills the process of a node at a share of the work.
-    pub(super) fn kill(&mut self, run: &mut Run, node: &str, percent: u64) -> Result<u32> {
-        if !self.wait_for(run, percent)? {
-            return Ok(0);
-        }
-        let Some(victim) = run.node(node, 0)? else { return Ok(0) };
-        process::signal(victim, "KILL")?;
-        self.note(format!("killed {node} at {percent} %"));
-        Ok(victim)
     }
 
     /// Stops processes for a while.

@@ -2,7 +2,6 @@
 
 use super::number::{Number, integer};
 use super::{Codec, Refusal};
-use crate::settings::MAX_SOURCES;
 use std::marker::PhantomData;
 use toml::de::DeValue;
 
@@ -17,8 +16,8 @@ pub(crate) struct IdList<T> {
     _type: PhantomData<T>,
 }
 
-/// No list is longer, however it is written.
-const LONGEST_LIST: u64 = MAX_SOURCES;
+/// No list is longer, however it is written: identifiers have 16 bits.
+const LONGEST_LIST: u64 = 1 << 16;
 
 impl<T: Number> IdList<T> {
     /// The first and the last number of an entry.

@@ -1,7 +1,7 @@
 //! Words of closed lists, `true` and `false`.
 
 use super::{Codec, Refusal, quote};
-use crate::knob::{Choice, paragraph};
+use crate::choice::{Choice, paragraph};
 use std::marker::PhantomData;
 use toml::de::DeValue;
 
@@ -49,11 +49,6 @@ pub(crate) fn pick<T: Choice>() -> Pick<T> {
 /// See [`pick`].
 pub(crate) struct Pick<T>(PhantomData<T>);
 
-/// The value that `word` stands for.
-pub(crate) fn choose<T: Choice>(word: &str) -> Option<T> {
-    T::WORDS.iter().find(|(_, known, _)| *known == word).map(|(value, ..)| *value)
-}
-
 /// `"free", "fixed" or "seen"`.
 pub(crate) fn words<T: Choice>() -> String {
     let quoted: Vec<String> = T::WORDS.iter().map(|(_, word, _)| format!("\"{word}\"")).collect();
@@ -81,7 +76,7 @@ impl<T: Choice> Codec for Pick<T> {
     }
 
     fn read(&self, value: &DeValue<'_>) -> Result<T, Refusal> {
-        choose(value.as_str().ok_or(Refusal::Type)?).ok_or(Refusal::Value)
+        T::from_word(value.as_str().ok_or(Refusal::Type)?).ok_or(Refusal::Value)
     }
 
     fn accepts(&self, _: &T) -> bool {

@@ -1,7 +1,8 @@
 //! Where threads run, how urgently, and which memory they take.
 
+use crate::choice::choice;
 use crate::codec::{id_list, pick, switch, whole, zero_is_none};
-use crate::knob::{choice, section};
+use crate::knob::section;
 
 choice! {
     /// NUMA policy of a thread.

@@ -1,8 +1,9 @@
 //! What an event is made of, and in which order it is asked for: steps, and types of triggers.
 
 use super::{GIB, MAX_NODES};
+use crate::choice::choice;
 use crate::codec::{bytes, id_list, maybe, parameters, path, pick, symbol, whole};
-use crate::knob::{choice, section};
+use crate::knob::section;
 use sheaf_wire::{ByteCount, SourceId, TriggerType};
 use std::path::PathBuf;
 

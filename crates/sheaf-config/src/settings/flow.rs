@@ -1,8 +1,9 @@
 //! The roles that events pass: readout units, builder units, the event manager; and what becomes of incomplete events.
 
 use super::{GIB, HOUR, KIB, MAX_NODES, MIB, TIB};
+use crate::choice::choice;
 use crate::codec::{bytes, microseconds, milliseconds, pick, switch, whole, zero_is_none};
-use crate::knob::{choice, section};
+use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos};
 
 /// The shortest timeout that an operating system's timers keep well enough.

@@ -1,8 +1,9 @@
 //! The virtual switch lab: what a scenario says beside the configuration of the run.
 
 use super::{GIB, KIB, MIB, TIB};
+use crate::choice::choice;
 use crate::codec::{bytes, maybe, milliseconds, name, pick, prose, real, seconds, switch, whole};
-use crate::knob::{choice, section};
+use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos};
 
 /// No time of a measurement is longer: a day.

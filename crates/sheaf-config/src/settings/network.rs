@@ -1,8 +1,9 @@
 //! How nodes talk: the transport and the messages.
 
 use super::{GIB, HOUR, KIB, MIB, TIB};
+use crate::choice::choice;
 use crate::codec::{bytes, maybe, microseconds, milliseconds, path, pick, real, switch, whole, zero_is_none};
-use crate::knob::{choice, section};
+use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
 

@@ -1,7 +1,8 @@
 //! The nodes of a system that is spread over hosts.
 
+use crate::choice::Choice;
 use crate::codec::{address, address_list, id_list, interface_list, maybe, name, pick};
-use crate::knob::{Choice, section};
+use crate::knob::section;
 use sheaf_wire::{Role, SourceId};
 
 impl Choice for Role {

@@ -1,10 +1,11 @@
 //! Where files go whose events count as stored when they are uploaded.
 
 use super::{GIB, HOUR, MIB};
+use crate::choice::choice;
 use crate::codec::{
     bytes, maybe, milliseconds, name, object_prefix, path, pick, seconds, switch, web_address, whole,
 };
-use crate::knob::{choice, section};
+use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos};
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
 //! Where accepted events go: files, streams of them, and how durable they are.
 
 use super::{GIB, HOUR, KIB, MIB, TIB};
+use crate::choice::choice;
 use crate::codec::{bytes, maybe, milliseconds, pick, seconds, switch, tag_choice, whole, zero_is_none};
-use crate::knob::{choice, section};
+use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos};
 
 /// The longest time that a file is written to.

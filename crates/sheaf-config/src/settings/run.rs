@@ -1,11 +1,12 @@
 //! What a run is, what triggers it, what is kept of it.
 
 use super::{HOUR, MAX_INTEGER};
+use crate::choice::choice;
 use crate::codec::{
     address, maybe, microseconds, milliseconds, name_list, parameters, path, pick, real, seconds, switch,
     symbol, tag_list, whole, zero_is_none,
 };
-use crate::knob::{choice, section};
+use crate::knob::section;
 use sheaf_wire::{EventId, Nanos, RunNumber, SourceId, TriggerType};
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
 //! Traffic shaping: who may send what, and when.
 
 use super::{GIB, HOUR, KIB};
+use crate::choice::choice;
 use crate::codec::{bit_rate, bytes, microseconds, pick, switch, zero_is_none};
-use crate::knob::{choice, section};
+use crate::knob::section;
 use sheaf_wire::{ByteCount, ByteRate, Nanos};
 
 choice! {

@@ -1,10 +1,11 @@
 //! Where fragments come from.
 
 use super::{GIB, HOUR, KIB, MAX_INTEGER, MAX_SOURCES, MIB, TIB};
+use crate::choice::choice;
 use crate::codec::{
     address, bytes, id_list, maybe, microseconds, path, pick, real, signed, switch, whole, zero_is_none,
 };
-use crate::knob::{choice, section};
+use crate::knob::section;
 use sheaf_wire::{ByteCount, Nanos, SourceId};
 use std::path::PathBuf;
 

@@ -3,7 +3,8 @@
 //! The TOML parser recovers from errors, so that one mistake does not hide the others; of a text that is not TOML only
 //! what is before the first error of syntax is looked at.
 
-use super::schema::{FAULT, Key, find, is_table, keys_of};
+use super::keys::{find, is_table, keys_of};
+use super::schema::{FAULT, Key};
 use super::value::{Value, article};
 use crate::scenario::keys::{KEYS, TABLES};
 use sheaf_config::diagnose::{Text, nearest, shorten};

@@ -1,7 +1,8 @@
 //! The values of one point of a sweep, as they are asked for: which are used, and what is wrong with them.
 
 use super::draft::Draft;
-use super::schema::{Key, Standard, find};
+use super::keys::find;
+use super::schema::{Key, Standard};
 use super::value::Value;
 use sheaf_config::{ConfigError, ErrorKind};
 use std::cell::RefCell;

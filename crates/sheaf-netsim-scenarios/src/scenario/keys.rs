@@ -365,3 +365,20 @@ pub(super) const KEYS: &[Key] = keys! {
     "fault" "probability": Shape::Number(0.0, 1.0), Standard::Required, &["frame_loss"],
         "Of each frame to be lost.";
 };
+
+/// The key `path`, where `fault[3].kind` is the key `kind` of the table `fault`.
+pub(super) fn find(path: &str) -> Option<&'static Key> {
+    let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let table = table.split_once('[').map_or(table, |(table, _)| table);
+    KEYS.iter().find(|key| key.table == table && key.name == name)
+}
+
+/// The keys of a table.
+pub(super) fn keys_of(table: &str) -> impl Iterator<Item = &'static Key> + Clone + use<'_> {
+    KEYS.iter().filter(move |key| key.table == table)
+}
+
+/// Whether there is a table of this name.
+pub(super) fn is_table(name: &str) -> bool {
+    !name.is_empty() && TABLES.iter().any(|table| table.name == name)
+}

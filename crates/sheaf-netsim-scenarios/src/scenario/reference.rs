@@ -1,7 +1,8 @@
 //! The reference page of all keys, made from their definitions.
 
 use super::keys::TABLES;
-use super::schema::{Key, Standard, keys_of};
+use super::keys::keys_of;
+use super::schema::{Key, Standard};
 use super::value::Shape;
 use std::fmt::Write;
 

@@ -1,6 +1,5 @@
-//! What one key of a scenario file is. The keys themselves are in `keys`.
+//! A key of a scenario file: its name, shape and default. The keys themselves are in `keys`.
 
-use super::keys::{KEYS, TABLES};
 use super::value::{Shape, Value};
 
 /// The name of the list of faults.
@@ -49,21 +48,4 @@ impl Key {
     pub(super) fn path(&self) -> String {
         if self.table.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.table, self.name) }
     }
-}
-
-/// The key `path`, where `fault[3].kind` is the key `kind` of the table `fault`.
-pub(super) fn find(path: &str) -> Option<&'static Key> {
-    let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
-    let table = table.split_once('[').map_or(table, |(table, _)| table);
-    KEYS.iter().find(|key| key.table == table && key.name == name)
-}
-
-/// The keys of a table.
-pub(super) fn keys_of(table: &str) -> impl Iterator<Item = &'static Key> + Clone + use<'_> {
-    KEYS.iter().filter(move |key| key.table == table)
-}
-
-/// Whether there is a table of this name.
-pub(super) fn is_table(name: &str) -> bool {
-    !name.is_empty() && TABLES.iter().any(|table| table.name == name)
 }

@@ -299,7 +299,7 @@ fn every_key_is_asked_for_by_some_scenario() {
 fn required(table: &str, kind: &str, but: &str, extra: &str) -> String {
     let mut text = String::new();
     let mut chosen = kind.to_owned();
-    for key in schema::keys_of(table) {
+    for key in keys::keys_of(table) {
         if key.name == "kind" {
             let Shape::Word(words) = key.shape else { panic!("a kind is a word") };
             chosen = if kind.is_empty() { words[0].0.to_owned() } else { kind.to_owned() };
@@ -331,7 +331,7 @@ fn defaults_are_within_their_limits() {
         assert!(good, "{}", key.path());
     }
     for key in KEYS.iter().filter(|key| !key.only.is_empty()) {
-        let kind = schema::find(&format!("{}.kind", key.table)).unwrap();
+        let kind = keys::find(&format!("{}.kind", key.table)).unwrap();
         let Shape::Word(words) = kind.shape else { panic!("a kind is a word") };
         assert!(key.only.iter().all(|only| words.iter().any(|(word, _)| word == only)), "{}", key.path());
     }

@@ -38,8 +38,8 @@ use crate::scenario::Switching;
 use crate::traffic::{Message, Next, Traffic, Wake};
 use crate::units::{Picos, Rate};
 use body::Bodies;
-use links::{Links, NONE, Way};
-use messages::Messages;
+use links::{Links, Way};
+use messages::{Messages, NONE};
 
 /// The engine for [`Switching::Wormhole`].
 #[derive(Clone, Copy, Debug, Default)]

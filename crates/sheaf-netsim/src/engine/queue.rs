@@ -27,6 +27,7 @@ mod hosts;
 mod inputs;
 mod outputs;
 mod ports;
+mod rails;
 mod scheme;
 mod simulation;
 mod timeline;

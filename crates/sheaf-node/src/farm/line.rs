@@ -3,12 +3,13 @@
 use super::made::Worker;
 use super::placing::Placing;
 use super::remote::RemoteLine;
+use super::said::{Said, said};
 use super::thread::ThreadLine;
 use crate::judging::{WorkerTimes, from_numbers};
 use bytes::Bytes;
 use sheaf_protocol::farm::{Departure, Ticket, Word};
 use sheaf_transport::door::{Guest, GuestId};
-use sheaf_wire::farm::{CLOSE_RECORD, FromProcessor, Times, WordReader, encode_event};
+use sheaf_wire::farm::{CLOSE_RECORD, WordReader, encode_event};
 use sheaf_wire::{Event, Verdict};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -148,24 +149,6 @@ impl Line {
             Self::Remote(line) => line.times(),
         }
     }
-}
-
-/// What a process says to the converter, or of itself.
-pub(super) enum Said {
-    Word(Word<Verdict>),
-    Times(WorkerTimes),
-}
-
-pub(super) fn said(word: FromProcessor) -> Said {
-    Said::Word(match word {
-        FromProcessor::Ask(events) => Word::Ask(events),
-        FromProcessor::Verdict(ticket, verdict) => Word::Verdict(Ticket(ticket), verdict),
-        FromProcessor::Failed(ticket, why) => Word::Failed(Ticket(ticket), why),
-        FromProcessor::Leave => Word::Leave,
-        FromProcessor::Times(Times { judged, filter, worker, idle }) => {
-            return Said::Times(WorkerTimes { judged, filter, worker, idle });
-        }
-    })
 }
 
 impl GuestLine {

@@ -6,7 +6,7 @@
 //! What is on the way to a worker is bounded by what the converter gives it (`filter.ahead` events), what is on the way from it by
 //! the receive blocks of the link; while the ring to the builder unit is full nothing is read.
 
-use super::line::{Said, said};
+use super::said::{Said, said};
 use super::{Farm, Line, Member};
 use crate::judging::WorkerTimes;
 use crate::processor::frame_of;

@@ -1,6 +1,6 @@
 //! Results that are larger than what they were made of, and what bounds them.
 
-use super::worker::Made;
+use super::made::Made;
 use bytes::Bytes;
 use sheaf_wire::message::SuperFragments;
 use sheaf_wire::{ByteCount, Fragment, SuperFragment};

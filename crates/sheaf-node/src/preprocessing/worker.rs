@@ -1,6 +1,7 @@
 //! A worker: a thread that processes the fragments of answers.
 
 use super::growth::Growth;
+use super::made::Made;
 use super::outputs::OutputMemory;
 use bytes::Bytes;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -29,22 +30,6 @@ pub(super) struct Done {
     pub(super) made: Vec<Made>,
     /// How often its preprocessor has replaced what does the work, in all its life.
     pub(super) restarts: u64,
-}
-
-/// What was made of a fragment.
-pub(super) enum Made {
-    /// Nothing: its source is none of those that are processed.
-    NotWanted,
-    /// Nothing: it is to leave as it is.
-    Kept,
-    /// Nothing: there was no memory for the result.
-    NoMemory,
-    /// Nothing: what was made of its event was more than a frame can carry.
-    TooLarge,
-    /// Nothing, and why.
-    Failed(String),
-    /// A new payload.
-    New { payload: Bytes, checksum: Option<u32> },
 }
 
 /// The way to a worker.

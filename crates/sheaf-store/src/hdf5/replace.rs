@@ -4,9 +4,9 @@
 //! event file removed. So whatever dies, each event is in a file that can be read: what is there under both names is in the
 //! event file, and readers take that one.
 
-use super::writer::{About, Writer};
-use super::{Compression, DRAFT_EXTENSION, ExportError, Reader, draft_of, failed, move_into_place};
+use super::{Compression, DRAFT_EXTENSION, ExportError, draft_of, failed, move_into_place};
 use crate::event_file::{ClosedFile, FileName, Metadata, SessionName, StoredEvent, StreamName};
+use crate::hdf5_file::{About, Reader, Writer};
 use crate::run::{OpenFile, SessionRecord, checksum_of, session_files};
 use bytes::Bytes;
 use std::fs;

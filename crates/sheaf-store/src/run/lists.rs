@@ -1,9 +1,9 @@
 //! Which files were closed, and what each should be: a list beside the files of a session while the run lasts, a part of
 //! the manifest when it has ended.
 
+use super::error::RunReadError;
 use super::open_file::OpenFile;
-use super::reader::RunReadError;
-use crate::event_file::{ClosedFile, FileName, Metadata, PartFile, SessionName, Storage, StreamName};
+use crate::event_file::{ClosedFile, FileName, PartFile, SessionName, Storage};
 use crate::regular;
 use sheaf_wire::checksum::crc32c_append;
 use std::collections::BTreeMap;
@@ -200,13 +200,5 @@ pub(crate) fn checksum_of(path: &Path) -> io::Result<u32> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-    }
-}
-
-/// The stream of a file: by its name, or by its metadata where it has another name, or `default`.
-pub(crate) fn stream_of(name: Option<&FileName>, metadata: &str) -> StreamName {
-    match name {
-        Some(name) => name.stream.clone(),
-        None => Metadata::parse(metadata).stream.unwrap_or_default(),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::event_file::{ClosedFile, parse_node};
 use crate::hexadecimal;
+use crate::kind::MANIFEST_NAME;
 use crate::regular;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sheaf_wire::checksum::crc32c;
@@ -9,9 +10,6 @@ use sheaf_wire::{NodeId, RunNumber, SessionId, Timestamp};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-
-/// The name of the manifest in a run directory.
-pub const MANIFEST_NAME: &str = "run.json";
 
 /// The last entry of the file: the CRC-32C of all its bytes, with zeros in place of these digits.
 const CHECKSUM: &str = "\"manifest_crc32c\": \"";

@@ -1,6 +1,6 @@
 //! A file of a run that is open: an event file, or what was made of one.
 
-use super::reader::RunReadError;
+use super::error::RunReadError;
 use crate::event_file::{EventFileReader, FileFormatError, FileHeader, HDF5_EXTENSION, StoredEvent};
 use bytes::Bytes;
 use std::fs::File;
@@ -16,7 +16,7 @@ pub(crate) fn is_hdf5(path: &Path) -> bool {
 pub(crate) enum OpenFile {
     Event(Box<EventFileReader<File>>),
     #[cfg(feature = "hdf5")]
-    Hdf5(Box<crate::hdf5::Reader>, u64),
+    Hdf5(Box<crate::hdf5_file::Reader>, u64),
 }
 
 impl OpenFile {
@@ -42,7 +42,7 @@ impl OpenFile {
         let bytes = path.metadata().map(|metadata| metadata.len());
         let bytes =
             bytes.map_err(|error| RunReadError::Hdf5 { path: path.to_owned(), error: error.to_string() })?;
-        Ok(Self::Hdf5(Box::new(crate::hdf5::Reader::open(path)?), bytes))
+        Ok(Self::Hdf5(Box::new(crate::hdf5_file::Reader::open(path)?), bytes))
     }
 
     #[cfg(not(feature = "hdf5"))]
@@ -112,7 +112,7 @@ impl Iterator for OpenFile {
         match self {
             Self::Event(reader) => reader.next().map(|item| item.map_err(RunReadError::from)),
             #[cfg(feature = "hdf5")]
-            Self::Hdf5(reader, _) => reader.next(),
+            Self::Hdf5(reader, _) => reader.next().map(|item| item.map_err(RunReadError::from)),
         }
     }
 }

@@ -1,67 +1,15 @@
 //! Reads the events of a run, or of a single event file.
 
-use super::lists::stream_of;
-use super::manifest::{Manifest, ManifestError};
+use super::error::RunReadError;
+use super::manifest::Manifest;
 use super::open_file::{OpenFile, is_hdf5};
-use crate::event_file::{
-    EXTENSION, EventOpenError, EventReadError, FileFormatError, FileHeader, FileName, Metadata, StoredEvent,
-    StreamName,
-};
+use crate::event_file::{EXTENSION, EventReadError, FileHeader, FileName, Metadata, StoredEvent, StreamName};
 use crate::id_set::IdSet;
 use bytes::Bytes;
 use sheaf_wire::{NodeId, SessionId};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-
-/// Why a run cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum RunReadError {
-    /// The directory cannot be listed.
-    #[error("cannot read run directory {path}: {error}")]
-    List {
-        /// The directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        #[source]
-        error: io::Error,
-    },
-    /// The manifest cannot be read.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-    /// A file cannot be opened.
-    #[error(transparent)]
-    Open(#[from] EventOpenError),
-    /// A file's header is damaged; its events are read all the same.
-    #[error("header of event file {path} is damaged: {error}")]
-    Header {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        #[source]
-        error: FileFormatError,
-    },
-    /// A file is damaged or cannot be read.
-    #[error(transparent)]
-    Read(#[from] EventReadError),
-    /// An HDF5 file cannot be read, or an event in it.
-    #[error("cannot read HDF5 file {path}: {error}")]
-    Hdf5 {
-        /// The file.
-        path: PathBuf,
-        /// What libhdf5 says, or what is not as it should be.
-        error: String,
-    },
-    /// There is an HDF5 file.
-    #[error(
-        "{path} is an HDF5 file, which this build cannot read; build with the feature `hdf5`, or use h5py"
-    )]
-    NoHdf5 {
-        /// The file.
-        path: PathBuf,
-    },
-}
 
 /// What was read of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -333,5 +281,13 @@ impl Iterator for RunReader {
                 }
             }
         }
+    }
+}
+
+/// The stream of a file: by its name, or by its metadata where it has another name, or `default`.
+pub(crate) fn stream_of(name: Option<&FileName>, metadata: &str) -> StreamName {
+    match name {
+        Some(name) => name.stream.clone(),
+        None => Metadata::parse(metadata).stream.unwrap_or_default(),
     }
 }

@@ -1,7 +1,7 @@
 //! Cuts the files of a session behind the last event that counts.
 
+use super::error::RunReadError;
 use super::lists::session_files;
-use super::reader::RunReadError;
 use crate::event_file::{EventFileReader, EventOpenError, EventReadError, FileName, Place, SessionName};
 use sheaf_wire::EventId;
 use sheaf_wire::event_file::{IndexEntryBytes, emit_index};
@@ -95,7 +95,8 @@ fn reached_in_hdf5(directory: &Path, session: SessionName, committed: u64) -> Re
         .map_err(|error| io_error(directory, error))?;
     let mut reached = 0;
     for (_, path) in files {
-        let sequences = crate::hdf5::Reader::open(&path)?.sequences()?;
+        let reader = crate::hdf5_file::Reader::open(&path).map_err(RunReadError::from)?;
+        let sequences = reader.sequences().map_err(RunReadError::from)?;
         let counted = sequences.into_iter().filter(|sequence| *sequence < committed);
         reached = counted.map(|sequence| sequence + 1).max().unwrap_or(0).max(reached);
     }

@@ -4,7 +4,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use sheaf_bench::payload::Use;
 use sheaf_bench::store::Policy;
-use sheaf_bench::wiring::Transport;
+use sheaf_bench::transport::Transport;
 use sheaf_config::TransportKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use log::LevelFilter;
 use serde_json::{Map, json};
 use sheaf_bench::payload::Use;
-use sheaf_bench::wiring::Transport;
+use sheaf_bench::transport::Transport;
 use sheaf_config::{Config, Content, OutputKind, SizeModel, TransportKind, TriggerMode};
 use sheaf_node::Clock;
 use sheaf_wire::{ByteCount, Nanos};

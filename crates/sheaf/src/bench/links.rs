@@ -13,7 +13,7 @@ use sheaf_bench::cpu::Placement;
 use sheaf_bench::job::{Job, Measurement, Task};
 use sheaf_bench::local;
 use sheaf_bench::payload::Use;
-use sheaf_bench::wiring::Transport;
+use sheaf_bench::transport::Transport;
 
 /// How long a repetition is measured where nothing is said.
 const SECONDS: f64 = 0.3;

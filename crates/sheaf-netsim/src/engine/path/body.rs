@@ -9,7 +9,7 @@
 //! So the end of link *k* is `start[k] + time + stall[k]`, and it is certain as soon as it lies before the instant at
 //! which the room between link and head would be full if the head were held up from now on.
 
-use super::links::NONE;
+use super::messages::NONE;
 use crate::network::LinkId;
 use crate::units::Picos;
 

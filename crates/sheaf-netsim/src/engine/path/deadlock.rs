@@ -2,8 +2,9 @@
 //! and waits for one thing at a time.
 
 use super::body::Bodies;
-use super::links::{Links, NONE};
+use super::links::Links;
 use super::messages::Messages;
+use super::messages::NONE;
 use crate::network::{LinkId, Network, Place};
 use crate::report::Check;
 

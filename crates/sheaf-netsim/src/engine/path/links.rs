@@ -1,12 +1,10 @@
 //! Links, whether they are held, and who waits for them.
 
-use super::messages::Messages;
+use super::messages::{Messages, NONE};
 use crate::dice::{Dice, Purpose};
 use crate::network::{EndpointId, Forwarding, LinkId, Network, Place, SwitchId};
 use crate::scenario::Arbiter;
 
-/// No message.
-pub(super) const NONE: u32 = u32::MAX;
 /// [`Link::state`] of a link that nobody holds.
 const FREE: u32 = u32::MAX;
 /// [`Link::state`] of a link that is held, and for which nobody waits.

@@ -1,11 +1,13 @@
 //! Messages under way: a slab, without allocation once the network is full.
 
-use super::links::NONE;
 use crate::meter::Cause;
 use crate::network::LinkId;
 use crate::routing::Journey;
 use crate::traffic::Message;
 use crate::units::Picos;
+
+/// No message.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Messages by number; a number is used again when its message has ended.
 ///

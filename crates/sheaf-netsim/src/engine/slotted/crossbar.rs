@@ -7,7 +7,7 @@
 //! switch with combined input and output queues).
 
 use super::Options;
-use super::matching::{Islip, Rounds};
+use super::matching::{Held, Islip, Rounds};
 use crate::dice::{Dice, Purpose};
 use crate::engine::Limit;
 use crate::engine::clocked::{Course, Hosts};
@@ -40,14 +40,6 @@ pub(super) fn names(ports: usize, messages: Option<u32>, message_bytes: u64) -> 
         losses: Vec::new(),
         buffers: vec![("inputs".into(), ports, size), ("outputs".into(), ports, None)],
     }
-}
-
-/// A message in the switch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    pub(super) message: Message,
-    /// The slot in which it came.
-    pub(super) since: u64,
 }
 
 /// The queues of all inputs.

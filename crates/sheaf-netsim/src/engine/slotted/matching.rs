@@ -1,10 +1,18 @@
 //! Which inputs send to which outputs in one slot.
 
-use super::crossbar::Held;
 use crate::dice::Dice;
 use crate::engine::arbitration::{Contender, Turn};
 use crate::scenario::Arbiter;
+use crate::traffic::Message;
 use std::collections::VecDeque;
+
+/// A message in the switch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) message: Message,
+    /// The slot in which it came.
+    pub(super) since: u64,
+}
 
 /// Inputs contend with their first message; those that lose contend with their second for outputs that still take
 /// something, and so on (Hluchyj and Karol, IEEE J. Sel. Areas Commun. 6(9), 1988). One round is first in, first out.

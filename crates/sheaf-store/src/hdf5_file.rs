@@ -1,0 +1,56 @@
+//! An HDF5 file of events: its columns, reading and writing it.
+//!
+//! `docs/reference/hdf5.md` has the layout: flat columns, ragged data as one long column with offsets. Which events go into which
+//! file, and when, is in [`hdf5`](crate::hdf5).
+
+mod column;
+mod reader;
+mod writer;
+
+pub(crate) use reader::Reader;
+pub(crate) use writer::{About, Writer};
+
+use std::path::PathBuf;
+
+type Result5<T> = hdf5_metno::Result<T>;
+
+/// The value of the attribute `format`.
+pub const FORMAT: &str = "sheaf-hdf5";
+/// The value of the attribute `version`.
+pub const VERSION: u32 = 1;
+
+/// How the columns are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// Not.
+    #[default]
+    None,
+    /// With deflate (gzip), 1 to 9: every HDF5 library reads it.
+    Deflate(u8),
+    /// With Zstandard, 1 to 22: libhdf5 needs the plugin of filter 32015 to write and to read it.
+    Zstd(u8),
+}
+
+impl Compression {
+    /// The level of deflate that is taken where none is asked for.
+    pub const DEFLATE_LEVEL: u8 = 1;
+    /// The level of Zstandard that is taken where none is asked for.
+    pub const ZSTD_LEVEL: u8 = 3;
+
+    /// Whether libhdf5 has the filter that it needs.
+    pub(crate) fn is_available(self) -> bool {
+        !matches!(self, Self::Zstd(_)) || hdf5_metno::filters::Filter::user(ZSTD_FILTER, &[]).is_available()
+    }
+}
+
+/// The number under which the HDF Group has registered Zstandard.
+pub(crate) const ZSTD_FILTER: i32 = 32015;
+
+/// The file cannot be read, or an event in it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read HDF5 file {path}: {error}")]
+pub(crate) struct ReadError {
+    pub(crate) path: PathBuf,
+    /// The message of libhdf5, or the difference from the layout.
+    pub(crate) error: String,
+}

@@ -1,0 +1,61 @@
+//! Why a run cannot be read.
+
+use super::manifest::ManifestError;
+use crate::event_file::{EventOpenError, EventReadError, FileFormatError};
+use std::io;
+use std::path::PathBuf;
+
+/// Why a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RunReadError {
+    /// The directory cannot be listed.
+    #[error("cannot read run directory {path}: {error}")]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// The error of the operating system.
+        #[source]
+        error: io::Error,
+    },
+    /// The manifest cannot be read.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A file cannot be opened.
+    #[error(transparent)]
+    Open(#[from] EventOpenError),
+    /// A file's header is damaged; its events are read all the same.
+    #[error("header of event file {path} is damaged: {error}")]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        #[source]
+        error: FileFormatError,
+    },
+    /// A file is damaged or cannot be read.
+    #[error(transparent)]
+    Read(#[from] EventReadError),
+    /// An HDF5 file cannot be read, or an event in it.
+    #[error("cannot read HDF5 file {path}: {error}")]
+    Hdf5 {
+        /// The file.
+        path: PathBuf,
+        /// What libhdf5 says, or what is not as it should be.
+        error: String,
+    },
+    /// There is an HDF5 file.
+    #[error(
+        "{path} is an HDF5 file, which this build cannot read; build with the feature `hdf5`, or use h5py"
+    )]
+    NoHdf5 {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+#[cfg(feature = "hdf5")]
+impl From<crate::hdf5_file::ReadError> for RunReadError {
+    fn from(crate::hdf5_file::ReadError { path, error }: crate::hdf5_file::ReadError) -> Self {
+        Self::Hdf5 { path, error }
+    }
+}

@@ -1,0 +1,320 @@
+//! The direction of the arrows inside a package: modules side by side must not use one another in a circle.
+//!
+//! A parent and its children may know one another: together they are one idea, the children hold its parts. Modules with the same
+//! parent are ideas of their own, and a reader can learn them one after the other only if their arrows go one way. Uses are read
+//! from the text, tests left out; a name that a module re-exports counts for the module that defines it.
+
+use crate::problem::Problem;
+use crate::rust_source::{code_only, without_tests};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Packages that still have circles, and how many. A number here only falls.
+const NOT_YET_STRAIGHT: [(&str, usize); 5] = [
+    ("crates/sheaf/src", 1),
+    ("crates/sheaf-protocol/src", 3),
+    ("crates/sheaf-source/src", 1),
+    ("crates/sheaf-swarm/src", 4),
+    ("crates/sheaf-transport/src", 3),
+];
+
+/// The path of a module in its package: empty for the root.
+type ModulePath = Vec<String>;
+
+/// The modules of one package, and what each takes from which other.
+struct Package {
+    modules: BTreeMap<ModulePath, String>,
+    /// The module that a re-exported name comes from, by the module that re-exports it.
+    exports: BTreeMap<(ModulePath, String), (ModulePath, String)>,
+}
+
+/// A problem for each circle of modules in the packages that these files belong to. Files are given with their text.
+pub(super) fn check(files: &[(String, String)]) -> Vec<Problem> {
+    let mut packages: BTreeMap<&str, BTreeMap<ModulePath, String>> = BTreeMap::new();
+    for (path, source) in files {
+        if let Some((folder, module)) = module_of(path) {
+            packages.entry(folder).or_default().insert(module, without_tests(&code_only(source)));
+        }
+    }
+    packages
+        .into_iter()
+        .flat_map(|(folder, modules)| judge(folder, circles(&Package::new(modules))))
+        .collect()
+}
+
+/// The circles of a package, where there are more than are known; else that there are fewer.
+fn judge(folder: &str, circles: Vec<String>) -> Vec<Problem> {
+    let known = NOT_YET_STRAIGHT.iter().find(|(known, _)| *known == folder).map_or(0, |(_, known)| *known);
+    if circles.len() < known {
+        let text =
+            format!("has {} circles of modules, not {known}: say so in NOT_YET_STRAIGHT", circles.len());
+        return vec![Problem::new(folder, text)];
+    }
+    let is_more = circles.len() > known;
+    circles.into_iter().filter(|_| is_more).map(|text| Problem::new(folder, text)).collect()
+}
+
+/// The source folder and the module that a file is; `None` for tests and whatever is not part of a package's own code.
+fn module_of(path: &str) -> Option<(&str, ModulePath)> {
+    let at = path.find("src/")? + "src".len();
+    let (folder, inner) = (&path[..at], path[at + 1..].strip_suffix(".rs")?);
+    let mut module: ModulePath = inner.split('/').map(str::to_owned).collect();
+    if module.iter().any(|part| part == "tests" || part == "bin") {
+        return None;
+    }
+    if matches!(inner, "lib" | "main") || module.last().is_some_and(|last| last == "mod") {
+        module.pop();
+    }
+    Some((folder, module))
+}
+
+impl Package {
+    fn new(modules: BTreeMap<ModulePath, String>) -> Self {
+        let mut package = Self { modules, exports: BTreeMap::new() };
+        let mut exports = BTreeMap::new();
+        for (module, code) in &package.modules {
+            for path in exported_paths(code) {
+                let name = path.last().cloned().unwrap_or_default();
+                let origin = package.locate(module, &path).or_else(|| package.locate_child(module, &path));
+                if let Some(origin) = origin.filter(|(origin, _)| origin != module) {
+                    exports.insert((module.clone(), name), origin);
+                }
+            }
+        }
+        package.exports = exports;
+        package
+    }
+
+    /// The deepest module that a path leads to, with the name that is taken from it. `None` for paths of other packages.
+    fn locate(&self, from: &ModulePath, path: &[String]) -> Option<(ModulePath, String)> {
+        let supers = path.iter().take_while(|part| *part == "super").count();
+        let (base, rest) = match path.first()?.as_str() {
+            "crate" => (ModulePath::new(), &path[1..]),
+            "self" => (from.clone(), &path[1..]),
+            "super" => (from[..from.len().saturating_sub(supers)].to_vec(), &path[supers..]),
+            _ => return None,
+        };
+        Some(self.descend(base, rest))
+    }
+
+    /// As [`locate`](Self::locate), for a path that begins with a child of the module.
+    fn locate_child(&self, from: &ModulePath, path: &[String]) -> Option<(ModulePath, String)> {
+        let found = self.descend(from.clone(), path);
+        (found.0 != *from).then_some(found)
+    }
+
+    fn descend(&self, mut module: ModulePath, path: &[String]) -> (ModulePath, String) {
+        let mut rest = path.iter();
+        for part in rest.by_ref() {
+            module.push(part.clone());
+            if !self.modules.contains_key(&module) {
+                module.pop();
+                return (module, part.clone());
+            }
+        }
+        (module, String::new())
+    }
+
+    /// Follows re-exports to the module that defines a name.
+    fn origin(&self, mut found: (ModulePath, String)) -> (ModulePath, String) {
+        let mut seen = BTreeSet::new();
+        while let Some(next) = self.exports.get(&found).filter(|next| seen.insert((*next).clone())) {
+            found = next.clone();
+        }
+        found
+    }
+
+    /// Every module that a module uses, with the names that it takes.
+    fn uses(&self, module: &ModulePath) -> BTreeMap<ModulePath, BTreeSet<String>> {
+        let mut uses: BTreeMap<ModulePath, BTreeSet<String>> = BTreeMap::new();
+        for path in named_paths(&self.modules[module]) {
+            let found = self.locate(module, &path).or_else(|| self.locate_child(module, &path));
+            if let Some((used, name)) =
+                found.map(|found| self.origin(found)).filter(|(used, _)| used != module)
+            {
+                uses.entry(used).or_default().insert(name);
+            }
+        }
+        uses
+    }
+}
+
+/// Arrows between modules with the same parent: from, to, and the names that make them.
+type Arrows = BTreeMap<ModulePath, BTreeMap<ModulePath, BTreeSet<String>>>;
+
+fn circles(package: &Package) -> Vec<String> {
+    let mut floors: BTreeMap<ModulePath, Arrows> = BTreeMap::new();
+    for module in package.modules.keys() {
+        for (used, names) in package.uses(module) {
+            let shared = module.iter().zip(&used).take_while(|(one, other)| one == other).count();
+            // One is an ancestor of the other.
+            if shared == module.len() || shared == used.len() {
+                continue;
+            }
+            let arrows = floors.entry(module[..shared].to_vec()).or_default();
+            let from = arrows.entry(module[..=shared].to_vec()).or_default();
+            from.entry(used[..=shared].to_vec()).or_default().extend(names);
+        }
+    }
+    floors.values().flat_map(circles_on_floor).collect()
+}
+
+/// A text for each set of modules that reach one another.
+fn circles_on_floor(arrows: &Arrows) -> Vec<String> {
+    let reached: BTreeMap<_, _> = arrows.keys().map(|module| (module, reach(arrows, module))).collect();
+    let mut told: BTreeSet<&ModulePath> = BTreeSet::new();
+    let mut texts = Vec::new();
+    for (module, reach) in &reached {
+        let circle: BTreeSet<&ModulePath> = reach
+            .iter()
+            .copied()
+            .filter(|other| reached.get(other).is_some_and(|back| back.contains(module)))
+            .collect();
+        if circle.contains(module) && !told.contains(module) {
+            texts.push(describe(arrows, &circle));
+            told.extend(circle);
+        }
+    }
+    texts
+}
+
+fn reach<'a>(arrows: &'a Arrows, from: &ModulePath) -> BTreeSet<&'a ModulePath> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = open.pop() {
+        for used in arrows.get(module).into_iter().flat_map(BTreeMap::keys) {
+            if reached.insert(used) {
+                open.push(used);
+            }
+        }
+    }
+    reached
+}
+
+fn describe(arrows: &Arrows, circle: &BTreeSet<&ModulePath>) -> String {
+    let mut text = format!(
+        "{} modules use one another in a circle; move what both sides need below them, so that arrows go one way:",
+        circle.len()
+    );
+    for (from, targets) in arrows.iter().filter(|(from, _)| circle.contains(from)) {
+        for (to, names) in targets.iter().filter(|(to, _)| circle.contains(to)) {
+            let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+            text += &format!("\n    {} uses {} ({})", from.join("::"), to.join("::"), names.join(", "));
+        }
+    }
+    text
+}
+
+/// Paths of `pub use`, in full.
+fn exported_paths(code: &str) -> Vec<Vec<String>> {
+    imports(code).filter(|(is_exported, _)| *is_exported).flat_map(|(_, tree)| expand(tree)).collect()
+}
+
+/// Paths that the code names: those of `use`, and those in expressions and types that have two parts or more.
+fn named_paths(code: &str) -> Vec<Vec<String>> {
+    let imports: Vec<_> = imports(code).collect();
+    let mut paths: Vec<Vec<String>> = Vec::new();
+    let mut rest = code.to_owned();
+    for (is_exported, tree) in imports {
+        if !is_exported {
+            paths.extend(expand(tree));
+        }
+        rest = rest.replacen(tree, "", 1);
+    }
+    let is_part = |character: char| character.is_alphanumeric() || character == '_' || character == ':';
+    let words = rest.split(|character: char| !is_part(character));
+    let names = words.filter(|word| word.contains("::") && !word.starts_with(':'));
+    paths.extend(
+        names.map(|word| word.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()),
+    );
+    paths
+}
+
+/// The trees of all `use` items, and whether each is public in any way.
+fn imports(code: &str) -> impl Iterator<Item = (bool, &str)> {
+    code.match_indices("use ").filter_map(|(at, word)| {
+        let line = code[..at].rfind('\n').map_or(0, |end| end + 1);
+        let before = code[line..at].trim();
+        let tree = &code[at + word.len()..];
+        let is_import = before.is_empty() || before.starts_with("pub");
+        let end = tree.find(';').filter(|_| is_import)?;
+        Some((!before.is_empty(), &tree[..end]))
+    })
+}
+
+/// The paths of a tree such as `a::{b, c::{self, d as e}}`, under the names that they have in the module that imports them.
+fn expand(tree: &str) -> Vec<Vec<String>> {
+    let tree = tree.trim();
+    let Some((prefix, body)) = tree.strip_suffix('}').and_then(|tree| tree.split_once('{')) else {
+        let path = tree.split_once(" as ").map_or(tree, |(path, _)| path);
+        let parts: Vec<String> = path.split("::").map(|part| part.trim().to_owned()).collect();
+        return vec![parts.into_iter().filter(|part| !part.is_empty()).collect()];
+    };
+    let (mut depth, mut begin, mut branches) = (0_usize, 0, Vec::new());
+    for (at, character) in body.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                branches.push(&body[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    branches.push(&body[begin..]);
+    let whole = |branch: &str| match branch.trim() {
+        "self" => prefix.trim().trim_end_matches("::").to_owned(),
+        branch => format!("{}{branch}", prefix.trim()),
+    };
+    branches
+        .into_iter()
+        .filter(|branch| !branch.trim().is_empty())
+        .flat_map(|branch| expand(&whole(branch)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> String {
+        let files: Vec<_> =
+            files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        check(&files).into_iter().map(|problem| format!("{problem}\n")).collect()
+    }
+
+    #[test]
+    fn modules_that_use_one_another_are_found() {
+        let files = [
+            ("crates/a/src/lib.rs", "mod one; mod two; mod three;"),
+            ("crates/a/src/one.rs", "use crate::two::{self, Two};"),
+            ("crates/a/src/two.rs", "pub struct Two(crate::three::Three);"),
+            ("crates/a/src/three.rs", "pub struct Three; fn back() { super::one::go() }"),
+        ];
+        let found = found(&files);
+        assert!(found.starts_with("crates/a/src: 3 modules use one another in a circle"), "{found}");
+        assert!(found.contains("one uses two (Two)"), "{found}");
+        assert!(found.contains("three uses one (go)"), "{found}");
+    }
+
+    #[test]
+    fn what_a_module_passes_on_counts_for_where_it_is_from() {
+        let files = [
+            ("crates/a/src/lib.rs", "mod low; mod high; pub use high::Name;"),
+            ("crates/a/src/high.rs", "pub use crate::low::Name; use crate::low::other;"),
+            ("crates/a/src/low.rs", "use crate::Name;"),
+        ];
+        assert_eq!(found(&files), "");
+    }
+
+    #[test]
+    fn parents_children_and_tests_are_no_circle() {
+        let files = [
+            ("crates/a/src/lib.rs", "mod one; mod two;"),
+            ("crates/a/src/one.rs", "mod part; use crate::two::Two; pub struct One(part::Part);"),
+            ("crates/a/src/one/part.rs", "use super::One; pub struct Part;"),
+            ("crates/a/src/two.rs", "pub struct Two;\n#[cfg(test)]\nmod tests { use crate::one::One; }\n"),
+            ("crates/a/src/two/tests.rs", "use crate::one::One;"),
+        ];
+        assert_eq!(found(&files), "");
+    }
+}
