@@ -29,7 +29,7 @@ mod libfabric {
         }
     }
 
-    /// What pkg-config says about libfabric.
+    /// Returns the answer of pkg-config about libfabric.
     fn ask(what: &str) -> Vec<String> {
         let program = std::env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".to_owned());
         let answer = Command::new(&program).args([what, "libfabric >= 1.14"]).output();

@@ -4,7 +4,7 @@
 //! `fuzz_targets/` gives each to libFuzzer; the test `fuzz_corpus` of `xtask` includes this file and gives each the
 //! inputs under `corpus/`, on any toolchain.
 
-/// What a target does with an input.
+/// Function that a target calls with an input.
 pub type Body = fn(&[u8]);
 
 /// Name and body of every target. Its inputs are in `corpus/NAME`, its libFuzzer program is `fuzz_targets/NAME.rs`.
@@ -54,7 +54,7 @@ pub fn event_file_sealed(bytes: &[u8]) {
     event_file(&bytes);
 }
 
-/// What a converter and its processors send each other; the first byte says which of them.
+/// Reads messages between a converter and its processors; the first byte selects the direction.
 pub fn farm(bytes: &[u8]) {
     sheaf_wire::farm::fuzz::fuzz_farm(bytes);
 }
@@ -81,18 +81,20 @@ pub fn message_sealed(bytes: &[u8]) {
     sheaf_wire::fuzz::fuzz_sealed_message(bytes);
 }
 
-/// What a readout unit and the process of its preprocessor say to each other: read by either; the first byte says for how
-/// many bytes the unit has room.
+/// Reads messages between a readout unit and the process of its preprocessor, in either direction; the first byte gives
+/// the room that the unit has.
 pub fn preprocessor(bytes: &[u8]) {
     sheaf_node::preprocessing::isolated::fuzz::fuzz_preprocessor(bytes);
 }
 
-/// What arrives at one end of a link that recovers from loss: for each datagram a byte of how, one of length, and it.
+/// Feeds datagrams to one end of a link that recovers from loss: for each a byte of its kind, one of its length, and
+/// its bytes.
 pub fn recovery(bytes: &[u8]) {
     sheaf_protocol::recovery::fuzz::fuzz_link(bytes);
 }
 
-/// What a peer that shares memory writes into the ring of a link, behind how far it says that it has written.
+/// Reads records that a peer has written into the ring of a shared-memory link, after the length that it claims to have
+/// written.
 pub fn shm_ring(bytes: &[u8]) {
     sheaf_transport::shm::fuzz_shm_ring(bytes);
 }
@@ -102,12 +104,12 @@ pub fn slcio(bytes: &[u8]) {
     let _fragments = sheaf_import::fuzz_slcio(bytes);
 }
 
-/// What a door and a consumer send each other; with right checksums where the last byte is odd.
+/// Reads messages between a door and a consumer; with valid checksums if the last byte is odd.
 pub fn tap(bytes: &[u8]) {
     sheaf_wire::tap::fuzz::fuzz_tap(bytes);
 }
 
-/// What a TCP peer sends, in pieces whose sizes the first four bytes decide.
+/// Reads frames of a TCP peer, in pieces whose sizes the first four bytes decide.
 pub fn tcp_deframer(bytes: &[u8]) {
     sheaf_transport::tcp::fuzz_tcp_stream(bytes);
 }

@@ -18,10 +18,10 @@ pub(crate) struct BenchArguments {
     /// Say which there are.
     #[arg(long)]
     list: bool,
-    /// How often each is measured; the figure is the median.
+    /// Number of measurements of each; the figure is the median.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// How long each run takes.
+    /// Duration of each run.
     #[arg(long, value_name = "N", default_value_t = 4)]
     seconds: u32,
     /// Print one JSON object on standard output, and nothing else there.
@@ -36,7 +36,7 @@ pub(crate) struct BenchArguments {
 struct Case {
     name: &'static str,
     about: &'static str,
-    /// What follows `sheaf run`; paths are from the root of the repository.
+    /// Arguments of `sheaf run`; paths are from the root of the repository.
     arguments: &'static [&'static str],
     /// Whether events are written, to a directory that is removed afterwards.
     writes: bool,
@@ -160,7 +160,7 @@ fn remove(scratch: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is shown of a run.
+/// Figures of a run that are shown.
 struct Figures {
     fragments_per_second: f64,
     events_per_second: f64,

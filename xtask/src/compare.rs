@@ -1,7 +1,7 @@
 //! Event building over ZeroMQ and over Open MPI, in turn with `sheaf bench builder`: `benches/compare/`.
 //!
-//! What is not installed is said and left out. Every repetition runs all programs once, one after the other, so that a
-//! disturbance of the machine meets all of them.
+//! Programs that are not installed are named and left out. Every repetition runs all programs once, one after the
+//! other, so that a disturbance of the machine affects all of them.
 
 use crate::bench::machine::Machine;
 use crate::bench::median;
@@ -20,10 +20,10 @@ pub(crate) struct CompareArguments {
     /// Fragment sizes in bytes.
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "2048,16384")]
     sizes: Vec<u64>,
-    /// How long each measurement takes.
+    /// Duration of each measurement.
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     seconds: f64,
-    /// How often each is measured; the figure is the median.
+    /// Number of measurements of each; the figure is the median.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Print one JSON object on standard output, and nothing else there.
@@ -104,7 +104,7 @@ fn parse_shape(shape: &str) -> Result<(u32, u32)> {
     parsed.with_context(|| format!("{shape} is no shape; write readouts x builders, such as 2x2"))
 }
 
-/// What can be measured here, and what cannot.
+/// Returns the programs that can be measured here, and reasons for those that cannot.
 fn contestants() -> Result<(Vec<Contestant>, Vec<String>)> {
     let binary = build::sheaf(Profile::Dist)?;
     let mut found = Vec::new();

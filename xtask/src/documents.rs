@@ -130,7 +130,8 @@ fn report(page: &Page, outcome: &Outcome) {
     }
 }
 
-/// What a reader has who cloned the repository and built the command: copies of what commands write beside, links to the rest.
+/// Prepares a directory like that of a reader who has cloned the repository and built the command: copies of files
+/// beside which commands write, links to the rest.
 fn furnish(directory: &Path, sheaf: &Path) -> Result<()> {
     let link = |target: &Path, name: &str| {
         let link = directory.join(name);

@@ -15,7 +15,7 @@ const INPUT_BYTES_MAX: u32 = 4096;
 pub(crate) struct FuzzArguments {
     /// The target; all in turn where not given.
     target: Option<String>,
-    /// How long each target runs.
+    /// Duration of each target.
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
 }

@@ -23,7 +23,7 @@ const FRAGMENTS_AN_EVENT: u64 = 2;
 /// Counts may rise by so much before it is an error: another minor release of the compiler is within it.
 const TOLERANCE: f64 = 0.04;
 
-/// What is counted: a name, and the arguments of the workload around the number of events.
+/// Workloads whose instructions are counted: a name, and the arguments around the number of events.
 const CASES: &[(&str, [&str; 3])] = &[
     ("memory transport, 2 kB, payload not touched", ["memory", "2048", "descriptor"]),
     ("memory transport, 2 kB, payload written and read", ["memory", "2048", "write-read"]),

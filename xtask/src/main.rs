@@ -94,9 +94,9 @@ enum Verb {
     Docs,
     /// Runs the commands of README.md and the pages under `docs/`; says which it skips, and why.
     DocsTest(documents::DocsTestArguments),
-    /// What a change must pass; `.ci/run` calls this.
+    /// Runs every check that a change must pass; `.ci/run` calls this.
     Ci(verify::CiArguments),
-    /// What takes longer: a million simulated runs, planted bugs, an hour of real faults, and fuzzing of every target.
+    /// Runs longer checks: a million simulated runs, planted bugs, an hour of real faults, and fuzzing of every target.
     Nightly(verify::NightlyArguments),
 }
 

@@ -21,10 +21,10 @@ const PICTURES: &str = "docs/performance";
 pub(crate) struct PerformanceArguments {
     /// Measure only these; without any, all.
     names: Vec<String>,
-    /// How often each point is measured.
+    /// Number of measurements of each point.
     #[arg(long, value_name = "N", default_value_t = 5)]
     repeat: u32,
-    /// How long each repetition is measured, in seconds, where the figure says nothing.
+    /// Default duration of each repetition, in seconds.
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
     /// Measure with this command, built before, instead of building one.
@@ -38,7 +38,7 @@ pub(crate) struct PerformanceArguments {
 /// A table and a picture.
 struct Figure {
     name: &'static str,
-    /// What follows `sheaf bench`.
+    /// Arguments of `sheaf bench`.
     arguments: &'static str,
     /// Columns: path in a point, header, divisor, decimals.
     columns: &'static [Column],
@@ -172,7 +172,7 @@ impl Figure {
         serde_json::from_str(&shell::output(&mut command)?).context("the command printed no JSON")
     }
 
-    /// What stands between the marks: command, conditions, picture, table.
+    /// Returns the text between the marks: command, conditions, picture, table.
     fn block(&self, report: &Value, conditions: &str) -> String {
         let mut text = format!("```sh\nsheaf bench {}\n```\n\n", self.arguments);
         let _ = writeln!(text, "![{0}](performance/{0}.svg)\n\nMeasured on {conditions}.\n", self.name);

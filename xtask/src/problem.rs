@@ -1,4 +1,4 @@
-//! What a check finds.
+//! Problems found by a check.
 
 use anyhow::{Result, bail};
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 pub(crate) struct Problem {
     /// Where: a path from the root of the repository, with a line if there is one, or a package.
     pub(crate) place: String,
-    /// What is wrong, and what would be right.
+    /// Description of the problem, with a remedy.
     pub(crate) text: String,
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn code_only(source: &str) -> String {
     code
 }
 
-/// How many bytes at the start of `rest` are a comment, a string or a character; 0 for code.
+/// Returns the number of bytes at the start of `rest` that are a comment, a string or a character; 0 for code.
 fn blank_length(rest: &str, before: Option<u8>) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());

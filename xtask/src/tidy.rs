@@ -1,4 +1,4 @@
-//! What neither the compiler nor clippy looks at. Each rule is a function from a file's path and text to problems.
+//! Rules that neither the compiler nor clippy checks. Each rule is a function from a file's path and text to problems.
 //!
 //! | module | looks at |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `links` | links between pages |
 //! | `names` | names in ARCHITECTURE.md |
 //! | `types` | names of public types |
-//! | `openings` | how documentation lines begin |
+//! | `openings` | openings of documentation lines |
 //! | `machine` | what belongs to one machine: absolute paths, package registries |
 
 mod links;
@@ -25,7 +25,6 @@ pub(crate) fn command() -> Result<()> {
     let machine = machine::Traces::of_this_machine();
     let mut problems = Vec::new();
     let mut declared = names::Declared::default();
-    let mut openings = openings::Openings::default();
     let mut architecture = String::new();
     let glossary = workspace::root().join(types::GLOSSARY);
     let vocabulary = types::Vocabulary::new(&std::fs::read_to_string(glossary).context(types::GLOSSARY)?);
@@ -43,7 +42,7 @@ pub(crate) fn command() -> Result<()> {
         if path.ends_with(".rs") {
             problems.extend(rust::check(&path, &text));
             declared.add(&text);
-            openings.add(&path, &text);
+            problems.extend(openings::check(&path, &text));
             problems.extend(vocabulary.check(&path, &text));
         }
         if path.ends_with(".md") {
@@ -53,7 +52,6 @@ pub(crate) fn command() -> Result<()> {
             architecture = text;
         }
     }
-    problems.extend(openings.check(openings::left()));
     problems.extend(declared.check(&architecture));
     problems.extend(rust::idle_exceptions());
     report("tidy", problems)

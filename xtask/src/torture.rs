@@ -66,7 +66,7 @@ impl TortureArguments {
         Self { minutes: None, seed: SEED, only: Vec::new(), full: false, sheaf: None, list: false }
     }
 
-    /// What is done for so many minutes of a night.
+    /// Returns the arguments for a nightly run of this many minutes.
     pub(crate) fn for_a_night(minutes: u64, seed: u64) -> Self {
         Self { minutes: Some(minutes), seed, ..Self::for_every_change() }
     }
@@ -90,7 +90,7 @@ struct Tried {
 enum Verdict {
     Good,
     Skipped(String),
-    /// What is wrong, and where the run is.
+    /// Problems, and the directory of the run.
     Failed(Vec<String>, PathBuf),
 }
 

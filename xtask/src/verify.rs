@@ -23,7 +23,7 @@ const NIGHTLY_CASES: &str = "4096";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SwarmArguments {
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long, value_name = "N", default_value_t = SIMULATED_RUNS)]
     runs: u64,
     /// The first of them.
@@ -39,16 +39,16 @@ pub(crate) struct SwarmArguments {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct NightlyArguments {
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     runs: u64,
     /// The first of them; another one every night covers more.
     #[arg(long, value_name = "SEED", default_value_t = SIMULATED_RUNS)]
     start: u64,
-    /// How long each target is fuzzed.
+    /// Duration of the fuzzing of each target.
     #[arg(long, value_name = "N", default_value_t = 600)]
     seconds: u64,
-    /// How long real runs are hit by real faults.
+    /// Duration of real faults in real runs.
     #[arg(long, value_name = "N", default_value_t = 60)]
     torture_minutes: u64,
 }
@@ -95,12 +95,13 @@ pub(crate) fn test() -> Result<()> {
 /// `cargo xtask docs`. Every generated page has a test that compares it with what the code says, and that writes it
 /// where this variable is set.
 pub(crate) fn docs() -> Result<()> {
-    for package in ["sheaf-config", "sheaf-store", "sheaf-wire"] {
-        shell::run(cargo(&["test", "--quiet", "--package", package]).env("UPDATE_DOCS", "1"))?;
+    for tests in GENERATED {
+        let arguments = [&["test", "--quiet", "--package"], *tests].concat();
+        shell::run(cargo(&arguments).env("UPDATE_DOCS", "1"))?;
     }
     println!("what changed, if anything:");
     let mut git = Command::new("git");
-    shell::run(git.args(["status", "--short", "docs"]).current_dir(workspace::root()))
+    shell::run(git.args(["status", "--short", "docs", "crates/sheaf-capi/include"]).current_dir(workspace::root()))
 }
 
 /// `cargo xtask swarm`.
@@ -173,7 +174,7 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// What a stranger is told to run is what is run here.
+    /// The README's test command is the one that CI runs.
     #[test]
     fn the_readme_has_the_command_that_ci_runs() {
         let readme =

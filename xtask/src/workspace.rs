@@ -23,7 +23,7 @@ pub(crate) struct Packages {
 }
 
 impl Packages {
-    /// What `cargo metadata` says of this workspace.
+    /// Reads the workspace from `cargo metadata`.
     pub(crate) fn read() -> Result<Self> {
         // For this platform only: else cargo downloads the packages that only other platforms link.
         let platform = host()?;
@@ -72,7 +72,7 @@ impl Packages {
         Ok(packages)
     }
 
-    /// What `package` links, directly or through others, without itself.
+    /// Returns the packages that `package` links, directly or through others, without itself.
     pub(crate) fn linked(&self, package: &str) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let mut open = vec![package];
@@ -102,7 +102,7 @@ fn text(value: &Value) -> Result<String> {
     Ok(value.as_str().context("a text is missing")?.to_owned())
 }
 
-/// What `cargo metadata` says of the workspace alone.
+/// Returns the `cargo metadata` of the workspace alone.
 fn own_metadata() -> Result<Value> {
     let arguments = ["metadata", "--format-version", "1", "--no-deps"];
     Ok(serde_json::from_str(&shell::output(&mut shell::cargo(&arguments))?)?)

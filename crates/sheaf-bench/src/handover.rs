@@ -1,5 +1,5 @@
-//! What processors can hand each other: one writes blocks, another reads them, and nothing is around that but the memory that
-//! goes to and fro. Whoever builds events of fragments that another processor has written cannot exceed it.
+//! Hand-over of blocks between processors: one writes them, another reads them, and nothing but the memory moves. It is
+//! an upper limit for builders of events whose fragments another processor has written.
 
 use crate::cpu;
 use sheaf_wire::checksum::word_sum;

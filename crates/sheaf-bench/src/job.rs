@@ -1,4 +1,4 @@
-//! What the nodes of a measurement do, and what they find.
+//! Tasks of the nodes of a measurement, and their results.
 
 use crate::payload::Use;
 use crate::transport::Transport;
@@ -10,29 +10,29 @@ use thiserror::Error;
 /// A measurement: the same for all of its nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// What the nodes do.
+    /// Task of the nodes.
     pub task: Task,
-    /// How messages travel.
+    /// Transport of the messages.
     pub transport: Transport,
-    /// How many nodes send; 1 for a round trip.
+    /// Number of sending nodes; 1 for a round trip.
     pub senders: u16,
-    /// How many nodes receive; 1 for a round trip.
+    /// Number of receiving nodes; 1 for a round trip.
     pub receivers: u16,
     /// The payload of a message, in bytes.
     pub bytes: u64,
-    /// What is done with it.
+    /// Use of the payload.
     pub payload: Use,
-    /// How long the system runs before anything counts, in seconds.
+    /// Warm-up time before measurement starts, in seconds.
     pub warm_up_s: f64,
-    /// How long it is measured, in seconds.
+    /// Duration of the measurement, in seconds.
     pub seconds: f64,
-    /// How often a node that has nothing to do looks again before it sleeps.
+    /// Number of polls of an idle node before it sleeps.
     pub spins: u32,
     /// Round trips begin at equal distances, so many a second; without it, the next as soon as one is over.
     pub rate_hz: Option<f64>,
 }
 
-/// What the nodes of a measurement do.
+/// Task of the nodes of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
@@ -59,7 +59,7 @@ pub struct Assignment {
     pub processors: Vec<usize>,
 }
 
-/// What a node found.
+/// Figures of one node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Messages sent from the first to the last, also while nothing counted.
@@ -125,9 +125,9 @@ pub enum BenchError {
     NotConnected {
         /// The node.
         node: NodeId,
-        /// How long.
+        /// Time waited.
         waited: Duration,
-        /// How many peers did not come.
+        /// Number of peers that did not connect.
         missing: usize,
     },
     /// A link broke while it was measured.
@@ -135,7 +135,7 @@ pub enum BenchError {
     Broken {
         /// The node.
         node: NodeId,
-        /// What happened.
+        /// Description of the event.
         what: String,
     },
     /// Messages were lost, which no transport may do here.
@@ -149,7 +149,7 @@ pub enum BenchError {
     /// A processor refused, or a thread could not start.
     #[error("cannot {what}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// Why it failed.
         #[source]
@@ -161,19 +161,19 @@ pub enum BenchError {
 }
 
 impl Job {
-    /// How long nothing counts.
+    /// Returns the warm-up time, during which nothing is counted.
     #[must_use]
     pub fn warm_up(&self) -> Duration {
         Duration::try_from_secs_f64(self.warm_up_s).unwrap_or_default()
     }
 
-    /// How long it is measured.
+    /// Returns the duration of the measurement.
     #[must_use]
     pub fn span(&self) -> Duration {
         Duration::try_from_secs_f64(self.seconds).unwrap_or_default()
     }
 
-    /// How long after a round trip has begun the next one does.
+    /// Returns the interval between the starts of consecutive round trips.
     pub(crate) fn period(&self) -> Option<Duration> {
         self.rate_hz.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok())
     }
@@ -192,7 +192,7 @@ impl Job {
         (0..self.receivers).map(NodeId::builder)
     }
 
-    /// How messages of this size are counted: as a length in memory.
+    /// Returns the message size as a length in memory.
     pub(crate) fn length(&self) -> usize {
         usize::try_from(self.bytes).unwrap_or(usize::MAX)
     }

@@ -1,4 +1,4 @@
-//! What the processors do with memory, without any network: the limit of everything that moves payload.
+//! Memory operations of processors, without any network: the limit of everything that moves payload.
 
 use crate::cpu;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// What is done with a block.
+/// Operation on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -37,11 +37,11 @@ impl Operation {
     }
 }
 
-/// How much each thread goes through, of what it reads and of what it writes: more than a core's own caches hold, so
-/// that the figure is the memory's and not theirs.
+/// Bytes that each thread reads, and bytes that it writes, before it starts over. They exceed a core's own caches, so
+/// that the figure is that of the memory and not of the caches.
 pub const WORKING_SET_BYTES: usize = 64 << 20;
 
-/// How many bytes are moved between two looks at the clock.
+/// Number of bytes moved between two reads of the clock.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Bytes per second of `threads` threads together, each on memory of its own, with blocks of `block` bytes, for about

@@ -14,21 +14,21 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long nodes wait for each other at the start.
+/// Time for which nodes wait for each other at the start.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the last messages may take to arrive.
+/// Time that the last messages may take to arrive.
 const LINGER: Nanos = Nanos::from_secs(60);
 /// The longest sleep: it bounds how late a flag is seen.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(10);
-/// How long a sender sleeps that has no memory left: nobody tells it when there is some.
+/// Sleep of a sender that has no memory left, since nothing wakes it when memory becomes free.
 const SHORT_SLEEP: Nanos = Nanos::from_micros(50);
-/// How long senders go on after the measured time, so that receivers that began later have their full time.
+/// Time for which senders continue after the measured time, so that receivers that began later have their full time.
 const MARGIN: Duration = Duration::from_millis(20);
-/// How many messages are offered to a link before the next one has its turn, as a node sends what it has in one round.
+/// Maximum number of messages offered to a link before the next link's turn, as a node sends what it has in one round.
 const BURST: u32 = 16;
-/// How many frames of one round pass between two looks at the clock.
+/// Number of frames of one round between two reads of the clock.
 const FRAMES_A_LOOK: u64 = 64;
-/// How much memory heads of messages are cut from at a time.
+/// Size of the memory blocks from which message heads are cut.
 const HEADS_BYTES: usize = 32 << 10;
 
 /// Runs one node of a measurement in this process, from its endpoint to its outcome.
@@ -80,7 +80,7 @@ struct Driver<'a> {
     outcome: Outcome,
 }
 
-/// What a round is about.
+/// Content of a round.
 enum News {
     Frame(Frame),
     Other,

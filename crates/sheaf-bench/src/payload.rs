@@ -6,7 +6,7 @@ use sheaf_buffer::{Block, Heap, Memory, Pool};
 use sheaf_wire::checksum::word_sum;
 use std::fmt;
 
-/// What is done with payload.
+/// Use of payload by the nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Use {
@@ -18,8 +18,8 @@ pub enum Use {
     Descriptor,
 }
 
-/// How much memory a writer goes through before it comes back to where it was: more than a core's first cache, less
-/// than its second, because a system that is tuned keeps what is in flight there.
+/// Bytes that a writer fills before it returns to the start: more than a core's first-level cache and less than its
+/// second-level cache, because a well-tuned system keeps its data in flight there.
 const CYCLE_BYTES: usize = 1 << 20;
 /// The least number of blocks, so that one can be written while others are under way.
 const BLOCKS: usize = 8;
@@ -30,14 +30,14 @@ const fn block_bytes(bytes: usize) -> usize {
     if block > LEAST_BLOCK { block } else { LEAST_BLOCK }
 }
 
-/// How many bytes of messages of `bytes` bytes a link may hold, so that a full link is what holds a sender back and
-/// not a lack of memory: a link tells when it has room again, memory does not.
+/// Returns the bytes of messages of `bytes` bytes that a link may hold. The bound is such that a full link stops a
+/// sender before lack of memory does: a link wakes its sender when it has room again, memory does not.
 #[must_use]
 pub const fn under_way(bytes: usize) -> usize {
     block_bytes(bytes) * BLOCKS / 2
 }
 
-/// How much memory a writer of messages of `bytes` bytes takes.
+/// Returns the bytes of memory that a writer of messages of `bytes` bytes needs.
 pub(crate) const fn writer_bytes(bytes: usize) -> usize {
     block_bytes(bytes) * BLOCKS
 }

@@ -5,17 +5,17 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How many messages are in one vectored write: enough that messages of 2 kB pay little for the call, and no more than
-/// a socket buffer takes at once.
+/// Number of messages in one vectored write: enough that messages of 2 kB pay little for the call, and no more than a
+/// socket buffer takes at once.
 pub const MESSAGES_A_CALL: usize = 32;
 
-/// How much is read at once.
+/// Maximum number of bytes of one read.
 const READ_BYTES: usize = 256 << 10;
 
 /// Bytes per second of one stream of messages of `bytes` bytes, after `warm_up`, for `span`.
 ///
 /// # Errors
-/// What the system says, where it has no loopback sockets to give.
+/// Returns the error of the system if it provides no loopback sockets.
 pub fn measure(bytes: usize, warm_up: Duration, span: Duration) -> io::Result<f64> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What repetitions of one measurement gave.
+/// Minimum, median and maximum of the repetitions of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The middle value; of an even number of values the mean of the two in the middle.

@@ -1,5 +1,5 @@
-//! How fast accepted events go to a disk, by the writer that a run has, beside plain writes of as many bytes with the same
-//! flush policy, in turn on the same disk.
+//! Rate at which accepted events go to a disk through the writer of a run. For comparison, plain writes of as many
+//! bytes with the same flush policy run in turn on the same disk.
 //!
 //! The plain side writes one buffer with calls of a batch's size that begin where pages do, and looks at nothing: what `dd` does,
 //! which is run, too, where there is one, and reads its input besides. A builder unit's payload was in the caches a moment ago, so that
@@ -65,7 +65,7 @@ impl Policy {
     }
 }
 
-/// What is written.
+/// Workload of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Fragments of an event; at least 1.
@@ -97,10 +97,10 @@ pub enum StoreError {
     /// The writer failed.
     #[error(transparent)]
     Write(#[from] EventWriteError),
-    /// What was written could not be opened.
+    /// The written file could not be opened.
     #[error(transparent)]
     Open(#[from] EventOpenError),
-    /// What was written could not be read.
+    /// The written file could not be read.
     #[error(transparent)]
     Read(#[from] EventReadError),
     /// The plain side failed.
@@ -122,7 +122,7 @@ pub enum StoreError {
     },
 }
 
-/// What one repetition found, each until the last call returned.
+/// Figures of one repetition. Each time ends when the last call has returned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stored {
     /// Events a second.

@@ -163,7 +163,7 @@ fn max_frame(job: &Job) -> ByteCount {
     ByteCount((job.bytes + HEAD_BYTES as u64).max(LEAST_FRAME))
 }
 
-/// What one link may hold: a sender's memory is for all of its links.
+/// Returns the bytes that one link may hold: a sender's memory is shared by all of its links.
 fn queue(job: &Job) -> ByteCount {
     let all = payload::under_way(job.length()) as u64;
     ByteCount(all / u64::from(job.receivers.max(1))).max(max_frame(job))

@@ -6,7 +6,7 @@
 //! | [`Memory`], [`Block`] | where blocks come from: the [`Heap`], or memory that a transport shares with other processes |
 //! | [`prefetch`] | what whoever writes into blocks tells the processor |
 //!
-//! What this crate deliberately does not do: share memory, map files, count bytes for anybody. A pool knows blocks.
+//! Deliberately not part of this crate: sharing memory, mapping files, counting bytes. A pool knows blocks.
 //!
 //! A block is written once, front to back, and handed out in slices ([`bytes::Bytes`]) that share it without
 //! copying. When the last slice is dropped, wherever that happens, the block can be written again. So a running
@@ -28,8 +28,8 @@ pub use memory::{Block, Heap, Memory};
 
 use std::collections::VecDeque;
 
-/// How many returned blocks one [`Pool::take`] looks at before it allocates or gives up: so many of the latest, and then
-/// so many of the earliest.
+/// Number of returned blocks that one [`Pool::take`] examines before it allocates or gives up: first the latest ones,
+/// then the earliest.
 const BLOCKS_TO_TRY: (usize, usize) = (16, 8);
 
 /// A bounded pool of equal blocks. Its memory never exceeds `block_bytes * max_blocks`.

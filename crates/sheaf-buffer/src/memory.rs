@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 /// A supply of blocks.
 pub trait Memory: Debug + Send {
-    /// What it gives.
+    /// Type of its blocks.
     type Block: Block;
 
     /// A new block with room for `bytes`, or `None` where there is no more memory.
@@ -15,10 +15,10 @@ pub trait Memory: Debug + Send {
 
 /// A block of memory that is written front to back and handed out in slices.
 pub trait Block: Debug + Send {
-    /// How many bytes can still be appended.
+    /// Number of bytes that can still be appended.
     fn room(&self) -> usize;
 
-    /// How many bytes were appended since the last [`Block::cut`].
+    /// Number of bytes appended since the last [`Block::cut`].
     fn appended(&self) -> usize;
 
     /// Appends `bytes`, at most [`Block::room`].

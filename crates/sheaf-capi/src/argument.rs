@@ -1,4 +1,4 @@
-//! What callers give.
+//! Arguments from callers.
 
 #![allow(unsafe_code)]
 

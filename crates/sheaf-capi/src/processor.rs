@@ -70,7 +70,7 @@ unsafe fn join(
     processor.run(&mut filter, &STOP).map(|times| times.judged).map_err(|error| error.to_string())
 }
 
-/// What a run's configuration has for its filter.
+/// Returns the filter parameters of a run's configuration.
 fn parameters_of(configuration: &str) -> Result<String, String> {
     let config = Config::parse(configuration, "the configuration of the run");
     config.map(|config| config.filter.parameters).map_err(|errors| errors.to_string())

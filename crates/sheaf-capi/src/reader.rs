@@ -85,7 +85,8 @@ pub unsafe extern "C" fn sheaf_reader_tag(reader: *const Reader, bit: u32) -> *c
     name.map_or(ptr::null(), |name| name.as_ptr())
 }
 
-/// What the last sheaf_reader_next that gave -1 found wrong. It is the reader's, until the next call.
+/// Describes the error of the last sheaf_reader_next that returned -1. The text belongs to the reader and is valid
+/// until the next call.
 ///
 /// # Safety
 /// `reader` is null or of sheaf_reader_open and not closed.

@@ -13,9 +13,9 @@ pub struct StoredEvent {
     pub event: abi::Event,
     /// Bit i: the i-th tag of the run; SHEAF_TAG_QUARANTINED: the filter gave no verdict.
     pub tags: u64,
-    /// What the filter said of the event.
+    /// Payload of the filter's verdict.
     pub payload: *const u8,
-    /// How long that is; may be 0.
+    /// Size of this payload; may be 0.
     pub payload_bytes: usize,
 }
 

@@ -89,7 +89,8 @@ pub unsafe extern "C" fn sheaf_stream_next(
     }
 }
 
-/// What the last sheaf_stream_next that gave -1 found wrong. It is the stream's, until the next call.
+/// Describes the error of the last sheaf_stream_next that returned -1. The text belongs to the stream and is valid
+/// until the next call.
 ///
 /// # Safety
 /// `stream` is null or of sheaf_stream_open and not closed.

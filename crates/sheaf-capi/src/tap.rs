@@ -18,13 +18,13 @@ pub struct Tap {
     message: CString,
 }
 
-/// What to get of a run's accepted events. All zero: every event, as fast as the run gives them.
+/// Selection among a run's accepted events. All zero: every event, as fast as the run provides them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TapWish {
     /// Names of tags, of which an event must have one.
     pub tags: *const *const c_char,
-    /// How many there are; 0: all events.
+    /// Number of tags; 0: all events.
     pub tag_count: usize,
     /// One of so many of those events; 0 is taken as 1.
     pub prescale: u32,
@@ -131,7 +131,8 @@ pub unsafe extern "C" fn sheaf_tap_tag(tap: *const Tap, bit: u32) -> *const c_ch
     tap.and_then(|tap| tap.tags.get(bit as usize)).map_or(ptr::null(), |name| name.as_ptr())
 }
 
-/// What the last sheaf_tap_next that gave -1 found wrong. It is the tap's, until the next call.
+/// Describes the error of the last sheaf_tap_next that returned -1. The text belongs to the tap and is valid until the
+/// next call.
 ///
 /// # Safety
 /// `tap` is null or of sheaf_tap_open and not closed.

@@ -1,4 +1,4 @@
-//! What steps and types of triggers must have in common with the rest.
+//! Checks of steps and trigger types against the rest of the configuration.
 
 use crate::ErrorKind;
 use crate::check::Checker;
@@ -69,7 +69,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What is said of tags is of tags that there are.
+    /// Checks that settings for tags name tags that exist.
     pub(crate) fn tags(&mut self) {
         for name in self.config.tags.keys() {
             self.is_named(&format!("{TAGS}.{name}"), name);

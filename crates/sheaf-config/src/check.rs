@@ -1,5 +1,4 @@
-//! What no single knob can say: values that need each other, times in the right order, bounds that can hold what they
-//! must hold.
+//! Checks across several knobs: values that need each other, times in the right order, bounds that are large enough.
 //!
 //! A check names the keys that it looks at. Where the file has one of them wrong already, the check is left out: what it
 //! would say depends on a value that nobody wrote.
@@ -205,7 +204,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What a process has loaded once it cannot be made to load anew from the same path.
+    /// Rejects consecutive runs with code that a process cannot load anew: a library stays loaded once it was loaded
+    /// from a path.
     fn runs(&mut self) {
         let run = &self.config.run;
         if run.runs != Some(1) && !run.copy_code {

@@ -1,4 +1,4 @@
-//! How the value of a knob looks in the file: reading, limits, writing, and the words for it.
+//! Text of a knob's value in the file: parsing, limits, writing, and their description.
 //!
 //! A codec only says *that* it refuses a value and why in principle; the caller, who knows file, line and key, makes the
 //! message of it.
@@ -31,7 +31,7 @@ pub(crate) enum Refusal {
     Value,
 }
 
-/// How one knob's value looks in the file.
+/// Conversion between one knob's value and its text in the file.
 pub(crate) trait Codec {
     /// The value as the struct holds it.
     type Value;
@@ -39,7 +39,7 @@ pub(crate) trait Codec {
     fn type_name(&self) -> String;
     /// The limits alone, for the reference page; empty where the type says it all.
     fn limits(&self) -> String;
-    /// What is accepted, in words that finish the sentence "this should be ...".
+    /// Describes the accepted values; the words finish the sentence "this should be ...".
     fn expected(&self) -> String;
     /// The value in a file.
     fn read(&self, value: &DeValue<'_>) -> Result<Self::Value, Refusal>;

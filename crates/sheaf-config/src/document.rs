@@ -16,16 +16,16 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What a file says, as far as it can be understood, and what cannot.
+/// Content of a file as far as it can be understood, and the errors in the rest.
 pub(crate) struct Document<'a> {
     pub(crate) config: Config,
     pub(crate) origins: Origins<'a>,
     pub(crate) errors: Vec<ConfigError>,
-    /// How many more errors there are.
+    /// Number of further errors.
     pub(crate) more: usize,
     /// Whether the text is TOML. If not, the configuration is only a part of what was meant.
     pub(crate) is_toml: bool,
-    /// What the file says beside a configuration, where it is a scenario of the lab.
+    /// Tables beside the configuration, where the file is a scenario of the lab.
     pub(crate) lab: Option<LabTables>,
 }
 
@@ -396,7 +396,8 @@ impl Reader<'_> {
         self.push(ErrorKind::Unknown, &full, &key.span(), found, right);
     }
 
-    /// What an unknown key or table of the table `path` should probably be, and the knob's full key if it is one.
+    /// Returns the probable correction of an unknown key or table of the table `path`, and the full key of the knob if
+    /// it is one.
     fn meaning(&self, path: &str, name: &str) -> (String, Option<String>) {
         let node = Node::default();
         let named: Vec<_> = NAMED.iter().map(|named| (named.path, named.table())).collect();

@@ -1,10 +1,10 @@
-//! What is wrong with a configuration, rendered like a compiler's message.
+//! Errors in a configuration, rendered like a compiler's message.
 
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What kind of thing is wrong.
+/// Kind of an error in a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorKind {
     /// The file cannot be read.
@@ -42,11 +42,11 @@ pub struct Place {
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// How many characters are meant; at least 1.
+    /// Number of characters that are marked; at least 1.
     pub width: usize,
     /// The text of the line, shortened where it is very long.
     pub text: String,
-    /// How many characters of the line are left out in front of `text`.
+    /// Number of characters of the line that are left out in front of `text`.
     pub skipped: usize,
 }
 
@@ -69,13 +69,13 @@ pub enum Origin {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// What kind of thing.
+    /// Kind of the error.
     pub kind: ErrorKind,
     /// The key, with its table: `readout.count`, `node[2].name`. Empty where it is about a file as a whole.
     pub key: String,
-    /// What is there.
+    /// Text that was found.
     pub found: String,
-    /// What would be right; never empty.
+    /// Correction; never empty.
     pub right: String,
     /// Where it comes from.
     pub origin: Origin,
@@ -132,7 +132,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct ConfigErrors {
     errors: Vec<ConfigError>,
-    /// How many more there were than are kept.
+    /// Number of errors beyond those that are kept.
     more: usize,
 }
 

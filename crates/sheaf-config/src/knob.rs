@@ -1,11 +1,11 @@
-//! What one knob is, and the macros by which one definition makes its struct field, its default, its parser, its
+//! Description of one knob, and the macros by which one definition makes its struct field, its default, its parser, its
 //! range check and its row in the reference page.
 
 use crate::choice::paragraph;
 use crate::codec::Refusal;
 use toml::de::DeValue;
 
-/// What is said about a knob, apart from its value.
+/// Description of a knob without its value.
 #[derive(Clone, Copy)]
 pub(crate) struct Knob {
     /// The key in the file, with its unit.
@@ -16,7 +16,7 @@ pub(crate) struct Knob {
     pub(crate) flag: Option<&'static str>,
     /// The kind of value, for the reference page.
     pub(crate) type_name: fn() -> String,
-    /// What is accepted, in words that finish the sentence "this should be ...".
+    /// Describes the accepted values; the words finish the sentence "this should be ...".
     pub(crate) expected: fn() -> String,
     /// The limits alone, for the reference page.
     pub(crate) limits: fn() -> String,

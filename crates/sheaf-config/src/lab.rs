@@ -15,19 +15,19 @@ use std::path::Path;
 /// More points than this would take a day.
 const MAX_POINTS: usize = 1_000;
 
-/// What a packet takes on the wire beside its own bytes: head, checksum, preamble, gap.
+/// Bytes that a packet takes on the wire beside its own: head, checksum, preamble, gap.
 const ETHERNET_OVERHEAD: u64 = 38;
 
 /// A scenario of the lab, understood: all points of its sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabFile {
-    /// What it is called.
+    /// Name of the scenario.
     pub name: String,
-    /// What it shows; empty where the file does not say.
+    /// Purpose of the scenario; empty where the file gives none.
     pub about: String,
     /// The swept keys, in the order of the file.
     pub sweeps: Vec<LabSweep>,
-    /// What is to be measured, the last sweep fastest. Never empty.
+    /// Points to be measured; the last sweep varies fastest. Never empty.
     pub points: Vec<LabPoint>,
 }
 
@@ -47,7 +47,7 @@ pub struct LabPoint {
     pub settings: Vec<(String, String)>,
     /// The network.
     pub lab: Lab,
-    /// What is done to it, and how it is watched.
+    /// Actions during the measurement, and its sampling.
     pub measure: Measure,
     /// The run.
     pub config: Config,
@@ -154,7 +154,7 @@ fn point(
     (point, wrong)
 }
 
-/// What the lab takes where the file does not say it.
+/// Fills in defaults of the lab where the file sets nothing.
 fn follow(config: &mut Config, lab: &Lab, origins: &Origins<'_>) {
     if let Some(units) = lab.units {
         (config.readout.count, config.builder.count) = (units, units);
@@ -183,7 +183,7 @@ fn follow(config: &mut Config, lab: &Lab, origins: &Origins<'_>) {
 }
 
 impl Checker<'_> {
-    /// What the lab can make, and what goes together there.
+    /// Checks that the lab can create the network, and that its settings go together.
     fn lab(&mut self, lab: &Lab, measure: &Measure) {
         let config = self.config;
         if lab.units.is_some() {

@@ -56,8 +56,8 @@ mod suggest;
 mod tables;
 mod text;
 
-/// How messages about any TOML file of Sheaf look: the simulator's scenarios are not configurations, but what is wrong
-/// with them is told in the same way.
+/// Format of error messages about any TOML file of Sheaf. Scenarios of the simulator are not configurations, but their
+/// errors are reported in the same way.
 pub mod diagnose {
     pub use crate::suggest::nearest;
     pub use crate::text::{Text, shorten};
@@ -90,25 +90,25 @@ use thiserror::Error;
 /// The configuration of a run: what a file says, and defaults for what it does not say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// What the run is called, where it is written and when it ends.
+    /// Name, directory and end of the run.
     pub run: Run,
-    /// What makes the event manager start an event.
+    /// Trigger that starts events in the event manager.
     pub trigger: Trigger,
     /// The sources.
     pub source: Source,
     /// Readout units.
     pub readout: Readout,
-    /// What readout units do with fragments before they leave.
+    /// Processing of fragments in readout units before they leave.
     pub preprocessing: Preprocessing,
     /// Builder units.
     pub builder: Builder,
-    /// What becomes of incomplete events.
+    /// Policy for incomplete events.
     pub incomplete: Incomplete,
     /// The event manager.
     pub manager: Manager,
     /// Event building in steps.
     pub building: Building,
-    /// What decides whether a built event is stored.
+    /// Filter that decides whether a built event is stored.
     pub filter: Filter,
     /// Where accepted events go.
     pub output: Output,
@@ -116,11 +116,11 @@ pub struct Config {
     pub object_store: ObjectStore,
     /// Who may look on.
     pub consumers: Consumers,
-    /// How messages travel.
+    /// Transport of the messages.
     pub transport: Transport,
-    /// What messages hold, and when silence becomes a reason to act.
+    /// Message sizes and timeouts.
     pub protocol: Protocol,
-    /// What keeps readout units from sending a builder unit more than its link carries.
+    /// Traffic shaping: keeps readout units from sending a builder unit more than its link carries.
     pub shaping: Shaping,
     /// Where threads run, how urgently, and which memory they take.
     pub affinity: Affinity,
@@ -130,13 +130,13 @@ pub struct Config {
     pub triggers: BTreeMap<String, TriggerClass>,
     /// The clocks of self-triggered cards, by name.
     pub clocks: BTreeMap<String, CardClock>,
-    /// What more is said of tags, by their names.
+    /// Settings of tags, by their names.
     pub tags: BTreeMap<String, Tag>,
     /// The nodes, where they are listed one by one; empty: as many as `readout.count`, `builder.count` and `output.nodes` say.
     pub node: Vec<Node>,
 }
 
-/// What a configuration is read for.
+/// Purpose for which a configuration is read.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose<'a> {
     /// All roles, started together on one machine.

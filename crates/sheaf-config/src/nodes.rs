@@ -110,7 +110,7 @@ impl Config {
         }
     }
 
-    /// How many emulated sources the readout unit with most of them has.
+    /// Returns the number of emulated sources of the readout unit that has most of them.
     pub(crate) fn most_sources_of_a_readout(&self) -> u64 {
         let listed = self.node.iter().filter_map(|node| Some(node.sources.as_ref()?.len() as u64)).max();
         let readouts = u64::from(self.readout.count).max(1);
@@ -127,7 +127,7 @@ impl Config {
         nodes
     }
 
-    /// What `[affinity]` says of each node's role, where the node says nothing itself.
+    /// Applies the role's settings in `[affinity]` to each node that has none of its own.
     fn give_places(&self, nodes: &mut [NodeConfig]) {
         let of_roles = &self.affinity;
         for node in nodes {
@@ -405,7 +405,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What `sheaf node CONFIG NAME` needs.
+    /// Checks the settings that `sheaf node CONFIG NAME` needs.
     fn startable(&mut self, name: &str) {
         let config = self.config;
         if config.run.number == RunNumber(0) {

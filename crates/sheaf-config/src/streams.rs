@@ -1,4 +1,4 @@
-//! What must hold between tags and streams.
+//! Checks of tags against streams.
 
 use crate::check::Checker;
 use crate::error::ErrorKind;
@@ -47,7 +47,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What is uploaded needs to know where to, and must be up before the end of a run gives up waiting.
+    /// Checks that uploads have a destination, and that they end before the end of a run gives up waiting.
     pub(crate) fn uploads(&mut self) {
         let config = self.config;
         let of_stream = |(name, stream): (&String, &Stream)| {

@@ -1,4 +1,4 @@
-//! What Sheaf and a filter library share: structs and functions as C has them.
+//! Interface between Sheaf and a filter library: structs and functions as C has them.
 //!
 //! A library has a function without arguments for each thing that it offers: by default `sheaf_filter`, which gives a
 //! [`FilterTable`], `sheaf_step_filter`, which gives a [`StepTable`], and `sheaf_preprocessor`, which gives a
@@ -22,7 +22,7 @@ pub const STEP_FILTER_SYMBOL: &str = "sheaf_step_filter";
 /// The name of the function that gives a library's table of a preprocessor, where the configuration names no other.
 pub const PREPROCESSOR_SYMBOL: &str = "sheaf_preprocessor";
 
-/// What one source saw of an event.
+/// Fragment of one source of an event.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Fragment {
@@ -34,7 +34,7 @@ pub struct Fragment {
     pub time_ns: u64,
     /// The payload, where it was received: nothing is copied. Never null.
     pub data: *const u8,
-    /// How long the payload is; may be 0.
+    /// Size of the payload; may be 0.
     pub bytes: usize,
 }
 
@@ -56,7 +56,7 @@ pub struct Event {
     pub id: u64,
     /// When it was triggered.
     pub time_ns: u64,
-    /// What kind of trigger it was, in the experiment's own numbering.
+    /// Trigger type, in the experiment's own numbering.
     pub trigger_type: u32,
     /// Which attempt to build it this was, from 1.
     pub attempt: u32,
@@ -66,15 +66,15 @@ pub struct Event {
     pub reserved: u32,
     /// The fragments, in ascending order of source number.
     pub fragments: *const Fragment,
-    /// How many fragments there are.
+    /// Number of fragments.
     pub fragment_count: usize,
     /// The missing sources, in ascending order.
     pub missing: *const Missing,
-    /// How many sources are missing.
+    /// Number of missing sources.
     pub missing_count: usize,
 }
 
-/// What a filter says of an event. All fields are 0 or null when the filter is called.
+/// Verdict of a filter on an event. All fields are 0 or null when the filter is called.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FilterVerdict {
@@ -84,9 +84,10 @@ pub struct FilterVerdict {
     pub reserved: u32,
     /// Bit i: the i-th tag of the setup. A bit without a tag is no verdict.
     pub tags: u64,
-    /// What is stored with the event, or null. It belongs to the filter, and stays as it is until the filter is called again.
+    /// Payload to store with the event, or null. It belongs to the filter and must stay unchanged until the filter is
+    /// called again.
     pub payload: *const u8,
-    /// How long the payload is: 0 to 1 MiB.
+    /// Size of the payload: 0 to 1 MiB.
     pub payload_bytes: usize,
     /// Where the filter has no verdict: why, or null. It belongs to the filter, as the payload does.
     pub failure: *const c_char,
@@ -106,7 +107,8 @@ impl Default for FilterVerdict {
     }
 }
 
-/// What a filter, a step filter or a preprocessor is told when it is made. It and all it points to are valid during the call.
+/// Setup of a filter, a step filter or a preprocessor, passed when it is created. The structure and all that it points
+/// to are valid during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FilterSetup {
@@ -119,15 +121,15 @@ pub struct FilterSetup {
     pub parameters: *const c_char,
     /// `filter.tags` of the configuration: names of tags, the first is bit 0. A preprocessor is told none.
     pub tags: *const *const c_char,
-    /// How many tags there are: 0 to 63.
+    /// Number of tags: 0 to 63.
     pub tag_count: usize,
     /// Where it writes why it cannot be made, with a NUL at the end.
     pub message: *mut c_char,
-    /// How many bytes fit there.
+    /// Size of that buffer in bytes.
     pub message_bytes: usize,
 }
 
-/// What a filter library can do. It stays as it is while the library is loaded.
+/// Function table of a filter library. It must stay unchanged while the library is loaded.
 ///
 /// Several filters may be made of one table, each is called by one thread at a time; two filters may be called by two
 /// threads at the same time.
@@ -171,7 +173,7 @@ pub const STEP_ENOUGH: u32 = 2;
 /// The sources in the verdict's list are asked for; then the step filter is called again.
 pub const STEP_SOURCES: u32 = 3;
 
-/// What a step filter says of a part of an event. All fields are 0 or null when the step filter is called.
+/// Verdict of a step filter on a part of an event. All fields are 0 or null when the step filter is called.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct StepVerdict {
@@ -182,7 +184,7 @@ pub struct StepVerdict {
     /// With SHEAF_STEP_SOURCES: numbers of sources, in any order. Those that are here or missing already are passed over. It
     /// belongs to the step filter, and stays as it is until that is called again.
     pub sources: *const u32,
-    /// How many sources are listed: 0 to 65,536.
+    /// Number of listed sources: 0 to 65,536.
     pub source_count: usize,
     /// Where the step filter has no verdict: why, or null. It belongs to the step filter, as the list does.
     pub failure: *const c_char,
@@ -195,7 +197,7 @@ impl Default for StepVerdict {
     }
 }
 
-/// What a library with a step filter can do: as a table of a filter, with another verdict.
+/// Function table of a library with a step filter: like that of a filter, with another verdict.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct StepTable {
@@ -229,19 +231,19 @@ pub struct RawFragment {
     pub reserved: u32,
     /// The payload as the source sent it. Never null.
     pub data: *const u8,
-    /// How long the payload is; may be 0.
+    /// Size of the payload; may be 0.
     pub bytes: usize,
 }
 
-/// What a preprocessor makes of a fragment.
+/// Result of a preprocessor for a fragment.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Processed {
     /// Where the new payload is to be written. It belongs to the caller, and what is there before means nothing.
     pub data: *mut u8,
-    /// How many bytes fit there: at least as many as the fragment has; `preprocessing.extra_bytes` gives more.
+    /// Size of that buffer in bytes: at least that of the fragment; `preprocessing.extra_bytes` adds to it.
     pub room: usize,
-    /// How long the new payload is: 0 to `room`. 0 when the preprocessor is called.
+    /// Size of the new payload: 0 to `room`. 0 when the preprocessor is called.
     pub bytes: usize,
     /// 1: the fragment leaves as it is, whatever was written; 0: the new payload leaves in its place. 0 when the preprocessor
     /// is called.
@@ -253,7 +255,7 @@ pub struct Processed {
     pub failure: *const c_char,
 }
 
-/// What a library with a preprocessor can do: as a table of a filter, for fragments in place of events.
+/// Function table of a library with a preprocessor: like that of a filter, for fragments in place of events.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PreprocessorTable {

@@ -1,4 +1,4 @@
-//! What filters say of built events.
+//! Filters of built events, and their verdicts.
 
 use bytes::Bytes;
 use sheaf_wire::{Event, Verdict};
@@ -11,13 +11,13 @@ pub struct FilterFailure(pub String);
 
 /// Judges built events.
 pub trait Filter: Send {
-    /// What is to become of an event: whether it is stored, with which tags and which payload.
+    /// Verdict on an event: whether it is stored, with which tags and which payload.
     ///
     /// # Errors
     /// A [`FilterFailure`] where the filter has no verdict. The next event may be judged all the same.
     fn judge(&mut self, event: &Event<Bytes>) -> Result<Verdict, FilterFailure>;
 
-    /// What it counted, by name. An event that is judged again, by another builder, counts again.
+    /// Returns the filter's counters by name. An event that another builder judges again counts again.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

@@ -1,5 +1,5 @@
-//! What judges built events: the trait, filters that Sheaf brings along, and filters from shared libraries. And what
-//! processes fragments before that, through the same interface.
+//! Filters of built events: the trait, built-in filters, and filters from shared libraries. Preprocessors of fragments
+//! use the same interface.
 //!
 //! | module | holds |
 //! |---|---|

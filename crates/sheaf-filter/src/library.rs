@@ -73,7 +73,7 @@ impl Filter for LibraryFilter {
     }
 }
 
-/// What a library said, where it is a verdict.
+/// Checks the verdict of a library.
 fn verdict(said: &FilterVerdict, known: Tags) -> Result<Verdict, FilterFailure> {
     let nonsense = |what: String| Err(FilterFailure(format!("the filter's verdict is none: {what}")));
     let accepted = match said.accepted {

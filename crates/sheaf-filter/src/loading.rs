@@ -1,4 +1,4 @@
-//! What filters, step filters and preprocessors from shared libraries have in common: how they are loaded, made and unmade.
+//! Loading of filters, step filters and preprocessors from shared libraries: opening, creation and destruction.
 //!
 //! A library is loaded when one of its things is opened and let go when the last of them is dropped. Whether that takes it out of
 //! memory is up to the library and the loader, which gives what is in memory to whoever asks for the same path again. So who
@@ -20,7 +20,7 @@ use thiserror::Error;
 /// The longest message of a library that is read.
 pub(crate) const MESSAGE_BYTES: usize = 1024;
 
-/// What is told to a filter, a step filter or a preprocessor when it is made.
+/// Setup of a filter, a step filter or a preprocessor, passed when it is created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
     /// The number of the run.
@@ -31,14 +31,14 @@ pub struct Setup {
     pub parameters: String,
 }
 
-/// What a library is asked for.
+/// Kind of code that a library provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What judges events.
+    /// Filter, which judges events.
     Filter,
-    /// What judges the first steps of events.
+    /// Step filter, which judges the first steps of events.
     StepFilter,
-    /// What processes fragments in a readout unit.
+    /// Preprocessor, which processes fragments in a readout unit.
     Preprocessor,
 }
 
@@ -108,11 +108,11 @@ pub enum OpenError {
     /// There is no such file, or it is not to be read.
     #[error("cannot find the {kind} library {}: {error}", path.display())]
     NotThere {
-        /// What it is asked for.
+        /// Kind of code that was requested.
         kind: Kind,
         /// Where it should be.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         error: std::io::Error,
     },
     /// It is no shared library, or lacks one that it needs.
@@ -120,7 +120,7 @@ pub enum OpenError {
     NotALibrary {
         /// Whose it is.
         whose: Whose,
-        /// What the loader says.
+        /// Error of the loader.
         error: libloading::Error,
     },
     /// It has no such function.
@@ -151,7 +151,7 @@ pub enum OpenError {
     BadTable {
         /// Whose it is.
         whose: Whose,
-        /// What is wrong with the table.
+        /// Error in the table.
         what: String,
     },
     /// A text of the configuration cannot be told to it.
@@ -165,7 +165,7 @@ pub enum OpenError {
     Refused {
         /// Whose it is.
         whose: Whose,
-        /// What it says.
+        /// Message of the library.
         message: String,
     },
 }
@@ -181,7 +181,7 @@ fn reason(error: &libloading::Error) -> String {
 /// # Safety
 /// The type is a struct as C has it, and begins with the version and the size of the table, each of 32 bits.
 pub(crate) unsafe trait Table: Copy {
-    /// What it is the table of.
+    /// Kind of code that the table describes.
     const KIND: Kind;
 
     fn create(&self) -> Option<abi::CreateFilter>;
@@ -220,7 +220,7 @@ pub(crate) struct Loaded {
 unsafe impl Send for Loaded {}
 
 impl Loaded {
-    /// What the library's functions are given.
+    /// Returns the pointer that the library's functions are given.
     pub(crate) fn as_ptr(&self) -> *mut c_void {
         self.thing.as_ptr()
     }

@@ -1,4 +1,4 @@
-//! How a filter library is written in Rust: a type, and one line.
+//! Filter libraries in Rust: a type, and one line.
 //!
 //! ```
 //! use sheaf_filter::{EventView, FilterFailure, Plugin, PluginSetup, Verdict};
@@ -47,17 +47,17 @@ pub trait Plugin: Send + Sized + 'static {
     /// Makes the filter for a run.
     ///
     /// # Errors
-    /// What is wrong with the setup, in words for the operator. The run does not start.
+    /// Describes the error in the setup to the operator. The run does not start.
     fn create(setup: &PluginSetup<'_>) -> Result<Self, FilterFailure>;
 
-    /// What is to become of an event.
+    /// Judges an event.
     ///
     /// # Errors
     /// Why there is no verdict. The event is stored as it was built and tagged `quarantined`.
     fn judge(&mut self, event: &EventView<'_>) -> Result<Verdict, FilterFailure>;
 }
 
-/// What a filter, a step filter or a preprocessor is told when it is made.
+/// Setup of a filter, a step filter or a preprocessor, passed when it is created.
 #[derive(Clone, Debug, Default)]
 pub struct PluginSetup<'a> {
     /// The number of the run.
@@ -251,7 +251,7 @@ impl<P: Plugin> InProcess<P> {
     /// Makes the filter.
     ///
     /// # Errors
-    /// What [`Plugin::create`] says.
+    /// Returns the error of [`Plugin::create`].
     pub fn create(setup: &PluginSetup<'_>) -> Result<Self, FilterFailure> {
         Ok(Self { plugin: P::create(setup)?, scratch: Scratch::default() })
     }

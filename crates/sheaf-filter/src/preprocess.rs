@@ -1,4 +1,4 @@
-//! What makes new payloads of fragments, in a readout unit, before they leave it.
+//! Preprocessors, which make new payloads of fragments in a readout unit before they leave it.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +23,7 @@ pub struct RawFragment<'a> {
     pub payload: &'a [u8],
 }
 
-/// What a preprocessor made of a fragment.
+/// Result of a preprocessor for a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processed {
     /// Nothing: the fragment leaves as it is.
@@ -42,7 +42,8 @@ pub trait Preprocessor: Send {
     /// A [`FilterFailure`] where the fragment cannot be processed. It then leaves as the source sent it.
     fn process(&mut self, fragment: &RawFragment<'_>, room: &mut [u8]) -> Result<Processed, FilterFailure>;
 
-    /// How often what does the work was replaced, because it had died or hung: where that is a process of its own.
+    /// Number of times that the process doing the work was replaced because it had died or hung; 0 where the work is
+    /// done in this process.
     fn restarts(&self) -> u64 {
         0
     }

@@ -1,4 +1,4 @@
-//! What judges the first steps of events, from shared libraries.
+//! Step filters from shared libraries, which judge the first steps of events.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +15,7 @@ use std::slice;
 /// The most sources that a step filter may list: as many as a system may have.
 pub const MAX_LISTED: usize = 65_536;
 
-/// What a step filter says of a part of an event.
+/// Verdict of a step filter on a part of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The event is rejected; nothing more of it is asked for.
@@ -90,7 +90,7 @@ impl LibraryStep {
     }
 }
 
-/// What a library said, where it is a verdict.
+/// Checks the verdict of a library.
 fn decision(said: &StepVerdict, part: &Event<Bytes>) -> Result<Step, FilterFailure> {
     let nonsense = |what: String| Err(FilterFailure(format!("the step filter's verdict is none: {what}")));
     match said.decision {

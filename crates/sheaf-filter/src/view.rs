@@ -18,7 +18,7 @@ pub struct EventView<'a> {
     event: &'a abi::Event,
 }
 
-/// What one source saw.
+/// Fragment of one source.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentView<'a> {
     fragment: &'a abi::Fragment,
@@ -43,7 +43,7 @@ impl<'a> EventView<'a> {
         Timestamp(self.event.time_ns)
     }
 
-    /// What kind of trigger it was.
+    /// Returns the type of the trigger.
     #[must_use]
     pub fn trigger_type(&self) -> TriggerType {
         // The host makes it of 16 bits.

@@ -82,7 +82,7 @@ pub enum ImportError {
     /// The output directory is something else.
     #[error("{path}: not a directory: name a directory for the streams")]
     OutputNotDirectory {
-        /// What was named.
+        /// Path that was named.
         path: PathBuf,
     },
     /// The output directory cannot be used.
@@ -147,7 +147,7 @@ pub enum ImportError {
     PythonFailed {
         /// The format.
         format: Format,
-        /// How it ended.
+        /// Exit status.
         status: String,
         /// The end of what it wrote to standard error.
         last_lines: String,

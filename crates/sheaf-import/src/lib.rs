@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 /// The environment variable that names the Python interpreter, for importers that need one.
 pub const PYTHON_VARIABLE: &str = "SHEAF_PYTHON";
 
-/// How to import.
+/// Options of an import.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     /// Store under this run number instead of the one that the files carry.

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 const INTERRUPTED: i32 = 130;
 /// The answer lists at most the sources that lack events: far below this.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
-/// How much of standard error an error quotes.
+/// Number of lines of standard error that an error quotes.
 const LAST_LINES: usize = 3;
 
 macro_rules! embedded {
@@ -43,8 +43,8 @@ embedded!(
     "stream.py",
 );
 
-/// What the interpreter is told to run. It stands beside the package, so that the package is found before anything of
-/// that name in the working directory.
+/// Script that the interpreter runs. It stands beside the package, so that the package is found before anything of that
+/// name in the working directory.
 const START: &str = "\
 import json
 import sys
@@ -67,7 +67,7 @@ enum Answer {
     Error { kind: String, message: String, remedy: Option<String> },
 }
 
-/// How an importer ended.
+/// End of an importer.
 struct Ending {
     status: ExitStatus,
     answer: String,

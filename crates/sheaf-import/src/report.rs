@@ -1,4 +1,4 @@
-//! What an import has written.
+//! Report of an import.
 
 use crate::Format;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use sheaf_wire::{EventId, SourceId};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What an import has written; also the JSON that `sheaf import --json` prints.
+/// Results of an import; also the JSON that `sheaf import --json` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportReport {
     /// The format of the input.
@@ -36,7 +36,7 @@ pub struct ImportReport {
 pub struct SourceGaps {
     /// The source's id.
     pub source: u32,
-    /// How many of the import's events have no fragment of it.
+    /// Number of the import's events that have no fragment of it.
     pub events: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How the driver of the Python importers fails: each cause has its own error, with its remedy. The interpreters here
+//! Failures of the driver of the Python importers: each cause has its own error, with its remedy. The interpreters here
 //! are small shell scripts, so that nothing has to be installed.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails, fails its test")]

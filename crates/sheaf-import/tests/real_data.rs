@@ -96,8 +96,8 @@ fn lst1_is_imported_exactly() {
     }
 }
 
-/// What the truth says of one SDHCAL file. In 2012 its columns w1 to w5 are not the readout's: the readout is the
-/// event, and the source is not in it.
+/// Imports one SDHCAL file and compares it with its true values. In 2012 the columns w1 to w5 are not the readout's:
+/// the readout is the event, and the source is not in it.
 fn sdhcal(file: &str, run: u32, sources: u64, events: u64, source_is_in_truth: bool) -> Option<Imported> {
     let folder = data("sdhcal")?;
     let imported = import_or_skip(Format::Sdhcal, &[folder.join(file)])?;

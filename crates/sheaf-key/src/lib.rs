@@ -9,8 +9,8 @@
 //! | this | [`RunKey`], and what is proven with it |
 //! | `file` | keys in files: who may read them, how they are written |
 //!
-//! What this crate deliberately does not do: encryption, or protection of what is said after a proof. Whoever can change
-//! packets on their way takes a connection over behind the proof; TLS is for networks where somebody can.
+//! Deliberately not part of this crate: encryption, or protection of data after a proof. Whoever can change packets on
+//! their way can take over a connection after the proof; TLS is for networks where somebody can.
 
 mod file;
 

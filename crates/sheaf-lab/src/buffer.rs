@@ -1,6 +1,5 @@
-//! How large the output buffer of a switch is, found from outside: with a credit that the buffer holds nothing is lost, with
-//! a larger one packets are. So the builders' credit is doubled until packets are lost, and the place where that begins is
-//! halved in.
+//! Size of a switch's output buffer, measured from outside. A credit that the buffer holds loses no packet, a larger
+//! one does. So the builders' credit is doubled until packets are lost, and the limit is then found by bisection.
 //!
 //! The 2000 demonstrators measured their switches in this way. Here the buffer is known, so that the method can be judged.
 
@@ -22,10 +21,10 @@ const LARGEST_CREDIT: u64 = 64 << 20;
 /// When the credits without and with loss are as near as this, the search ends.
 const NEAR: f64 = 1.06;
 
-/// What one credit gave.
+/// Result of one credit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trial {
-    /// How much each builder had asked for and not received at most, in bytes.
+    /// Maximum number of bytes that each builder had requested and not received.
     pub credit_bytes: u64,
     /// Packets lost at outputs towards builders.
     pub port_drops: u64,
@@ -33,7 +32,7 @@ pub struct Trial {
     pub port_backlog_bytes: u64,
     /// Payload built, of what the line can carry.
     pub efficiency: f64,
-    /// What limited it.
+    /// Resource that limited it.
     pub limited_by: Option<LimitedBy>,
     /// Whether every event was complete.
     pub is_whole: bool,
@@ -44,7 +43,7 @@ pub struct Trial {
 pub struct Found {
     /// The scenario's name.
     pub name: String,
-    /// What was tried, by credit.
+    /// Trials by credit.
     pub trials: Vec<Trial>,
     /// The largest credit with which nothing was lost, in bytes.
     pub lossless_credit_bytes: Option<u64>,
@@ -53,11 +52,11 @@ pub struct Found {
     /// The buffer of an output, in bytes of packets with their Ethernet heads: what stands in it when all readout units answer
     /// at once at the credit where loss begins. `None` where no credit lost anything.
     pub estimate_bytes: Option<f64>,
-    /// What the scenario says that it is.
+    /// Credit that the scenario configures.
     pub configured_bytes: u64,
 }
 
-/// What the search needs to know of a trial.
+/// Reduces a result to what the search needs.
 fn trial(credit: u64, result: &PointResult) -> Trial {
     Trial {
         credit_bytes: credit,

@@ -1,11 +1,11 @@
-//! What ports, processors and nodes have done so far.
+//! Counters of ports, processors and nodes.
 
 use crate::tools::{ToolError, run};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What an interface with a line rate has sent so far.
+/// Transmit counters of an interface with a line rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PortCounters {
     /// Bytes of packets with their Ethernet heads.
@@ -47,12 +47,12 @@ pub(crate) fn ports(namespace: &str) -> Result<BTreeMap<String, PortCounters>, T
     Ok(queues.into_iter().filter(|queue| queue.kind == "tbf").map(port).collect())
 }
 
-/// What the processors have done so far, all together, in ticks.
+/// Processor time of all processors together so far, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessorTimes {
     pub(crate) total: u64,
     pub(crate) idle: u64,
-    /// What the machine below gave to others.
+    /// Time that the hypervisor gave to other machines.
     pub(crate) steal: u64,
     pub(crate) softirq: u64,
 }
@@ -78,7 +78,7 @@ pub(crate) fn processor_drops(root: &Path) -> u64 {
     text.lines().filter_map(dropped).sum()
 }
 
-/// What a process knows.
+/// Counters of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessCounters {
     pub(crate) resident_bytes: u64,
@@ -104,8 +104,8 @@ pub(crate) fn process(root: &Path, pid: u32) -> ProcessCounters {
     }
 }
 
-/// What all hosts together have counted, each host once: segments sent again, and datagrams dropped at sockets. Processes that
-/// share a host see the same counters.
+/// Sums the counters of all hosts, each host once: segments sent again, and datagrams dropped at sockets. Processes
+/// that share a host see the same counters.
 pub(crate) fn of_hosts<'a>(processes: impl Iterator<Item = &'a ProcessCounters>) -> (u64, u64) {
     let mut hosts: BTreeMap<&Path, (u64, u64)> = BTreeMap::new();
     for process in processes {

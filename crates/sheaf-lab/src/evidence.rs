@@ -45,10 +45,11 @@ impl LimitedBy {
     }
 }
 
-/// What was seen while the traffic was on: without the first quarter of the run, and without what ended after its last trigger.
+/// Observations while the traffic was on: without the first quarter of the run, and without the time after its last
+/// trigger.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
-    /// How long that was.
+    /// Duration of the observation.
     pub seconds: f64,
     /// Share of the processors' time that was idle.
     pub idle_share: f64,
@@ -98,7 +99,7 @@ impl Evidence {
     }
 }
 
-/// What the ports towards builders carried between two samples.
+/// Load of the ports towards builders between two samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// Its middle, from the first traffic, in seconds.

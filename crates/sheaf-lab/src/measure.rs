@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
 
-/// How often the nodes are looked after.
+/// Interval at which the nodes are checked.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// How long many processes on few processors may need until all have found each other.
+/// Time that many processes on few processors may need until all have connected.
 const START_TIMEOUT: Nanos = Nanos::from_secs(60);
 
 /// Why a scenario could not be measured.
@@ -36,7 +36,7 @@ pub enum MeasureError {
     Tool(#[from] ToolError),
 }
 
-/// What of the event manager's report is looked at.
+/// Part of the event manager's report that is used.
 #[derive(Debug, Default, Deserialize)]
 struct Report {
     #[serde(default)]
@@ -157,7 +157,7 @@ pub fn one(point: &LabPoint, program: &Path, stop: &AtomicBool) -> Result<PointR
     Ok(result(point, &config, watched, host_drops))
 }
 
-/// What was seen of a run.
+/// Observations during a run.
 struct Watched {
     /// When the samples' clock showed zero.
     began: SystemTime,
@@ -243,7 +243,7 @@ impl Slow {
     }
 }
 
-/// What was lost in hosts, waiting for their cables.
+/// Number of packets lost in hosts while they waited for their cables.
 fn host_drops(network: &Network) -> Result<u64, ToolError> {
     let mut drops = 0;
     for host in &network.plan().hosts {
@@ -358,7 +358,7 @@ fn span(duration: Option<Nanos>, report: &Report, began: SystemTime) -> Span {
     Span { start, triggered: duration.map_or(seconds, |duration| duration.to_std().min(seconds)) }
 }
 
-/// How much more memory all nodes had at their end than after the first third of the run.
+/// Growth of the memory of all nodes from the first third of the run to its end.
 fn memory_growth(samples: &[Sample]) -> i64 {
     let bytes = |sample: &Sample| i64::try_from(sample.resident_bytes).unwrap_or(i64::MAX);
     match (samples.get(samples.len() / 3), samples.last()) {

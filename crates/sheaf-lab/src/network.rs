@@ -96,7 +96,7 @@ impl Network {
         }
     }
 
-    /// What it was made from.
+    /// Returns the plan that it was made from.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan

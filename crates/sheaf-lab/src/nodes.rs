@@ -13,10 +13,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long after the event manager's end the others are asked to end: longer than they wait for its last words.
+/// Time after the event manager's end until the other processes are asked to end. It is longer than they wait for the
+/// event manager's last messages.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How long after the event manager's end the others are killed.
+/// Time after the event manager's end until the other processes are killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The event manager listens on port 7000, readout units from 8000 on, builder units from 9000 on.
@@ -39,7 +40,7 @@ pub enum NodesError {
     /// A process cannot be started or waited for.
     #[error("cannot {what} {node}: {error}")]
     Process {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// The node.
         node: String,
@@ -93,12 +94,12 @@ struct Process {
     ended: Option<ExitStatus>,
 }
 
-/// What the nodes said at their ends.
+/// Output of the nodes at their ends.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     /// The event manager's report, with what the others counted added to its counters.
     pub(crate) run: serde_json::Value,
-    /// What went wrong with nodes.
+    /// Errors of nodes.
     pub(crate) errors: Vec<String>,
 }
 
@@ -177,7 +178,7 @@ impl Nodes {
         Ok(self.processes.iter().all(|process| process.ended.is_some()))
     }
 
-    /// What they said, after their ends.
+    /// Collects the output of the nodes after their ends.
     pub(crate) fn collect(mut self) -> Result<Said, NodesError> {
         let mut said = Said::default();
         let mut others = Vec::new();

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// What all names of namespaces begin with.
+/// Prefix of all names of namespaces.
 const PREFIX: &str = "sheaf-lab";
 
 /// Where iproute2 keeps named namespaces.
 const NAMESPACES: &str = "/run/netns";
 
-/// How long killed processes may take to be gone.
+/// Time that killed processes may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whose a lab is.

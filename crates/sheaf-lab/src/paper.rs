@@ -20,25 +20,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// One figure, theirs and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// What it is.
+    /// Name of the figure.
     pub name: &'static str,
     /// Whose it is; empty where no document has it.
     pub document: &'static str,
     /// Their value, as a share of the line; `None` where no document has one.
     pub expected: Option<f64>,
-    /// What is asked of ours at least.
+    /// Minimum that ours should reach.
     pub asked: f64,
-    /// How far ours may be below what is asked: the statistics of a run.
+    /// Tolerance below that minimum, for the statistics of a run.
     pub tolerance: f64,
     /// Our value; `None` where it was not measured.
     pub value: Option<f64>,
     /// Whether it is at least what is asked, and every event was whole.
     pub pass: bool,
-    /// What limited the runs: the worst of them.
+    /// Resource that limited the runs: the worst of them.
     pub limited_by: Option<LimitedBy>,
     /// The shipped scenario that was run.
     pub scenario: &'static str,
-    /// What the value is, and what else there is to say.
+    /// Meaning of the value, and remarks.
     pub note: String,
 }
 
@@ -132,7 +132,7 @@ fn blank(case: &Case) -> Figure {
     }
 }
 
-/// What a case's points amount to.
+/// Computes the figure of a case from its points.
 fn figure(case: &Case, result: &LabResult) -> Figure {
     let mut figure = blank(case);
     figure.limited_by = worst(result);

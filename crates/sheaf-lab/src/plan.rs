@@ -4,10 +4,10 @@ use sheaf_config::{Lab, LabPlacement, NodeConfig};
 use sheaf_wire::{NodeId, Role};
 use std::net::Ipv4Addr;
 
-/// What a packet takes on the wire beside its own bytes: head 14, checksum 4, preamble 8, gap 12.
+/// Bytes that a packet takes on the wire beside its own: head 14, checksum 4, preamble 8, gap 12.
 pub const WIRE_OVERHEAD_BYTES: u32 = 38;
 
-/// What of [`WIRE_OVERHEAD_BYTES`] the kernel does not count as the packet's: all but the head.
+/// Bytes of [`WIRE_OVERHEAD_BYTES`] that the kernel does not count as the packet's: all but the head.
 pub const UNCOUNTED_BYTES: u32 = 24;
 
 /// A network as it is to be made.
@@ -46,7 +46,7 @@ pub struct Network {
     pub kind: NetworkKind,
     /// Its switches, leaves first.
     pub switches: Vec<Switch>,
-    /// How many of them are for hosts.
+    /// Number of switches that hosts connect to.
     pub leaves: usize,
     /// Line rate of the hosts' cables and what an output holds; `None`: as fast as the kernel is, nothing is lost.
     pub shape: Option<Shape>,

@@ -1,4 +1,4 @@
-//! What a scenario gave, as pictures. Points that were limited by this machine's processors are left out and counted.
+//! Plots of a scenario's results. Points that were limited by this machine's processors are left out and counted.
 
 use crate::result::{LabResult, PointResult};
 use sheaf_plot::{Axis, Chart, Draw, Error, Mark, Notation, Point, Reference, Series};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// What it shows, in a word that fits into a file's name: `efficiency`, `evolution`.
+    /// Kind of plot, in a word that fits into a file name: `efficiency`, `evolution`.
     pub kind: &'static str,
     /// The picture.
     pub svg: String,
@@ -103,7 +103,7 @@ fn name(point: &PointResult, x: &str) -> String {
     }
 }
 
-/// What the ports towards builders carried, in time, of the first point that has it.
+/// Draws the load of the ports towards builders over time, of the first point that has it.
 fn evolution(result: &LabResult, command: &str) -> Option<Chart> {
     let point = result.points.iter().find(|point| point.is_of_a_network() && point.intervals.len() > 3)?;
     let builders = point.intervals.iter().map(|interval| interval.builder_bits_per_second.len()).min()?;

@@ -1,15 +1,15 @@
-//! What a scenario gave, as JSON and as text.
+//! Results of a scenario, as JSON and as text.
 
 use crate::evidence::{Evidence, Interval, LimitedBy};
 use serde::Serialize;
 use std::fmt::{self, Display, Write};
 
-/// What a scenario gave. What `sheaf sim calibrate` reads is in it.
+/// Results of a scenario. `sheaf sim calibrate` reads them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LabResult {
     /// The scenario's name.
     pub name: String,
-    /// What it shows.
+    /// Purpose of the scenario.
     pub about: String,
     /// The swept keys.
     pub sweeps: Vec<String>,
@@ -53,14 +53,14 @@ pub struct PointResult {
     /// time after its last trigger, in which the last events end. From the bits at the ports, and how many of them made a
     /// byte of payload.
     pub steady_bytes_per_second: f64,
-    /// What the cables could carry to the builders at most: line rate x mtu / (mtu + 38), and of readout and builder
-    /// units those which are fewer.
+    /// Maximum rate of the cables to the builders: line rate x mtu / (mtu + 38), times the number of readout or builder
+    /// units, whichever is smaller.
     pub line_bytes_per_second: f64,
     /// `steady_bytes_per_second` over `line_bytes_per_second`.
     pub efficiency: f64,
     /// `bytes_per_second` over `line_bytes_per_second`.
     pub efficiency_of_run: f64,
-    /// How long the run took its data.
+    /// Duration of data taking.
     pub seconds: f64,
     /// Events that were built.
     pub events_built: u64,
@@ -68,15 +68,15 @@ pub struct PointResult {
     pub is_whole: bool,
     /// The reasons why it is not whole.
     pub flaws: Vec<String>,
-    /// What limited it.
+    /// Resource that limited it.
     pub limited_by: Option<LimitedBy>,
-    /// What says so.
+    /// Evidence for the limit.
     pub evidence: Evidence,
-    /// How much more memory all nodes together had at the end than after the first third, in bytes.
+    /// Growth of the memory of all nodes together from the first third of the run to its end, in bytes.
     pub memory_growth_bytes: i64,
     /// The efficiency of each repetition.
     pub repeats: Vec<f64>,
-    /// What went on at the ports.
+    /// Load of the ports, by interval.
     pub intervals: Vec<Interval>,
     /// The output of the event manager.
     pub run: serde_json::Value,

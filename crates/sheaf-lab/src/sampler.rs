@@ -14,10 +14,10 @@ pub(crate) type PortName = (NetworkKind, String, String);
 /// a part of a second, and what was theirs is to be known.
 const CLOSE_LOOKS: Duration = Duration::from_secs(20);
 
-/// How many of these in the time of a sample.
+/// Number of polls in the time of a sample.
 const LOOKS: u32 = 10;
 
-/// What was seen at one time.
+/// Observations at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
     /// Since the sampler was made.

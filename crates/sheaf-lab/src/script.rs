@@ -1,6 +1,6 @@
 //! A plan as commands of iproute2, one batch for each namespace. Nothing runs here.
 //!
-//! What the commands see to:
+//! The commands ensure:
 //! - one queue for each interface, so that a raw socket on queue 0 sees all packets;
 //! - no segmentation by the network card (`gso_max_segs 1`): what passes a port is packets that a cable could carry;
 //! - who is where stands in tables from the start: no learning, no questions, no flooding of data.
@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// The bridge of a switch.
 const BRIDGE: &str = "br";
 
-/// How many packets may pass at once where a port has been idle: less than two, and the rate is never reached.
+/// Number of packets that may pass at once after a port was idle. With fewer than two, the rate is never reached.
 const BURST_PACKETS: u32 = 2;
 
 /// The commands that make a network, in the order in which they must run.

@@ -21,10 +21,10 @@ pub enum ToolError {
     Refused {
         /// The command line.
         command: String,
-        /// What it said, with the line of the batch where it has one.
+        /// Output of the tool, with the line of the batch if it names one.
         said: String,
     },
-    /// What it printed is not what was expected.
+    /// The tool's output does not have the expected format.
     #[error("`{command}` printed what is not understood: {error}; the lab was made for iproute2 6.1")]
     Format {
         /// The command line.
@@ -34,7 +34,7 @@ pub enum ToolError {
     },
 }
 
-/// What of the kernel a refusal points at.
+/// Returns the kernel feature that a refusal points at.
 fn hint(said: &str) -> &'static str {
     if said.contains("Operation not permitted") || said.contains("Permission denied") {
         "; the lab makes network namespaces: run it as root, or with CAP_NET_ADMIN and CAP_SYS_ADMIN"
@@ -93,7 +93,8 @@ pub fn batch(program: &str, namespace: Option<&str>, commands: &str) -> Result<(
     run(program, &arguments, commands).map(|_| ())
 }
 
-/// What this process lacks to make a lab, in words; empty where it has all that can be seen without trying.
+/// Describes what this process lacks to create a lab; empty if everything is present that can be checked without
+/// trying.
 #[must_use]
 pub fn missing() -> Vec<String> {
     let mut missing = Vec::new();

@@ -18,7 +18,7 @@ impl CpuList {
         self.0.is_empty()
     }
 
-    /// How many numbers are in the set.
+    /// Returns the number of elements of the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

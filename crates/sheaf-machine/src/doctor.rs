@@ -57,7 +57,7 @@ pub fn examine(root: &Root, wanted: &Wanted) -> Vec<Finding> {
 /// Looks at one group.
 type Probe = fn(&mut Doctor<'_>);
 
-/// What the probes share.
+/// State that the probes share.
 struct Doctor<'a> {
     root: &'a Root,
     wanted: &'a Wanted,

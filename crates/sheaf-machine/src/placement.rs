@@ -29,7 +29,7 @@ pub enum MemoryPolicy {
     Interleave,
 }
 
-/// What of a placement could not be had.
+/// Part of a placement that could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacementError {
     /// Processors that the machine has not, or that are switched off.
@@ -83,7 +83,7 @@ pub enum PlacementError {
     },
 }
 
-/// What would make a real-time priority possible.
+/// Returns the change that makes a real-time priority possible.
 fn advice(limit: Option<u64>) -> String {
     let limit = limit.map_or_else(String::new, |limit| format!(" (it is {limit})"));
     format!(
@@ -183,7 +183,7 @@ pub fn current_priority() -> io::Result<Option<u8>> {
 /// The memory policy of the calling thread, and the NUMA nodes that it names.
 ///
 /// # Errors
-/// What the kernel says: a kernel without NUMA has no such call.
+/// Returns the kernel's error: a kernel without NUMA has no such call.
 pub fn current_memory() -> io::Result<(MemoryPolicy, CpuList)> {
     let (mode, nodes) = sys::memory_policy()?;
     let policy = match mode {

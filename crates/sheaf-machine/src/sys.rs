@@ -70,7 +70,7 @@ pub(crate) fn fifo_priority() -> io::Result<Option<u8>> {
     Ok(u8::try_from(parameters.sched_priority).ok().filter(|_| is_fifo))
 }
 
-/// How memory is placed among NUMA nodes: the modes of `set_mempolicy(2)`.
+/// Placement of memory among NUMA nodes: the modes of `set_mempolicy(2)`.
 pub(crate) mod mode {
     pub(crate) const BIND: i32 = libc::MPOL_BIND;
     pub(crate) const INTERLEAVE: i32 = libc::MPOL_INTERLEAVE;
@@ -109,7 +109,7 @@ pub(crate) fn memory_policy() -> io::Result<(i32, crate::CpuList)> {
     Ok((mode, (0..MASK_BITS).filter(is_set).collect()))
 }
 
-/// What the kernel says of its clock's discipline.
+/// State of the kernel's clock discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockState {
     /// Whether something keeps it in step with a reference.

@@ -23,7 +23,7 @@ const HELD_OUT: usize = 3;
 /// Half of the widest interval, in logarithms: a factor of 5 x 10^21.
 const WIDEST: f64 = 50.0;
 
-/// What a calibration found.
+/// Result of a calibration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Time per message that does not depend on its size, in nanoseconds.
@@ -91,7 +91,7 @@ pub enum CalibrateError {
     TooFew {
         /// The number of them.
         points: usize,
-        /// How many it takes.
+        /// Number that it takes.
         needed: usize,
     },
     /// All of one size.

@@ -1,11 +1,11 @@
 //! Measurements of a small system, as `sheaf bench` writes them or as a person does.
 //!
-//! What `sheaf bench --json` prints, an object with `curves`, each of which has `points` and may have `readouts` and
-//! `builders`; or one such curve, which is what `sheaf lab run --json` prints; or a list of points. Each point is an object
-//! with `size_bytes` (mean fragment size) and `bytes_per_second` (payload of all builders together), and may have `readouts`
-//! and `builders` of its own (1 where nobody says). Of a lab's point `steady_bytes_per_second` counts, which is without the
-//! beginning and the end of the run; and one whose `limited_by` is `cpu` says nothing about a network and is left out. What
-//! else is in a point is not looked at.
+//! Reader of measurements: an object with `curves`, as `sheaf bench --json` prints it, each of which has `points` and
+//! may have `readouts` and `builders`; or one such curve, as `sheaf lab run --json` prints it; or a list of points.
+//! Each point is an object with `size_bytes` (mean fragment size) and `bytes_per_second` (payload of all builders
+//! together), and may have `readouts` and `builders` of its own (1 by default). Of a lab's point
+//! `steady_bytes_per_second` is used, which excludes the beginning and the end of the run. A point whose `limited_by`
+//! is `cpu` says nothing about a network and is left out. Other members of a point are ignored.
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// How many senders and receivers work at the same time at most.
+    /// Returns the maximum number of senders or receivers that work at the same time.
     #[must_use]
     pub fn parallel(&self) -> f64 {
         f64::from(self.readouts.min(self.builders))

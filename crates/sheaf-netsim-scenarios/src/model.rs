@@ -26,19 +26,19 @@ use touched::Parts;
 pub struct Description {
     /// Its name.
     pub name: String,
-    /// What it shows, in a sentence or two.
+    /// Purpose of the model, in a sentence or two.
     pub about: String,
-    /// What messages are made of.
+    /// Composition of messages.
     pub messages: Messages,
-    /// What is told to every port about every event.
+    /// Messages that tell every port about every event.
     pub decisions: Decisions,
     /// Whole events, collected from every port, per second.
     pub building_hz: f64,
-    /// What one port of a group may be asked to do.
+    /// Maximum load of one port of a group.
     pub limits: Limits,
     /// The parts of the detector, each with buffers of its own.
     pub detectors: Vec<Detector>,
-    /// What is asked of them.
+    /// Requests to them.
     pub requests: Vec<Request>,
 }
 
@@ -47,7 +47,7 @@ pub struct Description {
 pub struct Messages {
     /// A request, or a message with decisions.
     pub request_bytes: f64,
-    /// What is in front of the data of an answer.
+    /// Bytes in front of the data of an answer.
     pub head_bytes: f64,
 }
 
@@ -60,7 +60,7 @@ pub struct Decisions {
     pub per_message: f64,
 }
 
-/// What a port can do.
+/// Maximum load of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Limits {
     /// Requests per second.
@@ -74,7 +74,7 @@ pub struct Limits {
 pub struct Detector {
     /// Its name.
     pub name: String,
-    /// How many readout buffers it has.
+    /// Number of its readout buffers.
     pub buffers: u32,
     /// Groups do not reach over the borders of its parts, such as the ends of a barrel; 1 to `buffers`.
     pub parts: u32,
@@ -111,7 +111,7 @@ pub enum Region {
 }
 
 impl Region {
-    /// How many buffers that is.
+    /// Returns the number of buffers in the region.
     fn buffers(self, all: u32) -> f64 {
         match self {
             Self::Neighbours(buffers) | Self::Scattered(buffers) => buffers,
@@ -120,12 +120,12 @@ impl Region {
     }
 }
 
-/// What the model says.
+/// Result of the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The description's name.
     pub name: String,
-    /// What it shows.
+    /// Purpose of the model.
     pub about: String,
     /// Every buffer behind a port of its own.
     pub alone: Load,
@@ -137,7 +137,7 @@ pub struct Report {
     pub detectors: Vec<DetectorReport>,
     /// Request by request.
     pub requests: Vec<RequestReport>,
-    /// What a group's port should not be asked beyond.
+    /// Load that a group's port should not exceed.
     pub limits: Limits,
 }
 
@@ -156,7 +156,7 @@ pub struct Load {
     pub building_bytes_per_second: f64,
 }
 
-/// How much less the network has to do.
+/// Factors by which the load of the network falls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Factors {
     /// Ports.
@@ -203,13 +203,13 @@ pub struct RequestReport {
     pub detector: String,
     /// Rate, per second.
     pub rate_hz: f64,
-    /// How many buffers have the answer, a mean.
+    /// Mean number of buffers that have the answer.
     pub buffers: f64,
     /// In how many groups they are, a mean.
     pub groups: f64,
 }
 
-/// What a request or the building of an event asks of a detector's ports.
+/// Load that a request, or the building of an event, puts on a detector's ports.
 struct Asked {
     rate_hz: f64,
     /// Ports that are asked each time.
@@ -295,7 +295,8 @@ impl Description {
         }
     }
 
-    /// What passes the network for `detector` behind so many ports, and the bytes of it that its ports send for the trigger.
+    /// Returns the load of the network by `detector` behind this number of ports, and the bytes of it that its ports
+    /// send for the trigger.
     fn carried(&self, detector: &Detector, ports: u32, asked: impl Iterator<Item = Asked>) -> (Load, f64) {
         let decisions_hz = f64::from(ports) * self.decisions.rate_hz / self.decisions.per_message;
         let (building_messages, building_bytes) = self.building(detector, ports).traffic(self.messages);

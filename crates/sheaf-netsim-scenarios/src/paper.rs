@@ -19,13 +19,13 @@ use std::path::Path;
 /// One figure, theirs and ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// What it is.
+    /// Name of the figure.
     pub name: &'static str,
     /// Whose it is.
     pub document: &'static str,
     /// Their value.
     pub expected: f64,
-    /// How far ours may be from it: rounding of theirs and statistics of ours.
+    /// Maximum difference between ours and theirs, for the rounding of theirs and the statistics of ours.
     pub tolerance: f64,
     /// Our value; the median where assumptions span a range. `None` where it could not be simulated.
     pub value: Option<f64>,
@@ -35,13 +35,13 @@ pub struct Figure {
     pub low: Option<f64>,
     /// Our largest value, where assumptions span a range.
     pub high: Option<f64>,
-    /// How many runs it took.
+    /// Number of runs that it took.
     pub runs: usize,
-    /// What else there is to say, or why it could not be simulated.
+    /// Remarks, or the reason why it could not be simulated.
     pub note: String,
 }
 
-/// What one run gave for a figure.
+/// Value of a figure in one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Value {
     efficiency: f64,
@@ -49,7 +49,7 @@ struct Value {
     loss: f64,
 }
 
-/// How many runs all figures take.
+/// Returns the number of runs of all figures.
 #[must_use]
 pub fn runs() -> usize {
     CASES.iter().map(|case| points(case).len()).sum()

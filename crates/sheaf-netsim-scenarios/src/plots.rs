@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plot {
-    /// What it shows, as part of a file name: `efficiency`.
+    /// Kind of plot, as part of a file name: `efficiency`.
     pub kind: &'static str,
     /// The picture.
     pub svg: String,
@@ -105,7 +105,7 @@ fn chart(result: &SweepResult, title: &str, x: Axis, y: Axis) -> Chart {
     chart
 }
 
-/// What a picture with too many curves says.
+/// Returns the note in a picture with too many curves.
 fn left_out(total: usize) -> String {
     match total.saturating_sub(MAX_CURVES) {
         0 => String::new(),
@@ -156,7 +156,7 @@ fn representatives(result: &SweepResult) -> Vec<(String, &ReportResult, &Scenari
     result.points.iter().filter_map(of).collect()
 }
 
-/// How many of the values were larger: four points of the tail.
+/// Returns the number of larger values, at four points of the tail.
 fn tail(latency: &DistributionResult) -> Vec<Point> {
     #[expect(clippy::cast_precision_loss, reason = "a fraction in a picture")]
     let last = 1.0 / latency.count.max(1) as f64;

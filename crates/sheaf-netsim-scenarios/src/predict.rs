@@ -20,7 +20,7 @@ use sheaf_netsim::{Report, topology};
 use std::fmt;
 use thiserror::Error;
 
-/// How events reach their builders.
+/// Traffic shape of the events' paths to their builders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Sources send what they have.
@@ -42,13 +42,13 @@ pub struct Plan {
     pub size_bytes: u32,
     /// Standard deviation of the size; log-normal. 0: all of one size.
     pub rms_bytes: f64,
-    /// What a host spends on each message, in nanoseconds.
+    /// Time that a host spends on each message, in nanoseconds.
     pub overhead_ns: Interval,
     /// Bytes per second that a host moves beyond that.
     pub rate_bytes_per_second: Interval,
     /// The network's links.
     pub link: Rate,
-    /// How events travel.
+    /// Traffic shape of the events.
     pub shape: Shape,
     /// The network; `None`: one switch where it has ports for all hosts, else leaves and spines.
     pub network: Option<Scenario>,
@@ -103,7 +103,7 @@ struct Run {
     scenario: Scenario,
 }
 
-/// What is to be expected.
+/// Predicted throughput with its uncertainty.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// Readout units.
@@ -162,7 +162,7 @@ impl Band {
     }
 }
 
-/// What one unknown does to the result.
+/// Effect of one unknown on the result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sensitivity {
     /// Which unknown.
@@ -376,7 +376,7 @@ fn set_size(traffic: &mut TrafficModel, mean: f64, rms: f64) {
     }
 }
 
-/// How many runs a prediction takes.
+/// Returns the number of runs that a prediction takes.
 ///
 /// # Errors
 /// Where the hosts do not fit the network.
@@ -436,7 +436,7 @@ pub fn predict<E: fmt::Display>(
     })
 }
 
-/// What each unknown of these runs does.
+/// Returns the effect of each unknown of these runs.
 fn swings(runs: &[(&Run, f64)], median: f64) -> Vec<Sensitivity> {
     let mut sensitivities: Vec<Sensitivity> = Vec::new();
     // Sums and counts of runs with one value.

@@ -1,4 +1,4 @@
-//! What a sweep gave, as JSON and averaged over seeds.
+//! Results of a sweep, as JSON and averaged over seeds.
 
 use crate::scenario::Axis;
 use crate::sweep::Outcome;
@@ -17,7 +17,7 @@ const SEED: &str = "seed";
 pub struct SweepResult {
     /// The name of the scenario.
     pub name: String,
-    /// What it shows.
+    /// Purpose of the sweep.
     pub about: String,
     /// The swept keys and their values.
     pub axes: Vec<AxisResult>,
@@ -69,7 +69,7 @@ pub struct RunResult {
     pub settings: BTreeMap<String, String>,
     /// Why it could not be simulated.
     pub error: Option<String>,
-    /// What it told.
+    /// Report of the run.
     pub report: Option<ReportResult>,
 }
 
@@ -143,7 +143,7 @@ pub struct OccupancyResult {
     pub size_bytes: Option<u64>,
 }
 
-/// What heads of messages waited for.
+/// Resource that heads of messages waited for.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "as in the report")]
 pub struct WaitingResult {
@@ -282,7 +282,7 @@ impl SweepResult {
         Self { name, about, axes, points: average(&outcomes), runs, outcomes }
     }
 
-    /// What was simulated, and what it told, in the order of `runs`.
+    /// Returns the scenarios with their results, in the order of `runs`.
     #[must_use]
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes

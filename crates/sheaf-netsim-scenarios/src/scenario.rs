@@ -45,12 +45,12 @@ const MAX_POINTS: usize = 10_000;
 pub struct ScenarioFile {
     /// Its name.
     pub name: String,
-    /// What it shows; empty where the file does not say.
+    /// Purpose of the scenario; empty where the file gives none.
     pub about: String,
     /// Keys that are swept, in the order of the file, each with its values as they are written in tables. Seeds and
     /// fidelities are among them.
     pub axes: Vec<Axis>,
-    /// What is to be simulated, the last axis fastest. Never empty.
+    /// Points to be simulated; the last axis varies fastest. Never empty.
     pub points: Vec<Point>,
 }
 
@@ -68,11 +68,11 @@ pub struct Axis {
 pub struct Point {
     /// The swept keys that matter at this point, in the order of the axes, and their values.
     pub settings: Vec<(String, String)>,
-    /// What is simulated.
+    /// Scenario to be simulated.
     pub scenario: Scenario,
 }
 
-/// What the command line changes of a file.
+/// Values of a file that the command line overrides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// In place of the file's seed or seeds.
@@ -192,7 +192,7 @@ fn expand(
 /// After so many errors no more points are looked at: they repeat.
 const MAX_ERRORS: usize = 100;
 
-/// What [`expand`] has so far.
+/// State of [`expand`].
 #[derive(Default)]
 struct Expansion {
     name: String,

@@ -6,18 +6,18 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What one point gave.
+/// Result of one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The swept keys that matter at this point, and their values.
     pub settings: Vec<(String, String)>,
-    /// What was simulated.
+    /// Scenario that was simulated.
     pub scenario: Scenario,
-    /// What came of it, or why it could not be simulated.
+    /// Report, or the reason why it could not be simulated.
     pub result: Result<Report, String>,
 }
 
-/// How many threads there are to use where the user does not say: one for each processor.
+/// Returns the default number of threads: one for each processor.
 #[must_use]
 pub fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)

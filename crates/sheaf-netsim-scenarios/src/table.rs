@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Write};
 pub(crate) struct Columns {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// How many columns from the left are text, and begin at the left.
+    /// Number of text columns, which are aligned left; they come first.
     text: usize,
 }
 

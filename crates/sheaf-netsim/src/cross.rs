@@ -12,8 +12,8 @@ use crate::scenario::{Fidelity, RunLength, Scenario, TrafficModel};
 use crate::topology;
 use crate::units::Picos;
 
-/// What two fidelities may differ by in efficiency, beside the errors of both: what the message level leaves out. That
-/// is a requirement, not a measurement: the two levels are held to it.
+/// Permitted difference in efficiency between two fidelities, beside the errors of both, for effects that the message
+/// level leaves out. It is a requirement, not a measurement: the two levels are held to it.
 pub const MODEL_ERROR: f64 = 0.01;
 
 /// So many steps of single flits [`check`] lets the flit level make, about: some seconds.
@@ -28,7 +28,7 @@ pub struct Difference {
     pub reference: Fidelity,
     /// Efficiency of the model less that of the reference.
     pub difference: f64,
-    /// What it may be.
+    /// Permitted difference.
     pub tolerance: f64,
     /// The model is a bound: only a reference above it is a disagreement.
     pub one_sided: bool,
@@ -45,7 +45,7 @@ impl Difference {
 /// One scenario in several fidelities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cross {
-    /// What each of them told.
+    /// Report of each of them.
     pub reports: Vec<Report>,
     /// Those that cannot simulate this scenario, and why.
     pub unable: Vec<(Fidelity, RunError)>,

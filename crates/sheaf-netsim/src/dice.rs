@@ -6,7 +6,7 @@
 use rand::Rng;
 use rand_pcg::Pcg32;
 
-/// What chance is drawn for. Streams of different purposes are independent, also for the same entity.
+/// Purpose of a random number. Streams of different purposes are independent, also for the same entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Destinations of random traffic.
@@ -23,7 +23,7 @@ pub enum Purpose {
     Route,
     /// Who goes first.
     Arbiter,
-    /// What breaks.
+    /// Faults.
     Fault,
     /// Places of endpoints in the wiring.
     Numbering,

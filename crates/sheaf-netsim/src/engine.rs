@@ -26,7 +26,7 @@ use crate::scenario::{RunLength, Scenario};
 use crate::traffic::{Summary, Traffic};
 use crate::units::{Picos, Rate};
 
-/// What an engine works on.
+/// Input of an engine.
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
     /// The scenario.
@@ -35,7 +35,7 @@ pub struct Setup<'a> {
     pub network: &'a Network,
     /// For each endpoint, whether throughput is averaged over it.
     pub receives: Vec<bool>,
-    /// How many endpoints send data.
+    /// Number of endpoints that send data.
     pub senders: u32,
 }
 
@@ -47,12 +47,12 @@ impl Setup<'_> {
     }
 }
 
-/// What an engine hands back.
+/// Result of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The measurements.
     pub measured: Measured,
-    /// What the traffic knows.
+    /// Summary of the traffic.
     pub summary: Summary,
     /// Self-checks of the engine.
     pub checks: Vec<Check>,
@@ -70,7 +70,7 @@ pub trait Engine {
     /// Runs `traffic` on the network of `setup` until the scenario's end.
     ///
     /// # Errors
-    /// What does not fit together.
+    /// Returns the first part of the setup that the engine cannot simulate.
     fn simulate(&self, setup: &Setup<'_>, traffic: &mut dyn Traffic) -> Result<Outcome, Self::Error>;
 }
 

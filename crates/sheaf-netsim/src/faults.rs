@@ -1,4 +1,4 @@
-//! What breaks and when it heals: the plan of a scenario, and what of it holds at the moment.
+//! Faults and their ends: the plan of a scenario, and its present effect.
 //!
 //! An engine asks [`Faults::next_change`] when to look again, calls [`Faults::advance`] at that instant, and asks for
 //! links, receivers and frames in between. Senders do not know of a dead link: what is sent into it takes its time and
@@ -157,7 +157,7 @@ impl Faults {
         self.dead.get(link.index()).is_some_and(|&dead| dead)
     }
 
-    /// How long `receiver` takes for what a healthy one receives in `time`.
+    /// Returns the time that `receiver` takes for data that a healthy one receives in `time`.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -178,7 +178,8 @@ impl Faults {
         self.loss > 0.0 && self.dice.unit() < self.loss
     }
 
-    /// What holds now, from what is active: faults may overlap, so that the end of one is not the end of all.
+    /// Combines the active faults into their present effect. Faults may overlap, so that the end of one is not the end
+    /// of all.
     fn take_stock(&mut self) {
         self.dead.fill(false);
         self.speed.fill(1.0);
@@ -196,7 +197,7 @@ impl Faults {
     }
 }
 
-/// What a fault does to `network`; `None` where the network does not notice it.
+/// Returns the effect of a fault on `network`, or `None` if it has none.
 fn effect(fault: usize, what: &FaultKind, network: &Network) -> Result<Option<Effect>, FaultError> {
     let known = |part, number: u32, count| {
         if (number as usize) < count {

@@ -1,4 +1,4 @@
-//! What is measured while a run goes on, and what it amounts to.
+//! Measurement during a run, and its results.
 //!
 //! The length of a run need not be known: time is cut into slices, and whenever there are too many the slices are joined
 //! in pairs. So a run of any length ends with some hundred slices of equal length and a bounded memory. Warm-up, error
@@ -30,10 +30,10 @@ const POINTS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause(pub u16);
 
-/// What a meter is to tell apart.
+/// Names of the quantities that a meter tells apart.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// What heads of messages may wait for.
+    /// Resources that heads of messages may wait for.
     pub waiting: Vec<String>,
     /// Where and why messages may be lost.
     pub losses: Vec<String>,
@@ -61,14 +61,14 @@ pub struct Meter {
     end: Picos,
 }
 
-/// What a meter says at the end: the measured fields of a [`Report`](crate::Report).
+/// Final measurements of a meter: the measured fields of a [`Report`](crate::Report).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// Receiving ports.
     pub ports: u32,
     /// Simulated time.
     pub simulated: Picos,
-    /// How much of it is warm-up.
+    /// Duration of the warm-up.
     pub warm_up: Picos,
     /// Messages.
     pub messages: Counts,
@@ -86,11 +86,11 @@ pub struct Measured {
     pub message_latency: Option<Distribution>,
     /// Buffers.
     pub occupancy: Vec<Occupancy>,
-    /// What was waited for, largest share first.
+    /// Waiting times by resource, largest share first.
     pub waiting: Vec<Waiting>,
     /// Efficiency in equal slices.
     pub evolution: Vec<(Picos, f64)>,
-    /// What was lost where.
+    /// Losses by place.
     pub losses: Vec<Loss>,
 }
 
@@ -169,14 +169,14 @@ impl Meter {
         level.bytes -= bytes;
     }
 
-    /// How many messages have arrived.
+    /// Returns the number of messages that have arrived.
     #[must_use]
     #[inline]
     pub fn delivered_messages(&self) -> u64 {
         self.delivered.0
     }
 
-    /// How many messages have arrived or were lost.
+    /// Returns the number of messages that have arrived or were lost.
     #[must_use]
     #[inline]
     pub fn ended_messages(&self) -> u64 {

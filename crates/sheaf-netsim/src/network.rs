@@ -60,13 +60,13 @@ pub struct Link {
     pub from: Place,
     /// Who receives.
     pub to: Place,
-    /// How fast.
+    /// Rate of the link.
     pub rate: Rate,
-    /// How long a byte is on the way.
+    /// Delay of a byte.
     pub delay: Picos,
-    /// How many links lie before this one on the way from an endpoint: 0 for the link that an endpoint sends into. For
-    /// reports: "what waits for what" is told by stage. Where ways are of different lengths it is that of the longest,
-    /// in a table that of a way up to the switches that are farthest from all senders, and back.
+    /// Number of links before this one on the way from an endpoint: 0 for the link that an endpoint sends into. Reports
+    /// give waiting times by stage. If ways differ in length, the longest counts; in a table, the way up to the
+    /// switches that are farthest from all senders, and back.
     pub stage: u16,
 }
 
@@ -93,7 +93,7 @@ pub enum Forwarding {
     Digit {
         /// The weight of the digit.
         divisor: u32,
-        /// How many values the digit has.
+        /// Number of values of the digit.
         radix: u32,
         /// Parallel links for one value.
         width: u32,
@@ -187,7 +187,7 @@ pub struct Network {
     pub injection: Vec<Range<u32>>,
     /// For each endpoint, where it is in the wiring (the numbering of the scenario).
     pub position: Vec<u32>,
-    /// How many stages of links there are: every link's stage is below.
+    /// Number of stages of links: every link's stage is below.
     pub stages: u16,
     /// The links of the longest way from an endpoint to an endpoint.
     pub longest_way: u16,

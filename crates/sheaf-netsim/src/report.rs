@@ -1,4 +1,4 @@
-//! What a run tells.
+//! Report of a run.
 
 use crate::units::Picos;
 
@@ -13,7 +13,7 @@ pub struct Report {
     pub ports: u32,
     /// Simulated time, with the warm-up.
     pub simulated: Picos,
-    /// How much of it was cut off as warm-up, found by batch means.
+    /// Duration of the warm-up, found by batch means.
     pub warm_up: Picos,
     /// Messages, over the whole run.
     pub messages: Counts,
@@ -38,7 +38,7 @@ pub struct Report {
     pub events: Option<EventCounts>,
     /// Buffers, by stage.
     pub occupancy: Vec<Occupancy>,
-    /// What the heads of messages waited for, largest share first.
+    /// Resources that the heads of messages waited for, largest share first.
     pub waiting: Vec<Waiting>,
     /// Efficiency in equal slices of the run, from the start: (end of the slice, efficiency).
     pub evolution: Vec<(Picos, f64)>,
@@ -124,7 +124,7 @@ pub struct Occupancy {
 /// Time that heads of messages waited for one kind of thing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waiting {
-    /// What for: "output of layer 2, taken by another message".
+    /// Cause of the waiting: "output of layer 2, taken by another message".
     pub cause: String,
     /// Mean waiting messages over the measured time, per sender: 1 means that each sender always waits for this.
     pub share: f64,

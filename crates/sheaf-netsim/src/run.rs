@@ -194,7 +194,7 @@ fn placed<'a>(
     Ok(Setup { scenario, network, receives, senders: roster.source_count() })
 }
 
-/// What closed formulas say: the exact result where there is one, otherwise the bound. Nothing is sent, so that there
+/// Evaluates closed formulas: the exact result where there is one, otherwise the bound. Nothing is sent, so that there
 /// are neither messages nor times.
 fn theory(scenario: &Scenario, network: &Network) -> Result<Report, RunError> {
     let endpoints = endpoint_count(network);

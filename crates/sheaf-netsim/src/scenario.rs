@@ -1,4 +1,4 @@
-//! What a run is made of, as plain data. The file format belongs to `sheaf-netsim-scenarios`.
+//! Description of a run, as plain data. The file format belongs to `sheaf-netsim-scenarios`.
 
 use crate::units::{Picos, Rate};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// One run: no lists, no sweeps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// How it is called in tables and plots.
+    /// Name in tables and plots.
     pub name: String,
     /// The wiring.
     pub topology: Topology,
@@ -14,25 +14,25 @@ pub struct Scenario {
     pub numbering: Numbering,
     /// Every link, unless the topology says otherwise.
     pub link: LinkModel,
-    /// What switches do.
+    /// Switching of the switches.
     pub switching: Switching,
     /// Who goes first.
     pub arbiter: Arbiter,
     /// Which of several ways is taken.
     pub routes: Routes,
-    /// What hosts do.
+    /// Model of the hosts.
     pub endpoint: EndpointModel,
-    /// What hosts want.
+    /// Traffic of the hosts.
     pub traffic: TrafficModel,
-    /// What breaks.
+    /// Faults.
     pub faults: Vec<Fault>,
     /// When the run ends.
     pub length: RunLength,
     /// Who simulates it.
     pub fidelity: Fidelity,
-    /// How the flit-level reference cuts time and messages; the other fidelities do not look at it.
+    /// Units of time and messages in the flit-level reference; the other fidelities ignore it.
     pub flits: FlitModel,
-    /// What all chance comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
@@ -164,9 +164,9 @@ pub enum Numbering {
 /// A link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkModel {
-    /// How fast.
+    /// Rate of a link.
     pub rate: Rate,
-    /// How long a byte is on the way through cable and switch.
+    /// Delay of a byte through cable and switch.
     pub delay: Picos,
     /// Bytes on the wire per frame that are not payload.
     pub frame_overhead: u32,
@@ -174,32 +174,31 @@ pub struct LinkModel {
     pub frame_payload: Option<u32>,
 }
 
-/// What switches do.
+/// Switching of the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switching {
     /// A message holds its whole chain of links while it passes; a blocked one stays where it is.
     Wormhole {
-        /// What one switch input holds of a blocked message, in bytes. 0: the limit of messages much longer than
-        /// buffers.
+        /// Bytes of a blocked message that one switch input holds. 0: the limit of messages much longer than buffers.
         buffer_bytes: u32,
     },
     /// A message goes on as soon as its head is in and the next buffer has room for all of it.
     CutThrough {
         /// Messages that one switch input holds.
         buffer_messages: u32,
-        /// How long freed room takes to be known upstream.
+        /// Delay until freed room is known upstream.
         credit_delay: Picos,
     },
     /// A message goes on when all of it is in.
     StoreAndForward {
         /// Messages that one switch input holds.
         buffer_messages: u32,
-        /// How long freed room takes to be known upstream.
+        /// Delay until freed room is known upstream.
         credit_delay: Picos,
     },
     /// Input queues of fixed-size messages in a slotted switch.
     InputQueued {
-        /// What an input may send out of its queue.
+        /// Messages that an input may send out of its queue.
         queue: InputQueue,
         /// Messages that one input holds; `None`: no bound.
         buffer_messages: Option<u32>,
@@ -224,14 +223,14 @@ pub enum Switching {
     SharedMemory {
         /// All of it, in bytes.
         buffer_bytes: u64,
-        /// What one output may take of it at most.
+        /// Maximum that one output may take of it.
         output_bytes: u64,
         /// Behaviour when it is full.
         full: WhenFull,
     },
 }
 
-/// What an input may send out of its queue.
+/// Messages that an input may send out of its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputQueue {
     /// The first only.
@@ -242,7 +241,7 @@ pub enum InputQueue {
     VirtualOutput(u32),
 }
 
-/// What a full buffer does.
+/// Behaviour of a full buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
     /// The message is lost (tail drop).
@@ -312,7 +311,7 @@ impl Default for EndpointModel {
     }
 }
 
-/// What hosts want.
+/// Traffic of the hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrafficModel {
     /// Independent destinations, all equally likely.
@@ -350,14 +349,14 @@ pub enum TrafficModel {
     Roles(RolesTraffic),
 }
 
-/// What all event-building traffic has.
+/// Parameters that all event-building traffic shares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventTraffic {
     /// Who is where.
     pub placement: Placement,
     /// Fragment sizes.
     pub size: SizeModel,
-    /// How one event's sizes in different sources hang together: 0 independent, 1 all the same.
+    /// Correlation of one event's sizes in different sources: 0 independent, 1 all the same.
     pub correlation: f64,
     /// Who builds which event.
     pub assignment: Assignment,
@@ -445,7 +444,7 @@ pub enum SizeModel {
 /// A barrel shifter: in slot *t* source *s* sends to builder *(s + t) mod n*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarrelShifter {
-    /// How long a slot is. `None`: free-running, each source goes on when its block has left.
+    /// Duration of a slot. `None`: free-running, each source continues when its block has left.
     pub slot: Option<Picos>,
     /// Bytes of one block. Fragments are packed into blocks and cut at their ends; 0: one fragment, one block.
     pub block_bytes: u32,
@@ -472,7 +471,7 @@ pub struct RolesTraffic {
     pub event_rate: Option<f64>,
     /// Event slots of a builder unit.
     pub slots: u32,
-    /// How super-fragments come to the builder units.
+    /// Shaping of super-fragments to the builder units.
     pub shaping: RolesShaping,
     /// Payload of a message of super-fragments at most; one super-fragment may be larger.
     pub message_bytes: u32,
@@ -480,7 +479,7 @@ pub struct RolesTraffic {
     pub control: Option<Picos>,
 }
 
-/// How the machines' super-fragments come to the builder units.
+/// Shaping of the roles' super-fragments to the builder units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RolesShaping {
     /// Builder units ask every readout unit at once for all that they are given.
@@ -495,7 +494,7 @@ pub enum RolesShaping {
     Push,
     /// Readout units send in the slots of a barrel shifter.
     Barrel {
-        /// What a slot carries, and a message holds at most.
+        /// Bytes that a slot carries; also the maximum of a message.
         block_bytes: u32,
         /// Between two slots nothing is sent for this time.
         guard: Picos,
@@ -517,7 +516,7 @@ pub struct Fault {
     pub what: FaultKind,
 }
 
-/// What goes wrong.
+/// Kind of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultKind {
     /// A link carries nothing: number of the link in the compiled network.
@@ -560,7 +559,8 @@ pub enum Fidelity {
     Flit,
 }
 
-/// How the flit-level reference cuts messages into flits, and what a clock-driven switch adds to the other models.
+/// Division of messages into flits in the flit-level reference, and the parameters that a clock-driven switch adds to
+/// the other models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlitModel {
     /// Bytes of one flit: what a link moves in one clock cycle. `None`: chosen so that a message and a buffer are whole

@@ -35,7 +35,7 @@ pub fn messages(stages: u32, messages_per_sender: u64) -> Scenario {
     }
 }
 
-/// What a timed run did.
+/// Work of a timed run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     /// Endpoints of the network.
@@ -68,10 +68,10 @@ pub fn flits(stages: u32, cycles: u64) -> Scenario {
     scenario
 }
 
-/// What a link moves in one cycle of [`flits`].
+/// Bytes that a link moves in one cycle of [`flits`].
 const FLIT_BYTES: u32 = 1_024;
 
-/// What a timed run of flits did.
+/// Work of a timed run of flits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlitWork {
     /// Endpoints of the network.

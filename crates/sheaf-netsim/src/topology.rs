@@ -33,7 +33,7 @@ pub enum CompileError {
     Range {
         /// Which one.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
         /// The remedy.
         right: String,
@@ -70,7 +70,7 @@ pub enum CompileError {
     SeveralLinks {
         /// Which endpoint.
         endpoint: u32,
-        /// How many.
+        /// Number of links.
         links: usize,
     },
     /// No way.
@@ -114,7 +114,7 @@ pub fn compile(
     Ok(assemble(&plane, position, link, rails))
 }
 
-/// How many endpoints `topology` has.
+/// Returns the number of endpoints of `topology`.
 ///
 /// # Errors
 /// [`CompileError::TooLarge`].

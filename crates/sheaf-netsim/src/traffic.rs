@@ -35,8 +35,8 @@ use crate::network::EndpointId;
 use crate::report::{Check, Distribution, EventCounts};
 use crate::units::Picos;
 
-/// What travels: one message of an application, which the network moves as one unit (a wormhole message, a packet, a
-/// frame). Traffic that sends more than fits a frame cuts it first.
+/// One message of an application, which the network moves as one unit (a wormhole message, a packet, a frame). Traffic
+/// that sends more than fits a frame cuts it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Who sends it.
@@ -45,13 +45,13 @@ pub struct Message {
     pub destination: EndpointId,
     /// Its size in bytes, on the wire.
     pub bytes: u32,
-    /// What the traffic knows it by; the network does not look at it.
+    /// Token by which the traffic knows it; the network ignores it.
     pub token: u64,
     /// When the traffic handed it to the network interface.
     pub born: Picos,
 }
 
-/// What a sender does next.
+/// Next action of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// It sends this, now.
@@ -62,8 +62,7 @@ pub enum Next {
     Sleep,
 }
 
-/// What the engine is to do because of what has happened: senders to ask again at once, and instants at which the
-/// traffic wants to be called.
+/// Actions for the engine after an event: senders to poll at once, and instants at which the traffic is to be called.
 #[derive(Clone, Debug, Default)]
 pub struct Wake {
     senders: Vec<EndpointId>,
@@ -107,7 +106,7 @@ pub trait Traffic {
     /// The run begins: called once, before anything else. All senders are asked afterwards without being woken.
     fn begin(&mut self, _wake: &mut Wake) {}
 
-    /// What `sender` sends next. Called only when its network interface has room.
+    /// Returns the next message of `sender`. Called only when its network interface has room.
     fn next(&mut self, sender: EndpointId, now: Picos) -> Next;
 
     /// The last byte of `message` has arrived.
@@ -123,18 +122,19 @@ pub trait Traffic {
     /// An instant that the traffic has asked for with [`Wake::timer`] has come.
     fn timer(&mut self, _now: Picos, _wake: &mut Wake) {}
 
-    /// How many events are complete, for runs whose length is told in events. Asked often: a field, not a walk.
+    /// Returns the number of complete events, for runs whose length is given in events. Called often: must be a field,
+    /// not a walk.
     fn complete_events(&self) -> u64 {
         0
     }
 
-    /// How many events have ended, complete or not: what ends a run in a network that loses so much that hardly any
-    /// event becomes complete. Asked often, too.
+    /// Returns the number of events that have ended, complete or not. It ends a run in a network that loses so much
+    /// that hardly any event becomes complete. Called often, too.
     fn ended_events(&self) -> u64 {
         self.complete_events()
     }
 
-    /// What the traffic knows of the run that the network does not: events, and its own self-checks.
+    /// Returns the facts about the run that the network does not know: events, and the traffic's own self-checks.
     fn summary(&self) -> Summary {
         Summary::default()
     }
@@ -178,7 +178,7 @@ impl<T: Traffic + ?Sized> Traffic for Box<T> {
     }
 }
 
-/// What a workload knows of its run: goes into the [report](crate::Report) as it is.
+/// Summary of a run by its workload: goes into the [report](crate::Report) as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Events, where the traffic has any.

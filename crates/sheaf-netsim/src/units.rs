@@ -71,7 +71,7 @@ impl fmt::Display for Picos {
     }
 }
 
-/// How fast a link moves data: bits per second of payload and everything that travels with it.
+/// Rate at which a link moves data: bits per second of payload and everything that travels with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(pub u64);
 
@@ -82,7 +82,7 @@ impl Rate {
         Self(value.saturating_mul(1_000_000_000))
     }
 
-    /// How long `bytes` occupy the link, to the next picosecond.
+    /// Returns the time for which `bytes` occupy the link, to the next picosecond.
     ///
     /// # Panics
     /// Never for a positive rate; a rate of zero is refused by [`crate::scenario`].

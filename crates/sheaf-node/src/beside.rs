@@ -4,7 +4,7 @@
 //! that has nothing else to do: the node goes on saying that it is there, its events wait, and the dead time has the output's
 //! name. Without it the node itself is silent, and the event manager gives it up after `manager.peer_timeout_ms`.
 //!
-//! What waits for the thread is bounded by whoever gives the events, who keeps the place of each until it is stored.
+//! The giver of the events bounds the queue of the thread: it keeps the place of each event until it is stored.
 
 use crate::sink::{EventSink, FileSink, Taken};
 use bytes::Bytes;
@@ -41,7 +41,7 @@ pub struct FilesBeside {
     patience: Duration,
 }
 
-/// What the thread says of the files.
+/// State of the files as the thread reports it.
 #[derive(Clone, Debug)]
 struct Seen {
     stored: u64,
@@ -68,12 +68,12 @@ struct State {
     /// The files are to be closed.
     closing: bool,
     working: bool,
-    /// How often the thread has done what it was asked for.
+    /// Number of rounds that the thread has completed.
     rounds: u64,
     seen: Seen,
-    /// How the files were closed.
+    /// Result of closing the files.
     closed: Option<Result<(), String>>,
-    /// What was counted until then.
+    /// Counters at that time.
     counters: Vec<(String, u64)>,
 }
 
@@ -81,7 +81,7 @@ impl FilesBeside {
     /// Starts the thread that writes `files`.
     ///
     /// # Errors
-    /// What the operating system says where it starts no more threads.
+    /// Returns the operating system's error if it starts no more threads.
     pub fn start(files: FileSink) -> io::Result<Self> {
         let routing = files.routing().clone();
         Self::with(Box::new(files), routing, PATIENCE)
@@ -322,7 +322,7 @@ impl Writing {
     }
 }
 
-/// What the thread is to do.
+/// Requests to the thread.
 struct Asked {
     now: Timestamp,
     pressed: bool,

@@ -28,14 +28,14 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use turn::Turns;
 
-/// How many events of each kind of mishap are described in the log.
+/// Maximum number of events of each kind of mishap that the log describes.
 const MISHAPS_LOGGED: u64 = 10;
 
-/// What happens to built events.
+/// Checks, filter and output of built events.
 pub struct Judgement {
-    /// What is checked first.
+    /// Content check, done first.
     pub check: ContentCheck,
-    /// What is asked next, where there is no farm.
+    /// Filter, asked next where there is no farm.
     pub filter: Box<dyn Filter>,
     /// Where accepted events go. With output nodes, who looks on at them on their way: what it takes is not stored by that.
     pub sink: Box<dyn EventSink>,
@@ -58,7 +58,7 @@ pub struct BuilderNode {
     report: Option<Box<dyn FnOnce(BuilderReport) + Send>>,
 }
 
-/// What goes wrong with single events: all are counted, the first few are described in the log.
+/// Failures of single events: all are counted, the first few are described in the log.
 #[derive(Default)]
 struct Mishaps(u64);
 
@@ -71,7 +71,7 @@ impl Mishaps {
     }
 }
 
-/// What a builder's checks and links found, beside the books that it reports to the event manager.
+/// Findings of a builder's checks and links, beside the books that it reports to the event manager.
 #[derive(Clone, Debug)]
 pub struct BuilderReport {
     /// The builder.
@@ -83,21 +83,21 @@ pub struct BuilderReport {
     pub quarantined: u64,
     /// Counters of the filter, summed over workers that are threads.
     pub filter: Vec<(&'static str, u64)>,
-    /// What its farm did, where it had one.
+    /// Report of its farm, if it had one.
     pub farm: Option<FarmReport>,
-    /// What the output counted.
+    /// Counters of the output.
     pub output: Vec<(String, u64)>,
     /// Number of events that were built without a required source, by source and reason.
     pub missing: BTreeMap<(SourceId, MissingReason), u64>,
     /// Mean time that an event took on the builder unit's own thread, where that judged without a pause.
     pub judging: Option<Nanos>,
-    /// What was counted on the way to output nodes, where there are any.
+    /// Counts of the sender to output nodes, if there are any.
     pub sender: NodeBooks,
     /// Parts of events that the step filter had no verdict about: the rest was asked for.
     pub step_failures: u64,
-    /// What the step filter counted.
+    /// Counters of the step filter.
     pub steps: Vec<(&'static str, u64)>,
-    /// What was not sent or not understood.
+    /// Messages that were not sent or not understood.
     pub outbox: OutboxStats,
 }
 

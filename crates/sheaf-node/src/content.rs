@@ -5,7 +5,7 @@ use sheaf_source::content;
 use sheaf_wire::checksum::{crc32c, word_sum};
 use sheaf_wire::{Event, Fragment};
 
-/// What is checked in every fragment of every built event.
+/// Content check of every fragment of every built event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentCheck {
     /// Nothing.
@@ -23,7 +23,7 @@ impl ContentCheck {
     /// Checks an event.
     ///
     /// # Errors
-    /// What is wrong with the first bad fragment.
+    /// Describes the first bad fragment.
     #[inline]
     pub fn check(self, event: &Event<Bytes>) -> Result<(), String> {
         if self == Self::Off { Ok(()) } else { self.check_some(event) }

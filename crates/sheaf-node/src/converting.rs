@@ -48,7 +48,7 @@ struct State {
     trouble: Option<String>,
     /// Nothing more comes: what fails is not tried again.
     closing: bool,
-    /// What is under way is left.
+    /// The conversion under way is abandoned.
     ended: bool,
     files: u64,
     bytes: u64,
@@ -65,7 +65,7 @@ impl Converter {
     /// Starts the thread.
     ///
     /// # Errors
-    /// What the operating system says where it starts no more threads.
+    /// Returns the operating system's error if it starts no more threads.
     pub fn start(convert: Convert) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
@@ -97,13 +97,13 @@ impl Converter {
         self.shared.state().waiting() < MOST_WAITING
     }
 
-    /// What is wrong at present, in words for the operator; it is tried again meanwhile.
+    /// Describes the present error to the operator; the work is retried meanwhile.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.shared.state().trouble.clone()
     }
 
-    /// What was done, by name.
+    /// Returns its counters by name.
     #[must_use]
     pub fn counters(&self) -> [(&'static str, u64); 3] {
         let state = self.shared.state();
@@ -117,7 +117,7 @@ impl Converter {
     /// Converts what waits, but not for long, and ends the thread. Then files that were not converted are as they were.
     ///
     /// # Errors
-    /// What is wrong, if something failed; not that time was short.
+    /// Returns the failure of a conversion, but no error if only the time ran out.
     pub fn finish(&mut self) -> Result<(), String> {
         self.finish_within(PATIENCE)
     }

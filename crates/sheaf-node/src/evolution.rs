@@ -1,4 +1,4 @@
-//! How a run went on: what ended at each builder unit in each interval.
+//! Evolution of a run: events that ended at each builder unit in each interval.
 
 use sheaf_wire::{Nanos, Timestamp};
 

@@ -48,21 +48,21 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// How many words of one worker are taken before it is the next one's turn.
+/// Maximum number of messages taken from one worker before the next one's turn.
 const WORDS_A_TURN: usize = 256;
 
 /// The ring by which a process answers: room for some thousand verdicts, or one part of a large one.
 const UP_BYTES: usize = 128 << 10;
 
-/// How many ends of workers, and quarantined events, are described in the log; all are counted.
+/// Maximum number of worker exits, and of quarantined events, that the log describes; all are counted.
 const LOGGED: u64 = 20;
 
-/// How long processes may take to end when the run is over.
+/// Time that processes have to end after the run.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What a farm is made of.
+/// Setup of a farm.
 pub struct FarmSetup {
-    /// How its converter works.
+    /// Configuration of its converter.
     pub converter: ConverterConfig,
     /// Workers that are threads of this process: how many, and who makes their filters.
     pub threads: Option<(u16, FilterMaker)>,
@@ -76,7 +76,7 @@ pub struct FarmSetup {
 pub struct DoorSetup {
     /// Where it is. Nothing is there yet.
     pub path: PathBuf,
-    /// What processes are told when they join.
+    /// Welcome that joining processes receive.
     pub welcome: Welcome,
     /// Sources of an event, at most.
     pub sources: usize,
@@ -106,12 +106,12 @@ pub enum FarmError {
     Thread(#[source] std::io::Error),
 }
 
-/// What a farm did, for the summary of a run.
+/// Report of a farm, for the summary of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FarmReport {
-    /// What its converter counted.
+    /// Counters of its converter.
     pub counts: FarmCounts,
-    /// What its workers did, by place and life; those of processes that died included.
+    /// Times of its workers by place and life, including those of processes that died.
     pub workers: Vec<(Seat, WorkerTimes)>,
     /// Processes that were started again after their end.
     pub restarts: u64,
@@ -161,7 +161,7 @@ impl Farm {
     /// Sets up a farm for the builder unit `node`, whose thread `waker` wakes, and starts its workers.
     ///
     /// # Errors
-    /// What it lacks.
+    /// Returns the resource that cannot be set up.
     pub fn new(setup: FarmSetup, node: NodeId, waker: Waker, now: Timestamp) -> Result<Self, FarmError> {
         let FarmSetup { converter, threads, door, listen } = setup;
         let mut farm = Self {

@@ -1,3 +1,3 @@
-//! What filters say of built events: the trait is that of `sheaf-filter`.
+//! Filters of built events: the trait is that of `sheaf-filter`.
 
 pub use sheaf_filter::filter::{AcceptAll, Filter, FilterFailure, Prescale};

@@ -1,5 +1,5 @@
-//! What a worker does, be it a thread of a builder unit's process or a process of its own: take events, ask the filter,
-//! answer, and keep account of the time that the filter took.
+//! Duty cycle of a worker, be it a thread of a builder unit's process or a process of its own: take events, ask the
+//! filter, answer, and keep account of the time that the filter took.
 
 use crate::clock::thread_cpu_time;
 use crate::filter::{Filter, FilterFailure};
@@ -19,10 +19,10 @@ const SLOW: Nanos = Nanos::from_micros(20);
 /// A worker that finds nothing looks so often again before it sleeps.
 const IDLE_LOOKS: u32 = 64;
 
-/// How long a worker sleeps at most. It is woken when there is something; this bounds the delay of a stop flag.
+/// Longest sleep of a worker. Work wakes it earlier; the limit bounds the delay of a stop flag.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(100);
 
-/// What a worker has done, as it says itself.
+/// Times of a worker, as it reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerTimes {
     /// Events judged.
@@ -86,7 +86,7 @@ pub(crate) trait Desk {
         event: Self::Event,
         answer: Result<Verdict, FilterFailure>,
     ) -> Result<(), Self::Error>;
-    /// How often something was fetched that takes time to fetch, whether or not an event was whole with it.
+    /// Returns the number of fetches that took time, whether or not they completed an event.
     fn fetched(&self) -> u64 {
         0
     }

@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::task::Waker;
 
-/// What follows the head of a datagram that is filled up.
+/// Padding after the head of a datagram.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// For how long an endpoint without memory sleeps before it looks again whether some was given back.

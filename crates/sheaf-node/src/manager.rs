@@ -11,20 +11,20 @@ use sheaf_wire::{Nanos, NodeId, Timestamp, TriggerType};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a closing event manager waits for the last acknowledgements to leave.
+/// Time for which a closing event manager waits for the last acknowledgements to leave.
 const LINGER: Nanos = Nanos::from_secs(2);
 
 /// Number of due triggers that are handed over in one round, so that a rate beyond the processor's does not keep messages
 /// waiting. The next round goes on where this one ended: triggers are late then, and not lost.
 const TRIGGERS_PER_ROUND: usize = 65_536;
 
-/// What the run asks of its event manager.
+/// Limits of the run, for its event manager.
 pub struct Course {
     /// Triggers at a rate, or `None` where they come from elsewhere.
     pub triggers: Option<(TriggerRate, TriggerType)>,
-    /// How long triggers are taken, from the start of the run; no limit if `None`.
+    /// Time during which triggers are taken, from the start of the run; no limit if `None`.
     pub duration: Option<Nanos>,
-    /// How much of that passes before rates and latencies count.
+    /// Part of that time before rates and latencies count.
     pub warm_up: Nanos,
     /// Set by a signal handler: end the run in good order.
     pub stop: Arc<AtomicBool>,

@@ -11,13 +11,14 @@ use sheaf_wire::{ByteCount, NodeId, Payload, Role, Span, Timestamp};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many frames are kept for one peer whose link is full or not up yet. What a role has to say is bounded by
-/// credit, so this is reached only for a peer that stays away; then the oldest frame is dropped and counted: requests
-/// are repeated, and messages of channels too.
+/// Maximum number of frames kept for one peer whose link is full or not up yet. Credit bounds the messages of a role,
+/// so this limit is reached only for a peer that stays away. Then the oldest frame is dropped and counted; requests and
+/// messages of channels are repeated later.
 const BACKLOG_FRAMES: usize = 4096;
 
-/// What a full segment of TCP takes on the wire beside its payload, with an MTU of 1500 bytes: heads of TCP with a time stamp,
-/// of IP and of Ethernet, checksum, preamble and gap. Larger frames take less; slots are then a little too long.
+/// Payload of a full segment of TCP with an MTU of 1500 bytes, and its overhead on the wire: heads of TCP with a time
+/// stamp, of IP and of Ethernet, checksum, preamble and gap. Larger frames have less overhead; slots are then a little
+/// too long.
 const SEGMENT_BYTES: usize = 1_448;
 const SEGMENT_OVERHEAD_BYTES: usize = 90;
 
@@ -28,7 +29,7 @@ struct Slotted {
     some_closed: bool,
 }
 
-/// What was not sent, or not understood.
+/// Counts of messages that were not sent, or not understood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboxStats {
     /// Messages that arrived and could not be read, or whose sender was not the peer that they came from.
@@ -57,7 +58,7 @@ struct Backlog {
 pub struct Outbox {
     endpoint: Box<dyn Endpoint>,
     backlog: BTreeMap<NodeId, Backlog>,
-    /// What waits for its time slot: frames for builder units, where the readout unit shapes whole frames.
+    /// Frames for builder units that wait for their time slot, where the readout unit shapes whole frames.
     lanes: Option<Slotted>,
     /// Who was refused last, and why.
     refused: Option<(Option<NodeId>, Refusal)>,
@@ -127,7 +128,7 @@ impl Outbox {
         &mut *self.endpoint
     }
 
-    /// What went wrong so far.
+    /// Returns the counts of failures so far.
     #[must_use]
     pub fn stats(&self) -> OutboxStats {
         let transport = self.endpoint.stats();
@@ -287,7 +288,7 @@ impl Arriving for Bytes {
 /// Cuts arrived pieces into fragments, each with a handle of its own. The count of the memory that they lie in is the
 /// sender's business too, often on another processor; so a piece that is cut gets a count of its own before.
 struct Cut {
-    /// What is left of the piece that is being cut.
+    /// Rest of the piece that is being cut.
     piece: Bytes,
     pieces: VecDeque<Bytes>,
 }

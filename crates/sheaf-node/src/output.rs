@@ -24,14 +24,14 @@ pub struct OutputNode {
     report: Option<Box<dyn FnOnce(OutputReport) + Send>>,
 }
 
-/// What an output node's files and links did, beside the books that it reports to the event manager.
+/// Report of an output node's files and links, beside the books that it reports to the event manager.
 #[derive(Clone, Debug)]
 pub struct OutputReport {
     /// The output node.
     pub node: NodeId,
-    /// What its files counted.
+    /// Counters of its files.
     pub output: Vec<(String, u64)>,
-    /// What was not sent or not understood.
+    /// Messages that were not sent or not understood.
     pub outbox: OutboxStats,
 }
 

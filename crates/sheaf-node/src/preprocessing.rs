@@ -10,9 +10,9 @@
 //! then wait in the role, where they are bounded by the builder units' credit. Answers leave in the order in which they are
 //! done; to a builder unit the order between events means nothing.
 //!
-//! What is held of an event stays what its source sent until the event is released. So nothing that a preprocessor does, or
-//! fails to do, loses a fragment: the raw one is sent in its place, and counted by the reason. Where a builder unit asks
-//! again for what is being processed, the work is not done twice.
+//! The held fragments of an event stay as their source sent them until the event is released. So no failure of a
+//! preprocessor loses a fragment: the raw one is sent in its place and counted by the reason. If a builder unit repeats
+//! a request for fragments that are being processed, the work is not done twice.
 
 mod growth;
 pub mod isolated;
@@ -37,24 +37,24 @@ use std::task::Waker;
 use std::time::Duration;
 use worker::{Done, Job, Line};
 
-/// How many workers that hung are left behind in the life of a readout unit, each with its thread and its memory. Beyond,
-/// a worker that hangs is not replaced.
+/// Maximum number of hung workers that a readout unit abandons in its life, each with its thread and its memory. Once
+/// it is reached, a worker that hangs is not replaced.
 pub const MOST_LEFT_BEHIND: usize = 4;
 
-/// How long the end of a worker is waited for when the unit ends.
+/// Time for which the unit waits for a worker to end when it ends itself.
 const JOIN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// How many failures are told one by one; all are counted.
+/// Maximum number of failures that are logged one by one; all are counted.
 const FAILURES_LOGGED: u64 = 10;
 
 /// Makes a preprocessor for a worker; called again for one that takes the place of another.
 pub type PreprocessorMaker = Box<dyn FnMut() -> Result<Box<dyn Preprocessor>, String> + Send>;
 
-/// How a readout unit processes fragments.
+/// Setup of the processing of fragments in a readout unit.
 pub struct PreprocessingSetup {
     /// Whose fragments are processed; all sources' if `None`.
     pub sources: Option<BTreeSet<SourceId>>,
-    /// How many workers there are; at least one.
+    /// Number of workers; at least one.
     pub workers: u16,
     /// Answers are begun as long as fewer events than this are outstanding.
     pub outstanding_events: usize,
@@ -65,7 +65,7 @@ pub struct PreprocessingSetup {
     pub make: PreprocessorMaker,
     /// Makes the memory that a worker's results are in.
     pub memory: MemoryMaker,
-    /// How much larger than their fragments results may be.
+    /// Maximum growth of results over their fragments.
     pub growth: Growth,
 }
 
@@ -77,7 +77,7 @@ pub enum PreprocessingError {
     Preprocessor {
         /// The readout unit.
         node: NodeId,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
     /// A thread cannot be started.
@@ -85,13 +85,13 @@ pub enum PreprocessingError {
     Thread {
         /// The readout unit.
         node: NodeId,
-        /// What the operating system says.
+        /// Error of the operating system.
         what: String,
     },
 }
 
-/// What became of the fragments that were to be processed, and of the workers. Every such fragment that was sent is in
-/// exactly one of the first six.
+/// Counts of fragments to be processed, and of the workers. Every such fragment that was sent is counted in exactly one
+/// of the first six.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreprocessingCounts {
     /// Fragments sent with the payload that the preprocessor made.
@@ -110,11 +110,11 @@ pub struct PreprocessingCounts {
     pub bytes_before: u64,
     /// Payload of the processed fragments, after.
     pub bytes_after: u64,
-    /// How often a worker, or its process, was replaced.
+    /// Number of times that a worker, or its process, was replaced.
     pub workers_restarted: u64,
     /// Events that were asked for again while they were being processed.
     pub asked_again: u64,
-    /// How often answers began to wait because as many events were outstanding as may be.
+    /// Number of times that answers began to wait because the limit of outstanding events was reached.
     pub limit_reached: u64,
 }
 
@@ -147,7 +147,7 @@ struct Pending {
     fragments: Arc<Vec<Fragment<Bytes>>>,
 }
 
-/// What of an event a builder unit is to get: its answer is on its way where such a thing is outstanding.
+/// Part of an event that a builder unit is to receive; its answer is under way while this is outstanding.
 type Errand = (NodeId, EventId, u16, u16);
 
 /// The errands of an entry: one for each of its events.
@@ -170,7 +170,7 @@ pub(crate) struct Preprocessing {
     was_full: bool,
     time: StallFree,
     counts: PreprocessingCounts,
-    /// How many bytes less were sent than the role has booked, and how many more, since it was told last.
+    /// Bytes sent less than the role has booked, and bytes sent more, since the last report to the role.
     difference: (u64, u64),
 }
 
@@ -296,7 +296,7 @@ impl Preprocessing {
         open.min_by_key(|(_, line)| line.queued()).map(|(place, _)| place)
     }
 
-    /// How many of these fragments are to be processed.
+    /// Returns the number of these fragments that are to be processed.
     fn wanted(&self, fragments: &[Fragment<Bytes>]) -> u64 {
         match &self.setup.sources {
             None => fragments.len() as u64,
@@ -382,7 +382,7 @@ impl Preprocessing {
         }
     }
 
-    /// What a worker has is sent as it is, and another takes its place.
+    /// Sends the fragments of a worker unprocessed and replaces it.
     fn give_up(&mut self, place: usize, hangs: bool) {
         let its = |(number, (at, _)): (&u64, &(usize, Pending))| (*at == place).then_some(*number);
         let numbers: Vec<u64> = self.pending.iter().filter_map(its).collect();
@@ -418,7 +418,7 @@ impl Preprocessing {
         self.done.pop_front()
     }
 
-    /// How many bytes of payload less than the role has booked were sent since the last call, and how many more.
+    /// Returns the bytes of payload sent less than the role has booked since the last call, and the bytes sent more.
     pub(crate) fn take_difference(&mut self) -> (u64, u64) {
         std::mem::take(&mut self.difference)
     }

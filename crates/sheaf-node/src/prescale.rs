@@ -10,7 +10,7 @@ use sheaf_wire::{Event, EventId, Tags, Timestamp, Verdict};
 pub struct TagRule {
     /// The tag, one bit.
     pub tag: Tags,
-    /// What it is called.
+    /// Name of the tag.
     pub name: String,
     /// One of so many keeps it; at least 1.
     pub prescale: u32,
@@ -38,7 +38,7 @@ impl PrescaledTags {
         Self { sink, rules, left_out: 0 }
     }
 
-    /// What an event keeps of its tags.
+    /// Returns the tags that an event keeps.
     fn kept(&self, event: EventId, tags: Tags) -> Tags {
         let lost = self.rules.iter().filter(|(rule, _)| tags.contains(rule.tag) && !rule.is_turn(event));
         lost.fold(tags, |kept, (rule, _)| Tags(kept.0 & !rule.tag.0))

@@ -42,19 +42,19 @@ mod way;
 /// The pause between two knocks at a door that is not open yet.
 const KNOCK: Duration = Duration::from_millis(50);
 
-/// How many empty lists of fragments are kept to be used again.
+/// Maximum number of empty fragment lists that are kept for reuse.
 const SPARE_LISTS: usize = 256;
 
 /// The end of the names of doors: `bu0.farm`.
 pub const DOOR_EXTENSION: &str = "farm";
 
-/// How a processor takes part.
+/// Options of a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessorOptions {
     /// Events that it has at a time, the one in judgement included: enough to never wait for the next, few enough that a
     /// slow processor does not sit on many. Default 32.
     pub ahead: u32,
-    /// How long it waits for the door to be opened. Default: not at all.
+    /// Time for which it waits for the door to be opened. Default: not at all.
     pub patience: Nanos,
     /// Its certificate, where it joins over a network that is secured so (`transport.tls` of the run). Default: none.
     pub tls: Option<TlsFiles>,
@@ -167,7 +167,7 @@ impl Processor {
         Ok(processor)
     }
 
-    /// What the converter said of the run.
+    /// Returns the converter's description of the run.
     #[must_use]
     pub fn welcome(&self) -> &Welcome {
         &self.welcome

@@ -13,8 +13,8 @@ use sheaf_source::{Batch, BatchEnd, Source, SourceStats};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};
 
-/// How many fragments are taken from one source in a round: enough to share the cost of the round, few enough that they
-/// are still in the cache when they are sent.
+/// Maximum number of fragments taken from one source in a round: enough to share the cost of the round, few enough that
+/// they are still in the cache when they are sent.
 const FRAGMENTS_PER_ROUND: usize = 64;
 
 /// A starved or held-back source is looked at again after this time, if nothing else happens before. Memory that another
@@ -41,25 +41,25 @@ pub struct ReadoutNode {
 
 struct Input {
     source: Box<dyn Source>,
-    /// What the source gave last.
+    /// Latest batch of the source.
     batch: Batch,
-    /// How many of its fragments the role has had.
+    /// Number of its fragments that the role has taken.
     had: usize,
-    /// What there is after the batch.
+    /// State of the source after the batch.
     then: BatchEnd,
     ended: bool,
 }
 
-/// What a readout unit's sources and links did, beside the books that it reports to the event manager.
+/// Report of a readout unit's sources and links, beside the books that it reports to the event manager.
 #[derive(Clone, Debug)]
 pub struct ReadoutReport {
     /// The readout unit.
     pub node: NodeId,
     /// Each source's own counts.
     pub sources: Vec<(SourceId, SourceStats)>,
-    /// What was not sent or not understood.
+    /// Messages that were not sent or not understood.
     pub outbox: OutboxStats,
-    /// What became of the fragments that were to be processed, where the unit is an active one.
+    /// Counts of fragments to be processed, if the unit is an active one.
     pub preprocessing: Option<PreprocessingCounts>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run amounts to, while it lasts and at its end.
+//! Figures of a run, while it lasts and at its end.
 
 use crate::evolution::Evolution;
 use crate::outbox::OutboxStats;
@@ -29,7 +29,8 @@ pub struct RunReport {
     pub dead_time: DeadTime,
     /// Triggers that the emulated trigger made up to the end of triggers. None where triggers come from elsewhere.
     pub offered: Option<u64>,
-    /// How many events of each builder session count as stored: the first so many of its files. Empty where output nodes store.
+    /// Number of events of each builder session that count as stored, from the first of its files on. Empty where
+    /// output nodes store.
     pub committed: BTreeMap<(NodeId, SessionId), u64>,
     /// Which events of each output node's session count.
     pub kept: BTreeMap<(NodeId, SessionId), Places>,
@@ -47,13 +48,13 @@ pub struct RunReport {
     pub latency: Histogram<u64>,
     /// When the run began.
     pub started_at: Option<Timestamp>,
-    /// What ended where, over time.
+    /// Ended events and bytes over time.
     pub evolution: Evolution,
     /// When the last event ended.
     pub last_end_at: Option<Timestamp>,
     /// The end of the warm-up, where there was one: rates and latencies are of what ended after it.
     pub warm_at: Option<Timestamp>,
-    /// What had ended by then.
+    /// Events that had ended by then.
     pub warm_up: Tally,
     /// Nodes that were expected and had not appeared when the run began.
     pub absent: Vec<NodeId>,
@@ -65,11 +66,11 @@ pub struct RunReport {
     pub restarted_outputs: u64,
     /// Whether the run was ended by a signal.
     pub interrupted: bool,
-    /// What the event manager's link did not send or understand.
+    /// Messages that the event manager's link did not send or understand.
     pub outbox: OutboxStats,
 }
 
-/// What has ended of a run.
+/// Ended events of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Events stored or rejected.
@@ -130,7 +131,7 @@ impl RunReport {
         Tally { built: self.built, fragments: self.fragments, bytes: self.bytes }
     }
 
-    /// What ended after the warm-up: what rates are made of, with [`Self::measured_time`].
+    /// Returns the events that ended after the warm-up. With [`Self::measured_time`], they give the rates.
     #[must_use]
     pub fn measured(&self) -> Tally {
         Tally {
@@ -189,7 +190,7 @@ impl RunReport {
         all
     }
 
-    /// What does not add up; empty where the books balance.
+    /// Returns the relations that do not add up; empty if the books balance.
     ///
     /// Each offered trigger must be accepted or vetoed, and live time and dead time must be the time of the run. The two ledgers
     /// must balance each for itself, nothing may be in flight, every readout unit must have reported
@@ -261,10 +262,10 @@ pub struct Gauges {
     values: [AtomicU64; 8],
 }
 
-/// What [`Gauges`] show at one moment.
+/// Values of [`Gauges`] at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What the run is doing.
+    /// Phase of the run.
     pub phase: &'static str,
     /// Events ended so far.
     pub ended: u64,
@@ -317,7 +318,7 @@ impl Gauges {
         }
     }
 
-    /// What the run looks like now.
+    /// Returns the present values.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let [ended, bytes, in_flight, incomplete, dropped, buffered, vetoed, lost_builders] =

@@ -15,7 +15,7 @@ pub trait EventSink: Send {
     /// Accepts an event and what was said of it.
     ///
     /// # Errors
-    /// What is wrong, in words for the operator. The event was not accepted and may be offered again.
+    /// Describes the failure to the operator. The event was not accepted and may be offered again.
     fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String>;
 
     /// As [`EventSink::write`], of an event that the caller has no more need of: a sink that is not done with it when this returns
@@ -30,7 +30,7 @@ pub trait EventSink: Send {
     /// Ends a batch of events: makes them as durable as configured.
     ///
     /// # Errors
-    /// What is wrong; nothing accepted is lost by it, the call may be made again.
+    /// Describes the failure. Nothing accepted is lost by it; the call may be repeated.
     fn end_batch(&mut self, now: Timestamp) -> Result<(), String>;
 
     /// Whoever gives the events is running out of room, because events wait to be stored: what a sink does in larger units
@@ -43,7 +43,7 @@ pub trait EventSink: Send {
         true
     }
 
-    /// How many of the accepted events, counted from the first, are as durable as configured.
+    /// Returns the number of accepted events, counted from the first, that are as durable as configured.
     fn stored(&self) -> u64;
 
     /// When [`EventSink::end_batch`] has something to do without a further event; [`Timestamp::MAX`] where it has not.
@@ -54,16 +54,16 @@ pub trait EventSink: Send {
     /// Closes the output.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Describes the failure.
     fn finish(&mut self) -> Result<(), String>;
 
-    /// What it counted, by name.
+    /// Returns its counters by name.
     fn counters(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
 }
 
-/// What an output did with an event.
+/// Result of offering an event to an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It will be stored: it is counted by [`EventSink::stored`] when it is.

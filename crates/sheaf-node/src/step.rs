@@ -1,4 +1,4 @@
-//! What is decided about the first step of an event, before the rest of it is asked for.
+//! Decisions on the first step of an event, before the rest of it is requested.
 
 pub(crate) mod beside;
 
@@ -9,7 +9,7 @@ use sheaf_filter::{LibraryStep, Step};
 use sheaf_protocol::builder::More;
 use sheaf_wire::{Event, SourceId};
 
-/// What a step filter says of a part of an event.
+/// Verdict of a step filter on a part of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepVerdict {
     /// The event is rejected; nothing more of it is asked for.
@@ -24,15 +24,15 @@ pub enum StepVerdict {
 /// Judges parts of events, where events are built in steps: a quick decision near the builder unit, before most of the event
 /// has moved. What it lets through goes to the [`Filter`] when it is built.
 pub trait StepFilter: Send {
-    /// What is to become of an event of which this part is here. Sources that are neither in its fragments nor missing have not
-    /// been asked for.
+    /// Judges an event of which this part has been built. Sources that are neither in its fragments nor missing have
+    /// not been requested.
     ///
     /// # Errors
     /// A [`FilterFailure`] where the filter has no verdict. The rest of the event is then asked for, so that nothing is lost,
     /// and the filter decides.
     fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure>;
 
-    /// What it counted, by name.
+    /// Returns its counters by name.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

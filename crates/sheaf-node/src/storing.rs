@@ -6,14 +6,14 @@ use bytes::Bytes;
 use sheaf_wire::{Event, Nanos, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
 
-/// How long an output that failed is left alone before it is tried again. Meanwhile nothing is lost: events wait, credit
-/// runs out, triggers are vetoed.
+/// Pause before a failed output is tried again. Meanwhile nothing is lost: events wait, credit runs out, triggers are
+/// vetoed.
 const RETRY: Nanos = Nanos::from_millis(500);
 
 /// An output that has no room for the moment is asked again so often.
 const HELD_UP: Nanos = Nanos::from_millis(5);
 
-/// What became of an event, which its driver knows by a token of type `T`.
+/// Final state of an event, which its driver knows by a token of type `T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settled<T> {
     /// It is stored; its number among all that were accepted, from 0.
@@ -28,7 +28,7 @@ pub(crate) struct Storing<T> {
     sink: Box<dyn EventSink>,
     /// Accepted and not known to be durable, in the order of writing.
     accepted: VecDeque<T>,
-    /// How many were before these.
+    /// Number of events before these.
     told: u64,
     left_out: VecDeque<T>,
     /// An event that the output did not take.
@@ -145,7 +145,7 @@ impl<T> Storing<T> {
         Some(Settled::Stored(token, number))
     }
 
-    /// How many events are not settled.
+    /// Returns the number of events that are not settled.
     pub(crate) fn waiting(&self) -> usize {
         self.accepted.len() + usize::from(self.refused.is_some())
     }
@@ -166,7 +166,7 @@ impl<T> Storing<T> {
         self.trouble.as_ref().map_or(due, |trouble| trouble.try_again_at)
     }
 
-    /// What the output counted, by name.
+    /// Returns the output's counters by name.
     pub(crate) fn counters(&self) -> Vec<(String, u64)> {
         self.sink.counters()
     }
@@ -174,7 +174,7 @@ impl<T> Storing<T> {
     /// Closes the output.
     ///
     /// # Errors
-    /// What was wrong with it last, in words for the operator.
+    /// Returns the last failure of the output, for the operator.
     pub(crate) fn finish(&mut self) -> Result<(), String> {
         let closed = self.sink.finish();
         self.trouble.take().map_or(closed, |trouble| Err(trouble.error))

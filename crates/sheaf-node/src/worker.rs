@@ -4,16 +4,16 @@ use crate::Clock;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::num::NonZeroU64;
 
-/// How long a worker that found nothing to do looks again before it sleeps. A wake-up costs some 10 to 30 microseconds
-/// between two cores of the machines this was measured on, and while everybody is busy work comes within a few; but
-/// spinning takes the core from whoever shares it, who may be the one that is waited for.
+/// Time for which an idle worker polls before it sleeps. A wake-up costs some 10 to 30 microseconds between two cores
+/// of the machines this was measured on, and under load work arrives within a few. But spinning takes the core from
+/// other threads on it, one of which may be the one that is waited for.
 const SPIN: Nanos = Nanos::from_micros(10);
 
-/// What a worker remembers of how long it slept and was awake.
+/// Period over which a worker averages its times asleep and awake.
 const RHYTHM: Nanos = Nanos::from_millis(2);
 
-/// How late the kernel may end a sleep, to end several at once. It takes 50 microseconds where nothing is said, which would be
-/// most of what an event takes at a low rate.
+/// Timer slack of the kernel, which ends several sleeps at once. Its default of 50 microseconds is most of an event's
+/// latency at a low rate.
 const TIMER_SLACK: Option<NonZeroU64> = NonZeroU64::new(1);
 
 /// A worker looks at least so often before it sleeps, however long that takes: a round may cost system calls.
@@ -41,7 +41,7 @@ pub trait Agent: Send {
     fn finish(&mut self) -> Result<(), NodeError>;
 }
 
-/// What came of a round.
+/// Result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There was something to do; there may be more.
@@ -87,7 +87,7 @@ pub enum NodeError {
     Output {
         /// The node.
         node: NodeId,
-        /// What is wrong.
+        /// Description of the error.
         error: String,
     },
     /// A builder could not begin a session.
@@ -95,7 +95,7 @@ pub enum NodeError {
     NoSession {
         /// The node.
         node: NodeId,
-        /// What is wrong.
+        /// Description of the error.
         error: String,
     },
     /// The run never began: there is no builder unit, or no readout unit.
@@ -108,7 +108,7 @@ pub(crate) fn list(nodes: &[NodeId]) -> String {
     nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// How long a worker slept and was awake of late.
+/// Recent times of a worker asleep and awake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Rhythm {
     asleep: Nanos,

@@ -28,7 +28,7 @@ pub(crate) enum Anchor {
     Upwards,
 }
 
-/// How a text looks.
+/// Appearance of a text.
 #[derive(Clone, Copy)]
 pub(crate) struct Lettering {
     pub(crate) size: f64,

@@ -1,11 +1,11 @@
-//! What a chart is made of, as plain data.
+//! Content of a chart, as plain data.
 
 use thiserror::Error;
 
 /// Curves over one pair of axes. Make one with [`Chart::new`] and fill its fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What is shown, in a line.
+    /// Title, in one line.
     pub title: String,
     /// Conditions of the measurement, below the title, broken into lines; may be empty.
     pub subtitle: String,
@@ -19,7 +19,7 @@ pub struct Chart {
     pub bands: Vec<Band>,
     /// Lines across the plot, with a label: limits, nominal values.
     pub references: Vec<Reference>,
-    /// What a reader must know to trust the figures: method, machine, commit. Below the plot, broken into lines; may
+    /// Facts that a reader needs to trust the figures: method, machine, commit. Below the plot, broken into lines; may
     /// be empty.
     pub caption: String,
     /// Width of the picture in pixels, with legend and margins.
@@ -35,16 +35,16 @@ pub struct Axis {
     pub label: String,
     /// Its unit; empty for a pure number.
     pub unit: String,
-    /// How values become places.
+    /// Mapping of values to places.
     pub scale: Scale,
-    /// How values are written.
+    /// Notation of values.
     pub notation: Notation,
     /// First and last value that are shown; what lies outside is cut off. Without it, what the data need, rounded: on
     /// a linear axis with zero where that costs no more than half of the axis.
     pub range: Option<(f64, f64)>,
 }
 
-/// How values become places.
+/// Mapping of values to places on an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// Equal differences are equally far apart.
@@ -56,7 +56,7 @@ pub enum Scale {
     Log2,
 }
 
-/// How values are written beside an axis.
+/// Notation of values beside an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Notation {
     /// `0.05`, `1500`.
@@ -77,14 +77,14 @@ pub struct Series {
     pub name: String,
     /// Its points, in the order in which lines join them.
     pub points: Vec<Point>,
-    /// What is drawn.
+    /// Form of the drawing.
     pub draw: Draw,
     /// Which colour of the palette, and which marker; any number, they repeat. Without it the series' place in the
     /// chart. For a fit that belongs to points: the same number as theirs.
     pub colour: Option<usize>,
 }
 
-/// What is drawn of a series.
+/// Form in which a series is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Draw {
     /// A line with a marker at each point.
@@ -127,7 +127,7 @@ pub struct Band {
 pub struct Reference {
     /// Where.
     pub at: Mark,
-    /// What it is; stands beside the line.
+    /// Label beside the line.
     pub label: String,
 }
 
@@ -197,7 +197,7 @@ pub enum Error {
     Backend {
         /// The chart's title.
         title: String,
-        /// What it said.
+        /// Its error message.
         cause: String,
     },
 }

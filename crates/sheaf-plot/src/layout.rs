@@ -84,7 +84,7 @@ fn no_room(chart: &Chart, short: (f64, f64)) -> Error {
     }
 }
 
-/// How many lines, as a factor.
+/// Converts a number of lines to a factor.
 #[expect(clippy::cast_precision_loss, reason = "a few")]
 pub(crate) fn lines(count: usize) -> f64 {
     count as f64

@@ -1,4 +1,4 @@
-//! How values are written beside an axis.
+//! Notation of values beside an axis.
 
 use crate::Notation;
 

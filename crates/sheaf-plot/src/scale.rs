@@ -130,7 +130,7 @@ impl Settled {
     }
 }
 
-/// What the axis counts: the value, or its logarithm.
+/// Returns the coordinate of a value on the axis: the value, or its logarithm.
 fn count(scale: Scale, value: f64) -> f64 {
     match scale {
         Scale::Linear => value,

@@ -55,7 +55,7 @@ pub(crate) const fn marker(number: usize) -> Marker {
     MARKERS[number % MARKERS.len()]
 }
 
-/// How much wider the letters of DejaVu Sans are than those of Helvetica: some readers have only it.
+/// Ratio of the width of letters in DejaVu Sans to that in Helvetica, since some readers have only the former.
 const WIDER: f64 = 1.12;
 
 /// About how wide `text` is, in pixels. Nobody knows which font a reader has; these are the widths of Helvetica in

@@ -50,7 +50,7 @@ use sheaf_wire::{
 };
 use std::collections::VecDeque;
 
-/// What the driver decided about a built event.
+/// Decision of the driver on a built event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It is stored, durably as configured.
@@ -63,7 +63,7 @@ pub enum Decision {
     Dropped(DropReason),
 }
 
-/// What the driver of a builder is to know.
+/// Event for the driver of a builder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuilderEvent<P> {
     /// All nodes are there.
@@ -95,7 +95,7 @@ impl Built {
     }
 }
 
-/// What the driver is to know. Events, built or in part, stay in their assemblies until they are asked for.
+/// News for the driver. Events, whole or in part, stay in their assemblies until they are taken.
 #[derive(Debug)]
 enum News<P> {
     Built(AssemblyKey),
@@ -116,7 +116,7 @@ pub struct BuilderUnit<P> {
     /// Slots and bytes of events that went back for lack of memory: granted anew when another event here has ended, so that
     /// what did not fit is not tried again and again meanwhile.
     withheld: (u32, ByteCount),
-    /// What is to go into the next request.
+    /// Next request under construction.
     request: Request,
     request_at: Option<Timestamp>,
     heartbeat_at: Timestamp,
@@ -135,9 +135,9 @@ pub struct BuilderUnit<P> {
     event_deadlines: EventDeadlines<(u16, u16)>,
     retry_deadlines: EventDeadlines<(u16, u16)>,
     books: NodeBooks,
-    /// What the driver is to know.
+    /// News for the driver.
     news: VecDeque<News<P>>,
-    /// What the driver is shown of an event that stays here; else empty.
+    /// Event that stays here while the driver looks at it; otherwise empty.
     lent: Event<P>,
     spare_fragments: Vec<Vec<Fragment<P>>>,
     closed: bool,
@@ -276,7 +276,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// How many events it takes at a time.
+    /// Returns the maximum number of events that it takes at a time.
     #[must_use]
     pub fn slots(&self) -> u32 {
         self.config.slots
@@ -632,8 +632,8 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
-    /// What has come of an event is more than the memory holds. Younger events make way for it, the youngest first; if there are
-    /// none it goes back itself.
+    /// Frees memory when an event has grown beyond it. Younger events make way, the youngest first; if there are none,
+    /// the event itself is given back.
     fn make_room(&mut self, now: Timestamp, key: AssemblyKey) {
         while self.held > self.config.memory {
             let youngest =
@@ -812,8 +812,8 @@ impl<P: Payload> BuilderUnit<P> {
     }
 }
 
-/// How many separate ranges of events that are over a builder remembers, where readout units send unasked. Older gaps count
-/// as over.
+/// Number of separate ranges of ended events that a builder remembers if readout units send unasked. Older gaps count
+/// as ended.
 const ENDED_RANGES: usize = 4_096;
 
 /// Repeated requests, and those for parts, share messages of at most this many events.
@@ -823,7 +823,7 @@ fn index_u16(index: usize) -> u16 {
     u16::try_from(index).expect("the configuration has at most 65,535 readout units")
 }
 
-/// How large events are expected to be.
+/// Returns the expected size of the events.
 fn expected_size(assignments: &[Assignment]) -> u64 {
     assignments.first().map_or(0, |assignment| u64::from(assignment.charged))
 }

@@ -15,8 +15,8 @@ use sheaf_wire::message::{Body, Header, Message};
 use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many messages may be under way unacknowledged. A role that finds the channel full keeps its entries, whose
-/// number is bounded by credit, for one larger message later.
+/// Maximum number of messages in flight without acknowledgement. A role that finds the channel full keeps its entries,
+/// whose number is bounded by credit, for one larger message later.
 pub const WINDOW: usize = 256;
 
 /// A receiver acknowledges at the latest after this many messages.
@@ -31,7 +31,7 @@ pub struct ChannelTimes {
     pub acknowledge: Nanos,
 }
 
-/// What became of a received message.
+/// Result of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// It was taken; [`Channel::poll_deliver`] may have something.
@@ -129,7 +129,7 @@ impl<P: Clone> Channel<P> {
         self.sent_at
     }
 
-    /// How many messages were repeated.
+    /// Returns the number of repeated messages.
     #[must_use]
     pub fn repeats(&self) -> u64 {
         self.repeats

@@ -121,7 +121,7 @@ impl EventIndex {
 /// A table's window is at least and at most this long. It begins short and is widened, because what is known of an event lies in it.
 const TABLE_WINDOW: std::ops::RangeInclusive<usize> = 64..=1 << 18;
 
-/// What is known of events, found by their ids.
+/// Table of event states by id.
 ///
 /// As in [`EventIndex`], an id looks at one place of a window, given by its low bits; here the place holds what is known of the
 /// event itself, so that consecutive events are written and read one behind the other.

@@ -42,7 +42,7 @@ use std::fmt;
 pub struct Seat {
     /// The place, counted from zero.
     pub place: u16,
-    /// How many processors sat at this place before.
+    /// Number of processors that had this place before.
     pub life: u32,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// What a processor says to its converter.
+/// Message of a processor to its converter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word<V> {
     /// It takes so many events more.

@@ -52,7 +52,7 @@ use pace::Pace;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
 pub use slot_clock::SlotClock;
 
-/// How super-fragments come to the builders: the shaping of a whole run, from which each role's part follows.
+/// Shaping of super-fragments to the builders in a whole run; it determines each role's part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gathering {
     /// Builders ask every readout unit at once for all that they are given.
@@ -69,7 +69,7 @@ pub enum Gathering {
     Barrel {
         /// Bytes in flight to one builder while the barrel stands.
         credit: ByteCount,
-        /// How often readout units are told the time of the slots.
+        /// Interval at which readout units are told the time of the slots.
         tick: Nanos,
     },
 }
@@ -97,12 +97,12 @@ impl Gathering {
     }
 }
 
-/// How a sender's traffic is shaped.
+/// Shaping of a sender's traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShaperConfig {
-    /// What the sender's line takes, all rails together, as bytes on the wire; no pacing if `None`.
+    /// Rate of the sender's line, all rails together, as bytes on the wire; no pacing if `None`.
     pub line_rate: Option<ByteRate>,
-    /// What may leave at once after a pause, on top of the rate. Never taken as less than `unit`.
+    /// Bytes that may leave at once after a pause, beyond the rate. At least `unit`.
     pub burst: ByteCount,
     /// The largest piece that the user sends, on the wire: a datagram, or a message. A turn is not given before the whole
     /// of it may go, unless less waits.
@@ -125,18 +125,18 @@ pub enum Policy {
 pub struct Turn {
     /// The peer, as numbered by the user.
     pub peer: usize,
-    /// How many bytes of the wire may go to it. The sender sends pieces as long as they fit, the first in any case, so
-    /// that a turn always makes progress; what is sent beyond is taken from later turns.
+    /// Bytes on the wire that may go to it. The sender sends pieces as long as they fit, and the first in any case, so
+    /// that a turn always makes progress; an excess is taken from later turns.
     pub bytes: ByteCount,
     /// The largest piece that may go: a unit, or less where what is left of a slot must not be exceeded and the sender cuts
     /// pieces to it ([`Shaper::cutting_from`]).
     pub piece: ByteCount,
 }
 
-/// What is known of a peer.
+/// State of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peer {
-    /// What waits for it, as last offered.
+    /// Bytes that wait for it, as last offered.
     waiting: u64,
     /// It takes nothing now.
     is_pressed: bool,

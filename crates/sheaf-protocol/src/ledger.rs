@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 /// The books of things that end: triggers, or fragments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// What came in.
+    /// Fragments received.
     pub received: u64,
-    /// What was stored.
+    /// Fragments stored.
     pub stored: u64,
-    /// What the filter rejected.
+    /// Fragments that the filter rejected.
     pub rejected: u64,
-    /// What was dropped, by reason. Reasons that did not occur are absent.
+    /// Dropped fragments by reason. Reasons that did not occur are absent.
     pub dropped: BTreeMap<DropReason, u64>,
-    /// What has not ended yet.
+    /// Fragments that have not ended yet.
     pub in_flight: u64,
 }
 
@@ -192,7 +192,7 @@ impl Counter {
     }
 }
 
-/// What a node reports when it closes: a ledger (empty for builders) and counters.
+/// Books of a node that closes: a ledger (empty for builders) and counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeBooks {
     /// The fragments that a readout unit booked.

@@ -1,4 +1,4 @@
-//! What all machines have in common.
+//! Types that all machines share.
 
 use crate::farm::Seat;
 use sheaf_wire::message::{Body, Header, Message};
@@ -37,7 +37,7 @@ impl Identity {
 pub struct Transmit<P> {
     /// The receiver.
     pub to: NodeId,
-    /// What to send.
+    /// Message to send.
     pub message: Message<P>,
 }
 

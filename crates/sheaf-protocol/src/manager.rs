@@ -47,7 +47,7 @@ use sheaf_wire::message::{Announcement, Assignment, Body, Command, Message, Read
 use sheaf_wire::{ByteCount, DropReason, EventId, Nanos, NodeId, Role, SessionId, Timestamp, TriggerType};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How many separate ranges of ended events the event manager remembers. Older gaps count as ended.
+/// Number of separate ranges of ended events that the event manager remembers. Older gaps count as ended.
 const ENDED_RANGES: usize = 65_536;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +66,9 @@ struct Entry {
     /// When it became an event, on the clock of this machine.
     began: Timestamp,
     trigger_type: TriggerType,
-    /// How many builders have had it, the present one included.
+    /// Number of builders that have been given the event, including the present one.
     attempt: u16,
-    /// How many of them could not build it; not those that gave it back to make way for others.
+    /// Number of those that could not build it, without those that gave it back to make way for others.
     failures: u16,
     /// The present builder, or the last.
     builder: Option<u16>,
@@ -260,8 +260,8 @@ impl<P: Clone> EventManager<P> {
         ByteCount(self.readouts.iter().map(status).sum())
     }
 
-    /// How many events of each builder session's own files count as stored, living sessions included. None where output
-    /// nodes store.
+    /// Returns the number of events in each builder session's own files that count as stored, including living
+    /// sessions. Empty where output nodes store.
     #[must_use]
     pub fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
         if !self.outputs.is_empty() {

@@ -1,7 +1,7 @@
 //! The readout unit: merges the fragments of its sources into one super-fragment an event, and holds them until the
 //! event manager releases the event.
 //!
-//! What can happen to a fragment here, and under which name it is booked:
+//! Possible fates of a fragment here, and the names under which they are booked:
 //!
 //! | the fragment | outcome |
 //! |---|---|
@@ -43,11 +43,11 @@ use slots::{Answer, Cell, Filled, SlotKey, Slots};
 use std::collections::VecDeque;
 use stretch::Stretch;
 
-/// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
+/// Number of separate ranges of released events that a readout unit remembers. Older gaps count as released.
 const RELEASED_RANGES: usize = 4096;
 
-/// How many separate ranges of expired events a readout unit remembers. For older gaps, too, it does not wait without
-/// limit.
+/// Number of separate ranges of expired events that a readout unit remembers. For older gaps, too, it does not wait
+/// without limit.
 const EXPIRED_RANGES: usize = 4096;
 
 /// One source of a readout unit.
@@ -70,8 +70,8 @@ pub enum Announce {
     All,
 }
 
-/// How a readout unit works. Memory: payload up to `buffer`, and up to as much again for events that builders have asked
-/// for (a source may hold one fragment in any case); bookkeeping of some 100 bytes a held fragment.
+/// Configuration of a readout unit. Memory: payload up to `buffer`, and up to as much again for events that builders
+/// have requested (a source may hold one fragment in any case); bookkeeping of some 100 bytes a held fragment.
 #[derive(Clone, Debug)]
 pub struct ReadoutConfig {
     /// The sources that it reads.
@@ -84,13 +84,13 @@ pub struct ReadoutConfig {
     pub max_fragment: ByteCount,
     /// Which ids it announces.
     pub announce: Announce,
-    /// How long after the request of an event it waits for silent sources. A source that is still on its way to the event,
-    /// sending lower ids, is not silent; the builder's time for the event bounds the wait for it.
+    /// Time for which it waits for silent sources after the request for an event. A source that sends lower ids is
+    /// behind but not silent; the builder's timeout for the event bounds the wait for it.
     pub merge_timeout: Nanos,
     /// Whether it waits for required sources without limit instead.
     pub wait_for_required: bool,
-    /// How long a fragment is held that was passed over: events whose fragments came later are asked for, its own is
-    /// not. No limit if `None`. The time does not run where nothing is asked for: back-pressure loses nothing.
+    /// Time after which an orphan is dropped: a fragment whose event is not requested although later ones are. No limit
+    /// if `None`. The time does not run while nothing is requested, so that back-pressure loses nothing.
     pub orphan_timeout: Option<Nanos>,
     /// It answers with messages of at most this much payload (one super-fragment may be larger).
     pub message_bytes: ByteCount,
@@ -104,7 +104,7 @@ pub struct ReadoutConfig {
     pub channel: ChannelTimes,
 }
 
-/// What the driver of a readout unit is to know.
+/// Event for the driver of a readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadoutEvent {
     /// All nodes are there: sources may send.
@@ -175,7 +175,7 @@ pub struct ReadoutUnit<P> {
     closed: bool,
 }
 
-/// What is held of one source.
+/// Fragments held of one source, and its progress.
 #[derive(Clone, Debug)]
 struct Input {
     id: SourceId,

@@ -38,7 +38,7 @@ pub use link::Link;
 use sheaf_wire::datagram::GreetingRefusal;
 use sheaf_wire::{ByteCount, Nanos, RunNumber, SessionId};
 
-/// What a message counts for in a window beyond its bytes, so that small ones are bounded, too.
+/// Cost of a message in a window beyond its bytes, so that small messages are bounded, too.
 pub const MESSAGE_COST: u64 = 64;
 
 /// No message is begun so far ahead of one that was not received: both ends remember so many. What one of them has for its
@@ -51,24 +51,24 @@ const MAX_FLIGHT: usize = 16_384;
 /// The bounds and times of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How many rails there are, from 1 to 64; the same on both ends.
+    /// Number of rails, from 1 to 64; the same on both ends.
     pub rails: usize,
     /// The largest datagram of every rail, in bytes, from 256 to 65,535; the same on both ends.
     pub datagram_bytes: usize,
     /// The largest message, head and payload together, at most 1 GiB.
     pub message_bytes: ByteCount,
-    /// How much the peer may have sent that the driver has not taken, each message with [`MESSAGE_COST`]. Never taken as
-    /// less than two of the largest message.
+    /// Window of the peer: cost of the messages that it may send before the driver has taken them, each with
+    /// [`MESSAGE_COST`]. At least two of the largest message.
     pub window: ByteCount,
-    /// How many bytes of datagrams the peer may have on the way: what waits here until the driver looks.
+    /// Bytes of datagrams that the peer may have in flight, which wait here until the driver reads them.
     pub flight: ByteCount,
-    /// How many messages may wait to be sent or to be received by the peer, up to 16,384.
+    /// Maximum number of messages that wait to be sent or to be received by the peer, up to 16,384.
     pub queue_messages: usize,
-    /// How many bytes of them.
+    /// Maximum number of their bytes.
     pub queue: ByteCount,
-    /// What arrived is reported at the latest after this time.
+    /// Maximum delay of the report of an arrival.
     pub report_after: Nanos,
-    /// What is not reported is looked after no sooner than after this time.
+    /// Minimum time before an unreported datagram is probed.
     pub probe_min: Nanos,
     /// The pause before the first repetition of a question. It doubles with each, up to `ask_max`.
     pub ask_min: Nanos,
@@ -106,14 +106,14 @@ impl Settings {
     }
 }
 
-/// What a message of so many bytes counts for in a window.
+/// Returns the cost of a message of this many bytes in a window.
 fn cost(bytes: u64) -> u64 {
     bytes + MESSAGE_COST
 }
 
 macro_rules! counts {
     ($($(#[$doc:meta])+ $field:ident,)*) => {
-        /// What a link has counted in all its lives.
+        /// Counts of a link in all its lives.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts { $($(#[$doc])+ pub $field: u64,)* }
 
@@ -212,7 +212,7 @@ pub enum Refused {
     },
 }
 
-/// What happened on a link, in order.
+/// Event on a link, in order.
 #[derive(Debug)]
 pub enum Happened<A> {
     /// The peer is there.
@@ -228,9 +228,9 @@ pub enum Happened<A> {
 /// A whole message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arrived<A> {
-    /// What the driver keeps its bytes in; `None` if it has none.
+    /// Memory in which the driver keeps its bytes; `None` if it has none.
     pub memory: Option<A>,
-    /// How many of its bytes are its head.
+    /// Number of bytes of its head.
     pub head_bytes: usize,
     /// Its bytes.
     pub bytes: usize,
@@ -252,7 +252,7 @@ pub struct Place {
 pub struct Control {
     /// By which rail.
     pub rail: usize,
-    /// How many zeros follow the head.
+    /// Number of zeros after the head.
     pub padding: usize,
 }
 

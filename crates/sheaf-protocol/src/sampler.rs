@@ -16,17 +16,16 @@ use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
 /// less, a consumer would get one of each batch and not its rate.
 const BURST: Nanos = Nanos::from_millis(100);
 
-/// What the run grants, whatever is wished.
+/// Bounds that the run sets for every consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// How many events may wait for one consumer.
+    /// Maximum number of events that wait for one consumer.
     pub queue_events: u64,
-    /// How many bytes may wait for one consumer.
+    /// Maximum number of bytes that wait for one consumer.
     pub queue_bytes: ByteCount,
     /// One event for each consumer in such a time, on average; zero: no limit.
     pub interval: Nanos,
-    /// How many bytes of events may be copied for consumers; `None`: no limit. An event that goes to several is copied
-    /// once.
+    /// Maximum rate of bytes copied for consumers; `None`: no limit. An event that goes to several is copied once.
     pub copy_rate: Option<ByteRate>,
 }
 
@@ -103,13 +102,13 @@ impl Sampler {
         Some(self.consumers.remove(at).counts)
     }
 
-    /// How many consumers there are.
+    /// Returns the number of consumers.
     #[must_use]
     pub fn consumers(&self) -> usize {
         self.consumers.len()
     }
 
-    /// What became of the events for a consumer, if it has joined.
+    /// Returns the fates of the events for a consumer, if it has joined.
     #[must_use]
     pub fn counts(&self, id: ConsumerId) -> Option<Counts> {
         self.consumers.iter().find(|consumer| consumer.id == id).map(|consumer| consumer.counts)

@@ -43,7 +43,7 @@ struct Lists {
     payload: Vec<u8>,
 }
 
-/// What is taken of the events.
+/// Selection among the events.
 struct Selection {
     events: u64,
     /// Ascending; `None`: all.

@@ -60,7 +60,7 @@ impl Event {
         self.stored.event.time.0
     }
 
-    /// What kind of trigger it was, in the experiment's own numbering.
+    /// Type of the trigger, in the experiment's own numbering.
     #[getter]
     fn trigger_type(&self) -> u16 {
         self.stored.event.trigger_type.0
@@ -90,7 +90,7 @@ impl Event {
         self.stored.verdict.tags.0
     }
 
-    /// What the filter stored with the event; empty where it stored nothing.
+    /// Payload that the filter stored with the event; empty if it stored none.
     #[getter]
     fn payload(&self) -> Payload {
         Payload(self.stored.verdict.payload.clone())
@@ -178,8 +178,8 @@ pub(crate) fn tag_names(tags: Tags, names: &[String]) -> Vec<String> {
     tags.names(names).map(|name| name.to_string()).collect()
 }
 
-/// What one source saw of one event. It is a buffer itself: `memoryview(fragment)` and `numpy.frombuffer(fragment, dtype)`
-/// copy nothing, and keep the memory for as long as they live.
+/// Fragment of one source of an event. It is a buffer itself: `memoryview(fragment)` and `numpy.frombuffer(fragment,
+/// dtype)` copy nothing, and keep the memory for as long as they live.
 #[pyclass(frozen, module = "sheaf")]
 #[derive(Debug)]
 pub(crate) struct Fragment {

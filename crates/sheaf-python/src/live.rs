@@ -10,7 +10,7 @@ use sheaf_tap::taps::{Next, TapOptions, Taps, TapsError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often Ctrl-C is looked for while nothing comes.
+/// Interval at which Ctrl-C is checked while nothing arrives.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Events of a run that goes on: an iterator that ends with the run. Made by `sheaf.tap`.
@@ -111,14 +111,14 @@ impl Tap {
         self.sources.clone()
     }
 
-    /// What event files of the run say about it, a dictionary.
+    /// Metadata in event files of the run, as a dictionary.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.metadata,))
     }
 
-    /// What became of the run's accepted events, as far as the builders have told, about once a second: `seen` is the sum of
-    /// all others.
+    /// Fates of the run's accepted events, as the builders report them about once a second: `seen` is the sum of all
+    /// others.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = py.detach(|| self.with(|taps| taps.counts()))?;

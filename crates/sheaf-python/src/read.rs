@@ -95,7 +95,7 @@ impl EventReader {
         self.about.run
     }
 
-    /// What the writer said: a dictionary with the configuration of the run and the version of the software.
+    /// Metadata of the writer: a dictionary with the configuration of the run and the version of the software.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (&self.about.metadata,))
@@ -107,7 +107,7 @@ impl EventReader {
         self.about.tags.to_vec()
     }
 
-    /// How many places were damaged so far.
+    /// Number of damaged places so far.
     #[getter]
     fn damaged(&self) -> u64 {
         self.reader.counts().damaged
@@ -175,13 +175,13 @@ impl FragmentReader {
         self.reader.header().source.0
     }
 
-    /// What the writer said: a dictionary.
+    /// Metadata of the writer, as a dictionary.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (self.reader.metadata(),))
     }
 
-    /// How many places were damaged so far.
+    /// Number of damaged places so far.
     #[getter]
     fn damaged(&self) -> u64 {
         let counts = self.reader.counts();

@@ -1,11 +1,11 @@
-//! What a filter says of an event.
+//! Verdict of a filter on an event.
 
 use bytes::Bytes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 
-/// What a filter says of an event: made by `sheaf.accept` and `sheaf.reject`.
+/// Verdict of a filter on an event: made by `sheaf.accept` and `sheaf.reject`.
 #[pyclass(frozen, module = "sheaf")]
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
@@ -40,7 +40,7 @@ impl Verdict {
         self.tags.clone()
     }
 
-    /// What is stored with the event.
+    /// Payload that is stored with the event.
     #[getter]
     fn payload(&self) -> crate::buffer::Payload {
         crate::buffer::Payload(self.payload.clone())

@@ -15,7 +15,7 @@ use ureq::http::{HeaderMap, Request, Response};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body};
 
-/// How long a signature is good. The request itself may take longer: it counts when it is begun.
+/// Time for which a signature is valid. The request itself may take longer: its beginning counts.
 const SIGNED_FOR: Duration = Duration::from_secs(600);
 
 /// More of an answer is not looked at.
@@ -32,7 +32,7 @@ pub struct Client {
     settings: Settings,
 }
 
-/// What the store says of an object.
+/// Description of an object by the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its size.
@@ -68,7 +68,7 @@ impl Client {
         Ok(Self { bucket, credentials, agent: config.build().new_agent(), settings })
     }
 
-    /// How it is used.
+    /// Returns its settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    /// What the manifest calls the object of this key.
+    /// Returns the address of the object with this key, as the manifest names it.
     #[must_use]
     pub fn address(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.settings.bucket)

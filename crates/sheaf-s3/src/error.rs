@@ -1,4 +1,4 @@
-//! What may go wrong.
+//! Errors of transfers to an object store.
 
 use sheaf_wire::ByteCount;
 use std::io;
@@ -18,9 +18,9 @@ pub enum ObjectError {
         "`{endpoint}` is no address of an object store: {error}; right is one like https://s3.example.org"
     )]
     Endpoint {
-        /// What was given.
+        /// Endpoint that was given.
         endpoint: String,
-        /// What is wrong with it.
+        /// Description of the error.
         error: String,
     },
     /// A file could not be read.
@@ -28,7 +28,7 @@ pub enum ObjectError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -37,9 +37,9 @@ pub enum ObjectError {
     Changed {
         /// The file.
         path: PathBuf,
-        /// What its writer computed.
+        /// Checksum that its writer computed.
         expected: u32,
-        /// What was read.
+        /// Checksum of the bytes read.
         found: u32,
     },
     /// The store was not reached, or the connection ended.
@@ -47,7 +47,7 @@ pub enum ObjectError {
     Connection {
         /// Method and address.
         request: String,
-        /// What the client says.
+        /// Error of the client.
         error: String,
     },
     /// The store says no.
@@ -67,7 +67,7 @@ pub enum ObjectError {
     Answer {
         /// Method and address.
         request: String,
-        /// What is not in it.
+        /// Element that is missing.
         missing: &'static str,
     },
     /// The object is not what was sent.
@@ -77,7 +77,7 @@ pub enum ObjectError {
         key: String,
         /// Its size or checksum.
         found: String,
-        /// What it should be.
+        /// Expected value.
         expected: String,
     },
     /// The store keeps no checksum.

@@ -5,7 +5,7 @@ use sheaf_wire::{ByteCount, Nanos};
 use std::fmt;
 use std::path::PathBuf;
 
-/// How it is made sure that an object is what was sent.
+/// Method of verifying that an object equals the uploaded data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verification {
     /// The store is asked for the size and the CRC-32C of the object, which it keeps beside it.
@@ -22,7 +22,7 @@ pub struct Settings {
     pub endpoint: String,
     /// The bucket, which exists.
     pub bucket: String,
-    /// What the names of all objects begin with, without a slash at either end; may be empty.
+    /// Prefix of the names of all objects, without a slash at either end; may be empty.
     pub prefix: String,
     /// The region that requests are signed for.
     pub region: String,
@@ -32,9 +32,9 @@ pub struct Settings {
     pub part: ByteCount,
     /// So many files are on their way at a time.
     pub connections: usize,
-    /// How long a request may take.
+    /// Timeout of a request.
     pub timeout: Nanos,
-    /// How an upload is verified.
+    /// Verification of uploads.
     pub verification: Verification,
     /// Certificates of the authorities that are trusted, in PEM; where it is not given, those that browsers trust.
     pub authorities: Option<PathBuf>,

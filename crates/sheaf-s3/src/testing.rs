@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Who is let in.
 pub const ACCESS_KEY: &str = "AKTEST";
 
-/// What happens to one request instead of what should.
+/// Injected fault of one request.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     /// An error with this status.
@@ -22,7 +22,7 @@ pub enum Fault {
     Cut,
     /// No answer comes, for as long as the other side waits.
     Silence,
-    /// What is stored has a wrong byte, and the store does not notice.
+    /// The stored object has a wrong byte, and the store does not notice.
     Damage,
     /// A success with an error in its body, as a store says it that knows too late.
     LateError,
@@ -40,7 +40,7 @@ pub struct State {
     pub is_locked: bool,
     /// Whether it takes objects and tells nobody that it has them.
     pub is_silent: bool,
-    /// How often it has said that it has an object.
+    /// Number of times that it has reported the object as present.
     pub told_of: u64,
     requests: u64,
 }

@@ -15,7 +15,7 @@ const MOST_PARTS: u64 = 10_000;
 /// The largest part, 5 GiB.
 const LARGEST_PART: u64 = 5 << 30;
 
-/// What was sent.
+/// Size and checksum of a sent object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Bytes of the object.
@@ -64,7 +64,7 @@ pub fn upload(
     Ok(sent.sent)
 }
 
-/// How large the parts of a file are: the smallest power-of-two multiple of `part` of which 10,000 are enough.
+/// Returns the size of a file's parts: the smallest power-of-two multiple of `part` for which 10,000 parts suffice.
 fn part_bytes(part: u64, bytes: u64) -> Option<u64> {
     let mut size = part.max(1);
     while size.saturating_mul(MOST_PARTS) < bytes {
@@ -81,7 +81,7 @@ struct Reading<'a> {
     expected: Option<u32>,
 }
 
-/// What was sent, and the checksum of the checksums of its parts, which some stores keep instead.
+/// Sent object, and the checksum of the checksums of its parts, which some stores keep instead.
 struct Whole {
     sent: Sent,
     of_parts: Option<String>,

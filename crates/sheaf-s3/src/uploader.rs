@@ -32,7 +32,7 @@ pub struct Uploader {
 struct Shared {
     client: Client,
     directory: PathBuf,
-    /// What the keys of its objects begin with, with the slash at the end.
+    /// Prefix of the keys of its objects, with the slash at the end.
     below: String,
     state: Mutex<State>,
     changed: Condvar,
@@ -55,7 +55,7 @@ impl Uploader {
     /// Starts the threads. Files are taken from `directory` and become objects named `below/FILE`.
     ///
     /// # Errors
-    /// What the operating system says where it starts no more threads.
+    /// Returns the operating system's error if it starts no more threads.
     pub fn start(client: Client, directory: &Path, below: &str) -> io::Result<Self> {
         let connections = client.settings().connections.max(1);
         let shared = Arc::new(Shared {

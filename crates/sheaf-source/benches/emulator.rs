@@ -1,4 +1,4 @@
-//! What an emulated source can deliver, and what its parts cost: `cargo bench -p sheaf-source`.
+//! Throughput of an emulated source, and the cost of its parts: `cargo bench -p sheaf-source`.
 //!
 //! One thread, fragments dropped in order while 64 are in use. Each figure is the median of five runs; a GB is 10^9
 //! bytes. The emulator is to feed a readout unit of 2 million fragments per second from a fraction of a core, so

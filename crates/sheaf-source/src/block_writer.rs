@@ -35,7 +35,7 @@ impl<M: Memory> BlockWriter<M> {
         self.block.as_ref().is_some_and(|block| block.room() >= bytes)
     }
 
-    /// What was appended since the last cut.
+    /// Returns the bytes appended since the last cut.
     pub(crate) fn cut(&mut self) -> Bytes {
         match &mut self.block {
             Some(block) if block.appended() > 0 => block.cut(),

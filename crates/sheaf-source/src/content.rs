@@ -1,4 +1,4 @@
-//! What is in an emulated fragment, and the proof that it arrived.
+//! Content of an emulated fragment, and the proof that it arrived.
 //!
 //! The pattern: the little-endian 8-byte word at offset `8 i` of the fragment that `source` has of `event` is
 //! `key(source, event) + i * G` modulo 2^64, with `G = 0x9e3779b97f4a7c15`; the last word is cut to the fragment's
@@ -11,7 +11,7 @@ use sheaf_buffer::Block;
 use sheaf_wire::mix::{GOLDEN_GAMMA, mix64};
 use sheaf_wire::{EventId, SourceId};
 
-/// What an emulated source puts into its fragments.
+/// Content of an emulated source's fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Content {
     /// The pattern of this module, which [`check`] proves.
@@ -42,7 +42,7 @@ pub struct Mismatch {
     pub found: u64,
 }
 
-/// How many bytes are made or compared without a branch in between: four words of 64 bytes each way fill the vector
+/// Number of bytes made or compared without a branch in between. Four words of 64 bytes each way fill the vector
 /// registers of x86-64, and the block stays in the first-level cache.
 const BLOCK_BYTES: usize = 256;
 const WORD_BYTES: usize = size_of::<u64>();

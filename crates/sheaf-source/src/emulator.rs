@@ -16,8 +16,8 @@ use sheaf_wire::checksum::crc32c;
 use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Span, Timestamp};
 use std::collections::VecDeque;
 
-/// How many events without a fragment one poll goes through: a source that is always silent must not hold the thread
-/// of its readout unit.
+/// Maximum number of events without a fragment in one poll: a source that is always silent must not hold the thread of
+/// its readout unit.
 const SILENT_EVENTS_PER_POLL: u32 = 64;
 
 /// The time that an emulated fragment says it was taken at.
@@ -38,15 +38,15 @@ pub enum EmulatedTime {
 /// An emulated source. Sources of one run share it: what makes them differ is their id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmulatorConfig {
-    /// What all random numbers come from.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// The first event id.
     pub first_event: EventId,
-    /// How many events there are; `None`: until stopped.
+    /// Number of events; `None`: until stopped.
     pub events: Option<u64>,
-    /// How large fragments are.
+    /// Size of the fragments.
     pub size: SizeConfig,
-    /// What is in them.
+    /// Content of the fragments.
     pub content: Content,
     /// Whether the source computes a checksum over each.
     pub checksum: bool,
@@ -55,11 +55,11 @@ pub struct EmulatorConfig {
     /// When they may go. [`Recorded`](crate::pacing::Schedule::Recorded) follows [`EmulatorConfig::time`], where that
     /// ticks per event, and is full speed where it does not.
     pub pace: Pace,
-    /// What goes wrong.
+    /// Defects of the source.
     pub defects: Defects,
     /// The size of the blocks that fragments are written into; at least that of the largest fragment.
     pub block_size: ByteCount,
-    /// How many blocks the source has. Its memory never exceeds `block_size * max_blocks`.
+    /// Maximum number of the source's blocks. Its memory never exceeds `block_size * max_blocks`.
     pub max_blocks: usize,
 }
 
@@ -93,9 +93,9 @@ pub struct EmulatedSource<M: Memory = Heap> {
     config: EmulatorConfig,
     pacer: Pacer,
     maker: Maker<M>,
-    /// How many events of the run were begun.
+    /// Number of events of the run that were begun.
     begun: u64,
-    /// What is due next, kept while it must wait for time or memory.
+    /// Fragment that is due next, kept while it waits for time or memory.
     turn: Option<Turn>,
     /// The second copy of the fragment just handed out.
     repeat: Option<(Fragment<Bytes>, Place)>,
@@ -119,7 +119,7 @@ struct Turn {
 
 #[derive(Clone, Copy, Debug)]
 struct LateTurn {
-    /// How many events of the run must have been begun before.
+    /// Number of events of the run that must have been begun before.
     after: u64,
     turn: Turn,
 }
@@ -164,7 +164,7 @@ impl<M: Memory> EmulatedSource<M> {
         })
     }
 
-    /// What the source does at each event.
+    /// Returns the script of the source.
     #[must_use]
     pub fn script(&self) -> &Script {
         &self.script

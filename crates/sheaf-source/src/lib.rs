@@ -1,4 +1,4 @@
-//! What feeds a readout unit: emulated sources and the replay of recorded ones.
+//! Sources of a readout unit: emulated ones, and the replay of recorded ones.
 //!
 //! | module | holds |
 //! |---|---|
@@ -68,11 +68,11 @@ pub trait Source: Send {
     /// The run is stopping: the source ends with what it has already handed out.
     fn stop(&mut self);
 
-    /// What it has done so far.
+    /// Returns the source's counters.
     fn stats(&self) -> SourceStats;
 }
 
-/// What a source answers to [`Source::poll`].
+/// Result of [`Source::poll`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourcePoll {
     /// The next fragment.
@@ -85,7 +85,7 @@ pub enum SourcePoll {
     Ended,
 }
 
-/// What a source has done.
+/// Counters of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceStats {
     /// Fragments handed out.

@@ -57,7 +57,7 @@ pub enum PaceError {
 pub struct Place {
     /// The position of its event in the run, counted from zero over the events of all sources.
     pub position: u64,
-    /// How long after the run's first event it was recorded.
+    /// Time from the run's first event to its recording.
     pub elapsed: Nanos,
 }
 

@@ -7,8 +7,8 @@
 use sheaf_wire::mix::{GOLDEN_GAMMA, mix64};
 use sheaf_wire::{EventId, SourceId};
 
-/// What a draw is for. Draws for different purposes are independent. The codes are part of what a seed means: they
-/// never change.
+/// Purpose of a random number. Draws for different purposes are independent. The codes determine the meaning of a seed:
+/// they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {

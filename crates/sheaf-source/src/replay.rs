@@ -24,13 +24,14 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How many records one poll skips, so that a high rate division does not hold the thread of the readout unit.
+/// Maximum number of records that one poll skips, so that a high rate division does not hold the thread of the readout
+/// unit.
 const SKIPPED_RECORDS_PER_POLL: u32 = 64;
 
-/// How a recording is played. All sources of a run have the same.
+/// Replay of a recording. All sources of a run have the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayConfig {
-    /// How often; `None`: until stopped.
+    /// Number of passes; `None`: until stopped.
     pub passes: Option<NonZeroU64>,
     /// Every so many-th event is kept.
     pub division: NonZeroU64,
@@ -90,7 +91,7 @@ pub struct ReplaySource {
     shift: Shift,
     /// The position of the last event read, where the next is looked for first.
     rank: usize,
-    /// What is due next, kept while it must wait.
+    /// Fragment that is due next, kept while it waits.
     next: Option<(Fragment<Bytes>, Place)>,
     ended: bool,
     stats: SourceStats,

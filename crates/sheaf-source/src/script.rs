@@ -1,4 +1,4 @@
-//! What an emulated source does at each event.
+//! Actions of an emulated source at each event.
 //!
 //! A script is a pure function: whoever has the configuration can ask what a source did at an event, in any order and
 //! on any node. The source follows it; a checker holds the built events against it.
@@ -16,11 +16,11 @@ pub struct Defects {
     pub duplicate: f64,
     /// Probability that a fragment is late.
     pub late: f64,
-    /// How many later events are handed out before a late fragment.
+    /// Number of later events whose fragments are handed out before a late one.
     pub late_by: u64,
     /// Probability that a fragment is larger than the size model allows.
     pub oversize: f64,
-    /// How large it is then; above the size model's maximum.
+    /// Size of such a fragment; above the size model's maximum.
     pub oversize_size: ByteCount,
 }
 
@@ -48,7 +48,7 @@ pub enum ScriptError {
     },
 }
 
-/// What the source does at one event.
+/// Action of the source at one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// It has no fragment.
@@ -66,7 +66,7 @@ pub enum Act {
     },
 }
 
-/// What one source does at every event.
+/// Actions of one source at every event.
 #[derive(Clone, Debug)]
 pub struct Script {
     sizes: SizeModel,
@@ -128,7 +128,7 @@ impl Script {
         Ok(script)
     }
 
-    /// What the source does at `event`.
+    /// Returns the action of the source at `event`.
     #[must_use]
     pub fn act(&self, event: EventId) -> Act {
         if self.is_faultless {

@@ -1,4 +1,4 @@
-//! How large fragments are.
+//! Sizes of fragments.
 //!
 //! A model is a quantile function: it turns a number between 0 and 1 into a size. A fragment's size is that function
 //! of the source's draw at the event ([`Draws`]), hence a pure function of seed, source and event.

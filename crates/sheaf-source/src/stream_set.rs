@@ -24,7 +24,7 @@ pub enum OpenDirectoryError {
     List {
         /// The directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -73,7 +73,7 @@ pub enum OpenDirectoryError {
     },
 }
 
-/// What one stream has.
+/// Contents of one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamInfo {
     /// The file.
@@ -84,7 +84,7 @@ pub struct StreamInfo {
     pub has_times: bool,
     /// Its good records, and what is damaged.
     pub counts: StreamCounts,
-    /// How it ends; `None` only where reading stopped before.
+    /// End of the stream; `None` only if reading stopped before.
     pub ending: Option<Ending>,
 }
 
@@ -216,7 +216,7 @@ impl StreamSet {
         self.timeline.event_ids()
     }
 
-    /// How many different event ids there are.
+    /// Returns the number of different event ids.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.timeline.ids.len() as u64
@@ -234,7 +234,7 @@ impl StreamSet {
     }
 }
 
-/// What all sources of a recording have in common.
+/// Times and numbers that all sources of a recording share.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     /// The event ids of all sources: ascending, each once.
@@ -274,7 +274,7 @@ impl Timeline {
         }
     }
 
-    /// How far pass `pass`, counted from zero, is away from the recording.
+    /// Returns the distance of pass `pass`, counted from zero, from the recording.
     pub(crate) fn shift(&self, pass: u64) -> Shift {
         let id_span = self.event_ids().map_or(0, |ids| u128::from(ids.end().0 - ids.start().0) + 1);
         let events = self.ids.len() as u64;
@@ -301,7 +301,7 @@ impl Timeline {
     }
 }
 
-/// What is added to the numbers of a recording so that a further pass goes on where the one before ended.
+/// Values that are added to the numbers of a recording, so that the next pass continues where the previous one ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shift {
     /// To event ids; `None` where there are no more.

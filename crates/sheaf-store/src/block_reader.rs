@@ -9,11 +9,11 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 /// call costs nothing beside the copy.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// How many blocks are kept for reuse. Beyond that a block is freed with its last slice: a reader must not fail
-/// because its consumer holds on to fragments; what the consumer holds is the consumer's bound.
+/// Number of blocks kept for reuse. Beyond that, a block is freed with its last slice: a reader must not fail because
+/// its consumer keeps fragments. Bounding those is up to the consumer.
 const BLOCKS_KEPT: usize = 16;
 
-/// How many kept blocks are looked at before a new one is allocated.
+/// Number of kept blocks that are examined before a new one is allocated.
 const BLOCKS_TO_TRY: usize = 4;
 
 /// A position in a file, and a window of bytes from there on.
@@ -48,7 +48,7 @@ impl<R: Read + Seek> BlockReader<R> {
         self.offset
     }
 
-    /// How many bytes there are from the current position to the end of the file.
+    /// Returns the number of bytes from the current position to the end of the file.
     pub(crate) fn remaining(&self) -> u64 {
         self.len.saturating_sub(self.offset)
     }

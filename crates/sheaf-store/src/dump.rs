@@ -54,7 +54,7 @@ pub enum DumpError {
     /// There are fragment streams and no events.
     #[error("{path} holds fragments of single sources, and no events with verdicts")]
     NoEvents {
-        /// What was to be dumped.
+        /// Path to dump.
         path: PathBuf,
     },
     /// The output takes no more.

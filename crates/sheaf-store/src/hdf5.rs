@@ -70,12 +70,12 @@ pub enum ExportError {
         /// Its first damage.
         error: String,
     },
-    /// What was read back is not what was written.
+    /// The contents read back differ from those written.
     #[error("{path} does not hold what {source_path} has: {what}")]
     Different {
         /// The HDF5 file, which was removed.
         path: PathBuf,
-        /// What it was made of.
+        /// Path of the event file that it was made from.
         source_path: PathBuf,
         /// The first difference.
         what: String,
@@ -133,7 +133,7 @@ pub fn export(
     move_into_place(&draft, target, written)
 }
 
-/// What the name of a file ends with that is not whole.
+/// Extension of an incomplete file.
 const DRAFT_EXTENSION: &str = "h5.draft";
 
 /// Where a file is written before it has its name.

@@ -21,7 +21,7 @@ pub struct IdRange {
 }
 
 impl IdRange {
-    /// How many ids there are in the range; saturates for all 2^64.
+    /// Returns the number of ids in the range; saturates for all 2^64.
     #[must_use]
     pub const fn ids(self) -> u64 {
         (self.last - self.first).saturating_add(1)

@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many events or records are shown.
+/// Maximum number of events or records that are shown.
 const SHOWN: usize = 5;
 
-/// What is there.
+/// Contents of a path.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inspection {
-    /// What was looked at.
+    /// Path that was inspected.
     pub path: PathBuf,
-    /// What it is.
+    /// Kind of the contents.
     pub kind: Kind,
     /// The manifest of a run directory.
     pub manifest: Option<Manifest>,
@@ -30,7 +30,7 @@ pub struct Inspection {
     pub files: Vec<FileInfo>,
     /// Events; 0 for fragment streams.
     pub events: u64,
-    /// How many of them are marked incomplete.
+    /// Number of them that are marked incomplete.
     pub events_incomplete: u64,
     /// Fragments.
     pub fragments: u64,
@@ -40,7 +40,7 @@ pub struct Inspection {
     pub event_bytes: Option<Sizes>,
     /// The payload sizes of fragments.
     pub fragment_bytes: Option<Sizes>,
-    /// How many events have each tag, in the order of the bits. An event with several counts in each.
+    /// Number of events of each tag, in the order of the bits. An event with several tags counts in each.
     pub tags: Vec<TagInfo>,
     /// Bytes of the filter's payloads.
     pub verdict_bytes: u64,
@@ -56,7 +56,7 @@ pub struct Inspection {
     pub defects: u64,
 }
 
-/// How often a tag was given.
+/// Number of events of a tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TagInfo {
     /// Its name; `bit17` where the configuration gave it none.
@@ -72,7 +72,7 @@ pub struct FileInfo {
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// What its header says; `None` where that is damaged.
+    /// Contents of its header; `None` if it is damaged.
     pub header: Option<HeaderInfo>,
     /// The metadata: as JSON, or as text where it is not JSON.
     pub metadata: serde_json::Value,

@@ -1,4 +1,4 @@
-//! What a path is: an event file, a run directory, a fragment stream or a directory of streams.
+//! Kind of a path's contents: an event file, a run directory, a fragment stream or a directory of streams.
 
 use crate::regular;
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub const MANIFEST_NAME: &str = "run.json";
 /// What an HDF5 file starts with.
 const HDF5_MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
-/// What is at a path.
+/// Kind of a path's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

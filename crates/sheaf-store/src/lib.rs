@@ -1,4 +1,4 @@
-//! What Sheaf keeps on disk: fragment streams in, event files out, and the tools that read both.
+//! Files of Sheaf: fragment streams in, event files out, and the tools that read both.
 //!
 //! | module | holds |
 //! |---|---|

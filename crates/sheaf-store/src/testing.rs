@@ -33,7 +33,7 @@ pub(crate) fn event(id: u64, sizes: &[usize]) -> Event<Bytes> {
     }
 }
 
-/// What the tests say of an event: tags and a payload that follow from its id.
+/// Returns the verdict of the tests on an event: tags and a payload that follow from its id.
 pub(crate) fn verdict(event: &Event<Bytes>) -> Verdict {
     let id = event.id.0;
     let payload: Bytes = (0..id % 6).map(|at| (id + at) as u8).collect();
@@ -106,7 +106,7 @@ struct State {
     syncs: u64,
     name_syncs: u64,
     files: BTreeMap<String, Vec<u8>>,
-    /// What is there after a power cut, and which range of each file it has not been asked to keep yet.
+    /// Contents after a power cut, and the range of each file that was not synchronised yet.
     durable: BTreeMap<String, (Vec<u8>, Range<usize>)>,
     /// Where the slices that were written started in memory.
     addresses: BTreeSet<usize>,
@@ -167,7 +167,7 @@ impl Disk {
         self.state().bytes()
     }
 
-    /// What is there after a power cut.
+    /// Returns the files after a power cut.
     pub(crate) fn durable_files(&self) -> BTreeMap<String, Vec<u8>> {
         let state = self.state();
         state.durable.iter().map(|(name, (bytes, _))| (name.clone(), bytes.clone())).collect()

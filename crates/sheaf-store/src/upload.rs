@@ -5,7 +5,8 @@ use crate::event_file::ClosedFile;
 
 /// Brings closed files to an object store, in the background. No call blocks but [`Uploads::finish`].
 ///
-/// What waits is bounded by who submits: a builder stops when its slots are used up, and each file has an event of these.
+/// The submitting side bounds the queue: a builder stops when its slots are used up, and each file contains at least
+/// one of their events.
 pub trait Uploads: Send {
     /// Takes on a closed file of the run's directory.
     fn submit(&mut self, file: ClosedFile);
@@ -19,7 +20,7 @@ pub trait Uploads: Send {
     /// A problem at present, in words for the operator; it is tried again meanwhile.
     fn trouble(&self) -> Option<String>;
 
-    /// What was done, by name.
+    /// Returns its counters by name.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 
     /// Waits until all files are in the store, but not for ever; then nothing more is begun.

@@ -18,13 +18,13 @@ use std::path::{Path, PathBuf};
 /// So many gaps and problems are listed; all are counted.
 const MAX_LISTED: usize = 1000;
 
-/// What was found. Gaps and missing sources are facts about the data, not problems: ids may skip values, and an
-/// incomplete event is data.
+/// Result of a verification. Gaps and missing sources are facts about the data, not problems: ids may skip values, and
+/// an incomplete event is data.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerifyReport {
-    /// What was looked at.
+    /// Path that was verified.
     pub path: PathBuf,
-    /// What it is.
+    /// Kind of its contents.
     pub kind: Kind,
     /// Whether there is no problem, and what was looked at is whole: a run that goes on is not yet.
     pub ok: bool,
@@ -34,7 +34,7 @@ pub struct VerifyReport {
     pub files: Vec<FileReport>,
     /// Good events that count; for fragment streams, distinct event ids over all of them.
     pub events: u64,
-    /// How many of the events are marked incomplete.
+    /// Number of events marked incomplete.
     pub events_incomplete: u64,
     /// Good fragments.
     pub fragments: u64,
@@ -53,7 +53,7 @@ pub struct VerifyReport {
     pub events_void: u64,
     /// The smallest and the largest event id.
     pub ids: Option<IdRange>,
-    /// How many ids between these do not occur.
+    /// Number of ids between these that do not occur.
     pub ids_absent: u64,
     /// The first 1000 ranges of them.
     pub gaps: Vec<IdRange>,
@@ -78,7 +78,7 @@ pub enum RunState {
     CutOff,
 }
 
-/// How far files have been read.
+/// Progress of reading files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Bytes that were read.
@@ -111,7 +111,7 @@ pub struct FileReport {
     pub finished: bool,
 }
 
-/// How often a source is missing for one reason.
+/// Number of times that a source is missing for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingReport {
     /// The source.

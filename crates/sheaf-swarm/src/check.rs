@@ -1,4 +1,4 @@
-//! What must hold: at every step ([`Watch`]) and at the end of the run ([`at_the_end`]).
+//! Invariants: at every step ([`Watch`]) and at the end of the run ([`at_the_end`]).
 //!
 //! | rule | checked in |
 //! |---|---|
@@ -53,9 +53,9 @@ pub struct Report {
     pub held_back: u64,
     /// Events written to disks, counting or not.
     pub written: u64,
-    /// What went wrong at nodes and links by plan.
+    /// Counts of planned faults of nodes and links.
     pub faults: FaultCounts,
-    /// What the network did.
+    /// Counts of the network.
     pub network: NetworkCounts,
     /// When the run ended.
     pub end: Timestamp,
@@ -109,9 +109,9 @@ impl std::error::Error for Failure {}
 /// All that there is to see at the end of a run.
 #[derive(Debug)]
 pub struct Evidence<'a> {
-    /// What was asked for.
+    /// Options of the run.
     pub options: &'a Options,
-    /// What was noted on the way.
+    /// Observations during the run.
     pub watch: &'a Watch,
     /// The event manager.
     pub manager: &'a EventManager<SimPayload>,
@@ -119,15 +119,15 @@ pub struct Evidence<'a> {
     pub readouts: Vec<Option<&'a ReadoutUnit<SimPayload>>>,
     /// The builders; those that are gone are `None`.
     pub builders: Vec<Option<&'a BuilderUnit<SimPayload>>>,
-    /// What gives the builders' events to output nodes.
+    /// Senders of the builders' events to output nodes.
     pub senders: Vec<Option<&'a Sender<SimPayload>>>,
     /// The output nodes.
     pub outputs: Vec<Option<&'a OutputNode<SimPayload>>>,
     /// The disks.
     pub disks: &'a Disks,
-    /// What was wrong with the sources.
+    /// Defects of the sources.
     pub defects: DefectCounts,
-    /// What the network did.
+    /// Counts of the network.
     pub network: NetworkCounts,
     /// The instant.
     pub now: Timestamp,

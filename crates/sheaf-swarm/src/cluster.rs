@@ -174,7 +174,7 @@ impl Cluster {
         self.builders[usize::from(index)].unit.as_ref().map(sheaf_protocol::builder::BuilderUnit::books)
     }
 
-    /// What the farms of the builders that are up have counted.
+    /// Returns the counts of the farms of the builders that are up.
     #[must_use]
     pub fn farm_counts(&self) -> Vec<sheaf_protocol::farm::FarmCounts> {
         self.builders.iter().filter_map(|node| Some(node.farm.as_ref()?.counts())).collect()
@@ -192,7 +192,7 @@ impl Cluster {
         &self.disks
     }
 
-    /// What the checker has noted so far.
+    /// Returns the checker's observations so far.
     #[must_use]
     pub fn watch(&self) -> &Watch {
         &self.watch
@@ -225,7 +225,7 @@ impl Cluster {
     /// Goes on to the end of the run and checks it.
     ///
     /// # Errors
-    /// What did not hold.
+    /// Returns the first violation.
     pub fn run(&mut self) -> Result<Report, Box<Failure>> {
         while self.step() {}
         check::at_the_end(&check::Evidence {
@@ -249,7 +249,7 @@ impl Cluster {
     /// As [`Self::run`], at the end of a test.
     ///
     /// # Errors
-    /// What did not hold.
+    /// Returns the first violation.
     pub fn finish(mut self) -> Result<Report, Box<Failure>> {
         self.run()
     }

@@ -8,7 +8,7 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use sheaf_wire::Nanos;
 pub use sheaf_wire::mix::splitmix64 as mix;
 
-/// How often something happens, in parts per million.
+/// Frequency in parts per million.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ratio {
     /// Parts per million.

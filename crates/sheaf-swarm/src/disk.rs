@@ -33,7 +33,7 @@ impl Disks {
         self.sessions.entry((builder, session)).or_default()
     }
 
-    /// What a crash leaves of a session's output: its first so many events.
+    /// Cuts a session's output to its first `events` events, as a crash does.
     pub fn cut(&mut self, node: NodeId, session: SessionId, events: u64) {
         if let Some(output) = self.sessions.get_mut(&(node, session)) {
             output.truncate(usize::try_from(events).unwrap_or(usize::MAX));

@@ -41,7 +41,7 @@ pub enum Line {
     Woken {
         /// Which.
         node: NodeId,
-        /// What was due first.
+        /// Reason of the first deadline.
         why: Reason,
     },
     /// A source gave a fragment to its readout unit.
@@ -52,7 +52,7 @@ pub enum Line {
         source: SourceId,
         /// The event.
         event: EventId,
-        /// What became of it.
+        /// Fate of the fragment.
         fate: FragmentFate,
     },
     /// The trigger process asked for an event.
@@ -68,11 +68,11 @@ pub enum Line {
         session: SessionId,
         /// The event.
         event: EventId,
-        /// What happened.
+        /// Step that happened.
         step: Step,
-        /// How many fragments it has.
+        /// Number of fragments.
         fragments: u32,
-        /// How many sources are missing in it.
+        /// Number of missing sources.
         missing: u32,
     },
     /// The event manager booked the end of an event.
@@ -108,7 +108,7 @@ pub enum Line {
     Healed,
 }
 
-/// What became of a fragment at its readout unit.
+/// Fate of a fragment at its readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FragmentFate {
     /// Taken, if only to be dropped for a reason.
@@ -136,7 +136,7 @@ pub enum Step {
     Failed,
 }
 
-/// What happens to a node.
+/// Change of a node's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Turn {
     /// It began a session.
@@ -313,7 +313,7 @@ impl RunLog {
         self.hash.0
     }
 
-    /// How many lines there are.
+    /// Returns the number of lines.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines

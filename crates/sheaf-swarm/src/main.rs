@@ -32,7 +32,7 @@ struct Arguments {
     /// Print the options (with --seed).
     #[arg(long, requires = "seed")]
     options: bool,
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long, default_value_t = 1_000)]
     runs: u64,
     /// The first of them.

@@ -4,7 +4,7 @@ use crate::dice::{Dice, Ratio};
 use crate::options::NetworkOptions;
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 
-/// What the network did so far.
+/// Counts of the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCounts {
     /// Messages given to the network.
@@ -67,7 +67,7 @@ impl Network {
         }
     }
 
-    /// What the network did so far.
+    /// Returns the counts of the network so far.
     #[must_use]
     pub fn counts(&self) -> NetworkCounts {
         self.counts

@@ -1,4 +1,4 @@
-//! What a simulated run is like. Together with the commit, the options decide a run completely.
+//! Options of a simulated run. Together with the commit, the options decide a run completely.
 //!
 //! Durations are [`Nanos`], sizes [`ByteCount`], probabilities [`Ratio`]. Instants are counted from the start of the
 //! run.
@@ -15,27 +15,27 @@ use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, SourceId, Timestamp};
 pub struct Options {
     /// Decides every random number of the run.
     pub seed: u64,
-    /// How many triggers there are.
+    /// Number of triggers.
     pub events: u64,
-    /// How many nodes and sources.
+    /// Numbers of nodes and sources.
     pub system: SystemOptions,
     /// Where triggers come from.
     pub triggers: TriggerOptions,
-    /// What sources send, and what is wrong with it.
+    /// Fragments of the sources, and their defects.
     pub sources: SourceOptions,
     /// The bounds of the roles.
     pub bounds: BoundOptions,
     /// The times of the roles.
     pub times: TimeOptions,
-    /// How super-fragments come to the builders.
+    /// Shaping of super-fragments to the builders.
     pub gathering: Gathering,
     /// With a barrel shifter: the line of a readout unit, and its slots.
     pub slots: SlotOptions,
     /// Which sources are asked for, and in which order.
     pub steps: StepOptions,
-    /// What becomes of incomplete events.
+    /// Policy for incomplete events.
     pub policy: IncompletePolicy,
-    /// What the drivers of builders do with built events.
+    /// Handling of built events by the drivers of builders.
     pub storage: StorageOptions,
     /// The network.
     pub network: NetworkOptions,
@@ -43,13 +43,13 @@ pub struct Options {
     pub recovery: Option<RecoveryOptions>,
     /// Who judges the events of builders; without, they do so themselves.
     pub farm: Option<FarmOptions>,
-    /// What happens to nodes and links, and when.
+    /// Faults of nodes and links, with their times.
     pub faults: Vec<Fault>,
     /// When the operator stops the run, if it has not ended before. The second stop ends it at once.
     pub stops: Vec<Timestamp>,
     /// From here on the network does nothing wrong any more. Faults of `faults` are not shortened by it.
     pub faults_until: Timestamp,
-    /// How long after `faults_until`, the last stop and the last fault the run may take to end.
+    /// Time that the run may take to end after `faults_until`, the last stop and the last fault.
     pub converge_within: Nanos,
     /// Whether every message is encoded and decoded on its way.
     pub through_codec: bool,
@@ -57,7 +57,7 @@ pub struct Options {
     pub timer_slack: Nanos,
 }
 
-/// How many nodes and sources there are.
+/// Numbers of nodes and sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemOptions {
     /// Readout units, at least 1.
@@ -93,7 +93,7 @@ pub enum TriggerOptions {
     },
 }
 
-/// What sources send.
+/// Fragments of the sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceOptions {
     /// Mean time between two fragments of a source where sources go by themselves; latency after the trigger where
@@ -123,13 +123,13 @@ pub struct SourceOptions {
     pub unknown_source: Ratio,
     /// After a fragment, the source pauses.
     pub pause: Ratio,
-    /// How long a pause is on average.
+    /// Mean duration of a pause.
     pub pause_mean: Nanos,
     /// This source is so many times slower than the others.
     pub slow: Option<(u16, u64)>,
     /// This source ends after so many fragments.
     pub early_end: Option<(u16, u64)>,
-    /// What a source sends while its readout unit is down is lost; otherwise it waits.
+    /// Whether fragments sent while the readout unit is down are lost; otherwise they wait.
     pub lossy_while_down: bool,
 }
 
@@ -156,7 +156,7 @@ pub struct BoundOptions {
     pub message_bytes: ByteCount,
     /// Super-fragments of a message.
     pub message_events: usize,
-    /// How many builders may try an event.
+    /// Maximum number of builders that try an event.
     pub max_attempts: u16,
     /// See [`sheaf_protocol::manager::ManagerConfig::expected_event`].
     pub expected_event: Option<ByteCount>,
@@ -210,13 +210,13 @@ impl TimeOptions {
 pub struct SlotOptions {
     /// The line of a readout unit.
     pub rate: Option<ByteRate>,
-    /// What a slot carries.
+    /// Bytes that a slot carries.
     pub block: ByteCount,
     /// The pause between two slots.
     pub guard: Nanos,
     /// Slots begin by the event manager's clock.
     pub synchronised: bool,
-    /// How long a link that takes nothing would hold its slot. In the simulation all links take everything.
+    /// Time for which a link that takes nothing would hold its slot. In the simulation all links take everything.
     pub patience: Nanos,
 }
 
@@ -232,8 +232,8 @@ impl Default for SlotOptions {
     }
 }
 
-/// What the drivers of builders do with built events. Whether an event is rejected or fails is decided by its id, so
-/// that it is the same whichever builder has it.
+/// Handling of built events by the drivers of builders. The id of an event decides whether it is rejected or fails, so
+/// that the result is the same in every builder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorageOptions {
     /// Time to filter and write an event. A builder writes one at a time.
@@ -269,7 +269,7 @@ pub struct NetworkOptions {
     pub reorder_delay: Nanos,
     /// Sending a message clogs its link: nothing arrives on it for a while.
     pub clog: Ratio,
-    /// How long a link stays clogged on average.
+    /// Mean time for which a link stays clogged.
     pub clog_mean: Nanos,
 }
 
@@ -288,7 +288,7 @@ pub struct FarmOptions {
     pub time_limit: Nanos,
     /// For so long events wait for a processor where there is none.
     pub patience: Nanos,
-    /// How often an event is tried again after its processor ended or failed with it.
+    /// Number of retries of an event after its processor ended or failed with it.
     pub retries: u16,
     /// After so long another processor takes the place of one that died.
     pub restart: Nanos,
@@ -347,7 +347,7 @@ impl FarmOptions {
 pub struct RecoveryOptions {
     /// The largest datagram, from 256 to 65,535 bytes.
     pub datagram: ByteCount,
-    /// How many rails a link has, from 1 to 64. The network treats them alike.
+    /// Number of rails of a link, from 1 to 64. The network treats them alike.
     pub rails: usize,
 }
 
@@ -360,7 +360,7 @@ pub struct Fault {
     pub kind: FaultKind,
 }
 
-/// What goes wrong.
+/// Kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// A node other than the event manager forgets everything. It comes back with a new session after `back_after`,
@@ -368,19 +368,19 @@ pub enum FaultKind {
     Crash {
         /// Which.
         node: NodeId,
-        /// How long it is down.
+        /// Time for which it is down.
         back_after: Option<Nanos>,
     },
     /// A node does nothing for a while; what arrives waits.
     Stall {
         /// Which.
         node: NodeId,
-        /// How long.
+        /// Duration.
         lasts: Nanos,
     },
     /// All nodes do nothing for the same while, as when their machine is suspended; the network goes on.
     Freeze {
-        /// How long.
+        /// Duration.
         lasts: Nanos,
     },
     /// A processor of a builder's farm dies; it is started again.
@@ -396,7 +396,7 @@ pub enum FaultKind {
         from: NodeId,
         /// The receiver.
         to: NodeId,
-        /// How long.
+        /// Duration.
         lasts: Nanos,
         /// Messages are lost, not held back.
         cut: bool,
@@ -577,7 +577,7 @@ impl Options {
         last.unwrap_or_default() + self.converge_within
     }
 
-    /// What is wrong with the options, if anything: what the configuration of a real system would be refused for.
+    /// Returns the error of the options, if any: those that the configuration of a real system would be refused for.
     ///
     /// # Errors
     /// The rule that is not kept.

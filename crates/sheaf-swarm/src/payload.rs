@@ -1,4 +1,4 @@
-//! What stands for the bytes of a fragment.
+//! Stand-in for the bytes of a fragment.
 
 use crate::dice::mix;
 use sheaf_wire::message::PayloadSource;
@@ -12,7 +12,7 @@ pub struct SimPayload {
     pub event: EventId,
     /// The source that sent it.
     pub source: SourceId,
-    /// How many bytes it stands for.
+    /// Number of bytes that it stands for.
     pub length: u32,
     /// A checksum of the three others and the run's seed.
     pub tag: u64,

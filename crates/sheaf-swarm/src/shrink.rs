@@ -68,7 +68,7 @@ pub fn rule_of(violation: &str) -> String {
     rule.chars().take(LETTERS).collect()
 }
 
-/// What is particular to options: the lines of their text that those of plain options do not have.
+/// Returns the lines of the options' text that differ from plain options.
 #[must_use]
 pub fn particulars<O: Simplify>(options: &O) -> String {
     let (lines, plain) = (lines_of(options), lines_of(&options.plain()));

@@ -15,7 +15,7 @@ const UNKNOWN_EVENTS: u64 = 1 << 40;
 /// Sources from here on are read by no readout unit.
 const UNKNOWN_SOURCES: u32 = 1 << 20;
 
-/// How far a repeated fragment comes behind the first.
+/// Number of fragments between the first and a repeated one.
 const DUPLICATE_DISTANCE: u64 = 8;
 
 /// The defects that were planned into the sources of a run.
@@ -61,7 +61,7 @@ pub struct SimSource {
     pub id: SourceId,
     /// The readout unit that reads it, as an index.
     pub readout: usize,
-    /// What is still to be sent, in order.
+    /// Fragments to be sent, in order.
     pub script: VecDeque<Planned>,
     /// The fragment that the readout unit refused for lack of room.
     pub held_back: Option<Fragment<SimPayload>>,
@@ -83,7 +83,7 @@ impl Options {
         }
     }
 
-    /// What a source that works rightly sends for an event.
+    /// Returns the payload that a source without defects sends for an event.
     #[must_use]
     pub fn payload(&self, event: EventId, source: SourceId) -> SimPayload {
         let range = self.sources.largest.0 - self.sources.smallest.0 + 1;

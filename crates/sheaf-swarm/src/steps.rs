@@ -7,7 +7,7 @@ use crate::options::{Options, TriggerOptions};
 use sheaf_protocol::builder::{More, PartDecision, Scope};
 use sheaf_wire::{EventId, Nanos, SourceId, TriggerMix, TriggerType};
 
-/// How events are built, if not all sources at once.
+/// Steps in which events are built, if not all sources at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepOptions {
     /// So many sources are asked for first; if 0, all are at once.
@@ -19,9 +19,9 @@ pub struct StepOptions {
     /// Events of which a region of interest is asked for after the first step. Of every other such event, all the rest is
     /// asked for after that. The rest of all other events is asked for after the first step.
     pub region: Ratio,
-    /// How long the judgement of a part takes at least; three times as long at most.
+    /// Minimum time of the judgement of a part; the maximum is three times as long.
     pub judge: Nanos,
-    /// How many types of triggers there are; up to 1, all readout units answer every trigger.
+    /// Number of trigger types; up to 1, all readout units answer every trigger.
     pub types: u16,
 }
 
@@ -38,7 +38,7 @@ impl Default for StepOptions {
     }
 }
 
-/// What is decided about the first step of an event.
+/// Decision on the first step of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Reject,
@@ -61,7 +61,7 @@ impl Options {
         TriggerMix::new(self.seed, (0..types).map(|kind| (TriggerType(kind), 1)))
     }
 
-    /// What builders are told.
+    /// Returns the scope of the builders.
     #[must_use]
     pub fn scope(&self) -> Scope {
         let readouts =
@@ -125,7 +125,7 @@ impl Options {
             .filter(move |number| self.is_of_interest(event, *number) && self.is_answered_by(event, *number))
     }
 
-    /// What is decided about a part of an event, in which these sources are named.
+    /// Returns the decision on a part of an event in which these sources are named.
     #[must_use]
     pub fn judge_part(&self, event: EventId, mut named: impl Iterator<Item = SourceId>) -> PartDecision {
         match self.choice(event) {
@@ -147,7 +147,7 @@ impl Options {
         }
     }
 
-    /// How long the judgement of a part takes.
+    /// Returns the time that the judgement of a part takes.
     #[must_use]
     pub fn judgement_time(&self, event: EventId) -> Nanos {
         Nanos(self.steps.judge.0 * (1 + mix(self.seed ^ event.0) % 3))
@@ -185,7 +185,7 @@ impl Options {
         }
     }
 
-    /// What is wrong with the options of this module, if anything.
+    /// Returns whether the options of this module go together.
     pub(crate) fn steps_may_be(&self) -> bool {
         let is_pushed = matches!(self.gathering, sheaf_protocol::flow::Gathering::Push);
         // A trigger type is the event manager's to give, and ids that sources announce are of sources that answer.

@@ -8,7 +8,7 @@ use crate::options::{Fault, FaultKind, Options, TriggerOptions};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
 
-/// How wild a kind of fault is.
+/// Intensity of a kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Off,

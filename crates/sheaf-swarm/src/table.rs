@@ -19,11 +19,11 @@ pub struct Row {
     pub name: &'static str,
     /// The knobs of the configuration that it stands for; none for faults, which nobody configures.
     pub knobs: &'static [&'static str],
-    /// What it is in a run.
+    /// Value of the option in a run.
     pub value: fn(&Options) -> String,
 }
 
-/// How often an option is what.
+/// Distribution of an option's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draws {
     /// Runs.
@@ -34,7 +34,7 @@ pub struct Draws {
     pub others: usize,
 }
 
-/// What the runs of these seeds draw, row by row.
+/// Returns the distribution of each row over the runs of these seeds.
 #[must_use]
 pub fn draws(seeds: std::ops::Range<u64>) -> Vec<(&'static Row, Draws)> {
     let options: Vec<Options> = seeds.map(Options::random).collect();

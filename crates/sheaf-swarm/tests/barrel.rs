@@ -22,7 +22,7 @@ fn world(synchronised: bool) -> Cluster {
     cluster
 }
 
-/// What readout unit 0 was told of the barrel, in order, without repetitions.
+/// Returns the orders of the barrel that readout unit 0 received, in order, without repetitions.
 fn orders(log: &str) -> Vec<&'static str> {
     let mut orders: Vec<&str> = Vec::new();
     for line in log.lines().filter(|line| line.contains("ru0")) {

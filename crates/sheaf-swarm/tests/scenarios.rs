@@ -1,4 +1,4 @@
-//! What the system promises, one scenario a promise. Every run is checked as random runs are: the tests assert only what
+//! Promises of the system, one scenario a promise. Every run is checked as random runs are: the tests assert only what
 //! is particular to them.
 
 use sheaf_protocol::builder::IncompletePolicy;

@@ -7,7 +7,7 @@ use sheaf_swarm::shrink::{particulars, rule_of, shrink};
 use sheaf_swarm::{Cluster, Options};
 use sheaf_wire::{NodeId, Role};
 
-/// What a run with a broken disk says; its first violation.
+/// Returns the first violation of a run with a broken disk.
 fn broken(options: &Options) -> Option<String> {
     let mut cluster = Cluster::new(options.clone());
     cluster.sabotage(Sabotage::FlipTag);

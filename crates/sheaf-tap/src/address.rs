@@ -49,7 +49,7 @@ pub fn in_directory(directory: &Path, node: NodeId) -> PathBuf {
 /// The doors in a run's directory, by name.
 ///
 /// # Errors
-/// What the operating system says of the directory.
+/// Returns the operating system's error for the directory.
 pub fn doors_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut doors = Vec::new();
     for entry in fs::read_dir(directory)? {

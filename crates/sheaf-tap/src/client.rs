@@ -26,7 +26,7 @@ pub enum ClientError {
     Connect {
         /// The door.
         address: Address,
-        /// What the operating system says.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -35,7 +35,7 @@ pub enum ClientError {
     Broken {
         /// The door.
         address: Address,
-        /// What the operating system says.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -52,7 +52,7 @@ pub enum ClientError {
     Frame {
         /// The door.
         address: Address,
-        /// What is wrong.
+        /// Description of the error.
         #[source]
         error: TapError,
     },
@@ -71,14 +71,14 @@ pub enum ClientError {
     /// There is no such tag.
     #[error("no tag has the name {name:?}; the run's tags are: {tags}")]
     UnknownTag {
-        /// What was asked for.
+        /// Name that was requested.
         name: String,
         /// Those that there are, with commas between them.
         tags: String,
     },
 }
 
-/// What a door says first.
+/// First message of a door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// Run, builder and session, as in the session's event files.
@@ -100,7 +100,7 @@ impl Welcome {
         serde_json::from_str(&self.metadata).unwrap_or_default()
     }
 
-    /// What the tags are called, from bit 0.
+    /// Returns the names of the tags, from bit 0.
     #[must_use]
     pub fn tag_names(&self) -> Vec<String> {
         self.read().tags
@@ -217,7 +217,7 @@ impl Client {
         Ok(client)
     }
 
-    /// What the door said first.
+    /// Returns the first message of the door.
     #[must_use]
     pub fn welcome(&self) -> &Welcome {
         &self.welcome

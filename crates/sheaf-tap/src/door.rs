@@ -25,20 +25,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How a door is opened and what it allows.
+/// Options of a door.
 #[derive(Clone, Debug)]
 pub struct DoorOptions {
     /// The Unix socket. What is at this path is replaced.
     pub socket: Option<PathBuf>,
     /// The TCP address.
     pub listen: Option<SocketAddr>,
-    /// How many consumers may look on at a time.
+    /// Maximum number of consumers at a time.
     pub consumers: usize,
-    /// What each of them, and all together, may have.
+    /// Bounds for each of them and for all together.
     pub bounds: Bounds,
-    /// How long whoever has joined may wait before it says what it wants.
+    /// Time that a new connection has to state its wishes.
     pub greeting: Duration,
-    /// How long a consumer may read nothing while something waits for it.
+    /// Time for which a consumer may read nothing while data wait for it.
     pub patience: Duration,
 }
 
@@ -50,7 +50,7 @@ pub enum DoorError {
     Socket {
         /// The socket.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -61,7 +61,7 @@ pub enum DoorError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the operating system says.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -73,7 +73,7 @@ pub enum DoorError {
     Welcome(#[from] sheaf_wire::event_file::FileFormatError),
 }
 
-/// What came of a door.
+/// Final counts of a door.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoorCounts {
     /// Consumers that joined and said what they want.
@@ -109,18 +109,18 @@ impl DoorCounts {
     }
 }
 
-/// What both threads know.
+/// State that both threads share.
 #[derive(Debug)]
 struct Shared {
     /// Whether there is news for the builder's thread.
     news: AtomicBool,
-    /// How many consumers the builder's thread has taken leave of.
+    /// Number of consumers that the builder's thread has finished with.
     left: AtomicU64,
     /// Whether the builder has ended its part of the run.
     over: AtomicBool,
 }
 
-/// What the door's thread tells the builder's.
+/// Message of the door's thread to the builder's.
 enum News {
     Joined(Seat, Wish),
     Left(ConsumerId),
@@ -136,7 +136,7 @@ struct Seat {
     known_bytes: u64,
 }
 
-/// What the two threads tell each other of one consumer.
+/// Counts that the two threads share about one consumer.
 #[derive(Debug, Default)]
 struct Books {
     left_events: AtomicU64,
@@ -362,7 +362,7 @@ impl std::fmt::Debug for Feed {
     }
 }
 
-/// What the log calls a consumer: its name is what it says itself.
+/// Returns the name of a consumer for the log: the one that it gave itself.
 fn called(node: NodeId, name: &str) -> String {
     format!("{node}: consumer {name:?}")
 }

@@ -18,19 +18,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How many events may wait here for whoever asks for them. More wait at the doors.
+/// Maximum number of events that wait here for the caller. More wait at the doors.
 const WAITING_EVENTS: usize = 64;
 
-/// How long a door may take to answer.
+/// Time that a door has to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// How often a thread that waits for events looks whether it is still wanted, and a directory is searched for new doors.
+/// Interval at which a thread that waits for events checks whether it is still wanted, and at which a directory is
+/// searched for new doors.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a builder may take to come back with a new door before the run counts as gone.
+/// Time within which a builder may open a new door before the run counts as gone.
 const COME_BACK: Duration = Duration::from_secs(5);
 
-/// What to get, and who asks.
+/// Wishes and name of a consumer.
 #[derive(Clone, Debug, Default)]
 pub struct TapOptions {
     /// The names of the tags of which an event must have one; none: all events.
@@ -56,7 +57,7 @@ pub enum TapsError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -83,7 +84,7 @@ impl TapsError {
     }
 }
 
-/// What comes next.
+/// Result of waiting for an event.
 #[derive(Debug)]
 pub enum Next {
     /// An event, and the builder that built it.
@@ -193,13 +194,13 @@ impl Taps {
         }
     }
 
-    /// What the first door said: run, tags and sources are those of all.
+    /// Returns the first message of the first door: run, tags and sources are those of all.
     #[must_use]
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
     }
 
-    /// What became of all accepted events, as far as the doors have told: about once a second, and at the end.
+    /// Returns the fates of all accepted events, as the doors report them about once a second and at the end.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
@@ -340,7 +341,7 @@ fn doors(directory: &Path) -> Result<Vec<Address>, TapsError> {
     Ok(doors.into_iter().map(Address::Unix).collect())
 }
 
-/// What is asked of each of so many doors.
+/// Returns the rate to request from each of this number of doors.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -2,10 +2,10 @@
 
 use crate::{Moment, Picos};
 
-/// How a source counts time.
+/// Clock of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockConfig {
-    /// How long a tick lasts.
+    /// Duration of a tick.
     pub tick: Picos,
     /// Bits of the counter, 1 to 64; it begins anew at zero after its largest value.
     pub bits: u32,
@@ -26,17 +26,17 @@ pub enum ClockError {
     /// More than the counter can hold.
     #[error("reading {reading} does not fit into the clock's {bits} bits")]
     TooLarge {
-        /// What was read.
+        /// Value that was read.
         reading: u64,
-        /// What the counter has.
+        /// Number of bits of the counter.
         bits: u32,
     },
     /// Before the timeline's zero, or more than 213 days after it.
     #[error("reading {reading} in lap {lap} lies outside of the timeline; check the clock's offset")]
     OffTimeline {
-        /// What was read.
+        /// Value that was read.
         reading: u64,
-        /// How often the counter had begun anew.
+        /// Number of roll-overs of the counter.
         lap: u64,
     },
 }

@@ -12,14 +12,14 @@ pub enum Rule {
     Window(Picos),
 }
 
-/// What counts as a coincidence.
+/// Definition of a coincidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoincidenceConfig {
-    /// What belongs together.
+    /// Rule by which items form a cluster.
     pub rule: Rule,
-    /// How many different sources a cluster must have; clusters with fewer are counted and left out.
+    /// Minimum number of different sources in a cluster; clusters with fewer are counted and left out.
     pub min_sources: usize,
-    /// How many items a cluster takes; then it is cut, counted, and a new one begins. At least one.
+    /// Maximum number of items in a cluster; a larger cluster is cut, counted, and a new one begins. At least one.
     pub max_items: usize,
 }
 
@@ -28,7 +28,7 @@ pub struct CoincidenceConfig {
 pub struct Cluster<T> {
     /// Source (its place), moment and item.
     pub items: Vec<(usize, Moment, T)>,
-    /// How many different sources.
+    /// Number of different sources.
     pub sources: usize,
 }
 
@@ -117,7 +117,7 @@ impl<T> Collector<T> {
 #[derive(Clone, Debug)]
 pub struct Coincidence<T> {
     queues: Vec<Queue<T>>,
-    /// How many items are held of each source.
+    /// Maximum number of items held of each source.
     queue_items: usize,
     collector: Collector<T>,
 }

@@ -21,7 +21,7 @@ pub struct Disorder<T> {
     stats: DisorderStats,
 }
 
-/// What happened to items on their way through a [`Disorder`].
+/// Counts of items on their way through a [`Disorder`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DisorderStats {
     /// Items given.
@@ -127,7 +127,7 @@ impl<T> Disorder<T> {
         Some((held.at, held.item))
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn stats(&self) -> DisorderStats {
         self.stats

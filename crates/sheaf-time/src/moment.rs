@@ -60,7 +60,7 @@ impl Moment {
     /// Later than anything.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// How long ago `earlier` was; nothing, if it was not.
+    /// Returns the time since `earlier`; zero if it is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Picos {
         Picos(self.0.saturating_sub(earlier.0))

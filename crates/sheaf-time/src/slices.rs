@@ -4,19 +4,19 @@
 use crate::{Moment, Picos};
 use std::collections::VecDeque;
 
-/// How the timeline is cut.
+/// Division of the timeline into slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SliceConfig {
-    /// How long a slice is, not zero. Slice `n` begins at `n` times this.
+    /// Duration of a slice, not zero. Slice `n` begins at `n` times this.
     pub length: Picos,
-    /// How much of the time before a slice is in it too.
+    /// Time before a slice that also belongs to it.
     pub before: Picos,
-    /// How much of the time after a slice is in it too.
+    /// Time after a slice that also belongs to it.
     pub after: Picos,
-    /// How many items a slice takes; what comes beyond is left out and counted.
+    /// Maximum number of items in a slice; further items are left out and counted.
     pub max_items: usize,
-    /// How many slices in a row without items are given. Where more are empty, the others are passed over and counted: a
-    /// source that was away for an hour is not billions of empty slices.
+    /// Maximum number of consecutive slices without items that are given. Further empty slices are skipped and counted:
+    /// an hour without a source is not billions of empty slices.
     pub max_empty: u64,
 }
 
@@ -88,11 +88,11 @@ impl SliceConfig {
 pub struct Slice<T> {
     /// Which slice.
     pub number: u64,
-    /// What was seen, in order, that of the overlaps included.
+    /// Items in order, including those of the overlaps.
     pub items: Vec<(Moment, T)>,
 }
 
-/// What a bound cost.
+/// Counts of slices, and of the cost of the bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlicerStats {
     /// Slices given.
@@ -223,7 +223,7 @@ impl<T: Clone> Slicer<T> {
         Some(slice)
     }
 
-    /// What was given, and what a bound cost.
+    /// Returns the counts of slices, and of the cost of the bounds.
     #[must_use]
     pub fn stats(&self) -> SlicerStats {
         self.stats

@@ -1,4 +1,4 @@
-//! What the transport over libfabric does with frames of 2 kB: ping-pong and stream, on two threads of one process.
+//! Ping-pong and stream of frames of 2 kB over libfabric, on two threads of one process.
 //!
 //! `cargo bench -p sheaf-transport --features libfabric --bench libfabric`
 

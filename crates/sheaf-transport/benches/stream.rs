@@ -21,7 +21,7 @@ const PIECES: usize = 32;
 const PIECE_BYTES: usize = 2000;
 const RUNS: usize = 5;
 
-/// How often an idle driver polls before it sleeps.
+/// Number of polls of an idle driver before it sleeps.
 const SPINS: usize = 20;
 
 fn main() {

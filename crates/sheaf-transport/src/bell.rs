@@ -1,4 +1,4 @@
-//! How another thread ends a sleep: an agreement (see [`crate::doorbell`]), and an event counter of the kernel.
+//! Wake-up of a sleeping thread by another: an agreement (see [`crate::doorbell`]), and an event counter of the kernel.
 
 use crate::doorbell::Token;
 use rustix::event::EventfdFlags;

@@ -20,7 +20,7 @@ pub use waiting::*;
 use crate::Endpoint;
 use sheaf_wire::{ByteCount, Nanos, NodeId};
 
-/// How a transport's networks are made.
+/// Factory of a transport's networks.
 pub trait Lab {
     /// Its endpoints.
     type Endpoint: Endpoint + 'static;
@@ -35,9 +35,9 @@ pub trait Lab {
 /// The bounds of each link of a network. A transport may allow more on the way (in the kernel, on a wire), never less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many frames a queue holds.
+    /// Maximum number of frames in a queue.
     pub queue_frames: usize,
-    /// How many bytes a queue holds.
+    /// Maximum number of bytes in a queue.
     pub queue_bytes: ByteCount,
     /// The largest frame.
     pub max_frame_bytes: ByteCount,

@@ -18,17 +18,17 @@ pub trait DatagramPort: Send {
     /// The node that this port belongs to.
     fn node(&self) -> NodeId;
 
-    /// How many rails there are, at least one. Both ends of a link have as many.
+    /// Returns the number of rails, at least one. Both ends of a link have as many.
     fn rails(&self) -> usize;
 
     /// The largest datagram in bytes, head and payload together.
     fn max_datagram_bytes(&self) -> usize;
 
-    /// What a datagram occupies on the wire beyond its own bytes, in bytes: headers, preamble and gap. For pacing.
+    /// Returns the overhead of a datagram on the wire, in bytes: headers, preamble and gap. Used for pacing.
     fn wire_overhead_bytes(&self) -> usize;
 
-    /// How many bytes of datagrams, each with what it costs in memory, may wait here for the next [`poll`](Self::poll), all
-    /// peers together: what comes beyond is lost. For the flow control of the peers.
+    /// Returns the number of bytes of datagrams, each with its cost in memory, that may wait here for the next
+    /// [`poll`](Self::poll), all peers together. Further datagrams are lost. Used for the flow control of the peers.
     fn receive_room_bytes(&self) -> usize;
 
     /// Takes a datagram for `to`: `head`, then the pieces of `payload` one after another, which are copied (to a frame
@@ -58,7 +58,7 @@ pub trait DatagramPort: Send {
     /// A handle with which another thread ends a wait, the present one or the next.
     fn waker(&self) -> Waker;
 
-    /// What was counted since the port was made; of the counters, those of system calls, sleeps and datagrams.
+    /// Returns the counts since the port was made. Only the counters of system calls, sleeps and datagrams are used.
     fn stats(&self) -> LinkStats;
 }
 

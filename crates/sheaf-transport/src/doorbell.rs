@@ -1,5 +1,5 @@
-//! How a thread that is about to sleep and threads that have something for it agree: no missed wake-up, and no system
-//! call while the thread is busy.
+//! Agreement between a thread that is about to sleep and threads that have work for it: no missed wake-up, and no
+//! system call while the thread is busy.
 //!
 //! A ringer first publishes its frame (any store that the sleeper's look will read), then calls [`Token::ring`]. The
 //! sleeper looks for frames; if it finds none it calls [`Token::answer`]. If that says that somebody rang, it looks
@@ -63,7 +63,7 @@ impl Token {
     }
 }
 
-/// What a wait came to.
+/// Result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// Somebody had rung already: no sleep, no system call.

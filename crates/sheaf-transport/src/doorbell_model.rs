@@ -25,7 +25,7 @@ fn sleep_until(bell: &Bell, mut there: impl FnMut() -> bool) {
     }
 }
 
-/// What a frame in a ring is to the sleeper: a store that a look can see, ordered by nothing but the doorbell.
+/// Publishes a frame in a ring: a store that a poll can see, ordered by nothing but the doorbell.
 fn publish(frames: &AtomicU32) {
     frames.fetch_add(1, Ordering::Relaxed);
 }

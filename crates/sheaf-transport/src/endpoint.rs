@@ -13,9 +13,9 @@ use std::task::Waker;
 /// one piece at the sender can be taken as one piece at the receiver (see [`sheaf_wire::message::PayloadSource`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// What the message says.
+    /// Encoded head of the message.
     pub head: Bytes,
-    /// What it carries, in pieces that are never copied to be sent.
+    /// Payload of the message, in pieces that are sent without copies.
     pub payload: VecDeque<Bytes>,
 }
 
@@ -110,7 +110,7 @@ pub trait Endpoint: Send {
     /// send; others have no use for it, and their users shape whole frames.
     fn shape(&mut self, _now: Timestamp, _turning: bool, _epoch: Timestamp) {}
 
-    /// What was counted since the endpoint was made.
+    /// Returns the counts since the endpoint was made.
     fn stats(&self) -> LinkStats;
 
     /// Ends all links in good order: what [`Endpoint::send`] accepted is delivered, then peers see
@@ -119,7 +119,7 @@ pub trait Endpoint: Send {
     fn close(&mut self, linger: Nanos);
 }
 
-/// What happened at an endpoint.
+/// Event at an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A frame arrived.

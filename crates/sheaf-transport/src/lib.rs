@@ -1,4 +1,4 @@
-//! How messages travel between nodes.
+//! Transport of messages between nodes.
 //!
 //! A transport carries opaque [`Frame`]s between [nodes](sheaf_wire::NodeId). It knows nothing of the protocol: not
 //! what a frame says, not which nodes have anything to say to each other. Every transport is an [`Endpoint`].
@@ -19,8 +19,8 @@
 //! | `session` | which sessions are plausible |
 //! | [`conformance`] | the tests that every transport passes |
 //!
-//! What this crate deliberately does not do: retransmission (transports here deliver a link's frames in order, whole
-//! and once, or say that the link went down), routing, broadcast, encryption, naming and discovery of nodes.
+//! Deliberately not part of this crate: retransmission (transports here deliver a link's frames in order, whole and
+//! once, or report that the link went down), routing, broadcast, encryption, naming and discovery of nodes.
 
 #[cfg(target_os = "linux")]
 mod bell;

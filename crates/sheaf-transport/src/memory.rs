@@ -25,9 +25,9 @@ use std::task::Wake;
 /// The bounds of each link of a memory network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// How many frames may be under way on a link, at least 1. The ring takes 64 bytes for each.
+    /// Maximum number of frames in flight on a link, at least 1. The ring takes 64 bytes for each.
     pub link_frames: usize,
-    /// How many bytes may be under way on a link; raised to `max_frame_bytes` where it is less.
+    /// Maximum number of bytes in flight on a link; raised to `max_frame_bytes` if it is less.
     pub link_bytes: ByteCount,
     /// The largest frame, head and payload together.
     pub max_frame_bytes: ByteCount,
@@ -132,7 +132,7 @@ impl MemoryNetwork {
     }
 }
 
-/// What the endpoints of one thread share: whoever has something for one of them rings it.
+/// Doorbell that the endpoints of one thread share: whoever has something for one of them rings it.
 #[derive(Clone)]
 pub struct Doorbell {
     bell: Arc<Bell>,
@@ -167,7 +167,7 @@ impl Wake for Bell {
     }
 }
 
-/// What all endpoints of a network know.
+/// State that all endpoints of a network share.
 #[derive(Debug)]
 struct Shared {
     nodes: Vec<NodeId>,

@@ -12,7 +12,7 @@
 //! | `outgoing`, `incoming` | datagrams on their way into and out of the kernel |
 //! | `sys` | the two system calls, with the unsafe code |
 //!
-//! What this module deliberately does not do: anything about loss. See [`DatagramPort`](crate::DatagramPort).
+//! Deliberately not part of this module: anything about loss. See [`DatagramPort`](crate::DatagramPort).
 
 pub mod framing;
 mod incoming;

@@ -22,7 +22,7 @@ struct TcpLab {
     sessions: u64,
 }
 
-/// What all nodes of a system with TLS have.
+/// TLS of all nodes of a system.
 static TLS: LazyLock<Tls> = LazyLock::new(|| Authority::new().tls("node", LOOPBACK));
 
 impl TcpLab {

@@ -53,7 +53,7 @@ impl Pair {
         }
     }
 
-    /// What each of the two has to say first: a link, or a refusal.
+    /// Returns the first event of each of the two: a link, or a refusal.
     fn verdicts(&mut self) -> (Event, Event) {
         let (mut called, mut caller) = (None, None);
         let start = Instant::now();
@@ -70,7 +70,7 @@ impl Pair {
         }
     }
 
-    /// What the two say where none gets a link.
+    /// Returns the problems of the two where none gets a link.
     fn problems(&mut self) -> (TlsProblem, TlsProblem) {
         let problem = |event| match event {
             Event::Refused { reason: Refusal::Tls(problem), .. } => problem,

@@ -53,7 +53,7 @@ impl FrameKind {
 }
 
 layout! {
-    /// What is in front of a datagram, 30 bytes: the Ethernet header, and the port's head.
+    /// Head in front of a datagram, 30 bytes: the Ethernet header, and the port's head.
     FrameHeadBytes[30] {
         /// Offset 0: the receiver's address; all ones while it is not known.
         destination: [u8; 6],
@@ -95,7 +95,7 @@ pub const PORT_HEAD_BYTES: usize = FRAME_HEAD_BYTES - ETHERNET_HEADER_BYTES;
 /// Where the checksum stands.
 const CHECKSUM_AT: usize = std::mem::offset_of!(FrameHeadBytes, checksum);
 
-/// What a frame occupies on the wire beyond what is in memory, in bytes: check sequence (4), preamble and start (8), gap (12).
+/// Overhead of a frame on the wire beyond its bytes in memory: check sequence (4), preamble and start (8), gap (12).
 pub const WIRE_BYTES: usize = 24;
 
 /// Who sends a frame to whom.
@@ -129,15 +129,15 @@ pub enum FrameError {
     Stranger {
         /// The type that it has.
         ethertype: u16,
-        /// What stands where the magic should.
+        /// Byte in the place of the magic.
         magic: u8,
     },
     /// Shorter than its head, or than its head says.
     #[error("the frame has {bytes} bytes, and {needed} are needed")]
     Truncated {
-        /// What is there.
+        /// Number of bytes found.
         bytes: usize,
-        /// What should be there.
+        /// Number of bytes needed.
         needed: usize,
     },
     /// Of another version.
@@ -156,7 +156,7 @@ pub enum FrameError {
     Damaged {
         /// Contents of the frame.
         stated: u32,
-        /// What its bytes have.
+        /// Checksum of its bytes.
         found: u32,
     },
     /// Whole, but with a value that has no meaning.
@@ -246,7 +246,7 @@ impl FrameHead {
     }
 }
 
-/// What of a run's number travels.
+/// Returns the part of a run's number that travels.
 fn low_bits(run: RunNumber) -> u16 {
     (run.0 & u32::from(u16::MAX)) as u16
 }
@@ -268,8 +268,8 @@ fn checksum(run: RunNumber, head: &[u8], datagram: &[u8]) -> u32 {
     crc32c_append(crc32c_append(before, &[0; size_of::<u32>()]), datagram)
 }
 
-/// How [`FrameHeadBytes::roles`] and [`FrameHeadBytes::to`] say that a frame is for a node: the lower four bits of the one, and
-/// the other. For a filter that looks at bytes.
+/// Returns the values of [`FrameHeadBytes::roles`] and [`FrameHeadBytes::to`] in a frame for a node: of the former, the
+/// lower four bits. For a filter that compares bytes.
 #[must_use]
 pub const fn told_receiver(to: NodeId) -> (u8, u16) {
     (to.role as u8, to.index)

@@ -247,7 +247,7 @@ fn head_bytes<P>(event: &Event<P>, verdict: &Verdict) -> usize {
 pub struct StoredEvent<P> {
     /// The event.
     pub event: Event<P>,
-    /// What was said of it.
+    /// Verdict on the event.
     pub verdict: Verdict,
     /// Which of the session's accepted events it is, from 0. An event that goes to several streams has the same number
     /// in all of them.
@@ -325,15 +325,15 @@ pub struct EventHeader {
     pub id: EventId,
     /// When it was triggered.
     pub time: Timestamp,
-    /// What kind of trigger it was.
+    /// Type of its trigger.
     pub trigger_type: TriggerType,
     /// Which attempt to build it this was, from 1.
     pub attempt: u16,
     /// Whether a required source is missing.
     pub incomplete: bool,
-    /// How many fragments it has.
+    /// Number of its fragments.
     pub fragments: u32,
-    /// How many sources are missing.
+    /// Number of its missing sources.
     pub missing: u32,
     /// Bytes of the filter's payload.
     pub verdict_bytes: u32,
@@ -503,7 +503,7 @@ pub fn emit_index(entries: &[IndexEntryBytes], index_offset: u64) -> (IndexHeade
 pub struct Footer {
     /// Offset of the index header: the end of the events.
     pub index_offset: u64,
-    /// How many events the file has.
+    /// Number of events in the file.
     pub events: u64,
     /// CRC-32C of the index.
     pub index_checksum: u32,

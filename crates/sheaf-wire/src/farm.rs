@@ -1,4 +1,4 @@
-//! What a converter and its processors say to each other, as records.
+//! Messages between a converter and its processors, as records.
 //!
 //! A record of an event has no payload: it says of each fragment where its payload lies, in a segment of memory that the
 //! processor has mapped, or, over a network, [behind the record](BEHIND_RECORD). Records go between programs of one host, or
@@ -41,13 +41,13 @@ const FAILED: u8 = 5;
 const LEAVE: u8 = 6;
 /// A part of the payload of the verdict that follows.
 const PART: u8 = 7;
-/// What the processor says of its work so far.
+/// Kind of a record with the processor's times so far.
 const TIMES: u8 = 8;
 
 /// The longest reason why a filter could not judge; longer ones are cut.
 pub const MAX_FAILURE_BYTES: usize = 1024;
 
-/// How much of a verdict's payload one record holds at most.
+/// Maximum bytes of a verdict's payload in one record.
 pub const MAX_PART_BYTES: usize = 16 << 10;
 
 /// Bit 0 of [`EventBytes::flags`]: a required source is missing.
@@ -94,7 +94,7 @@ layout! {
 }
 
 layout! {
-    /// What a processor says, 24 bytes; `bytes` bytes follow.
+    /// Message of a processor, 24 bytes; `bytes` bytes follow.
     WordBytes[24] {
         /// Offset 0: 3 (asks for `bytes` events; nothing follows), 4 (verdict; its payload follows), 5 (failed; why, as
         /// UTF-8), 6 (leaves), 7 (a part of the next verdict's payload, before what comes with that), 8 ([`TimesBytes`]).
@@ -113,7 +113,7 @@ layout! {
 }
 
 layout! {
-    /// What a processor says of its work since it joined, 32 bytes, for the account of the run.
+    /// Times of a processor since it joined, 32 bytes, for the account of the run.
     TimesBytes[32] {
         /// Offset 0: events judged.
         judged: U64,
@@ -130,7 +130,7 @@ layout! {
 pub const VERSION: u32 = 2;
 
 layout! {
-    /// What a processor says first over a network, 8 bytes; the name of its host follows, UTF-8.
+    /// First message of a processor over a network, 8 bytes; the name of its host follows, UTF-8.
     HelloBytes[8] {
         /// Offset 0: [`VERSION`].
         version: U32,
@@ -142,7 +142,7 @@ layout! {
 /// The longest name of a host; longer ones are cut.
 pub const MAX_HOST_BYTES: usize = 64;
 
-/// What a processor says first over a network.
+/// First message of a processor over a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The number of its process there.
@@ -177,8 +177,8 @@ impl Hello {
 }
 
 layout! {
-    /// What a converter tells a processor that joins, 24 bytes; the names of the tags, one on each line, and the run's
-    /// configuration follow, both UTF-8.
+    /// First message of a converter to a processor that joins, 24 bytes; the names of the tags, one on each line, and
+    /// the run's configuration follow, both UTF-8.
     WelcomeBytes[24] {
         /// Offset 0: [`VERSION`].
         version: U32,
@@ -195,7 +195,7 @@ layout! {
     }
 }
 
-/// What a processor is told when it joins.
+/// First message of a converter to a processor that joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// The run.
@@ -313,7 +313,7 @@ pub fn encode_event<P: Payload, E>(
 /// The record that ends the work.
 pub const CLOSE_RECORD: [u8; 1] = [CLOSE];
 
-/// What a converter says.
+/// Message of a converter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromConverter<P> {
     /// An event to judge, and the number under which it is to be answered.
@@ -391,7 +391,7 @@ pub fn decode_from_converter<P, E>(
     Ok(FromConverter::Event(head.ticket.get(), event))
 }
 
-/// What a processor says.
+/// Message of a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromProcessor {
     /// It takes so many events more.
@@ -402,11 +402,11 @@ pub enum FromProcessor {
     Failed(u64, String),
     /// It leaves in good order.
     Leave,
-    /// What it says of its work so far.
+    /// Times of its work so far.
     Times(Times),
 }
 
-/// What a processor says of its work since it joined.
+/// Times of a processor's work since it joined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// Events judged.

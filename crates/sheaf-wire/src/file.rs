@@ -1,5 +1,5 @@
-//! What the two file formats share: why bytes are not what they should be, limits, and the file header's checksum,
-//! which covers the header and the metadata behind it.
+//! Common parts of the two file formats: errors, limits, and the file header's checksum, which covers the header and
+//! the metadata behind it.
 
 use crate::checksum::{crc32c, crc32c_append};
 use crate::message::DecodeError;
@@ -27,9 +27,9 @@ pub enum FileFormatError {
     /// Not this kind of file.
     #[error("file starts with {found:02x?}, not with the magic {expected:?}")]
     WrongMagic {
-        /// What the file should start with.
+        /// Bytes that the file should start with.
         expected: &'static str,
-        /// What it starts with.
+        /// Bytes that it starts with.
         found: [u8; 8],
     },
     /// Another version of the format.
@@ -43,9 +43,9 @@ pub enum FileFormatError {
     /// Not the start of a record.
     #[error("{what} starts with the marker {found:08x}")]
     WrongMarker {
-        /// What should be there.
+        /// Element that is expected there.
         what: &'static str,
-        /// What is there.
+        /// Value that was found.
         found: u32,
     },
     /// Damaged bytes.
@@ -65,7 +65,7 @@ pub enum FileFormatError {
         what: &'static str,
         /// Which field.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         value: u64,
     },
     /// Larger than the format allows.

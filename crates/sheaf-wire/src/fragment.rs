@@ -35,7 +35,7 @@ pub struct Span {
     pub parcel: u32,
     /// Where the payload begins in it, in bytes.
     pub offset: u32,
-    /// How long the payload is, in bytes.
+    /// Size of the payload, in bytes.
     pub length: u32,
 }
 
@@ -73,21 +73,21 @@ pub struct MissingSource {
     pub reason: MissingReason,
 }
 
-/// What one readout unit has of one event, or has alike of events with consecutive ids: the boundaries of its part of the flat
-/// lists in [`crate::message::SuperFragments`].
+/// Part of one event that one readout unit has, or the parts of events with consecutive ids if they are alike: the
+/// boundaries of the part in the flat lists in [`crate::message::SuperFragments`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuperFragment {
     /// The event; the first of them.
     pub event: EventId,
-    /// How many events, one after another; at least 1, and no more where nothing follows.
+    /// Number of consecutive events: 1, or more if others follow.
     pub count: u32,
     /// The attempt of the request that this answers, where it named sources; else 0.
     pub attempt: u16,
     /// The part of the event that was asked for: that of the request, where it named sources; else 0, which is the whole.
     pub part: u16,
-    /// How many fragments of each event follow.
+    /// Number of fragments of each event that follow.
     pub fragments: u16,
-    /// How many missing sources of each event follow.
+    /// Number of missing sources of each event that follow.
     pub missing: u16,
 }
 
@@ -112,7 +112,7 @@ pub struct Event<P> {
     pub id: EventId,
     /// When it was triggered.
     pub time: Timestamp,
-    /// What kind of trigger it was.
+    /// Type of its trigger.
     pub trigger_type: TriggerType,
     /// Which attempt to build it this was, from 1.
     pub attempt: u16,

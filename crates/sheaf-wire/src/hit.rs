@@ -1,5 +1,5 @@
-//! What a fragment holds that is one source's part of a time slice: hits, one after another, in order of time.
-//! `docs/reference/time-slice.md` tells the same for those who read it elsewhere.
+//! Fragment that is one source's part of a time slice: hits, one after another, in order of time.
+//! `docs/reference/time-slice.md` describes the same for those who read it elsewhere.
 
 use crate::message::layout::layout;
 use std::mem::size_of;
@@ -30,7 +30,7 @@ pub struct Hit {
     pub time_ps: u64,
     /// Channel, in the detector's numbering.
     pub channel: u32,
-    /// What was measured, mostly a charge.
+    /// Measured value, mostly a charge.
     pub value: u16,
     /// Whatever else the decoder keeps of a hit.
     pub extra: u16,

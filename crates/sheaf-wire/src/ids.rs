@@ -15,7 +15,7 @@ pub struct EventId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(pub u32);
 
-/// What kind of trigger made an event: physics, calibration, random, ... in the experiment's own numbering.
+/// Type of the trigger that made an event: physics, calibration, random, ... in the experiment's own numbering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TriggerType(pub u16);
 
@@ -24,7 +24,7 @@ pub struct TriggerType(pub u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
-/// What a node does.
+/// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Role {
@@ -55,7 +55,7 @@ impl Role {
 /// A node of the system: its role and its index within that role, counted from zero in the configuration's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId {
-    /// What the node does.
+    /// Role of the node.
     pub role: Role,
     /// Which of the nodes with that role it is.
     pub index: u16,

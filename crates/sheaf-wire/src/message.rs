@@ -45,11 +45,11 @@ pub struct Header {
 pub struct Message<P> {
     /// Who, when, and the place in the channel.
     pub header: Header,
-    /// What is said.
+    /// Content of the message.
     pub body: Body<P>,
 }
 
-/// What a message says. The order of variants is the order of their codes in [`layout::Kind`].
+/// Content of a message. The order of variants is the order of their codes in [`layout::Kind`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<P> {
     /// Readout unit to event manager: event ids seen for the first time (where triggers come from sources).
@@ -98,9 +98,9 @@ pub struct Announcement {
 /// A builder returns finished events and asks for new ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// How many more events the builder takes.
+    /// Number of further events that the builder takes.
     pub slots: u32,
-    /// How many more bytes of events the builder takes.
+    /// Number of further bytes of events that the builder takes.
     pub bytes: ByteCount,
     /// The events that ended here since the last request, in the order in which they ended.
     pub finished: Vec<Finished>,
@@ -167,16 +167,16 @@ pub struct Finished {
     pub event: EventId,
     /// The attempt that this answers.
     pub attempt: u16,
-    /// How it ended.
+    /// Outcome of the event.
     pub outcome: Outcome,
     /// Why, where the outcome is [`Outcome::Dropped`]. Where it is [`Outcome::GivenBack`], nothing if the event only made way
     /// for others: it was not too much for the builder.
     pub reason: Option<DropReason>,
     /// The event's payload bytes.
     pub bytes: ByteCount,
-    /// How many fragments it has.
+    /// Number of its fragments.
     pub fragments: u32,
-    /// How many sources are missing in it, required or not.
+    /// Number of its missing sources, required or not.
     pub missing: u32,
     /// Whether a required source is missing in it.
     pub incomplete: bool,
@@ -189,11 +189,11 @@ pub struct Assignment {
     pub event: EventId,
     /// When it was triggered.
     pub time: Timestamp,
-    /// What kind of trigger it was.
+    /// Type of its trigger.
     pub trigger_type: TriggerType,
-    /// How many builders had it before, plus one.
+    /// Number of builders that have been given it, including this one.
     pub attempt: u16,
-    /// How much of the builder's byte credit it takes; the builder asks for it anew when the event ends.
+    /// Bytes of the builder's credit that it takes; the builder grants them again when the event ends.
     pub charged: u32,
 }
 
@@ -204,12 +204,12 @@ pub struct Release {
     pub first: EventId,
     /// Number of consecutive ids.
     pub count: u32,
-    /// How they ended; never [`Outcome::GivenBack`].
+    /// Outcome of the events; never [`Outcome::GivenBack`].
     pub outcome: Outcome,
     /// Why, where they were dropped.
     pub reason: Option<DropReason>,
-    /// How many parts of them have the answer of this readout unit; 0 where all that was asked for is in them, and
-    /// [`PARTS_NOT_ASKED`] where it was asked for nothing in the attempt that ended them.
+    /// Number of their parts that contain this readout unit's answer; 0 if all that was requested is in them, and
+    /// [`PARTS_NOT_ASKED`] if nothing was requested of it in the attempt that ended them.
     pub parts: u16,
 }
 
@@ -245,8 +245,8 @@ pub struct Destination {
     pub builder: u16,
 }
 
-/// How the event manager wants traffic shaped. Said when it changes, in the channel, and to readout units as a tick now and
-/// then, outside it.
+/// Traffic shaping wanted by the event manager. Sent when it changes, in the channel, and to readout units as a tick
+/// now and then, outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Whether the barrel shifter turns. Where it stands, builders keep to their credit and readout units to no slots.
@@ -296,9 +296,9 @@ impl<P> SuperFragments<P> {
 /// The state of a readout unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadoutStatus {
-    /// How many sources it reads.
+    /// Number of sources that it reads.
     pub sources: u32,
-    /// How many of them have ended. When all have, and all ids are announced, this unit adds no more events.
+    /// Number of these that have ended. When all have, and all ids are announced, this unit adds no more events.
     pub sources_ended: u32,
     /// Events that it holds fragments of.
     pub buffered_events: u32,
@@ -331,7 +331,7 @@ pub struct Count {
     pub code: u16,
     /// The code of the [`DropReason`] that it is counted for, or 0.
     pub reason: u16,
-    /// How many.
+    /// Value of the counter.
     pub value: u64,
 }
 

@@ -46,7 +46,7 @@ macro_rules! coded_enum {
 }
 
 coded_enum! {
-    /// How a builder's work on an event ended.
+    /// Outcome of a builder's work on an event.
     Outcome {
         /// Accepted by the filter and stored.
         Stored = 1, "stored";

@@ -167,7 +167,7 @@ fn check_flags(flags: u16) -> Result<(), FileFormatError> {
     Ok(())
 }
 
-/// What stands between the payloads of a fragment stream.
+/// Record between the payloads of a fragment stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordHeader {
     /// A fragment, whose payload follows.

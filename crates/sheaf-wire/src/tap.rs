@@ -89,7 +89,7 @@ layout! {
 }
 
 layout! {
-    /// What a consumer asks for, 64 bytes.
+    /// Subscription of a consumer, 64 bytes.
     SubscribeBytes[64] {
         /// Offset 0: events with at least one of these tags; 0: all.
         tags: U64,
@@ -165,7 +165,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What was wanted and not given: for lack of room, or of what the run grants.
+    /// Returns the number of events that were wanted and not given, because the queue was full or a bound of the run
+    /// was reached.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.queue_full.saturating_add(self.over_budget)
@@ -200,7 +201,7 @@ pub enum TapError {
         "frame starts with {found:02x?}, not with \"STAP\": is this the address of a builder's door for consumers?"
     )]
     WrongMagic {
-        /// What it starts with.
+        /// Bytes that it starts with.
         found: [u8; 4],
     },
     /// Another version.
@@ -214,7 +215,7 @@ pub enum TapError {
     BadValue {
         /// Which field.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         value: u64,
     },
     /// A body of a size that its kind cannot have.
@@ -249,7 +250,7 @@ pub enum TapError {
         /// The checksum of the bytes.
         computed: u32,
     },
-    /// What should be a part of an event file is not.
+    /// The content is not a part of an event file, as it should be.
     #[error(transparent)]
     Format(#[from] FileFormatError),
 }
@@ -259,7 +260,7 @@ pub enum TapError {
 pub enum Frame {
     /// Whose door this is, and what it has: the metadata is a JSON object.
     Welcome(FileHeader, String),
-    /// What a consumer asks for, and who it is.
+    /// Subscription of a consumer, with its name.
     Subscribe(Wish, String),
     /// An event with its verdict.
     Event(StoredEvent<Bytes>),
@@ -272,9 +273,9 @@ pub enum Frame {
 /// The start of a frame: how many bytes to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
-    /// What the body is.
+    /// Kind of the body.
     pub kind: Kind,
-    /// How many bytes it has.
+    /// Number of bytes of the body.
     pub body_bytes: u32,
     checksum: u32,
 }
@@ -454,7 +455,7 @@ pub fn emit_welcome(header: &FileHeader, metadata: &str) -> Result<Vec<u8>, File
     Ok(frame(Kind::Welcome, &header.emit(metadata)?))
 }
 
-/// What a consumer asks for. Of a name the first [`MAX_NAME_BYTES`] are told, in whole characters.
+/// Encodes the subscription of a consumer. The first [`MAX_NAME_BYTES`] of its name are sent, in whole characters.
 #[must_use]
 pub fn emit_subscribe(wish: &Wish, name: &str) -> Vec<u8> {
     let mut body = SubscribeBytes {

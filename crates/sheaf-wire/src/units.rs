@@ -81,7 +81,7 @@ impl Timestamp {
     /// Later than any instant of a run.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// How long after `earlier` this instant is; zero where it is not after.
+    /// Returns the time since `earlier`; zero if this instant is not after it.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
@@ -200,21 +200,21 @@ impl ByteRate {
         self.0.get()
     }
 
-    /// What `lines` such lines carry together. No line counts as one.
+    /// Returns the rate of `lines` such lines together. No line counts as one.
     #[must_use]
     pub fn times(self, lines: usize) -> Self {
         let lines = std::num::NonZeroU64::new(lines as u64).unwrap_or(std::num::NonZeroU64::MIN);
         Self(self.0.saturating_mul(lines))
     }
 
-    /// How long the line takes for `bytes`, rounded up.
+    /// Returns the time that the line takes for `bytes`, rounded up.
     #[must_use]
     pub fn time_for(self, bytes: ByteCount) -> Nanos {
         let nanos = (u128::from(bytes.0) * 1_000_000_000).div_ceil(u128::from(self.0.get()));
         Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How many whole bytes the line carries in `span`.
+    /// Returns the number of whole bytes that the line carries in `span`.
     #[must_use]
     pub fn bytes_in(self, span: Nanos) -> ByteCount {
         let bytes = u128::from(span.0) * u128::from(self.0.get()) / 1_000_000_000;

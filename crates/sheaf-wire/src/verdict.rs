@@ -1,4 +1,5 @@
-//! What a filter says of an event: whether it is wanted, tags that say why, and a payload that is kept with it.
+//! Verdict of a filter on an event: whether it is wanted, tags that give the reasons, and a payload that is kept with
+//! it.
 
 use bytes::Bytes;
 use std::fmt;
@@ -23,7 +24,7 @@ impl Tags {
     pub const QUARANTINED: Self = Self(1 << 63);
     /// The name of [`Tags::QUARANTINED`]. The configuration gives it to no other tag.
     pub const QUARANTINED_NAME: &str = "quarantined";
-    /// How many tags the configuration may name.
+    /// Maximum number of tags that the configuration may name.
     pub const MAX_NAMED: usize = 63;
 
     /// The tag number `index`, from 0; `None` beyond the last that can be named.
@@ -103,7 +104,7 @@ impl fmt::Display for TagName<'_> {
     }
 }
 
-/// What a filter says of an event.
+/// Verdict of a filter on an event.
 ///
 /// ```
 /// use sheaf_wire::verdict::{Tags, Verdict};
@@ -117,7 +118,7 @@ pub struct Verdict {
     pub accepted: bool,
     /// Why, and where to.
     pub tags: Tags,
-    /// What the filter has to say about the event, at most [`MAX_VERDICT_PAYLOAD_BYTES`]. It is stored with the event.
+    /// Payload of the filter, at most [`MAX_VERDICT_PAYLOAD_BYTES`]. It is stored with the event.
     pub payload: Bytes,
 }
 
@@ -134,7 +135,7 @@ impl Verdict {
         Self { accepted: false, tags: Tags::NONE, payload: Bytes::new() }
     }
 
-    /// What is said of an event that the filter could not judge: stored as it was built, tagged
+    /// Returns the verdict on an event that the filter could not judge: stored as it was built, tagged
     /// [`Tags::QUARANTINED`].
     #[must_use]
     pub const fn quarantine() -> Self {

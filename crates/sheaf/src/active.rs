@@ -24,7 +24,7 @@ use std::process::{Child, Command, Stdio};
 /// The memory for a worker's results is in so many blocks: what is in one is free again when all of it is.
 const BLOCKS: u64 = 8;
 
-/// What a preprocessor is made of.
+/// Parts of a preprocessor: its library, version and options.
 #[derive(Clone)]
 struct Library {
     path: PathBuf,
@@ -38,7 +38,7 @@ impl Library {
         Ok(Box::new(opened.map_err(|error| describe(&anyhow::Error::new(error)))?))
     }
 
-    /// What starts processes of this program that have it.
+    /// Returns the peer that starts processes of this program with the library.
     fn launcher(self) -> LaunchPeer {
         Box::new(move || {
             let (stream, its_end) = UnixStream::pair()?;
@@ -61,7 +61,7 @@ fn end(mut child: Child) {
     let _ = child.wait();
 }
 
-/// What a configuration names as its preprocessor.
+/// Returns the preprocessor that a configuration names, if any.
 fn library(config: &Config, run: RunNumber) -> Option<Library> {
     let preprocessing = &config.preprocessing;
     let (symbol, parameters) = (preprocessing.symbol.clone(), preprocessing.parameters.clone());
@@ -89,7 +89,8 @@ pub(crate) fn command(arguments: &PreprocessorArguments) -> anyhow::Result<Verdi
 }
 
 impl Plan {
-    /// How a readout unit processes fragments, where it does. With an arena, results are written there.
+    /// Returns how a readout unit processes fragments, or `None` where it does not. Results are written to the arena if
+    /// there is one.
     pub(crate) fn preprocessing(
         &self,
         node: &NodeConfig,
@@ -136,7 +137,7 @@ impl Plan {
         ByteCount(self.config.preprocessing.memory.0 / BLOCKS)
     }
 
-    /// What the results of a node take of its arena. Workers that hang keep theirs.
+    /// Bytes of a node's arena that processed results take. Workers that hang keep their share.
     pub(crate) fn result_bytes(&self, node: &NodeConfig) -> ByteCount {
         let preprocessing = &self.config.preprocessing;
         if preprocessing.path.is_none() || !self.is_active(node) {

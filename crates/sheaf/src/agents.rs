@@ -153,7 +153,7 @@ impl AgentMaker {
     }
 }
 
-/// What the nodes of this process say at their end.
+/// Reports of the nodes of this process when they end.
 #[derive(Clone, Default)]
 pub(crate) struct Reports {
     pub(crate) run: Arc<Mutex<Option<RunReport>>>,
@@ -164,7 +164,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// What the summary needs beside the event manager's report.
+    /// Returns the figures that the summary needs beside the event manager's report.
     ///
     /// Waits until the doors for consumers are closed: the agents must have been dropped.
     pub(crate) fn extras(&self) -> Extras {

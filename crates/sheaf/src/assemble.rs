@@ -113,7 +113,7 @@ impl Plan {
         self.nodes.iter().filter(move |node| node.id.role == role)
     }
 
-    /// How many nodes have a role.
+    /// Number of nodes with a role.
     pub(crate) fn count(&self, role: Role) -> u16 {
         // The configuration has at most 65,535 of each.
         u16::try_from(self.of_role(role).count()).unwrap_or(u16::MAX)
@@ -133,8 +133,8 @@ impl Plan {
         }
     }
 
-    /// How long a node waits for the event manager: longer than that itself waits for nodes. Without it the run is over, so
-    /// nobody gains by giving it up early.
+    /// Time for which a node waits for the event manager. It is longer than the event manager's own wait for nodes:
+    /// without the event manager the run is over, and nothing is gained by giving up early.
     pub(crate) fn manager_patience(&self) -> Patience {
         let manager = &self.config.manager;
         let Patience { absence, silence } = self.patience();
@@ -152,7 +152,7 @@ impl Plan {
         ChannelTimes { retransmit: protocol.retransmit, acknowledge: protocol.acknowledge }
     }
 
-    /// How super-fragments come to the builders.
+    /// Returns how super-fragments reach the builder units.
     pub(crate) fn gathering(&self) -> Gathering {
         let Config { shaping, protocol, .. } = &self.config;
         let credit = shaping.credit;
@@ -164,7 +164,8 @@ impl Plan {
         }
     }
 
-    /// How a readout unit's datagrams are shaped: `unit` is the largest on the wire, `rails` how many lines it has.
+    /// Returns the shaping of a readout unit's datagrams. `unit` is the size of the largest on the wire, `rails` the
+    /// number of lines.
     pub(crate) fn readout_shaper(&self, unit: ByteCount, rails: usize) -> ShaperConfig {
         let shaping = &self.config.shaping;
         let barrel = BarrelConfig {
@@ -180,7 +181,7 @@ impl Plan {
         ShaperConfig { policy, ..self.shaper(unit, rails) }
     }
 
-    /// How the datagrams of any other node are shaped.
+    /// Returns the shaping of any other node's datagrams.
     pub(crate) fn shaper(&self, unit: ByteCount, rails: usize) -> ShaperConfig {
         let shaping = &self.config.shaping;
         ShaperConfig {
@@ -191,7 +192,7 @@ impl Plan {
         }
     }
 
-    /// How a readout unit's frames are shaped, where that is needed and its transport does not do it.
+    /// Returns the shaping of a readout unit's frames, where traffic is shaped and the transport does not do it.
     pub(crate) fn frame_shaper(&self) -> Option<ShaperConfig> {
         let Config { shaping, protocol, transport, .. } = &self.config;
         let shapes_frames = shaping.policy == ShapingPolicy::Barrel && !transport.kind.sends_datagrams();
@@ -323,7 +324,7 @@ impl Plan {
         })
     }
 
-    /// How a builder unit gives events to output nodes, where there are any.
+    /// Returns how a builder unit sends events to output nodes, if there are any.
     pub(crate) fn sender(&self) -> Option<SenderConfig> {
         let Config { protocol, .. } = &self.config;
         let config = SenderConfig {
@@ -347,7 +348,7 @@ impl Plan {
         }
     }
 
-    /// What every event file of the run says about it, and what consumers are told.
+    /// Returns the metadata that every event file of the run carries and that consumers receive.
     pub(crate) fn file_metadata(&self) -> serde_json::Value {
         serde_json::json!({
             "software": crate::run_directory::SOFTWARE,
@@ -397,7 +398,7 @@ impl Plan {
         Ok(Box::new(streams.source(id, &config).with_context(|| format!("cannot replay source {id}"))?))
     }
 
-    /// What the sources of a node take of its arena.
+    /// Bytes of a node's arena that its sources take.
     pub(crate) fn source_bytes(&self, node: &NodeConfig) -> ByteCount {
         let source = &self.config.source;
         if self.streams.is_some() {
@@ -451,13 +452,13 @@ impl Plan {
 /// Where slots are synchronised, readout units are told the time at least this often.
 const LONGEST_TICK: Nanos = Nanos::from_millis(100);
 
-/// How long a link that takes nothing holds a free-running slot.
+/// Time for which a link that takes nothing holds a free-running slot.
 const PATIENCE: Nanos = Nanos::from_millis(1);
 
 /// A page of memory, at most.
 pub(crate) const PAGE_BYTES: u64 = 64 << 10;
 
-/// What fills fragments whose content is not checked: a bit pattern that shows in a hex dump.
+/// Byte that fills fragments whose content is not checked: a bit pattern that is easy to see in a hex dump.
 const FILL: u8 = 0xa5;
 
 #[expect(clippy::cast_precision_loss, reason = "a mean size is exact far beyond 2^52 bytes' worth of use")]

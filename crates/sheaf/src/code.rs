@@ -1,4 +1,5 @@
-//! What a run loads that is not part of this program: its filter, step filter and preprocessor, as they were when it began.
+//! Code that a run loads from outside of this program: its filter, step filter and preprocessor, as they were when it
+//! began.
 //!
 //! They are copied into the run's directory, and the copies are loaded. So a new version can be installed at any moment, also
 //! over the old one: it is in the next run, whole, and workers that are started again in this run get what the others have.
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 /// The copies, from the directory of the run on.
 const DIRECTORY: &str = "code";
 
-/// How long it may take to load everything once: what is needed may come from a cold disk or over a network.
+/// Time that loading everything once may take. Files may come from a cold disk or over a network.
 const REHEARSAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The tables of the configuration that name code.
@@ -160,7 +161,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// harms nobody, however wrong it is.
 ///
 /// # Errors
-/// What is wrong.
+/// Returns the first filter, step filter or preprocessor that cannot be loaded, with the reason.
 pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     filters::rehearse_python(config)?;
     if !Table::ALL.into_iter().any(|table| loads_library(table, config)) {

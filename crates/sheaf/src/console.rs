@@ -11,10 +11,10 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the progress line changes on a terminal.
+/// Interval between updates of the progress line on a terminal.
 const TERMINAL_PERIOD: Duration = Duration::from_millis(500);
 
-/// How often a progress line is added to a file or pipe.
+/// Interval between progress lines in a file or pipe.
 const PLAIN_PERIOD: Duration = Duration::from_secs(2);
 
 /// Standard error of this process.

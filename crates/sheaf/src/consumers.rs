@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The doors of this process that close, whose counts the summary asks for.
 pub(crate) type ClosingDoors = Arc<Mutex<Vec<Closing>>>;
 
-/// What came of the doors of this process, once all are closed.
+/// Returns the final counts of this process's doors, once all are closed.
 pub(crate) fn counts(doors: &ClosingDoors) -> Vec<DoorCounts> {
     let closing = std::mem::take(&mut *doors.lock().unwrap_or_else(PoisonError::into_inner));
     closing.into_iter().map(Closing::wait).collect()
@@ -156,7 +156,7 @@ fn open(plan: &Plan, me: &Identity, options: DoorOptions) -> Result<Feed, DoorEr
     Door::new(options).open(&header, &metadata.to_string())
 }
 
-/// What the configuration says of a builder's door; `None` where there is to be none.
+/// Returns the configured options of a builder's door, or `None` if it has no door.
 fn options(plan: &Plan, node: NodeId, directory: Option<&Path>) -> Option<DoorOptions> {
     let knobs = &plan.config.consumers;
     let directory = knobs.directory.as_deref().or(directory);

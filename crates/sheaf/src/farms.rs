@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 /// Processors that may join a builder unit beside those that it starts: so many by its door, and as many over the network.
 const PROCESSORS_MOST: u16 = 256;
 
-/// What is received of a processor over the network lies in blocks of this size until it is read; most of it is verdicts of some
-/// 24 bytes.
+/// Size of a block that holds data received from a processor over the network until they are read. Most of them are
+/// verdicts of some 24 bytes.
 const RECEIVE_BLOCK: ByteCount = ByteCount::kib(64);
 
 /// Where a builder unit's door is.
@@ -79,8 +79,8 @@ impl Plan {
         self.of_role(Role::Readout).map(|node| node.sources.len()).sum()
     }
 
-    /// What a processor is told. On this host it loads what the run has copied; on another that is not there, and it loads what
-    /// it finds where the configuration says.
+    /// Returns the welcome of a processor. On this host, a processor loads the copy that the run has made. On another
+    /// host there is no copy, and it loads the file that the configuration names.
     fn welcome(&self, me: &Identity, config: &Config) -> Welcome {
         let tags = config.filter.tags.clone();
         Welcome { run: me.run, node: me.node, tags, configuration: config.to_toml() }

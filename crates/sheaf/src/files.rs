@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// How many sources, gaps and problems a table shows; `--json` has more.
+/// Maximum number of sources, gaps and problems in a table; `--json` shows all.
 const ROWS: usize = 20;
 
 /// Says who may read what this process, and those that it starts, write from now on.

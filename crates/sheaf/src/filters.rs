@@ -54,7 +54,7 @@ except BaseException as error:
     sys.exit(3)
 ";
 
-/// What [`REHEARSAL`] ends with where the package is there and the filter cannot be loaded.
+/// Exit status of [`REHEARSAL`] if the package is installed and the filter cannot be loaded.
 const NO_FILTER: i32 = 3;
 
 /// Where the filter is in Python asks the interpreter that is to run it whether it can, before the run begins: workers that end
@@ -104,7 +104,7 @@ pub(crate) fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "py")
 }
 
-/// What `sheaf.processor` calls a filter: `file.py:name`, or `file.py`.
+/// Returns the name of a filter as `sheaf.processor` expects it: `file.py:name`, or `file.py`.
 pub(crate) fn python_name(filter: &sheaf_config::Filter) -> String {
     let path = filter.path.as_deref().unwrap_or(std::path::Path::new("")).display();
     match &filter.function {

@@ -63,7 +63,7 @@ fn run(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
 }
 
 impl RunArguments {
-    /// What the command line changes of every point.
+    /// Applies the overrides of the command line to a point.
     fn apply(&self, point: &mut LabPoint) {
         if let Some(seconds) = self.seconds {
             point.config.run.duration = Some(Nanos::from(std::time::Duration::from_secs_f64(seconds)));

@@ -57,7 +57,7 @@ pub(crate) fn stream_names(config: &Config) -> impl Iterator<Item = &str> {
     config.streams.keys().map(String::as_str).chain([StreamName::DEFAULT])
 }
 
-/// How files are written of which no stream says more.
+/// Returns the writer options for files whose stream sets none of its own.
 fn session(plan: &Plan, me: &Identity) -> WriterOptions {
     let output = &plan.config.output;
     WriterOptions {
@@ -72,7 +72,7 @@ fn session(plan: &Plan, me: &Identity) -> WriterOptions {
     }
 }
 
-/// How the files of a stream are written.
+/// Returns the writer options for the files of a stream.
 fn options(config: &Config, session: &WriterOptions, name: &str, stream: &Stream) -> WriterOptions {
     let output = &config.output;
     let interval = stream.sync_interval.unwrap_or(output.sync_interval);

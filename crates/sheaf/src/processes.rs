@@ -27,23 +27,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the parent looks after its children.
+/// Interval at which the parent checks its children.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// How long after the event manager's end the others are asked to end: longer than they wait for its last words.
+/// Time after the event manager's end until the other processes are asked to end. It is longer than they wait for the
+/// event manager's last messages.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How long after the event manager's end the others are killed.
+/// Time after the event manager's end until the other processes are killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a process ends with that has panicked.
+/// Exit status of a process that has panicked.
 const EXIT_PANICKED: i32 = 101;
 
-/// How often the process of a builder unit or an output node is started again after it died.
+/// Maximum number of restarts of the process of a builder unit or an output node after it died.
 const RESTARTS: u32 = 100;
 
-/// What a node says first on standard output, when it hears signals: one that comes before that ends it. It is white space
-/// before the JSON that follows.
+/// First output of a node on standard output, written once the node handles signals: a signal before that ends it. It
+/// is white space in front of the JSON that follows.
 pub(crate) const HEARS: &str = "\n";
 
 struct Process {
@@ -56,7 +57,7 @@ struct Process {
     /// Kept to start the process again with the same address.
     listener: Option<TcpListener>,
     restarts: u32,
-    /// How it ended, once it has.
+    /// Exit status, once it has ended.
     ended: Option<std::process::ExitStatus>,
 }
 
@@ -112,9 +113,9 @@ struct Family {
     key: Option<KeyFile>,
     /// Whether builder units have farms.
     has_farm: bool,
-    /// What nodes that died had counted.
+    /// Counts of nodes that died.
     lost: Lost,
-    /// How often the event manager is still to be asked to end the run.
+    /// Number of requests to end the run that the event manager is still to receive.
     stops: u32,
     console: Console,
 }

@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a worker did, as `--json` and the summary of a run print it.
+/// Work of one worker, as `--json` and the summary of a run print it.
 #[derive(Clone, Debug, Serialize, serde::Deserialize)]
 pub(crate) struct WorkerSummary {
     /// The builder unit.
@@ -156,7 +156,7 @@ fn judge(
     Ok(Ok(()))
 }
 
-/// What starts the workers of a farm: processes of this program, or of Python where the filter is in Python.
+/// Returns the launcher of a farm's workers: processes of this program, or of Python where the filter is in Python.
 pub(crate) fn launcher(filter: &sheaf_config::Filter) -> Launch {
     if filter.kind != FilterKind::Python {
         return Box::new(|door, _number| launch(door));

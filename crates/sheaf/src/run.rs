@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 
-/// What a run left behind.
+/// Results of a run.
 pub(crate) struct Outcome {
     pub(crate) summary: Summary,
     pub(crate) stored: Stored,

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 /// The software's name and version, as files give it.
 pub(crate) const SOFTWARE: &str = concat!("sheaf ", env!("CARGO_PKG_VERSION"));
 
-/// What counts of the events of each session that stored.
+/// Accepted events that count as stored, for each session that stored.
 pub(crate) type Stored = BTreeMap<(NodeId, SessionId), Counting>;
 
 /// Which events of a session count: those below a number, but for some.
@@ -44,7 +44,7 @@ impl Counting {
     }
 }
 
-/// What the event manager says of it.
+/// Returns the events that count as stored according to the event manager.
 pub(crate) fn stored(report: &RunReport) -> Stored {
     let of_builder = |committed: &u64| Counting { committed: *committed, void: Vec::new() };
     let builders = report.committed.iter().map(|(key, committed)| (*key, of_builder(committed)));

@@ -59,7 +59,7 @@ fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// What all runs have in common.
+/// Settings that all runs share.
 struct Runs<'a> {
     arguments: &'a RunArguments,
     console: &'a Console,

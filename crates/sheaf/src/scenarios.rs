@@ -3,7 +3,7 @@
 use anyhow::bail;
 use std::path::Path;
 
-/// What a name on the command line leads to.
+/// Scenario that a name on the command line refers to.
 pub(crate) enum Scenario<'a, S> {
     /// A file.
     File(&'a Path),

@@ -8,10 +8,10 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many signals end the process at once, for when nothing else helps.
+/// Number of signals after which the process ends at once, for when nothing else helps.
 const SIGNALS_TO_ABORT: u32 = 3;
 
-/// What shells report for a process that Ctrl-C has ended.
+/// Exit status that shells report for a process that Ctrl-C has ended.
 const EXIT_INTERRUPTED: i32 = 130;
 
 /// A flag that is set by Ctrl-C and by SIGTERM; whoever acts on it clears it. The third such signal ends the process
@@ -47,15 +47,15 @@ fn watch(which: &[c_int], mut hear: impl FnMut(c_int) + Send + 'static) -> anyho
     Ok(())
 }
 
-/// What signals ask of runs that follow each other: SIGUSR1 ends the run that is under way, so that the next begins; Ctrl-C and
-/// SIGTERM end it and let no other begin.
+/// Requests by signals to a series of runs. SIGUSR1 ends the current run, so that the next begins. Ctrl-C and SIGTERM
+/// end it and let no other begin.
 #[derive(Clone, Default)]
 pub(crate) struct Steering {
     stop: Arc<AtomicBool>,
     asked: Arc<Mutex<Asked>>,
 }
 
-/// What was asked for so far.
+/// Requests received so far.
 #[derive(Debug, Default)]
 struct Asked {
     /// That no run follows.

@@ -46,7 +46,7 @@ pub(crate) fn step_filter(
 }
 
 impl Plan {
-    /// What events are made of, and in which order it is asked for.
+    /// Returns the sources of events, and the order in which they are requested.
     pub(crate) fn scope(&self) -> Scope {
         let Config { building, triggers, readout, .. } = &self.config;
         let some = triggers.values().filter(|class| !class.readouts.is_empty());

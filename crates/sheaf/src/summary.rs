@@ -1,4 +1,4 @@
-//! What a run amounts to, as a table and as JSON.
+//! Summary of a run, as a table and as JSON.
 
 use crate::assemble::Plan;
 use crate::kept::Kept;
@@ -60,9 +60,9 @@ pub(crate) struct Summary {
     #[serde(default)]
     pub(crate) ended_early: Option<String>,
     pub(crate) ledger: LedgerSummary,
-    /// What kept triggers from being accepted: cause to time and number.
+    /// Time for which triggers were not accepted and number of such intervals, by cause.
     pub(crate) dead_time: BTreeMap<String, DeadTimeSummary>,
-    /// What the nodes counted beside their ledgers; zero counts are left out.
+    /// Counters of the nodes beside their ledgers; counters at zero are left out.
     pub(crate) counters: BTreeMap<String, u64>,
     /// Nodes that did not appear, sessions that died.
     pub(crate) trouble: Trouble,
@@ -73,10 +73,10 @@ pub(crate) struct Summary {
     /// Time that an event took on the thread of the slowest builder unit, where that judged without a pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inline_judging_us: Option<f64>,
-    /// What the workers of the farms did; empty where there is none.
+    /// Work of the farms' workers; empty without a farm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) workers: Vec<WorkerSummary>,
-    /// How the run went on.
+    /// Evolution of the run over time.
     pub(crate) evolution: EvolutionSummary,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct LedgerSummary {
     pub(crate) dropped: BTreeMap<String, u64>,
     pub(crate) in_flight: u64,
     pub(crate) balanced: bool,
-    /// What does not add up.
+    /// Relations that do not add up.
     pub(crate) problems: Vec<String>,
     pub(crate) fragments: FragmentSummary,
     pub(crate) time: TimeSummary,
@@ -161,7 +161,7 @@ pub(crate) const FARM_ACCOUNTS_LOST: &str = "farm_accounts_lost";
 /// Output nodes that were killed, and took with them what their files and links had counted.
 pub(crate) const OUTPUT_ACCOUNTS_LOST: &str = "output_accounts_lost";
 
-/// How many accounts died with the nodes that kept them.
+/// Number of accounts lost with the nodes that kept them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lost {
     /// Those of farms, with their builder units.
@@ -170,7 +170,7 @@ pub(crate) struct Lost {
     pub(crate) outputs: u64,
 }
 
-/// What nodes know that is not in the event manager's report.
+/// Figures of the nodes that are not in the event manager's report.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Extras {
     pub(crate) counters: BTreeMap<String, u64>,
@@ -469,7 +469,7 @@ fn counters(report: &RunReport) -> BTreeMap<String, u64> {
     sums.into_iter().map(|(counter, value)| (counter.name().to_owned(), value)).collect()
 }
 
-/// What was moved, as a fraction of what there was to move.
+/// Returns the bytes moved as a fraction of the bytes that there were to move.
 #[expect(clippy::cast_precision_loss, reason = "quoted to a few digits")]
 fn load_fraction(counters: &BTreeMap<String, u64>) -> Option<f64> {
     let of = |counter: Counter| counters.get(counter.name()).copied().unwrap_or(0) as f64;
@@ -492,7 +492,7 @@ pub(crate) fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// What a node that is not the event manager prints as JSON at its end.
+/// JSON that a node other than the event manager prints when it ends.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NodeSummary {
     pub(crate) node: String,
@@ -501,7 +501,7 @@ pub(crate) struct NodeSummary {
     pub(crate) errors: Vec<String>,
 }
 
-/// What the event manager's process prints as JSON for its supervisor: the run, and what the summary does not say.
+/// JSON that the event manager's process prints for its supervisor: the run, and figures that the summary omits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ManagerSummary {
     #[serde(flatten)]
@@ -510,7 +510,7 @@ pub(crate) struct ManagerSummary {
     pub(crate) errors: Vec<String>,
 }
 
-/// How much of a session's files counts.
+/// Share of a session's files that counts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SessionSummary {
     /// The builder unit or output node, as the code that messages have.

@@ -129,7 +129,7 @@ fn ledger(f: &mut fmt::Formatter<'_>, ledger: &LedgerSummary) -> fmt::Result {
     ledger.problems.iter().try_for_each(|problem| writeln!(f, "  {problem}"))
 }
 
-/// What the farms did, where there are any: those who worked, and what went wrong.
+/// Writes the work of the farms, if there are any: their workers, and errors.
 fn farm(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
     let workers = &summary.workers;
     if !workers.is_empty() {

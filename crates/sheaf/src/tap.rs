@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long nothing may come before what is printed or saved so far leaves this process.
+/// Idle time after which the output so far is flushed from this process.
 const QUIET: Duration = Duration::from_millis(100);
 
 /// Resolves the run to join: the newest of a directory of runs; an address stays as it is.

@@ -96,7 +96,7 @@ pub(crate) fn largest(timed: &conf::Timed) -> ByteCount {
     ByteCount(u64::from(timed.max_hits) * HIT_BYTES as u64)
 }
 
-/// How time is cut.
+/// Returns the division of time into slices.
 pub(crate) fn slices(timed: &conf::Timed) -> SliceConfig {
     SliceConfig {
         length: Picos::from_nanos(timed.slice.0),
@@ -107,7 +107,7 @@ pub(crate) fn slices(timed: &conf::Timed) -> SliceConfig {
     }
 }
 
-/// What counts as a coincidence. A cluster of a slice has at most what the slice has.
+/// Returns the definition of a coincidence. A cluster of a slice has at most the items of the slice.
 pub(crate) fn coincidence(filter: &conf::Filter) -> CoincidenceConfig {
     CoincidenceConfig {
         rule: filter.window_ps.map_or(Rule::Gap(Picos(filter.gap_ps)), |window| Rule::Window(Picos(window))),
@@ -116,7 +116,8 @@ pub(crate) fn coincidence(filter: &conf::Filter) -> CoincidenceConfig {
     }
 }
 
-/// How a card's packets are read: as `[source.timed]` says of all, but for what its own clock says otherwise.
+/// Returns how the packets of a card are read: as `[source.timed]` sets for all, except for the card's own clock
+/// settings.
 fn feed(timed: &conf::Timed, clocks: &[conf::CardClock], card: SourceId) -> FeedConfig {
     let own = clocks.iter().find(|clock| clock.cards.contains(&card));
     let tolerance = own.and_then(|clock| clock.tolerance).unwrap_or(timed.tolerance);

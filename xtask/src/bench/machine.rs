@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use std::fmt;
 
-/// What a figure depends on beside the program.
+/// Properties of the machine on which a figure depends.
 #[derive(Debug)]
 pub(crate) struct Machine {
     processor: String,
     cores: usize,
     memory_bytes: u64,
     kernel: String,
-    /// How many programs wanted to run, on average of the last minute.
+    /// Number of programs that wanted to run, averaged over the last minute.
     load: Option<f64>,
 }
 

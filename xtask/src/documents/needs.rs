@@ -1,4 +1,4 @@
-//! What a block needs and this machine may lack.
+//! Requirements of a block that this machine may lack.
 //!
 //! | need | is there when |
 //! |---|---|

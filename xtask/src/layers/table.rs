@@ -1,6 +1,6 @@
 //! Who may know whom. ARCHITECTURE.md tells the same in words.
 
-/// What one package may depend on.
+/// Permitted dependencies of one package.
 #[derive(Debug)]
 pub(super) struct Layer {
     /// The package.
@@ -241,7 +241,7 @@ pub(super) const LAYERS: &[Layer] = &[
 /// The packages that do no I/O, read no clock, start no thread and draw no random number of the system's.
 pub(super) const PURE: &[&str] = &["sheaf-wire", "sheaf-protocol", "sheaf-time"];
 
-/// What they may link, through however many others. Procedural macros run in the compiler and do not count.
+/// Packages that they may link, through however many others. Procedural macros run in the compiler and do not count.
 pub(super) const PURE_MAY_LINK: &[&str] = &[
     "bytes",
     "crc-fast",
@@ -261,7 +261,7 @@ pub(super) const PURE_MAY_LINK: &[&str] = &[
     "zerocopy",
 ];
 
-/// What their sources never name outside their tests, and why.
+/// Names that must not occur in their sources outside tests, with reasons.
 pub(super) const PURE_NEVER_NAMES: &[(&str, &str)] = &[
     ("std::net", "sockets belong into sheaf-transport"),
     ("std::fs", "files belong into sheaf-store"),

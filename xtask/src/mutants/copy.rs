@@ -18,7 +18,7 @@ const PROFILE: [(&str, &str); 5] = [
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "64"),
 ];
 
-/// What the compiler refuses, by the number of the bug.
+/// Errors of the compiler, by the number of the bug.
 pub(super) type Refused = BTreeMap<u32, String>;
 
 /// The copy.

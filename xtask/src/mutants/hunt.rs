@@ -58,7 +58,7 @@ pub(super) struct Hunter {
     excused: BTreeMap<&'static str, (BTreeSet<u64>, Found)>,
 }
 
-/// What came of some runs of one kind.
+/// Result of some runs of one kind.
 struct Lot {
     failed: Vec<Found>,
     /// Whether all of them were tried.

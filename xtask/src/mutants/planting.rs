@@ -19,7 +19,7 @@ pub(super) const NUMBER: &str = "SHEAF_PLANTED_BUG";
 /// The crate that every other knows, and where it says which bug is there.
 pub(super) const VOCABULARY: &str = "crates/sheaf-wire/src/lib.rs";
 
-/// What is added to the vocabulary.
+/// Returns the function that is added to the vocabulary.
 pub(super) fn chooser() -> String {
     format!(
         "\n/// Whether the bug with this number is planted.\n#[doc(hidden)]\npub fn planted_bug(number: u32) -> bool {{\n    \

@@ -1,4 +1,4 @@
-//! What a fragment costs on its way, for each transport: counted, not timed.
+//! Costs of a fragment on its way, for each transport: counted, not timed.
 //!
 //! The canonical workload (`sheaf-node/examples/canonical`) runs all roles on one thread and says what its endpoints
 //! counted. Valgrind's cachegrind counts instructions and simulates caches; two lengths of the run, so that their
@@ -24,8 +24,8 @@ const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=49152,12,64", "--LL=2097152,
 const TRANSPORTS: [&str; 3] = ["memory", "shm", "tcp"];
 const PAYLOADS: [&str; 2] = ["descriptor", "write-read"];
 
-/// How often the payload of a transport passes a processor when it is written and read: by the source and by the builder,
-/// and over TCP twice by the kernel, which reads and writes each time.
+/// Returns the number of times that a processor reads or writes the payload of a transport: in the source and in the
+/// builder, and over TCP twice in the kernel, which reads and writes each time.
 fn touches(transport: &str, payload: &str) -> u32 {
     match (transport, payload) {
         ("tcp", "write-read") => 6,

@@ -1,4 +1,4 @@
-//! What belongs to one machine and not into a repository: its paths, and where its packages come from.
+//! Traces of one machine that do not belong in a repository: its paths, and the sources of its packages.
 
 use crate::problem::Problem;
 use crate::workspace;

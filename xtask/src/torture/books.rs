@@ -1,4 +1,5 @@
-//! What a run has left, held against what was promised for the fault: exit status, the ledger, the files, `sheaf verify`.
+//! Files and reports of a run, compared with the promises for the fault: exit status, the ledger, the files, `sheaf
+//! verify`.
 
 use super::run::{Ended, run_directory};
 use super::trial::Trial;
@@ -87,7 +88,7 @@ impl Trial {
         Ok(Some(summary))
     }
 
-    /// What a run says that could not even begin, or that had no directory: no panic, a reason, and nothing left.
+    /// Checks a run that could not begin, or that had no directory: no panic, a reason, and nothing left.
     pub(super) fn check_refusal(&mut self, ended: &Ended, words: &[&str]) {
         let promise = Promise { status: Status::Codes(&[1]), ..Promise::nothing_lost() };
         self.check_words(ended, &promise);

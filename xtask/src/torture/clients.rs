@@ -21,7 +21,7 @@ pub(super) enum Door {
     Abstract(String),
 }
 
-/// What a kernel table says of a socket that listens: over TCP, and on a Unix socket.
+/// State of a listening socket in a table of the kernel: over TCP, and on a Unix socket.
 const TCP_LISTENS: &str = "0A";
 const UNIX_LISTENS: &str = "00010000";
 
@@ -88,7 +88,7 @@ impl Strangers {
         strangers
     }
 
-    /// How often one called so far.
+    /// Returns the number of calls so far.
     pub(super) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! What this machine lends for faults: disks that fill up, freeze or refuse, a quota of its processors, busy loops. Whatever
-//! cannot be had is an error that says why; the case is skipped then.
+//! Resources of this machine for faults: disks that fill up, freeze or refuse, a quota of its processors, busy loops. A
+//! missing one is an error that gives the reason; the case is skipped then.
 
 use super::process::tool;
 use anyhow::{Context as _, Result, bail};
@@ -105,14 +105,14 @@ impl Quota {
         Ok(quota)
     }
 
-    /// What stands before a command so that it and its children are in this group.
+    /// Returns the prefix of a command that puts it and its children into this group.
     pub(super) fn prefix(&self) -> Vec<String> {
         let join = "echo $$ > \"$0\" && exec \"$@\"";
         let procs = self.path.join("cgroup.procs").display().to_string();
         vec!["sh".to_owned(), "-c".to_owned(), join.to_owned(), procs]
     }
 
-    /// How often its processes were held up so far, because they had used what they get.
+    /// Returns the number of times that its processes were throttled because they had used their share.
     pub(super) fn throttled(&self) -> u64 {
         let statistics = std::fs::read_to_string(self.path.join("cpu.stat")).unwrap_or_default();
         let count = statistics.lines().find_map(|line| line.strip_prefix("nr_throttled "));

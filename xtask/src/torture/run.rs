@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// A run that has written nothing for this time and has not ended stands still. Longer than any fault, by far.
 const WATCHDOG: Duration = Duration::from_mins(10);
 
-/// How often a condition is looked at.
+/// Interval at which a condition is checked.
 const PERIOD: Duration = Duration::from_millis(10);
 
 /// A command that has been started.
@@ -23,9 +23,9 @@ pub(super) struct Run {
     /// Where the files are that its output goes to.
     stdout: PathBuf,
     stderr: PathBuf,
-    /// What gets the run's directory.
+    /// Directory in which the run's directory is created.
     output: PathBuf,
-    /// How many bytes the event files will have.
+    /// Number of bytes that the event files will have.
     bytes: u64,
 }
 
@@ -129,7 +129,7 @@ impl Run {
         Ok(found.map(|process| process.id))
     }
 
-    /// How many bytes its event files will have, where it was not started with a system.
+    /// Sets the number of bytes that its event files will have, if it was not started with a system.
     pub(super) fn expect_bytes(&mut self, bytes: u64) {
         self.bytes = bytes;
     }

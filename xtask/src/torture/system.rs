@@ -13,7 +13,7 @@ pub(super) struct System {
     pub(super) readouts: u64,
     pub(super) builders: u64,
     pub(super) outputs: u64,
-    /// How many triggers end the run.
+    /// Number of triggers that end the run.
     pub(super) events: u64,
     /// Triggers a second; 0: as many as the system takes.
     pub(super) rate_hz: u64,
@@ -77,7 +77,7 @@ impl System {
 mod tests {
     use super::*;
 
-    /// What the cases count on is what the command's own reader of configurations makes of it.
+    /// The command's own reader of configurations accepts the configuration that the cases rely on.
     #[test]
     fn the_configuration_of_a_case_is_accepted() {
         let mut system = System::new(100);

@@ -5,7 +5,7 @@ use super::process;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long processes that were left over are given to end: they may be in the middle of closing a file.
+/// Time that leftover processes are given to end: they may be in the middle of closing a file.
 const LEFT_OVER_MAX: Duration = Duration::from_mins(2);
 
 /// Duration of faults, and amount of work of a run.
@@ -24,15 +24,15 @@ pub(super) struct Trial {
     pub(super) sheaf: PathBuf,
     /// A directory of its own.
     pub(super) directory: PathBuf,
-    /// What gets the run's directory.
+    /// Directory in which the run's directory is created.
     pub(super) output: PathBuf,
     /// The mark of its processes.
     pub(super) mark: String,
     pub(super) dice: Dice,
     pub(super) scale: Scale,
-    /// What was done, in order.
+    /// Actions, in order.
     pub(super) notes: Vec<String>,
-    /// What was not as promised.
+    /// Broken promises.
     pub(super) problems: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl Trial {
         self.dice.between(5, 80)
     }
 
-    /// How long something is frozen: from a second to longer than any node's patience.
+    /// Returns a duration for a freeze: from a second to longer than any node's patience.
     pub(super) fn freeze_time(&mut self) -> Duration {
         let longest = self.by_scale(6_000, 60_000);
         Duration::from_millis(self.dice.magnitude(1_000, longest))

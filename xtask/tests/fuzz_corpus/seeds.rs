@@ -11,7 +11,7 @@ mod tcp;
 
 use std::collections::BTreeMap;
 
-/// What the names of seeds begin with; other inputs were found by fuzzing.
+/// Prefix of the names of seeds; other inputs were found by fuzzing.
 pub(crate) const PREFIX: &str = "seed-";
 
 /// All seeds of a target by file name.

@@ -31,7 +31,7 @@ pub(crate) fn compile(name: &str, directory: &Path) -> PathBuf {
     program
 }
 
-/// What a program wrote.
+/// Output of a program as text.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }

@@ -79,7 +79,7 @@ pub(crate) fn web_address() -> Text {
     }
 }
 
-/// What the names of objects begin with.
+/// Prefix of the names of objects.
 pub(crate) fn object_prefix() -> Text {
     Text {
         limits: "words of letters, digits, `-`, `_` or `.` with `/` between them, none of them `.` or `..`, at most 400 characters",

@@ -25,7 +25,7 @@ pub(crate) fn microseconds(minimum: Nanos, maximum: Nanos) -> Time {
 pub(crate) struct Time {
     minimum: Nanos,
     maximum: Nanos,
-    /// How many decimal digits of the unit make a nanosecond.
+    /// Number of decimal digits from the unit to a nanosecond.
     digits: usize,
 }
 

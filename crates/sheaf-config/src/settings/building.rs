@@ -1,4 +1,4 @@
-//! What an event is made of, and in which order it is asked for: steps, and types of triggers.
+//! Composition of events and the order of requests: steps, and types of triggers.
 
 use super::{GIB, MAX_NODES};
 use crate::choice::choice;

@@ -22,12 +22,12 @@ section! {
         /// Largest fragment that a readout unit accepts; larger ones are dropped and counted. 0: as large as
         /// `buffer_bytes` and 15/16 of `transport.max_frame_bytes` allow.
         max_fragment: Option<ByteCount> = None, "max_fragment_bytes", zero_is_none(bytes(1, GIB));
-        /// How long a readout unit waits for a silent source, from when the event was requested. Then it answers with that
-        /// source marked missing. A source that sends lower ids is on its way and not silent. With the policy `wait` it holds
-        /// for optional sources only.
+        /// Time after which a readout unit stops waiting for a silent source, from the request for the event. Then it
+        /// answers with that source marked missing. A source that sends lower ids is behind but not silent. With the
+        /// policy `wait` this applies to optional sources only.
         merge_timeout: Nanos = Nanos::from_millis(500), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// How long fragments of an event that no builder unit asks for are kept, with the trigger modes `source` and
-        /// `seen`. Then they are dropped and counted as `unknown_event`. 0: for ever.
+        /// Time after which fragments of an event that no builder unit requests are dropped, with the trigger modes
+        /// `source` and `seen`. They are counted as `unknown_event`. 0: never.
         orphan_timeout: Option<Nanos> = Some(Nanos::from_secs(30)), "orphan_timeout_ms",
             zero_is_none(milliseconds(SHORTEST, HOUR));
     }
@@ -42,11 +42,11 @@ section! {
         slots: u32 = 512, "slots", whole(1, 1 << 20);
         /// Maximum payload of events under construction in one builder unit.
         memory: ByteCount = ByteCount(256 * MIB), "memory_bytes", bytes(MIB, TIB);
-        /// How long a builder unit waits for the fragments of an event, from its assignment. Then the event ends
-        /// incomplete. Not used with the policy `wait`.
+        /// Time after which a builder unit stops waiting for the fragments of an event, from its assignment. Then the
+        /// event ends incomplete. Not used with the policy `wait`.
         event_timeout: Nanos = Nanos::from_secs(5), "event_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// How long a builder unit waits for the answer of a readout unit before it asks again; before it asks for the
-        /// third time it waits twice as long, and so on up to sixteen times.
+        /// Time after which a builder unit repeats a request that a readout unit has not answered. The time doubles
+        /// with each repetition, up to sixteen times its value.
         request_retry: Nanos = Nanos::from_millis(500), "request_retry_ms", milliseconds(SHORTEST, HOUR);
         /// Finished events are reported to the event manager when there are so many, or after `report_delay_us`, or
         /// when nothing is left to build.
@@ -93,17 +93,18 @@ section! {
         max_attempts: u16 = 3, "max_attempts", whole(1, 1_000);
         /// Expected memory of an event in a builder unit. 0: learned from the events that were built.
         expected_event: Option<ByteCount> = None, "expected_event_bytes", zero_is_none(bytes(1, 64 * GIB));
-        /// How long the event manager waits at the start until all nodes are there. Then the run begins without the
-        /// missing nodes, or fails if no readout unit or no builder unit is there; they are named in both cases.
+        /// Time for which the event manager waits at the start for all nodes to connect. Then the run begins without
+        /// the missing nodes, or fails if there is no readout unit or no builder unit. The missing nodes are named in
+        /// both cases.
         start_timeout: Nanos = Nanos::from_secs(10), "start_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// After the last trigger: how long to wait for the next event to end. As long as events end, or a builder unit judges
         /// or writes events, the end of the run waits; then what has not ended is dropped and counted as `stopped`.
         stop_timeout: Nanos = Nanos::from_secs(60), "stop_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// How long a node whose connection is gone may take to come back. Then it is given up: the events of a builder unit
-        /// go to others, and events are built without a readout unit.
+        /// Time within which a node whose connection is lost may reconnect. Then it is given up: the events of a
+        /// builder unit go to others, and events are built without a readout unit.
         peer_timeout: Nanos = Nanos::from_secs(3), "peer_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// How long a node may say nothing while its connection stands, because it is stopped, swapped out or starved. Then it
-        /// is given up as well.
+        /// Time for which a connected node may stay silent, because it is stopped, swapped out or starved. Then it is
+        /// given up as well.
         silence_timeout: Nanos = Nanos::from_secs(60), "silence_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Factor by which every limit grows after which a node, a source or an event is given up: `peer_timeout_ms`,
         /// `silence_timeout_ms`, `stop_timeout_ms`, `readout.merge_timeout_ms` and `builder.event_timeout_ms`.

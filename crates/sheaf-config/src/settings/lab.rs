@@ -45,8 +45,9 @@ section! {
         rate_mbps: f64 = 100.0, "rate_mbps", real(0.1, 100_000.0);
         /// Output buffer of each switch port; packets that find it full are dropped.
         port_buffer: ByteCount = ByteCount(256 * KIB), "port_buffer_bytes", bytes(4 * KIB, GIB);
-        /// What waits in a host for its cable at most. What finds it full is lost without a word, so that it should be
-        /// more than the send buffers of its sockets together. Raw Ethernet goes around it.
+        /// Maximum number of bytes that wait in a host for its cable. Packets that find the queue full are lost without
+        /// notice, so that the limit should exceed the send buffers of the host's sockets together. Raw Ethernet
+        /// bypasses this queue.
         nic_buffer: ByteCount = ByteCount(8 * MIB), "nic_buffer_bytes", bytes(64 * KIB, GIB);
         /// Whether the event manager is reached over a network of its own, that no data go through. Raw Ethernet has one network
         /// for both.

@@ -1,4 +1,4 @@
-//! How nodes talk: the transport and the messages.
+//! Communication of nodes: the transport and the messages.
 
 use super::{GIB, HOUR, KIB, MIB, TIB};
 use crate::choice::choice;
@@ -46,7 +46,7 @@ choice! {
 }
 
 impl Congestion {
-    /// What the kernel calls it; `None` where the system's is kept.
+    /// Returns the name of the algorithm in the kernel; `None` keeps the system's default.
     #[must_use]
     pub fn kernel_name(self) -> Option<&'static str> {
         match self {

@@ -21,7 +21,7 @@ section! {
     Node "node" {
         /// The name by which `sheaf node CONFIG NAME` starts this node. Required, and unique.
         name: String = String::new(), "name", name();
-        /// What the node does. Required.
+        /// Role of the node. Required.
         role: Role = Role::Readout, "role", pick();
         /// Where the node listens, as `host:port`. Needed for TCP between processes that are started one by one.
         address: Option<String> = None, "address", maybe(address());

@@ -1,4 +1,4 @@
-//! What a run is, what triggers it, what is kept of it.
+//! Runs, their triggers and their output.
 
 use super::{HOUR, MAX_INTEGER};
 use crate::choice::choice;
@@ -178,14 +178,14 @@ section! {
         /// and a process of this run is killed and restarted. Choose a time that no call of a working filter takes. 0: no
         /// limit.
         time_limit: Option<Nanos> = Some(Nanos::from_secs(300)), "time_limit_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
-        /// How often an event is tried again after a worker failed, died or hung with it. After that it is stored as it is, with
-        /// the tag `quarantined`.
+        /// Number of retries of an event after a worker failed, died or hung with it. After that it is stored as it is,
+        /// with the tag `quarantined`.
         retries: u16 = 1, "retries", whole(0, 100);
         /// Number of events that a worker holds at a time, including the one that it judges.
         ahead: u32 = 32, "ahead", whole(1, 65_536);
-        /// How long events wait while there is no worker at all: long enough to start an interpreter on a busy host. After
-        /// that they are stored without a verdict, with the tag `quarantined`. 0: no limit; a run without workers then stands
-        /// still.
+        /// Time for which events wait while there is no worker at all: long enough to start an interpreter on a busy
+        /// host. After that they are stored without a verdict, with the tag `quarantined`. 0: no limit; a run without
+        /// workers then stands still.
         patience: Option<Nanos> = Some(Nanos::from_secs(60)), "patience_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
     }
 }

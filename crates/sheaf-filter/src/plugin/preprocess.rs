@@ -1,4 +1,4 @@
-//! How a preprocessor is written in Rust.
+//! Preprocessors in Rust.
 
 use super::{PluginSetup, c_failure, create_with, destroy, guarded};
 use crate::abi::{self, FILTER_ABI, FilterSetup, PreprocessorTable};
@@ -34,7 +34,7 @@ pub trait PreprocessPlugin: Send + Sized + 'static {
     /// Makes the preprocessor for a run. Each worker has one of its own.
     ///
     /// # Errors
-    /// What is wrong with the setup, in words for the operator. The run does not start.
+    /// Describes the error in the setup to the operator. The run does not start.
     fn create(setup: &PluginSetup<'_>) -> Result<Self, FilterFailure>;
 
     /// As [`crate::Preprocessor::process`].

@@ -1,4 +1,4 @@
-//! How a step filter is written in Rust.
+//! Step filters in Rust.
 
 use super::{PluginSetup, c_failure, create_with, destroy, guarded};
 use crate::abi::{
@@ -35,11 +35,11 @@ pub trait StepPlugin: Send + Sized + 'static {
     /// Makes the step filter for a run.
     ///
     /// # Errors
-    /// What is wrong with the setup, in words for the operator. The run does not start.
+    /// Describes the error in the setup to the operator. The run does not start.
     fn create(setup: &PluginSetup<'_>) -> Result<Self, FilterFailure>;
 
-    /// What is to become of an event of which this part is here. Of the sources that it lists, those that are here or missing
-    /// already are passed over; if that leaves none, the part is enough.
+    /// Judges an event of which this part has been built. Listed sources that are present or missing already are
+    /// ignored; if none is left, the part is enough.
     ///
     /// # Errors
     /// Why there is no verdict. The rest of the event is then asked for.

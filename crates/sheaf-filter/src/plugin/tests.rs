@@ -40,7 +40,7 @@ impl Drop for Made {
     }
 }
 
-/// What `create` gives, and what it wrote.
+/// Returns the result of `create`, and the message that it wrote.
 fn create_as(abi: u32, parameters: &CStr, room: usize) -> (Option<Made>, String) {
     let mut message = [0x7f_u8; 64];
     let tags = [c"quiet".as_ptr(), c"loud".as_ptr()];

@@ -35,7 +35,7 @@ fn open() -> LibraryPreprocessor {
     unsafe { LibraryPreprocessor::of_table(table, &Setup::default()) }.unwrap()
 }
 
-/// What becomes of a payload: the new one, or that it is kept.
+/// Returns the new payload, or `None` if it is kept.
 fn process(preprocessor: &mut impl Preprocessor, payload: &[u8]) -> Result<Option<Vec<u8>>, FilterFailure> {
     let raw = RawFragment { event: EventId(3), source: SourceId(7), time: Timestamp(9), payload };
     let mut room = vec![0xAA; payload.len()];

@@ -15,7 +15,7 @@ impl<'a> Cursor<'a> {
         Self { rest: bytes }
     }
 
-    /// How many bytes are left.
+    /// Number of bytes left.
     #[must_use]
     pub const fn remaining(&self) -> u64 {
         self.rest.len() as u64
@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How many bytes follow `length` bytes to reach a multiple of four.
+/// Number of bytes that pad `length` bytes to a multiple of four.
 #[must_use]
 pub const fn padding(length: u64) -> u64 {
     length.wrapping_neg() % 4

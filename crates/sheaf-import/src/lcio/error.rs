@@ -1,4 +1,4 @@
-//! What can be wrong with an LCIO file.
+//! Errors in LCIO files.
 
 use std::io;
 
@@ -22,7 +22,7 @@ pub enum SlcioProblem {
     /// The file or a length in it ends too early.
     #[error("truncated: {what} needs {need} bytes, {have} are there")]
     Truncated {
-        /// What was to be read.
+        /// Object that was to be read.
         what: &'static str,
         /// Bytes that it needs.
         need: u64,
@@ -38,7 +38,7 @@ pub enum SlcioProblem {
         what: &'static str,
         /// The marker.
         expected: u32,
-        /// What is there.
+        /// Value that was found.
         found: u32,
     },
     /// A length contradicts another.
@@ -46,9 +46,9 @@ pub enum SlcioProblem {
     BadLength {
         /// Which length.
         what: &'static str,
-        /// What the rest says.
+        /// Value that the rest of the record implies.
         expected: u64,
-        /// What is there.
+        /// Value that was found.
         found: u64,
     },
     /// More than this reader is willing to hold.
@@ -64,7 +64,7 @@ pub enum SlcioProblem {
     /// More collections than an event has.
     #[error("damaged: an event of {count} collections, at most {limit} are sensible")]
     TooManyCollections {
-        /// How many the header announces.
+        /// Number that the header announces.
         count: u32,
         /// The limit.
         limit: u32,

@@ -128,7 +128,7 @@ pub struct GenericObject<'a> {
     pub doubles: &'a [u8],
 }
 
-/// How many numbers an object has.
+/// Number of values of an object.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     ints: u64,
@@ -156,7 +156,7 @@ impl<'a> GenericObjects<'a> {
         Ok(Self { cursor, left, fixed, record_offset })
     }
 
-    /// How many objects are left, by the collection's own count.
+    /// Number of objects left, by the collection's own count.
     #[must_use]
     pub fn announced(&self) -> u32 {
         self.left

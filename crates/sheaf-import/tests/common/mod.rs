@@ -1,4 +1,4 @@
-//! What the tests on real data share.
+//! Helpers of the tests on real data.
 
 use flate2::read::GzDecoder;
 use sheaf_import::{Format, ImportError, ImportOptions, ImportReport, import};
@@ -22,7 +22,7 @@ pub(crate) fn data(set: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// What the truth says of a fragment; CRC-32 is that of IEEE 802.3.
+/// True values of a fragment; CRC-32 is that of IEEE 802.3.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Truth {
     pub(crate) event: u64,

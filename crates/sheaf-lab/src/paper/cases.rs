@@ -12,7 +12,7 @@ pub(super) struct Case {
     pub(super) asked: f64,
     /// A shipped scenario.
     pub(super) scenario: &'static str,
-    /// What the figure is.
+    /// Meaning of the figure.
     pub(super) about: &'static str,
     /// From the points to the figure, and what there is to say of it.
     pub(super) value: fn(&[PointResult]) -> (Option<f64>, String),
@@ -296,10 +296,10 @@ fn mean_between(point: &PointResult, from: f64, until: f64) -> Option<f64> {
 /// When the scenarios `slow-builder` and `barrel-cut` slow their builder and stop to; a test compares it with the files.
 pub(super) const SLOW_S: (f64, f64) = (6.0, 14.0);
 
-/// How long after a change traffic is given to find its new pace, in seconds.
+/// Time given to traffic to settle after a change, in seconds.
 const SETTLE_S: f64 = 1.0;
 
-/// How long these run, in seconds; a test compares it with the files.
+/// Duration of these runs, in seconds; a test compares it with the files.
 pub(super) const SLOW_RUN_S: f64 = 20.0;
 
 fn before_slow(point: &PointResult) -> Option<f64> {

@@ -1,4 +1,4 @@
-//! What events over raw Ethernet need of this host: interfaces, their MTU, capabilities, AF_XDP.
+//! Requirements of raw Ethernet on this host: interfaces, their MTU, capabilities, AF_XDP.
 
 use super::wanted::{Ethernet, EthernetWay};
 use super::{Doctor, Remedy};
@@ -7,7 +7,7 @@ const NET: &str = "/sys/class/net";
 const STATUS: &str = "/proc/self/status";
 const PROTOCOLS: &str = "/proc/net/protocols";
 
-/// What `type` of an interface says where it is Ethernet (`ARPHRD_ETHER` of `linux/if_arp.h`).
+/// Value of an interface's `type` for Ethernet (`ARPHRD_ETHER` of `linux/if_arp.h`).
 const ETHERNET_TYPE: i64 = 1;
 
 /// Capabilities with their numbers (`linux/capability.h`): for packet rings the first, for AF_XDP all.

@@ -1,4 +1,4 @@
-//! What later transports need of the kernel.
+//! Kernel features that some transports need.
 
 use super::Doctor;
 

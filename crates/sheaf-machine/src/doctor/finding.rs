@@ -1,4 +1,4 @@
-//! What a finding is.
+//! Findings of the doctor.
 
 use serde::Serialize;
 use std::fmt;
@@ -6,23 +6,23 @@ use std::fmt;
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it belongs to.
+    /// Group that it belongs to.
     pub group: Group,
     /// Its name, for `--apply`; unique on a host.
     pub key: String,
-    /// How much it matters.
+    /// Severity for an event builder.
     pub severity: Severity,
-    /// What was read, in words.
+    /// Value that was read, in words.
     pub value: String,
     /// The file or call that said it.
     pub source: String,
-    /// What it costs an event builder, or what there is to know; empty where nothing.
+    /// Cost for an event builder, or further information; empty if there is none.
     pub cost: String,
-    /// What would change it.
+    /// Remedy, if there is one.
     pub remedy: Option<Remedy>,
 }
 
-/// What findings are sorted by.
+/// Group by which findings are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
@@ -56,7 +56,7 @@ impl fmt::Display for Group {
     }
 }
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -72,13 +72,13 @@ pub enum Severity {
     Problem,
 }
 
-/// What would change a finding.
+/// Remedy of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Remedy {
     /// A shell command, to be run as root; it lasts until the machine is started again.
     Command(String),
-    /// What a person has to do.
+    /// Advice to a person.
     Advice(String),
 }
 

@@ -8,11 +8,12 @@ const SOFTNET: &str = "/proc/net/softnet_stat";
 const NETSTAT: &str = "/proc/net/netstat";
 const SNMP: &str = "/proc/net/snmp";
 
-/// What the kernel may let one connection have on its way at least: 25 Gbit/s over a round trip of 1 ms, or 100 Gbit/s
-/// over 0.25 ms, are 3.125 MB.
+/// Minimum number of bytes in flight that the kernel should allow one connection: 25 Gbit/s over a round trip of 1 ms,
+/// or 100 Gbit/s over 0.25 ms, are 3.125 MB.
 const WINDOW_BYTES: u64 = 3_125_000;
 
-/// What the kernel should take before it drops: a few milliseconds of frames of 1,500 bytes at 10 Gbit/s.
+/// Number of packets that the kernel should queue before it drops: a few milliseconds of frames of 1,500 bytes at 10
+/// Gbit/s.
 const BACKLOG: i64 = 10_000;
 
 /// Sockets and files beside those of peers: standard streams, epoll, wakers, listeners, event files and their index.
@@ -43,7 +44,7 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
     files(doctor);
 }
 
-/// How far the kernel lets a connection's window grow by itself.
+/// Checks the maximum to which the kernel grows a connection's window by itself.
 fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, direction: &str) {
     let Some([least, first, most]) = doctor.root.numbers(source).and_then(|it| <[u64; 3]>::try_from(it).ok())
     else {
@@ -63,7 +64,7 @@ fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, directio
     doctor.warn(key, value, source, cost, remedy);
 }
 
-/// What a program may set for itself.
+/// Checks the maximum that a program may set for itself.
 fn cap(doctor: &mut Doctor<'_>, key: &str, name: &str, file: &str, wanted: Option<u64>, knob: &str) {
     let source = format!("{CORE}/{file}");
     let Some(most) = doctor.root.number(&source).and_then(|it| u64::try_from(it).ok()) else {

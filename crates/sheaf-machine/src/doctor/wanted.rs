@@ -1,10 +1,10 @@
-//! What a configuration wants of a host.
+//! Requirements of a configuration on a host.
 
 use crate::CpuList;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// What is known of the run that is to be on this host; all of it may be empty.
+/// Requirements of the run planned for this host; all of it may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Whether a configuration was given: without one nothing here is a wish.
@@ -19,19 +19,19 @@ pub struct Wanted {
     pub memory_bytes: u64,
     /// Whether shared memory is to have huge pages.
     pub huge_pages: bool,
-    /// How many sockets the node with most of them has.
+    /// Number of sockets of the node that has most of them.
     pub sockets: u64,
     /// The socket buffers that are asked for, in bytes: to send, to receive.
     pub send_buffer_bytes: Option<u64>,
     /// See `send_buffer_bytes`.
     pub receive_buffer_bytes: Option<u64>,
-    /// What a run over raw Ethernet wants.
+    /// Requirements of a run over raw Ethernet.
     pub ethernet: Option<Ethernet>,
     /// Where events are written.
     pub output: Option<Output>,
 }
 
-/// What a run over raw Ethernet wants.
+/// Requirements of a run over raw Ethernet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ethernet {
     /// The interfaces of all nodes, of this host and of others.

@@ -8,7 +8,7 @@ use super::*;
 use rustix::io::Errno;
 use std::thread;
 
-/// What `body` gives on a thread of its own, so that no other test is moved.
+/// Runs `body` on a thread of its own, so that no other test is moved.
 fn on_a_thread<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     thread::spawn(body).join().unwrap()
 }

@@ -135,7 +135,7 @@ fn every_file_of_the_directory_ships() {
     assert_eq!(files, names);
 }
 
-/// What is said of the shipped text with one piece replaced.
+/// Returns the errors in the shipped text with one piece replaced.
 fn errors_with(old: &str, new: &str) -> ConfigErrors {
     let text = SHIPPED[0].text;
     assert!(text.contains(old), "{old}");

@@ -1,4 +1,4 @@
-//! How many groups a region of buffers lies in.
+//! Number of groups in which a region of buffers lies.
 
 use super::{Detector, Region};
 
@@ -62,7 +62,7 @@ impl Parts {
         1.0 - missed
     }
 
-    /// How many parts have which size.
+    /// Returns the sizes of parts, each with its number of parts.
     fn parts(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         deal(self.buffers, self.parts)
     }
@@ -71,7 +71,7 @@ impl Parts {
         size.div_ceil(self.group)
     }
 
-    /// How many groups have which size.
+    /// Returns the sizes of groups, each with its number of groups.
     fn group_sizes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let of_part = |(parts, size)| {
             deal(size, self.groups_in(size)).map(move |(groups, size)| (parts * groups, size))

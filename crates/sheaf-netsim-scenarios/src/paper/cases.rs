@@ -13,7 +13,7 @@ pub(super) struct Case {
     pub(super) text: &'static str,
 }
 
-/// What is compared.
+/// Quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     /// Mean efficiency of all runs.
@@ -26,10 +26,10 @@ pub(super) enum Measure {
     Gap(&'static str),
 }
 
-/// How long a message of 16384 bytes takes on a link of 160 MB/s, in nanoseconds.
+/// Transmission time of a message of 16384 bytes on a link of 160 MB/s, in nanoseconds.
 pub(super) const MESSAGE_NS: f64 = 102_400.0;
 
-/// What the demonstrators measured: 4x4, and 16x16 of 4x4.
+/// Efficiencies measured with the demonstrators: 4x4, and 16x16 of 4x4.
 pub(super) const MEASURED: (f64, f64) = (0.69, 0.51);
 
 const KAROL: &str = "Karol, Hluchyj, Morgan 1987";
@@ -228,7 +228,7 @@ const BARREL_6: &str = wormhole!(
     "[switching]\nroutes = [\"source_digit\", \"destination_digit\"]\n[traffic]\nkind = \"barrel\"\nbytes = 4096\n[run]\nmessages_per_sender = 2000\n"
 );
 
-/// What the document does not tell, with three layers.
+/// Parameters that the document omits, with three layers.
 const EVENTS_3: &str = wormhole!(
     "kind = \"delta\"\nradix = 8\nstages = 3",
     "[numbering]\nkind = [\"identity\", \"digit_reversed\"]\n\

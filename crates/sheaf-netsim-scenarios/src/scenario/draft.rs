@@ -21,7 +21,7 @@ const MAX_FAULTS: usize = 1000;
 /// After so many errors the others are only counted.
 const MAX_ERRORS: usize = 200;
 
-/// What a file gives for one key.
+/// Value that a file gives for one key.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// The value, or the values of a sweep, each with its place. Never empty.
@@ -32,14 +32,14 @@ pub(super) struct Entry {
     pub(super) key: Range<usize>,
 }
 
-/// What a file says.
+/// Content of a file.
 pub(super) struct Draft<'a> {
     pub(super) text: Text<'a>,
     /// By path: `topology.radix`, `fault[0].kind`.
     pub(super) entries: BTreeMap<String, Entry>,
     /// Where tables are.
     pub(super) tables: BTreeMap<String, Range<usize>>,
-    /// How many `[[fault]]` tables there are.
+    /// Number of `[[fault]]` tables.
     pub(super) faults: usize,
     pub(super) errors: Vec<ConfigError>,
     pub(super) more: usize,
@@ -222,7 +222,7 @@ impl Draft<'_> {
     }
 }
 
-/// What an unknown key or table of `table` should probably be.
+/// Returns the probable correction of an unknown key or table of `table`.
 fn meaning(table: &str, name: &str) -> String {
     let keys = keys_of(table).map(|key| key.name);
     if let Some(key) = nearest(name, keys.clone()) {

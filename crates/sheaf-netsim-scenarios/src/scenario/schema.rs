@@ -14,7 +14,7 @@ pub(super) struct Table {
     pub(super) meaning: &'static str,
 }
 
-/// What holds where a file does not say it.
+/// Default of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Standard {
     /// The file must say it, where the key is used.
@@ -32,13 +32,13 @@ pub(super) struct Key {
     pub(super) table: &'static str,
     /// Its name, with its unit.
     pub(super) name: &'static str,
-    /// What it may hold.
+    /// Accepted values.
     pub(super) shape: Shape,
-    /// What holds where it is left out.
+    /// Default if the key is left out.
     pub(super) standard: Standard,
     /// For which values of the table's `kind` it is used; empty: for all.
     pub(super) only: &'static [&'static str],
-    /// What it means.
+    /// Meaning of the key.
     pub(super) meaning: &'static str,
 }
 

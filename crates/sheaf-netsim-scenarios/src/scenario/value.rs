@@ -4,7 +4,7 @@ use sheaf_config::diagnose::shorten;
 use std::fmt;
 use toml::de::DeValue;
 
-/// What a key holds.
+/// Value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Whole(u64),
@@ -34,7 +34,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a key may hold.
+/// Kind of values that a key accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
     /// An integer between two, either included.
@@ -70,7 +70,7 @@ impl Shape {
         }
     }
 
-    /// What is accepted, in words that finish the sentence "it should be ...".
+    /// Describes the accepted values; the words finish the sentence "it should be ...".
     pub(super) fn expected(self) -> String {
         match self {
             Self::Whole(least, most) => format!("an integer from {least} to {most}"),

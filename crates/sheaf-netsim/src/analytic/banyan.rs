@@ -18,8 +18,8 @@ pub fn unbuffered(radix: u32, stages: u32, load: f64) -> f64 {
     (0..stages).fold(load, |probability, _| 1.0 - libm::pow(1.0 - probability / radix, radix))
 }
 
-/// What [`unbuffered`] tends to for many layers: 2k / ((k - 1) n + 2k / p), of Kruskal and Snir (IEEE Trans. Comput.
-/// 32(12), 1983).
+/// Limit of [`unbuffered`] for many layers: 2k / ((k - 1) n + 2k / p), of Kruskal and Snir (IEEE Trans. Comput. 32(12),
+/// 1983).
 ///
 /// # Panics
 /// If `load` is not positive.

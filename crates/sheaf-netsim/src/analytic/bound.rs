@@ -1,4 +1,4 @@
-//! What no run of a scenario can exceed, and what a run of some scenarios must come to.
+//! Upper bounds for every run of a scenario, and exact results for some scenarios.
 
 use super::banyan::unbuffered;
 use super::load::{Demand, is_static, link_load, shift_conflicts, walk};
@@ -28,7 +28,7 @@ pub enum Limit {
     Bus,
     /// The slots of the barrel shifter.
     Slots,
-    /// What is first in a queue blocks what is behind it (Karol, Hluchyj and Morgan 1987).
+    /// Head-of-line blocking: the first message of a queue blocks those behind it (Karol, Hluchyj and Morgan 1987).
     HeadOfLine,
     /// Of several messages for one output one passes (Patel 1981).
     Unbuffered,
@@ -107,7 +107,7 @@ pub fn bound(network: &Network, scenario: &Scenario) -> Bound {
     least
 }
 
-/// What theory says a run of `scenario` comes to, where it does.
+/// Returns the exact result of a run of `scenario`, where theory has one.
 ///
 /// One switch with queues at its inputs under random traffic (up to 20 ports, or exponential sizes), switches without
 /// buffers, output queues under random traffic, and barrel shifters of fixed blocks whose shifts do not disturb one
@@ -167,7 +167,8 @@ fn is_delta(topology: &Topology) -> bool {
     matches!(topology, Topology::Crossbar { .. } | Topology::Delta { .. })
 }
 
-/// How many messages an output of one switch takes in a slot, where only the first message of an input may go.
+/// Returns the number of messages that an output of one switch takes in a slot, if only the first message of an input
+/// may be sent.
 fn takes(switching: Switching) -> Option<u32> {
     match switching {
         Switching::InputQueued { queue: InputQueue::Fifo, speed_up, .. } => Some(speed_up),
@@ -201,7 +202,7 @@ fn random(endpoints: u32, scenario: &Scenario) -> Option<(f64, Limit)> {
     Some((saturation(endpoints.min(EXACT_PORTS), one_queue?)?, Limit::HeadOfLine))
 }
 
-/// What the sources offer.
+/// Returns the load that the sources offer.
 fn offered(scenario: &Scenario, per_receiver: f64) -> [Option<(f64, Limit)>; 3] {
     let mean = f64::from(mean(size_of(&scenario.traffic)));
     let link = scenario.link.rate.bytes_per_second();
@@ -267,7 +268,7 @@ struct Cuts<'a> {
     network: &'a Network,
     scenario: &'a Scenario,
     demand: &'a Demand,
-    /// What each link carries if every source sends at the rate of its links, and what it can carry; in units of the
+    /// Load of each link if every source sends at the rate of its links, and the capacity of the link; in units of the
     /// scenario's link rate.
     load: Vec<f64>,
     capacity: Vec<f64>,

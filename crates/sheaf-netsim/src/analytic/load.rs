@@ -1,4 +1,4 @@
-//! How much traffic each link of a network has to carry, and which permutations it passes without conflict.
+//! Traffic that each link of a network has to carry, and the permutations that it passes without conflict.
 
 use crate::network::{EndpointId, LinkId, Network, Place, SwitchId};
 use crate::routing::Router;
@@ -24,7 +24,7 @@ impl Demand {
         }
     }
 
-    /// What the traffic of `scenario` amounts to in the long run.
+    /// Returns the long-term demand of the traffic of `scenario`.
     ///
     /// # Errors
     /// A placement that does not fit the network.
@@ -62,7 +62,7 @@ impl Demand {
         &self.destinations[self.sources[number].1 as usize]
     }
 
-    /// How many pairs of source and destination there are.
+    /// Returns the number of pairs of source and destination.
     #[must_use]
     pub fn pairs(&self) -> u64 {
         (0..self.sources.len()).map(|number| self.of_source(number).len() as u64).sum()
@@ -106,8 +106,8 @@ pub(super) fn walk(
     }
 }
 
-/// What each link has to carry if every source sends at the rate 1: by static routes on the way of each pair, otherwise
-/// split evenly among all ways.
+/// Returns the load of each link if every source sends at the rate 1. With static routes, the traffic of a pair takes
+/// one way; otherwise it is split evenly among all ways.
 #[must_use]
 pub fn link_load(network: &Network, routes: Routes, seed: u64, demand: &Demand) -> Vec<f64> {
     let mut load = vec![0.0; network.links.len()];
@@ -172,8 +172,8 @@ fn spread(
     }
 }
 
-/// How many messages too many there are on links if every pair sends one at the same time, by static routes: 0 where
-/// the pairs do not disturb one another.
+/// Returns the number of messages in excess of one per link if every pair sends one at the same time, by static routes:
+/// 0 if no two pairs share a link.
 #[must_use]
 pub fn conflicts(
     network: &Network,

@@ -84,7 +84,7 @@ fn mean_queue(rate: f64, served: usize) -> f64 {
     }
 }
 
-/// How many first messages want each output, outputs in descending order and without those that nobody wants.
+/// Number of first messages for each output, in descending order and without outputs that have none.
 type Partition = Vec<u8>;
 
 /// The Markov chain of one slot: outputs take messages, and each input that lost its first one draws a new destination.
@@ -157,7 +157,7 @@ impl Chain {
     }
 }
 
-/// What the outputs take of `partition`, and the number of what is left.
+/// Returns the messages of `partition` that the outputs take, and the number of the remaining partition.
 fn served(partition: &Partition, speed_up: usize, numbered: &[BTreeMap<Partition, usize>]) -> (usize, usize) {
     let mut left: Partition = partition
         .iter()

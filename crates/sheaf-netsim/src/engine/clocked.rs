@@ -9,7 +9,7 @@ use crate::units::Picos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What a run of a clock-driven engine amounts to.
+/// Result of a clock-driven engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Course {
     /// Steps of the clock.
@@ -66,7 +66,7 @@ impl<'a> Hosts<'a> {
         self.ask_at[sender] <= now
     }
 
-    /// What `sender` hands over now, if anything.
+    /// Returns the message that `sender` hands over now, if any.
     pub(crate) fn next(&mut self, sender: usize, now: Picos) -> Option<Message> {
         if !self.may_send(sender, now) {
             return None;

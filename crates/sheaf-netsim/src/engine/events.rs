@@ -1,4 +1,4 @@
-//! What happens next.
+//! Queue of future events.
 //!
 //! A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan 1990): it uses that simulated time never goes back. An event lies in
 //! the bucket of the highest bit in which its time differs from the present; only the lowest bucket is ever looked
@@ -16,7 +16,7 @@ pub struct EventQueue<E> {
     buckets: Vec<Vec<(Picos, E)>>,
     /// Bit *b* is set where bucket *b + 1* has something in it.
     filled: u64,
-    /// How many of bucket 0 were taken already.
+    /// Number of events of bucket 0 taken so far.
     taken: usize,
     now: Picos,
     len: usize,

@@ -52,7 +52,7 @@ impl Engine for FlitEngine {
     }
 }
 
-/// What a flit-level run amounts to.
+/// Result of a flit-level run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitRun {
     /// Cycles, end, and whether it was stuck.
@@ -79,7 +79,7 @@ impl FlitRun {
     }
 }
 
-/// What a meter of such a run tells apart: waiting for the outputs of each layer, and the buffers of its inputs.
+/// Returns the names for a meter of such a run: waiting for the outputs of each layer, and the buffers of its inputs.
 ///
 /// Buffers are looked at every [`SAMPLE_CYCLES`]; their largest content is exact.
 #[must_use]
@@ -101,7 +101,7 @@ pub fn names(network: &Network, options: &Options) -> Names {
     Names { waiting, losses: Vec::new(), buffers }
 }
 
-/// How many cycles lie between two looks at the content of all buffers.
+/// Number of cycles between two samples of the content of all buffers.
 pub const SAMPLE_CYCLES: u64 = 64;
 
 /// Runs `traffic` over `network`.

@@ -66,7 +66,7 @@ impl Engine for PathEngine {
 const FAULT: Cause = Cause(0);
 const NO_WAY: Cause = Cause(1);
 
-/// What happens next.
+/// Next event of a message.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// The traffic of an endpoint has something now.
@@ -551,7 +551,7 @@ fn waiting_causes(network: &Network) -> Vec<String> {
     std::iter::once(rail).chain((1..network.stages).map(of_layer)).collect()
 }
 
-/// How long bodies take. A division of 128 bits for each message would cost as much as the rest of its life.
+/// Transmission times of bodies. A division of 128 bits for each message would cost as much as the rest of its life.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     /// The rate of all links, where it is one.

@@ -12,9 +12,9 @@
 //! | `causes` | what reports tell apart |
 //! | `audit`, `deadlock` | self-checks |
 //!
-//! What is simulated, and what not. A frame occupies a link for its bytes at the link's rate; its first byte is at the
-//! far end after the link's delay. A buffer's room is taken when a frame begins to come and free when its last byte has
-//! left. Switches decide in no time; what they need belongs into the link's delay. Output queues take frames from all
+//! Model and its limits. A frame occupies a link for its bytes at the link's rate; its first byte is at the far end
+//! after the link's delay. A buffer's room is taken when a frame begins to arrive and free when its last byte has left.
+//! Switches decide in no time; their decision time belongs to the link's delay. Output queues take frames from all
 //! inputs at once and store each before they forward it. Slow receivers and buses stretch the time for which a frame
 //! occupies the last or the first link. A host takes everything that reaches it.
 
@@ -65,7 +65,7 @@ pub enum QueueError {
     Fault(#[from] FaultError),
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     /// When.
@@ -76,7 +76,7 @@ pub struct Ended {
     pub deadlock: Option<Deadlock>,
 }
 
-/// What of a scenario matters while the run goes on.
+/// Parts of a scenario that matter while the run goes on.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     scheme: Scheme,
@@ -108,7 +108,7 @@ impl Setup {
         })
     }
 
-    /// How many frames a message of `bytes` is cut into: one at least.
+    /// Returns the number of frames of a message of `bytes`: at least one.
     #[inline]
     fn frames_of(&self, bytes: u32) -> u32 {
         if bytes <= self.frame_payload { 1 } else { bytes.div_ceil(self.frame_payload) }

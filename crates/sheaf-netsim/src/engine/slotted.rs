@@ -78,10 +78,10 @@ fn message_bytes(scenario: &Scenario) -> Result<u64, SlottedError> {
     }
 }
 
-/// What a slotted run is made of, beside network and traffic.
+/// Options of a slotted run, beside network and traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How long a slot is.
+    /// Duration of a slot.
     pub slot: Picos,
     /// [`Switching::InputQueued`], [`Switching::Unbuffered`] or [`Switching::SlottedBuffered`].
     pub switching: Switching,
@@ -89,7 +89,7 @@ pub struct Options {
     pub arbiter: Arbiter,
     /// Which of several ways.
     pub routes: Routes,
-    /// What chance comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
@@ -119,13 +119,13 @@ pub enum SlottedError {
     Rails {
         /// Which endpoint.
         endpoint: usize,
-        /// How many links it sends into.
+        /// Number of links that it sends into.
         rails: u32,
     },
     /// Another kind of switch.
     #[error("{switching:?} is not slotted; use input queues, no buffers, or slotted buffers")]
     NotSlotted {
-        /// What was asked for.
+        /// Switching that was requested.
         switching: Switching,
     },
     /// Messages of several sizes.
@@ -134,7 +134,7 @@ pub enum SlottedError {
         /// The sizes.
         size: SizeModel,
     },
-    /// What only other engines know.
+    /// Feature that only other engines model.
     #[error(
         "slotted models do not know {what}; use wormhole, cut-through, store-and-forward or output queues"
     )]
@@ -147,7 +147,7 @@ pub enum SlottedError {
     NoTime,
 }
 
-/// What a meter of such a run tells apart.
+/// Returns the names for a meter of such a run.
 #[must_use]
 pub fn names(network: &Network, options: &Options, message_bytes: u64) -> Names {
     match options.switching {

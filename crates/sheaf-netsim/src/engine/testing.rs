@@ -89,7 +89,7 @@ pub(crate) fn meter(network: &Network, names: Names) -> Meter {
     Meter::new(vec![true; endpoints], u32::try_from(endpoints).unwrap(), RATE, names)
 }
 
-/// What comes after the warm-up, and that nothing was lost on the books.
+/// Returns the measurement after the warm-up, and asserts that nothing was lost.
 pub(crate) fn measured(meter: Meter, end: Picos) -> Measured {
     let measured = meter.finish(end);
     let messages = measured.messages;

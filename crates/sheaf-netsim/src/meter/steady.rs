@@ -9,10 +9,10 @@ const BATCHES: usize = 20;
 /// Groups of slices among which the warm-up is found.
 const GROUPS: usize = 128;
 
-/// What a series settles to.
+/// Steady state of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
-    /// How many values at the start are warm-up.
+    /// Number of warm-up values at the start.
     pub cut: usize,
     /// The mean of the others.
     pub mean: f64,
@@ -38,7 +38,7 @@ pub fn steady(series: &[f64]) -> Steady {
     Steady { cut, mean: mean(rest), half_width }
 }
 
-/// How many values to cut: from the back, so that sums are updated and the search takes one pass.
+/// Returns the number of values to cut. It searches from the back, so that sums are updated and one pass is enough.
 fn warm_up(values: &[f64]) -> usize {
     let most = values.len() / 2;
     let (mut sum, mut squares) = (0.0, 0.0);

@@ -40,7 +40,7 @@ fn path(network: &Network, router: &mut Router, source: u32, destination: u32) -
     }
 }
 
-/// How often the busiest link is used when every source sends to the one `shift` places on.
+/// Returns the number of uses of the busiest link if every source sends to the one `shift` places on.
 fn conflicts(network: &Network, routes: Routes, shift: u32) -> u32 {
     let mut router = Router::new(routes, network, 1);
     let ports = u32::try_from(network.endpoints()).unwrap();

@@ -11,7 +11,7 @@ use crate::network::Forwarding;
 use crate::scenario::DigitOrder;
 use crate::units::Rate;
 
-/// What a layer does with the digit that it exchanges.
+/// Exchange of one digit by a layer.
 #[derive(Clone, Copy)]
 struct Layer {
     /// The weight of the digit.

@@ -26,7 +26,7 @@ pub(super) struct Boxes {
     pub(super) endpoints: u32,
 }
 
-/// What leaves a switch: where to, and how fast.
+/// Cables out of each switch: their ends and rates.
 type Cables = Vec<Vec<(End, Rate)>>;
 
 /// The links of a table, in its order: those that leave one switch become its outputs.
@@ -221,7 +221,7 @@ impl WaySets {
     }
 }
 
-/// How many links lie between each switch and the endpoint whose last switches are `last`.
+/// Returns the number of links between each switch and the endpoint whose last switches are `last`.
 fn distances(last: &[u32], before: &[Vec<u32>]) -> Vec<u32> {
     let mut distance = vec![UNREACHED; before.len()];
     let mut queue = VecDeque::new();
@@ -242,8 +242,8 @@ fn distances(last: &[u32], before: &[Vec<u32>]) -> Vec<u32> {
     distance
 }
 
-/// How many switches lie between each switch and the nearest sender, up to a quarter of what a stage can be told by; 0
-/// for those that nobody reaches.
+/// Returns the number of switches between each switch and the nearest sender, up to a quarter of the range of a stage;
+/// 0 for unreachable switches.
 fn depths(entry: &[Option<(u32, Rate)>], cables: &Cables) -> Vec<u16> {
     let mut depth = vec![None; cables.len()];
     let mut queue = VecDeque::new();

@@ -75,7 +75,7 @@ impl Triggers {
         self.period.is_none()
     }
 
-    /// How many events have come until `now`; without a rate: as many as anybody wants.
+    /// Returns the number of events until `now`; without a rate, as many as anybody wants.
     pub fn count(&mut self, now: Picos) -> u64 {
         if self.are_free() {
             return u64::MAX;
@@ -87,7 +87,7 @@ impl Triggers {
         self.count
     }
 
-    /// How many events have been counted.
+    /// Returns the number of events counted.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.count

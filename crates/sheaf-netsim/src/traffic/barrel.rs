@@ -29,7 +29,7 @@ use crate::network::EndpointId;
 use crate::scenario::{BarrelShifter, EventTraffic};
 use crate::units::{Picos, Rate};
 
-/// How many events of each builder a readout unit holds.
+/// Number of events of each builder that a readout unit holds.
 pub const AHEAD: u64 = 256;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +39,7 @@ struct SourceState {
     /// From when and which slot on time is counted.
     origin: Picos,
     origin_slot: u64,
-    /// How wrong its clock goes: parts per billion.
+    /// Error of its clock, in parts per billion.
     clock_ppb: i64,
     /// Free-running: it idles until then.
     idle_until: Picos,
@@ -52,11 +52,11 @@ struct SourceState {
 struct Stream {
     /// Which of the builder's events comes next.
     row: u64,
-    /// What is left of its fragment; 0: it is not begun.
+    /// Rest of its fragment; 0: it is not begun.
     left: u32,
 }
 
-/// What a block holds: pieces of consecutive events of one builder.
+/// Content of a block: pieces of consecutive events of one builder.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     builder: u32,
@@ -74,7 +74,7 @@ pub struct Barrel {
     shape: BarrelShifter,
     /// Bytes of one block; 0: one fragment.
     block_bytes: u32,
-    /// How long a source without anything to send idles where there are no slots.
+    /// Time for which a source without anything to send stays idle, if there are no slots.
     idle_time: Picos,
     /// Slots of a turn.
     turn: u64,
@@ -94,7 +94,7 @@ impl Barrel {
     /// A workload on a network with `endpoints` endpoints, whose links have the rate `rate`.
     ///
     /// # Errors
-    /// What cannot be in `traffic` or `shape`.
+    /// Returns the invalid parameter of `traffic` or `shape`.
     pub fn new(
         traffic: &EventTraffic,
         shape: BarrelShifter,
@@ -317,7 +317,7 @@ impl Traffic for Barrel {
     }
 }
 
-/// What one slot carries: the block, as far as it fits the slot without its guard.
+/// Returns the bytes of a block: those that fit the slot without its guard.
 fn block_bytes(shape: BarrelShifter, rate: Rate) -> Result<u32, SetupError> {
     let Some(slot) = shape.slot else {
         return Ok(shape.block_bytes);

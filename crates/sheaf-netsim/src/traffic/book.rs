@@ -17,7 +17,7 @@ struct Open {
     damaged: bool,
 }
 
-/// How an event ended.
+/// End of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// Who built it.
@@ -66,7 +66,7 @@ impl Book {
         self.opened - 1
     }
 
-    /// How many events were opened: the number of the next.
+    /// Returns the number of events opened, which is the number of the next.
     #[must_use]
     pub fn opened(&self) -> u64 {
         self.opened
@@ -134,7 +134,7 @@ impl Book {
         &self.by_builder
     }
 
-    /// What goes into the report.
+    /// Returns the summary for the report.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let EventCounts { complete, incomplete, in_flight } = self.counts;

@@ -7,7 +7,7 @@
 use sheaf_wire::mix::{GOLDEN_GAMMA, mix64};
 use std::f64::consts::TAU;
 
-/// What a number is drawn for: different purposes see different chance.
+/// Purpose of a random number: different purposes draw independent numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// Properties that all sources of one event share.
@@ -20,7 +20,7 @@ pub(crate) enum Purpose {
     Trigger = 4,
     /// When a source starts.
     StartSkew = 5,
-    /// How fast a source's clock goes.
+    /// Rate error of a source's clock.
     ClockRate = 6,
 }
 

@@ -54,9 +54,9 @@ pub enum SetupError {
     TooManyNodes {
         /// Which.
         what: &'static str,
-        /// How many.
+        /// Number that was requested.
         count: usize,
-        /// How many may be.
+        /// Maximum number.
         most: usize,
     },
 }

@@ -11,9 +11,9 @@ pub enum PlacementError {
     /// More sources and builders than endpoints.
     #[error("{wanted} endpoints are wanted ({what}): the network has {endpoints}")]
     TooMany {
-        /// What for.
+        /// Purpose of the endpoints.
         what: String,
-        /// How many.
+        /// Number that is needed.
         wanted: u64,
         /// The number of them.
         endpoints: u32,
@@ -60,7 +60,7 @@ pub struct Roster {
     /// By endpoint: its source number, its builder number; [`NOBODY`] where it is none.
     source_at: Vec<u32>,
     builder_at: Vec<u32>,
-    /// How many sources and builders keep to themselves; all of them where there are no groups.
+    /// Number of sources of one group; all of them if there are no groups.
     group_sources: u32,
     group_builders: u32,
 }
@@ -85,7 +85,7 @@ impl Roster {
         Ok(Self { sources, builders, source_at, builder_at, group_sources, group_builders })
     }
 
-    /// How many endpoints the network has.
+    /// Returns the number of endpoints of the network.
     #[must_use]
     pub fn endpoints(&self) -> usize {
         self.source_at.len()

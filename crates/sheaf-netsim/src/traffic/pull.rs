@@ -19,7 +19,7 @@ use crate::scenario::EventTraffic;
 use crate::units::Picos;
 use std::collections::VecDeque;
 
-/// How builders ask.
+/// Requests of the builders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PullShape {
     /// Events that one builder has asked for and not got, at most.
@@ -43,7 +43,7 @@ enum Outgoing {
 #[derive(Clone, Copy, Debug)]
 struct Asking {
     event: u64,
-    /// How many sources were asked.
+    /// Number of sources that were asked.
     asked: u32,
 }
 
@@ -82,7 +82,7 @@ impl Pull {
     /// A workload on a network with `endpoints` endpoints.
     ///
     /// # Errors
-    /// What cannot be in `traffic` or `shape`.
+    /// Returns the invalid parameter of `traffic` or `shape`.
     pub fn new(
         traffic: &EventTraffic,
         shape: PullShape,

@@ -35,7 +35,7 @@ impl Push {
     /// A workload on a network with `endpoints` endpoints.
     ///
     /// # Errors
-    /// What cannot be in `traffic` or `window`.
+    /// Returns the invalid parameter of `traffic` or `window`.
     pub fn new(
         traffic: &EventTraffic,
         window: Window,
@@ -50,7 +50,7 @@ impl Push {
     /// event the first comes again.
     ///
     /// # Errors
-    /// What cannot be in `traffic`, `events` or `window`.
+    /// Returns the invalid parameter of `traffic`, `events` or `window`.
     pub fn replay(
         traffic: &EventTraffic,
         events: Vec<Vec<u32>>,

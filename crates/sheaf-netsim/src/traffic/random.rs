@@ -26,7 +26,7 @@ struct Sender {
     dice: Dice,
     /// When its next message comes.
     due: Picos,
-    /// How many it has sent.
+    /// Number of messages that it has sent.
     count: u64,
 }
 
@@ -35,7 +35,7 @@ impl Random {
     /// that is offered, and from 1 on there is always something to send.
     ///
     /// # Errors
-    /// What cannot be in `size` or `load`.
+    /// Returns the invalid parameter of `size` or `load`.
     pub fn new(
         size: SizeModel,
         load: f64,

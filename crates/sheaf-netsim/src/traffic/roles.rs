@@ -68,7 +68,7 @@ pub struct Roles {
     tally: Tally,
 }
 
-/// What the drivers count.
+/// Counts of the drivers.
 #[derive(Debug)]
 struct Tally {
     /// Events that have ended, as the event manager knows, and those of them that miss nothing.
@@ -85,7 +85,7 @@ impl Roles {
     /// deaths of hosts concern the machines.
     ///
     /// # Errors
-    /// What cannot be in `traffic` or `faults`.
+    /// Returns the invalid parameter of `traffic` or `faults`.
     pub fn new(
         traffic: &RolesTraffic,
         faults: &[Fault],

@@ -13,7 +13,7 @@ pub enum SizeError {
     Value {
         /// Which.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
         /// The remedy.
         right: &'static str,
@@ -28,7 +28,7 @@ pub enum SizeError {
         event: usize,
         /// Its length.
         columns: usize,
-        /// How many there must be.
+        /// Number of values that are needed.
         sources: usize,
     },
 }

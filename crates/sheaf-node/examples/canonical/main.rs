@@ -51,7 +51,7 @@ const PATIENCE: Patience = Patience { absence: Nanos::from_secs(10), silence: Na
 const CHANNEL: ChannelTimes =
     ChannelTimes { retransmit: Nanos::from_secs(1), acknowledge: Nanos::from_millis(10) };
 
-/// What the clock goes on by in a round: about what one takes.
+/// Clock step of a round: about the time that a round takes.
 const STEP: Nanos = Nanos::from_micros(20);
 
 fn main() {

@@ -7,7 +7,7 @@ use sheaf_store::streams::StreamRule;
 use sheaf_wire::{MissingReason, MissingSource, SourceId, Tags};
 use std::time::Instant;
 
-/// What happens to a disk that is told what to do.
+/// Scripted behaviour of a disk.
 #[derive(Debug, Default)]
 struct Script {
     hangs: bool,

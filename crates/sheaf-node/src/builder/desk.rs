@@ -1,4 +1,4 @@
-//! What becomes of a built event: it is checked, judged, and given to whoever stores it.
+//! Path of a built event: it is checked, judged, and given to the node that stores it.
 
 use super::Mishaps;
 use crate::content::ContentCheck;
@@ -18,10 +18,10 @@ pub(super) enum Outlet {
     There(Forwarding),
 }
 
-/// What the builder unit is to know of an event that was shown.
+/// Fate of an event, as far as the builder unit has to know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// What was decided.
+    /// Decision on the event.
     Decided(Decision),
     /// A worker or the output has taken it, and will tell.
     Open,

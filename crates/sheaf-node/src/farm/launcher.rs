@@ -10,13 +10,13 @@ pub type Launch = Box<dyn FnMut(&Path, u16) -> std::io::Result<Child> + Send>;
 
 /// Which processes a farm starts.
 pub struct LauncherOptions {
-    /// How many there are at a time.
+    /// Number of workers at a time.
     pub count: u16,
     /// Starts one.
     pub launch: Launch,
 }
 
-/// How often the children are looked after.
+/// Interval at which the children are checked.
 const PERIOD: Nanos = Nanos::from_millis(50);
 
 /// The pause before a worker that ended is started again: at first, and at most. It doubles with every end that comes soon.
@@ -25,8 +25,9 @@ const PAUSE: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(5));
 /// A worker that has lived so long may be started again at once.
 const HEALTHY: Nanos = Nanos::from_secs(10);
 
-/// How long a worker may take from its start to the door. Until then it has no events, and the converter does not know it: one
-/// that hangs here is noticed by nobody else. Loading what a filter needs may take a while, and minutes on a busy host.
+/// Time that a worker has from its start until it joins at the door. Until then it has no events, and the converter
+/// does not know it, so that nobody else notices one that hangs here. Loading a filter's packages may take minutes on a
+/// busy host.
 const TIME_TO_JOIN: Nanos = Nanos::from_secs(300);
 
 /// One place for a worker.

@@ -66,10 +66,10 @@ impl Line {
         }
     }
 
-    /// What the worker says next.
+    /// Returns the worker's next message.
     ///
     /// # Errors
-    /// How it has gone, if it has.
+    /// Returns how the worker has left, if it has.
     pub(super) fn hear(&mut self) -> Result<Option<Word<Verdict>>, Departure> {
         match self {
             Self::Thread(line) => line.hear(),
@@ -140,7 +140,7 @@ impl Line {
         }
     }
 
-    /// What it says of its own work.
+    /// Returns the worker's own times.
     pub(super) fn times(&self) -> WorkerTimes {
         match self {
             Self::Thread(line) => line.times(),

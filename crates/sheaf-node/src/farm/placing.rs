@@ -1,7 +1,7 @@
 //! Payload where other processes can read it.
 //!
-//! What sources of this process wrote into an arena, and what came from readout units through shared memory, lies there
-//! already. What came over a network lies on the heap: it is copied, once, into an arena of the farm.
+//! Data that sources of this process wrote into an arena, or that came from readout units through shared memory, are in
+//! place already. Data that came over a network are on the heap: they are copied, once, into an arena of the farm.
 
 use bytes::Bytes;
 use sheaf_buffer::{Block, Pool};

@@ -3,8 +3,8 @@
 //! The thread lets them in, hears how they end, and does the writing and reading, so that the builder unit's thread makes
 //! no system call for them. Between the two threads are two rings without locks.
 //!
-//! What is on the way to a worker is bounded by what the converter gives it (`filter.ahead` events), what is on the way from it by
-//! the receive blocks of the link; while the ring to the builder unit is full nothing is read.
+//! The converter bounds the data in flight to a worker (`filter.ahead` events); the receive blocks of the link bound
+//! those in flight from it. While the ring to the builder unit is full, nothing is read.
 
 use super::said::{Said, said};
 use super::{Farm, Line, Member};
@@ -29,24 +29,23 @@ use std::time::{Duration, Instant};
 /// more than what processors have asked for.
 const RING: usize = 4096;
 
-/// How long the thread sleeps at most. It is woken when there is something; this bounds the time until a caller that says
-/// nothing is cut.
+/// Longest sleep of the thread. Work wakes it earlier; the limit bounds the time until a silent caller is disconnected.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(200);
 
-/// How long the thread leaves the links alone while the builder unit does not take what came.
+/// Pause during which the thread reads no links, while the builder unit does not take what has arrived.
 const FULL_PAUSE: Duration = Duration::from_micros(200);
 
-/// How long who was let in may take to say who it is.
+/// Time that an accepted connection has for its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long what was said last may take to leave when the run is over.
+/// Time that the last messages have to leave when the run is over.
 const FAREWELL: Nanos = Nanos::from_secs(2);
 
 /// Where processors of other hosts join.
 pub struct ListenSetup {
     /// The listening socket, and the bounds of links.
     pub host: HostOptions,
-    /// What they are told when they join.
+    /// Welcome that joining processes receive.
     pub welcome: Welcome,
 }
 
@@ -73,13 +72,13 @@ impl RemoteLine {
     }
 }
 
-/// What the builder unit's thread wants.
+/// Order from the builder unit's thread.
 enum Order {
     Send(GuestId, Frame),
     Dismiss(GuestId),
 }
 
-/// What the builder unit's thread is told.
+/// Message to the builder unit's thread.
 enum News {
     Entered(GuestId, Hello, Option<SocketAddr>),
     Said(GuestId, Bytes),
@@ -90,7 +89,7 @@ enum News {
 /// The builder unit's end of the way to processors on other hosts.
 pub(super) struct Remote {
     orders: Producer<Order>,
-    /// What `orders` has no room for.
+    /// Orders that find no room in `orders`.
     backlog: VecDeque<Order>,
     news: Consumer<News>,
     /// Something was ordered and the thread was not woken.
@@ -103,7 +102,7 @@ pub(super) struct Remote {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How the thread is told to end.
+/// Requests to the thread to end.
 #[derive(Default)]
 struct Over {
     /// Say goodbye, deliver, end.
@@ -343,14 +342,14 @@ struct Porter {
     news: Producer<News>,
     /// The builder unit was told something and not woken.
     told: bool,
-    /// What the ring to the builder unit had no room for; nothing is read while there is something.
+    /// Messages for which the ring to the builder unit had no room; links are not read until they are gone.
     held: VecDeque<News>,
     waker: Waker,
     over: Arc<Over>,
     welcome: Bytes,
     /// Who was let in and has not said who it is.
     callers: BTreeMap<GuestId, (Option<SocketAddr>, Instant)>,
-    /// What links have no room for. A guest is in here from when it has said who it is until it has left.
+    /// Frames for which links have no room. A guest has an entry from its hello until it has left.
     pending: BTreeMap<GuestId, VecDeque<Frame>>,
 }
 

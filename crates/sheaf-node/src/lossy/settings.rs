@@ -27,23 +27,26 @@ pub struct LossyOptions {
 pub struct LossySettings {
     /// The largest frame, head and payload together, at most 1 GiB. Default 16 MiB.
     pub max_frame_bytes: ByteCount,
-    /// How many frames may wait for a peer, those that are not reported received included; up to 16,384. Default 1,024.
+    /// Maximum number of frames that wait for a peer, including those not yet reported as received; up to 16,384.
+    /// Default 1,024.
     pub queue_frames: usize,
-    /// How many bytes of them, at least `max_frame_bytes`. Default 16 MiB.
+    /// Maximum number of their bytes, at least `max_frame_bytes`. Default 16 MiB.
     pub queue_bytes: ByteCount,
-    /// How much a peer may have sent that this node has not taken. Raised to twice `max_frame_bytes`. Default 32 MiB.
+    /// Maximum number of bytes that a peer may send before this node takes them. Raised to twice `max_frame_bytes`.
+    /// Default 32 MiB.
     pub window_bytes: ByteCount,
-    /// How many bytes of datagrams a peer may have on the way. `None`: its share of half of what waits at the port.
+    /// Maximum number of bytes of datagrams that a peer may have in flight. `None`: its share of half of the port's
+    /// receive buffer.
     pub flight_bytes: Option<ByteCount>,
     /// The size of the blocks that frames are put together in. A frame keeps its block from being filled again until it is
     /// dropped; a frame larger than a block gets memory of its own. Default 1 MiB.
     pub block_bytes: ByteCount,
-    /// How many blocks there may be. When all are held, frames get memory of their own and nothing more is granted to the
-    /// peers; so beyond the blocks there is at most a window for each peer. Default 256.
+    /// Maximum number of blocks. When all are held, frames get memory of their own and peers are granted nothing more;
+    /// so beyond the blocks there is at most a window for each peer. Default 256.
     pub blocks: usize,
-    /// What arrived is reported at the latest after this time. Default 1 ms.
+    /// Maximum delay of the report of an arrival. Default 1 ms.
     pub report_after: Nanos,
-    /// What is not reported is looked after no sooner. Default 2 ms.
+    /// Minimum time before an unreported datagram is probed. Default 2 ms.
     pub probe_min: Nanos,
     /// The pause before the first new attempt to reach a peer; doubles with each up to `retry_max`. Default 20 ms.
     pub retry_min: Nanos,
@@ -89,7 +92,7 @@ pub enum LossyError {
         name: &'static str,
         /// Its value.
         value: u64,
-        /// What would be right.
+        /// Rule that the value breaks.
         rule: &'static str,
     },
 }
@@ -170,7 +173,7 @@ impl LossyOptions {
         Self { identity, peers, settings, shaper, place: 0 }
     }
 
-    /// What shapes the traffic over `port`.
+    /// Returns the shaping of the traffic over `port`.
     pub(super) fn shaper(&self, port: &impl DatagramPort) -> ShaperConfig {
         let unit = ByteCount::from(port.max_datagram_bytes() + port.wire_overhead_bytes());
         ShaperConfig { unit, ..self.shaper }

@@ -20,7 +20,7 @@ pub(super) struct Shelf {
 /// A frame that is being put together.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// What there is from the start on, with zeros where something is missing.
+    /// Bytes from the start of the message, with zeros in place of missing ones.
     bytes: BytesMut,
 }
 
@@ -70,7 +70,7 @@ impl Shelf {
         has_room
     }
 
-    /// How often all blocks were in use when one was needed.
+    /// Returns the number of times that all blocks were in use when one was needed.
     pub(super) fn starvations(&self) -> u64 {
         self.starvations
     }

@@ -1,4 +1,4 @@
-//! How an endpoint begins, on a port that notes what is sent and brings nothing.
+//! Start of an endpoint, on a port that records what is sent and delivers nothing.
 
 use super::*;
 use sheaf_protocol::Identity;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use sheaf_wire::message::SuperFragments;
 use sheaf_wire::{ByteCount, Fragment, SuperFragment};
 
-/// How large results may be. What is bounded here is what has grown: raw fragments have their own bounds, and keep to them.
+/// Maximum size of results. The bounds apply to results that have grown; raw fragments keep to their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
     /// A result may be larger than its fragment by so much.

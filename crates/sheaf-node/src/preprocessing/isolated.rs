@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How long the other side may take until it is ready, which includes loading its library.
+/// Time that the other side has until it is ready, including the loading of its library.
 const TIME_TO_START: Duration = Duration::from_secs(30);
 
 /// The pause before another process is started: at first, and at most. It doubles with every end that comes soon.
@@ -147,7 +147,7 @@ impl Drop for Isolated {
     }
 }
 
-/// What an error of the stream says of the other side.
+/// Describes an error of the stream as the other side's.
 fn said(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it did not answer in time".into(),

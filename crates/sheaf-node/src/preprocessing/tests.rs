@@ -46,7 +46,7 @@ fn compact(payload: &[u8], room: &mut [u8]) -> usize {
     room.iter_mut().zip(kept).map(|(to, from)| *to = *from).count()
 }
 
-/// What becomes of a payload, and whether it is then processed.
+/// Returns the expected result for a payload, and whether it counts as processed.
 fn expected(payload: &[u8]) -> (Vec<u8>, bool) {
     match payload.first() {
         Some(b'k' | b'f' | b'l' | b'p' | b'h') => (payload.to_vec(), false),

@@ -28,7 +28,7 @@ pub(super) struct Job {
 pub(super) struct Done {
     pub(super) number: u64,
     pub(super) made: Vec<Made>,
-    /// How often its preprocessor has replaced what does the work, in all its life.
+    /// Number of times in all its life that its preprocessor has replaced the process doing the work.
     pub(super) restarts: u64,
 }
 
@@ -37,20 +37,20 @@ pub(super) struct Line {
     to: Option<Producer<Job>>,
     from: Consumer<Done>,
     asleep: Arc<AtomicBool>,
-    /// How many fragments the worker has looked at.
+    /// Number of fragments that the worker has processed.
     progress: Arc<AtomicU64>,
     gave: bool,
     /// Jobs that it has, and the fragments in them.
     jobs: usize,
     queued: usize,
-    /// How often its preprocessor has replaced what does the work.
+    /// Number of times that its preprocessor has replaced the process doing the work.
     restarts: u64,
-    /// What its progress was when that was seen to change, and when.
+    /// Last observed value of its progress, and the time of that change.
     seen: (u64, Option<Timestamp>),
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a worker works with.
+/// Environment of a worker.
 pub(super) struct Desk {
     pub(super) preprocessor: Box<dyn Preprocessor>,
     pub(super) sources: Option<BTreeSet<SourceId>>,
@@ -88,7 +88,7 @@ impl Line {
         self.to.is_some()
     }
 
-    /// How many fragments wait for it.
+    /// Returns the number of fragments that wait for it.
     pub(super) fn queued(&self) -> usize {
         self.queued
     }

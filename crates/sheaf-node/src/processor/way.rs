@@ -15,16 +15,16 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a processor waits at a time for room for its answers.
+/// Time for which a processor waits at once for room for its answers.
 const ROOM: Nanos = Nanos::from_millis(1);
 
 /// Answers are sent at the latest when they are so many bytes.
 const LARGEST_FRAME: usize = 256 << 10;
 
-/// How long a converter may take to say which run this is.
+/// Time that a converter has to describe the run.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long what was said last may take to leave.
+/// Time that the last messages have to leave.
 const FAREWELL: Nanos = Nanos::from_secs(2);
 
 /// Where a converter is.
@@ -37,7 +37,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// What people write: `HOST:PORT` (`[::1]:PORT`), else a path. Where there is such a file it is a path in any case.
+    /// Parses an address: `HOST:PORT` (`[::1]:PORT`), else a path. An existing file is a path in any case.
     #[must_use]
     pub fn of(text: &Path) -> Self {
         let is_port = |text: &&str| {
@@ -52,7 +52,7 @@ impl Address {
     }
 }
 
-/// What a look for something from the converter finds.
+/// Result of a poll for messages of the converter.
 pub(super) enum Heard {
     /// It said something.
     Said(FromConverter<Bytes>),
@@ -89,7 +89,7 @@ impl Way {
         }
     }
 
-    /// What the converter says next; `spare` are empty lists to use again.
+    /// Returns the converter's next message; `spare` holds empty lists for reuse.
     pub(super) fn hear(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Heard, ProcessorError> {
         match self {
             Self::Door(way) => way.hear(spare),
@@ -111,7 +111,7 @@ impl Way {
         }
     }
 
-    /// How often something was fetched that takes time to fetch. Events at a door lie where they are read.
+    /// Returns the number of fetches that took time. Events at a door are read in place.
     pub(super) fn fetched(&self) -> u64 {
         match self {
             Self::Door(_) => 0,

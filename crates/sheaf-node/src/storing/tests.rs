@@ -2,7 +2,7 @@ use super::*;
 use crate::examples::event;
 use std::sync::{Arc, Mutex};
 
-/// What happens to a disk that is told what to do.
+/// Scripted behaviour of a disk.
 #[derive(Default)]
 struct Script {
     fails: bool,

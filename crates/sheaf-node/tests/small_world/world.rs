@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// How many events a run has that ends by itself.
+/// Number of events of a run that ends by itself.
 pub(crate) const EVENTS: u64 = 200;
 
 /// Time for which the other nodes wait for the event manager.
@@ -44,9 +44,9 @@ const PATIENCE: Patience = Patience { absence: Nanos::from_millis(500), silence:
 /// Far more steps than any run here takes.
 const MOST_STEPS: u32 = 100_000;
 
-/// What a test may want to be different.
+/// Parameters of a test.
 pub(crate) struct Setup {
-    /// How many events there are; `None`: until stopped.
+    /// Number of events; `None`: until stopped.
     pub(crate) events: Option<u64>,
     /// Triggers at a rate; `None`: as fast as credit allows.
     pub(crate) rate: Option<TriggerRate>,
@@ -69,15 +69,15 @@ pub(crate) struct World {
     report: Arc<Mutex<Option<RunReport>>>,
     builder_report: Arc<Mutex<Option<BuilderReport>>>,
     pub(crate) gauges: Arc<Gauges>,
-    /// What agents ended with.
+    /// Errors with which agents ended.
     pub(crate) errors: Vec<NodeError>,
 }
 
 impl World {
-    /// What the clock goes on by in a step.
+    /// Clock step.
     pub(crate) const STEP: Nanos = Nanos::from_millis(1);
 
-    /// How many events the builder has at a time.
+    /// Maximum number of events that the builder has at a time.
     pub(crate) const SLOTS: u32 = 16;
 
     pub(crate) fn new(adjust: impl FnOnce(&mut Setup)) -> Self {
@@ -381,7 +381,7 @@ impl Source for Pattern {
     }
 }
 
-/// What the builder's output has taken, and how it behaves.
+/// Events that the builder's output has taken, and its scripted behaviour.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     pub(crate) sessions: Vec<Session>,
@@ -393,7 +393,7 @@ pub(crate) struct Disk {
     pub(crate) failures: u64,
 }
 
-/// What one session of the builder has written.
+/// Events that one session of the builder has written.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     written: Vec<(u64, bool)>,

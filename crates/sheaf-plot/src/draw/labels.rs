@@ -8,7 +8,7 @@ use crate::{Mark, Reference};
 const SIZE: f64 = 11.5;
 /// Height of a label with the space above and below.
 const HEIGHT: f64 = SIZE * 1.3;
-/// How many places along the line are tried.
+/// Number of places along the line that are tried.
 const TRIED: u32 = 24;
 /// Curves are looked at in steps of this many pixels.
 const LOOK: f64 = 3.0;

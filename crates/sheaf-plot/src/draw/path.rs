@@ -71,7 +71,7 @@ impl Frame {
     }
 }
 
-/// What is on the side of an edge where `room` is positive.
+/// Returns the polygon on the side of an edge where `room` is positive.
 fn cut(corners: Vec<Place>, room: impl Fn(Place) -> f64) -> Vec<Place> {
     let mut kept = Vec::with_capacity(corners.len() + 2);
     for (number, &to) in corners.iter().enumerate() {

@@ -14,7 +14,7 @@ use std::num::NonZeroU64;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-/// What is not answered is asked for again at the latest after so many times the first wait.
+/// Longest wait before an unanswered request is repeated, as a multiple of the first wait.
 const LONGEST_PATIENCE: u32 = 16;
 
 /// Fewer events in the order of their age are never swept.
@@ -54,7 +54,7 @@ impl AssemblyKey {
     }
 }
 
-/// What has become of an assembly.
+/// State of an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It is free.
@@ -75,7 +75,7 @@ pub(super) struct Assembly<P> {
     pub(super) bytes: ByteCount,
     /// The readout units that have answered.
     answered: Answered,
-    /// How many have not.
+    /// Number of readout units that have not answered.
     pub(super) awaited: u16,
     pub(super) attempt: u16,
     /// Which part is under construction, from 1; 0 where the event is built as a whole.
@@ -90,7 +90,7 @@ pub(super) struct Assembly<P> {
     /// Of an event that is over here: how many fragments and missing sources it had.
     pub(super) fragment_count: u32,
     pub(super) missing_count: u32,
-    /// How often the time for an answer has passed in vain, since this part began.
+    /// Number of unanswered waits since this part began.
     silences: u32,
     readouts: u16,
     pub(super) trigger_type: TriggerType,
@@ -105,7 +105,7 @@ pub(super) struct Assembly<P> {
     charged_readouts: usize,
     /// Paced pull: when a readout unit was last asked.
     pub(super) asked_at: Timestamp,
-    /// What is asked for in this part.
+    /// Sources requested in this part.
     pub(super) selection: Option<Arc<Selection>>,
     /// Readout units that did not answer, and how many parts of the event have their answer.
     pub(super) absent: Vec<(u16, u16)>,
@@ -172,7 +172,7 @@ impl<P: Payload> Assembly<P> {
         !self.answered.contains(readout)
     }
 
-    /// What a readout unit is asked for.
+    /// Returns the request to a readout unit.
     pub(super) fn ask(&self, readout: usize) -> Ask {
         Ask {
             part: self.part,
@@ -212,7 +212,7 @@ impl<P: Payload> Assembly<P> {
         true
     }
 
-    /// What is charged for a readout unit, which it is no more.
+    /// Removes the charge for a readout unit and returns it.
     pub(super) fn uncharge(&mut self, readout: u16) -> u32 {
         let charge = self.charges.get_mut(usize::from(readout));
         let charge = charge.map_or(NOT_ASKED, |charge| std::mem::replace(charge, NOT_ASKED));
@@ -321,7 +321,7 @@ pub(super) fn no_event<P>() -> Event<P> {
 #[derive(Debug)]
 pub(super) struct Assemblies<P> {
     readouts: u16,
-    /// How many are built, and not decided.
+    /// Number of built events without a decision.
     built: usize,
     assemblies: Vec<Assembly<P>>,
     free: Vec<u32>,
@@ -346,12 +346,12 @@ impl<P: Payload> Assemblies<P> {
         }
     }
 
-    /// How many events are under construction.
+    /// Returns the number of events under construction.
     pub(super) fn len(&self) -> usize {
         self.by_event.len() - self.built
     }
 
-    /// How many events are built and wait for a decision.
+    /// Returns the number of built events that wait for a decision.
     pub(super) fn built(&self) -> usize {
         self.built
     }

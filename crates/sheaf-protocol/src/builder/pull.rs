@@ -1,9 +1,9 @@
 //! Paced pull: readout units are asked in turn, for no more bytes than the credit at a time.
 //!
-//! What is asked for is charged to the credit at the size to be expected of its readout unit, a running mean, and taken off
-//! again when the answer is there, or nobody waits for it any more. What would pass the credit waits in the unit's
-//! queue. A request that is repeated is taken off first and then waits like any other: repetition does not pass the
-//! credit either.
+//! A request is charged to the credit with the expected size of the answer, a running mean of its readout unit. The
+//! charge ends when the answer arrives, or when nobody waits for it any more. Requests beyond the credit wait in the
+//! unit's queue. The charge of a repeated request ends first, and the request then waits like any other: repetition
+//! does not exceed the credit either.
 //!
 //! - **In turn**: builders begin at different readout units, so that they do not all ask the same one at once.
 //! - **Small batches**: a request is for an eighth of the credit, so that about eight readout units answer at a time,
@@ -22,7 +22,7 @@ use sheaf_wire::message::EventRange;
 use sheaf_wire::{ByteCount, EventId, Payload, Timestamp};
 use std::collections::VecDeque;
 
-/// What a super-fragment of one fragment takes beside its payload, with its part of the message's and the frame's heads.
+/// Size of a super-fragment of one fragment beside its payload, with its part of the message's and the frame's heads.
 const HEAD_BYTES: u64 = 64;
 
 /// A request is for one so many-th of the credit.
@@ -49,7 +49,7 @@ pub(super) struct Pull {
     turn: usize,
 }
 
-/// What is known of a readout unit.
+/// State of the requests to a readout unit.
 #[derive(Debug, Default)]
 struct Asked {
     /// To ask for, in order.
@@ -66,12 +66,12 @@ fn mean_of(part: u16) -> usize {
 }
 
 impl Asked {
-    /// What is charged for one event of those that come next.
+    /// Returns the charge for one of the next events.
     fn expected(&self) -> u64 {
         self.size_of(self.queue.front().map_or(0, |(ask, _)| ask.part))
     }
 
-    /// How large the unit's super-fragment is expected to be, in a part of an event or the whole.
+    /// Returns the expected size of the unit's super-fragment, in a part of an event or the whole.
     fn size_of(&self, part: u16) -> u64 {
         self.means[mean_of(part)].map_or(0, |mean| mean / MEAN_PARTS) + HEAD_BYTES
     }
@@ -147,7 +147,7 @@ impl Pull {
         self.queued += u64::from(range.count);
     }
 
-    /// What was charged for an event of a readout unit is in flight no more.
+    /// Ends the charge for an event of a readout unit.
     pub(super) fn settle(&mut self, readout: usize, charge: u32) {
         if charge != NOT_ASKED {
             self.readouts[readout].in_flight -= u64::from(charge);

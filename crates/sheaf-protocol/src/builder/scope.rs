@@ -1,5 +1,5 @@
-//! What an event is made of, and in which order it is asked for: all sources at once, or the readout units of its trigger's
-//! type alone, or some sources first and others when those have been judged.
+//! Composition of events and the order of requests: all sources at once, or only the readout units of the trigger's
+//! type, or some sources first and others once those have been judged.
 
 use super::ReadoutSources;
 use sheaf_wire::message::{Body, EventRange, PartRequest};
@@ -7,7 +7,7 @@ use sheaf_wire::{SourceId, TriggerType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What events are made of. The default is every source, at once.
+/// Composition of events. The default is every source, at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// The sources of the first step. If there are any, the driver judges an event when these have answered, and says what
@@ -29,7 +29,7 @@ impl Scope {
     }
 }
 
-/// What more of an event is wanted, after a part of it was judged.
+/// Sources that are wanted after a part of an event was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum More {
     /// All the rest. The event is not judged in parts again.
@@ -38,7 +38,7 @@ pub enum More {
     Sources(Vec<SourceId>),
 }
 
-/// What the driver decided about a part of an event.
+/// Decision of the driver on a part of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartDecision {
     /// The event is rejected. Nothing more of it is asked for.
@@ -51,7 +51,7 @@ pub enum PartDecision {
     More(More),
 }
 
-/// What one readout unit is asked for in a message.
+/// Request to one readout unit in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ask {
     /// Which part of the event, from 1; 0 for the whole.
@@ -100,7 +100,7 @@ impl Selection {
     }
 }
 
-/// How events of a trigger type are built.
+/// Parts in which events of a trigger type are built.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// By readout unit: whether it answers.
@@ -131,7 +131,7 @@ impl Plan {
     }
 }
 
-/// How events are built, by trigger type.
+/// Parts in which events are built, by trigger type.
 #[derive(Debug)]
 pub(super) struct Plans {
     by_type: BTreeMap<TriggerType, Arc<Plan>>,

@@ -5,7 +5,7 @@ use crate::machine::{Deadline, Why};
 use sheaf_wire::{EventId, Nanos, Timestamp};
 use std::collections::VecDeque;
 
-/// How a converter works. Memory: a slot of some 100 bytes for each of `events`, beside the events themselves.
+/// Configuration of a converter. Memory: a slot of some 100 bytes for each of `events`, beside the events themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConverterConfig {
     /// Events held at most: waiting, or at processors.
@@ -17,7 +17,7 @@ pub struct ConverterConfig {
     /// A processor that has events gives a verdict at least this often, and one that has none asks for some within this
     /// time; else it is given up. `None`: it may take any time.
     pub time_limit: Option<Nanos>,
-    /// How often an event is tried again.
+    /// Number of retries of an event.
     pub retries: u16,
     /// For how long events wait where there is no processor at all. `None`: without limit.
     pub patience: Option<Nanos>,
@@ -44,7 +44,7 @@ impl std::fmt::Display for Quarantine {
     }
 }
 
-/// How a processor went.
+/// Way in which a processor left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
     /// In good order.
@@ -78,7 +78,7 @@ pub struct Give {
     pub ticket: Ticket,
 }
 
-/// What the driver of a converter is to know.
+/// Event for the driver of a converter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConverterEvent<E, V> {
     /// An event has its verdict. Verdicts come in any order.
@@ -87,7 +87,7 @@ pub enum ConverterEvent<E, V> {
         id: EventId,
         /// The event, as it was offered.
         event: E,
-        /// What a processor said.
+        /// Verdict of a processor.
         verdict: V,
     },
     /// An event has no verdict and will have none: it is to be stored raw.
@@ -118,7 +118,7 @@ struct Held<E> {
     event: E,
     /// The order of the offers.
     number: u64,
-    /// How often a processor ended or failed with it.
+    /// Number of processors that ended or failed with it.
     failures: u16,
     /// The processor that failed with it last.
     not_at: Option<Seat>,
@@ -128,7 +128,7 @@ struct Held<E> {
 
 #[derive(Clone, Debug)]
 struct Slot<E> {
-    /// How often an event was given from this slot: the upper half of tickets.
+    /// Number of times that an event was given from this slot: the upper half of tickets.
     giving: u32,
     held: Option<Held<E>>,
 }
@@ -137,9 +137,9 @@ struct Slot<E> {
 #[derive(Clone, Debug)]
 struct Member {
     seat: Seat,
-    /// How many events it has asked for and not got.
+    /// Number of events requested and not yet given.
     credit: u32,
-    /// How many it has.
+    /// Number of events that it has.
     has: u32,
     /// It has an event on its second try, and gets no other.
     alone: bool,
@@ -150,8 +150,8 @@ struct Member {
 }
 
 impl Member {
-    /// What it has to say next, if anything: with events a verdict; without events, and without having asked for any, a
-    /// question. One that has asked may be silent until it is given something.
+    /// Returns the message that the processor owes, if any: with events a verdict; without events, and without a
+    /// pending request, a request. A processor with a pending request may be silent until it is given an event.
     fn owes(&self) -> Option<Why> {
         if self.has > 0 {
             return Some(Why::Verdict(self.seat));
@@ -213,7 +213,7 @@ impl<E, V> Converter<E, V> {
         }
     }
 
-    /// How it works.
+    /// Returns its configuration.
     #[must_use]
     pub fn config(&self) -> &ConverterConfig {
         &self.config
@@ -397,7 +397,8 @@ impl<E, V> Converter<E, V> {
         self.members.get(usize::from(seat.place))?.as_ref().filter(|member| member.seat == seat)
     }
 
-    /// What it asks for beyond `ahead` is not forgotten: it gets it as its verdicts come, and does not ask again.
+    /// Adds a request for events. Those beyond `ahead` are not forgotten: they are given as verdicts arrive, without
+    /// another request.
     fn handle_ask(&mut self, seat: Seat, events: u32) {
         if let Some(member) = &mut self.members[usize::from(seat.place)] {
             member.credit = member.credit.saturating_add(events);

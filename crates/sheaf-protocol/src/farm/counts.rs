@@ -1,4 +1,4 @@
-//! What a converter counts.
+//! Counters of a converter.
 
 /// The counts of a converter since it was made.
 ///

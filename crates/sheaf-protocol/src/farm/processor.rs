@@ -3,7 +3,7 @@
 use super::{Ticket, Word};
 use std::collections::VecDeque;
 
-/// What the driver of a processor is to know.
+/// Event for the driver of a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessorEvent<E> {
     /// Judge this; the answer goes to [`Processor::handle_answer`].

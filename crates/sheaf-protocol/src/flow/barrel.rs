@@ -28,15 +28,15 @@ pub enum Slots {
     Synchronised,
 }
 
-/// How a barrel shifter works.
+/// Configuration of a barrel shifter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarrelConfig {
-    /// How many builders there are.
+    /// Number of builders.
     pub builders: usize,
-    /// How many sources there are.
+    /// Number of sources.
     pub senders: usize,
-    /// What a slot carries, in bytes on the wire. Never taken as less than a unit, or two where slots are synchronised. A source
-    /// that is late for its slot, because its thread slept, sends less: slots are to be much longer than that.
+    /// Bytes on the wire that a slot carries: at least one unit, or two where slots are synchronised. A source that is
+    /// late for its slot, because its thread slept, sends less: slots should be much longer than that delay.
     pub block: ByteCount,
     /// Between two blocks nothing is sent for this time: clocks differ, and cables.
     pub guard: Nanos,
@@ -46,7 +46,7 @@ pub struct BarrelConfig {
     pub patience: Nanos,
 }
 
-/// What is to be known of a peer.
+/// Data that wait for a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Bytes that wait for it.
@@ -72,7 +72,7 @@ pub struct Barrel {
     slot: u64,
     /// When it began, or begins.
     begins: Timestamp,
-    /// What is left of its block; below zero where a piece went beyond.
+    /// Rest of its block; below zero if a piece exceeded it.
     left: i64,
     /// Something went to its builder.
     was_used: bool,
@@ -126,7 +126,7 @@ impl Barrel {
         }
     }
 
-    /// How many builders there are.
+    /// Returns the number of builders.
     #[must_use]
     pub fn builders(&self) -> usize {
         self.config.builders
@@ -149,7 +149,7 @@ impl Barrel {
         (self.passed, self.passed_empty)
     }
 
-    /// How long a slot is open, if that is known.
+    /// Returns the time for which a slot is open, if known.
     fn open_time(&self) -> Option<Nanos> {
         self.rate.map(|rate| block_time(rate, self.block))
     }

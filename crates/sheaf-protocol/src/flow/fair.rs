@@ -17,7 +17,7 @@ pub struct Fair {
     /// Peers for whom something waits, or waited when they came to the end of the queue.
     queue: VecDeque<usize>,
     is_queued: Vec<bool>,
-    /// What each may send before it goes to the end of the queue; below zero where it went beyond.
+    /// Bytes that each peer may send before it goes to the end of the queue; below zero if it exceeded them.
     left: Vec<i64>,
 }
 

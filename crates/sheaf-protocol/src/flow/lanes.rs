@@ -23,7 +23,7 @@ impl<T> Lanes<T> {
         Self { shaper: Shaper::new(config, peers, me), lanes, waiting: 0 }
     }
 
-    /// How many pieces wait.
+    /// Returns the number of waiting pieces.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting
@@ -35,7 +35,7 @@ impl<T> Lanes<T> {
         self.waiting == 0
     }
 
-    /// How many pieces wait for a peer.
+    /// Returns the number of pieces that wait for a peer.
     #[must_use]
     pub fn len_of(&self, peer: usize) -> usize {
         self.lanes[peer].len()
@@ -76,7 +76,7 @@ impl<T> Lanes<T> {
         (0..self.lanes.len()).for_each(|peer| self.shaper.back_pressure(now, peer, false));
     }
 
-    /// How many peers there are.
+    /// Returns the number of peers.
     #[must_use]
     pub fn peers(&self) -> usize {
         self.lanes.len()
@@ -102,7 +102,7 @@ impl<T> Lanes<T> {
         self.shaper.poll_timeout()
     }
 
-    /// What matters to the shaper is the piece that goes next: it goes as a whole.
+    /// Offers a peer to the shaper by its next piece, which is sent as a whole.
     fn offer(&mut self, now: Timestamp, peer: usize) {
         let next = self.lanes[peer].front().map_or(0, |(_, wire)| (*wire).max(1));
         self.shaper.offer(now, peer, ByteCount(next));

@@ -10,7 +10,7 @@ use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     rate: ByteRate,
-    /// How far the line may be given work ahead of time.
+    /// Time by which the line may be given work in advance.
     ahead: Nanos,
     /// When the line is through with everything, in whole nanoseconds ...
     through: Timestamp,
@@ -25,7 +25,7 @@ impl Pace {
         Self { rate, ahead: rate.time_for(burst), through: Timestamp::ZERO, rest: 0 }
     }
 
-    /// How many bytes may leave at `now`.
+    /// Returns the number of bytes that may leave at `now`.
     #[must_use]
     pub fn room(&self, now: Timestamp) -> u64 {
         // The fraction makes the line busy a little longer than `through`.

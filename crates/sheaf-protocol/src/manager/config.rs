@@ -1,4 +1,4 @@
-//! How an event manager works.
+//! Configuration of an event manager.
 
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
@@ -15,7 +15,7 @@ pub enum Triggers {
     Announced,
 }
 
-/// How readout units come to send, as far as the event manager has a part in it.
+/// Shaping of the readout units' traffic, as far as the event manager takes part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shaping {
     /// Builders ask them.
@@ -31,21 +31,21 @@ pub enum Shaping {
     },
 }
 
-/// How the event manager works. Memory: some 100 bytes an event in flight; events in flight are bounded by
-/// `queue_events` plus all builders' slots, or, where triggers are announced, by the readout units' buffers.
+/// Configuration of the event manager. Memory: some 100 bytes for each event in flight. Events in flight are bounded by
+/// `queue_events` plus all builders' slots, or, if triggers are announced, by the readout units' buffers.
 #[derive(Clone, Debug)]
 pub struct ManagerConfig {
-    /// How many readout units there are.
+    /// Number of readout units.
     pub readouts: u16,
-    /// How many builders there are.
+    /// Number of builders.
     pub builders: u16,
-    /// How many output nodes there are; 0 where builders store events themselves.
+    /// Number of output nodes; 0 if builders store events themselves.
     pub outputs: u16,
     /// Where triggers come from.
     pub triggers: Triggers,
     /// The first event's id, where the event manager numbers them.
     pub first_event: EventId,
-    /// How many triggers to accept; no limit if `None`.
+    /// Maximum number of triggers to accept; no limit if `None`.
     pub max_events: Option<u64>,
     /// The type given to triggers that come without one.
     pub trigger_type: TriggerType,
@@ -60,7 +60,7 @@ pub struct ManagerConfig {
     pub max_attempts: u16,
     /// An event's size before any was built; a builder's memory over its slots if `None`.
     pub expected_event: Option<ByteCount>,
-    /// How long to wait for nodes that have not appeared.
+    /// Time for which the event manager waits for missing nodes.
     pub start_timeout: Nanos,
     /// After the last trigger: how long to wait for the next event to end while no builder unit says that it works on any. Events
     /// that have not ended then are dropped.
@@ -71,7 +71,7 @@ pub struct ManagerConfig {
     pub heartbeat: Nanos,
     /// Ended events are told to the readout units in batches; a batch is closed after this time.
     pub batch_time: Nanos,
-    /// How readout units come to send.
+    /// Shaping of the readout units' traffic.
     pub shaping: Shaping,
     /// Times of the channels.
     pub channel: ChannelTimes,

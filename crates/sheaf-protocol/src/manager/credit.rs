@@ -1,4 +1,4 @@
-//! What a builder may still be given.
+//! Remaining credit of a builder.
 
 use sheaf_wire::ByteCount;
 
@@ -16,8 +16,8 @@ impl Credit {
         self.bytes = self.bytes.saturating_add(bytes.0);
     }
 
-    /// What the next event would be charged, or `None` if there is no credit for it. An event larger than all credit
-    /// is given to a builder that has nothing else to do: it may fit all the same.
+    /// Returns the charge for the next event, or `None` if there is no credit for it. An event larger than all credit
+    /// is given to a builder that has nothing else to do, where it may fit.
     pub(super) fn offer(&self, mean_event: Option<u64>, outstanding: usize) -> Option<u32> {
         if self.slots == 0 {
             return None;
@@ -27,7 +27,7 @@ impl Credit {
         (charged <= self.bytes).then(|| u32::try_from(charged).unwrap_or(u32::MAX))
     }
 
-    /// What each of the next events would be charged, as [`Self::offer`] says of the first of them, and of how many.
+    /// Returns the charge for each of the next events, as [`Self::offer`] does for the first of them, and their number.
     pub(super) fn offer_many(&self, mean_event: Option<u64>, outstanding: usize) -> Option<(u32, u64)> {
         let charged = self.offer(mean_event, outstanding)?;
         // With no mean yet, or one that was cut, the next event may be charged something else.

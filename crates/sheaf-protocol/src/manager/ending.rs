@@ -12,7 +12,7 @@ use sheaf_wire::{ByteCount, DropReason, EventId, Outcome, Timestamp};
 struct Run {
     first: EventId,
     reason: Option<DropReason>,
-    /// How many events had not ended before the first of them did.
+    /// Number of events in flight before the first of them ended.
     in_flight: usize,
     /// The last of them, as far as they are alike in everything; those before were told.
     last: Ended,

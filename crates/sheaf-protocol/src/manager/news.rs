@@ -1,10 +1,10 @@
-//! What an event manager tells its driver.
+//! Events that an event manager reports to its driver.
 
 use super::DeadTimeCause;
 use crate::ledger::NodeBooks;
 use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Outcome, SessionId};
 
-/// What the driver of the event manager is to know.
+/// Event for the driver of the event manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManagerEvent {
     /// The run has begun, without the nodes listed.
@@ -25,9 +25,9 @@ pub enum ManagerEvent {
         builder: NodeId,
         /// The session.
         session: SessionId,
-        /// How many events it has reported as stored: the first so many of its own files, or as many at output nodes.
+        /// Number of events that it has reported as stored, from the first of its own files on, or at output nodes.
         committed: u64,
-        /// How many events were assigned again.
+        /// Number of events that were assigned again.
         reassigned: usize,
     },
     /// A readout unit has restarted; what it held is lost.
@@ -56,9 +56,9 @@ pub enum ManagerEvent {
 pub struct Ended {
     /// The first of them.
     pub first: EventId,
-    /// How many there are.
+    /// Number of events.
     pub count: u32,
-    /// How they ended.
+    /// Outcome of the events.
     pub outcome: Outcome,
     /// The builder that ended them; none where the event manager did.
     pub builder: Option<u16>,

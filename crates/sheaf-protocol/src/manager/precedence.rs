@@ -8,7 +8,7 @@ use super::{EventManager, builder_node};
 use sheaf_wire::EventId;
 use sheaf_wire::message::{Body, Command};
 
-/// What is known of the ages of assigned events.
+/// Ages of the assigned events.
 #[derive(Debug, Default)]
 pub(super) struct Precedence {
     /// The youngest event that was ever assigned.

@@ -1,4 +1,4 @@
-//! What the readout units are yet to be told about ended events.
+//! Messages about ended events that the readout units have not been sent yet.
 
 use crate::event_set::EventSet;
 use sheaf_wire::message::{AbsentReadout, Release};
@@ -27,7 +27,7 @@ const MAX_PENDING_RANGES: usize = 65_536;
 pub(super) struct Releases {
     /// Ended since the last batch was closed, as ranges, in the order in which they ended.
     batch: Vec<Release>,
-    /// How many events that are.
+    /// Number of events in the batch.
     batch_events: u32,
     close_at: Option<Timestamp>,
     /// By readout unit: events that were built without it, or with so many parts of what it was asked for.
@@ -65,8 +65,8 @@ impl Releases {
         }
     }
 
-    /// How many more events may end before the batch is full, if so many are in flight now. At least one: each event that ends
-    /// makes the batch longer and those in flight fewer.
+    /// Returns the number of events that may still end before the batch is full, given the number in flight. At least
+    /// one: each event that ends makes the batch longer and those in flight fewer.
     fn events_until_full(&self, in_flight: usize) -> u32 {
         let events = self.batch_events as usize;
         // The first number at which (events + number) * IN_FLIGHT_PART > in_flight - number - IN_FLIGHT_PART.
@@ -121,7 +121,7 @@ impl Releases {
         self.batch.clear();
     }
 
-    /// What was noted about the events of the batch was told.
+    /// Forgets the absent sources of the batch, once they were sent.
     fn forget_absent(&mut self) {
         for events in self.absent.values_mut() {
             for range in &self.batch {
@@ -241,7 +241,8 @@ mod tests {
         Release { first: EventId(first), count, outcome, reason, parts: 0 }
     }
 
-    /// What one readout unit is told, event by event, where events are added one by one and a batch is sorted when it is full.
+    /// Reference model of the messages to one readout unit: events are added one by one, and a batch is sorted when it
+    /// is full.
     #[derive(Default)]
     struct Plain {
         batch: Vec<Release>,

@@ -33,7 +33,7 @@ impl Dispatches {
         }
     }
 
-    /// What a readout unit is to be told next.
+    /// Returns the next destinations to announce to a readout unit.
     fn take(&mut self, readout: usize) -> Vec<Destination> {
         let waiting = &mut self.readouts[readout];
         let mut events = 0;

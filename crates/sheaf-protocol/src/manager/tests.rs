@@ -496,7 +496,7 @@ struct World {
     events: Vec<ManagerEvent>,
     /// Session and last sequence number of each peer.
     sessions: BTreeMap<NodeId, (u64, u64)>,
-    /// What all peers acknowledge.
+    /// Sequence number that all peers acknowledge.
     acknowledged: u64,
 }
 
@@ -591,7 +591,7 @@ impl World {
         self.say(NodeId::builder(builder), Body::Request(request));
     }
 
-    /// What was said to a node since last asked.
+    /// Takes the messages sent to a node since the last call.
     fn said_to(&mut self, node: NodeId) -> Vec<Body<()>> {
         let (to_node, rest) = std::mem::take(&mut self.said).into_iter().partition(|(to, _)| *to == node);
         self.said = rest;

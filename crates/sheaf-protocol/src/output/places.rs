@@ -91,7 +91,7 @@ impl Places {
         })
     }
 
-    /// How many numbers are in it.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.ranges.iter().map(|(first, last)| (last - first).saturating_add(1)).fold(0, u64::saturating_add)

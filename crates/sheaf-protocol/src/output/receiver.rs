@@ -8,10 +8,11 @@ use sheaf_wire::message::{Body, Command, Delivery, Message, Receipt, ReceiptEntr
 use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Payload, Role, SessionId, Timestamp, Verdict};
 use std::collections::VecDeque;
 
-/// How an output node works. Memory: for each builder unit payload of `window` and one event more, and some 100 bytes a fragment.
+/// Configuration of an output node. Memory: for each builder unit, payload of `window` and one event more, and some 100
+/// bytes a fragment.
 #[derive(Clone, Debug)]
 pub struct OutputConfig {
-    /// How many builder units there are.
+    /// Number of builder units.
     pub builders: u16,
     /// Events taken of one builder and not stored yet, at most.
     pub window_events: u32,
@@ -23,7 +24,7 @@ pub struct OutputConfig {
     pub channel: ChannelTimes,
 }
 
-/// What the driver of an output node is to know.
+/// Event for the driver of an output node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputEvent<P> {
     /// The run begins.
@@ -58,7 +59,7 @@ struct Lane<P> {
     /// Events and bytes that are stored, or no more here for another reason.
     done_events: u64,
     done_bytes: u64,
-    /// What the builder is to be told.
+    /// Receipts for the builder.
     entries: Vec<ReceiptEntry>,
     is_news: bool,
     beat_at: Timestamp,

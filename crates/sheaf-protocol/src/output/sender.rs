@@ -11,11 +11,12 @@ use sheaf_wire::{
 };
 use std::collections::VecDeque;
 
-/// How a builder unit gives events to output nodes. Memory: none of its own; events are the builder's, and bounded with it.
-/// Payload of events that went to a second output node stays in use until the first is back, up to what that one takes.
+/// Configuration of a builder unit's sender to output nodes. Memory: none of its own; events are the builder's, and
+/// bounded with it. Payload of events that went to a second output node stays in use until the first is back, up to
+/// that node's capacity.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
-    /// How many output nodes there are.
+    /// Number of output nodes.
     pub outputs: u16,
     /// Events share a message up to this size; a larger event has several.
     pub message: ByteCount,
@@ -27,7 +28,7 @@ pub struct SenderConfig {
     pub channel: ChannelTimes,
 }
 
-/// What became of an event. The driver has it back.
+/// Result for an event, which returns to the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SenderEvent<P> {
     /// It is stored.
@@ -47,8 +48,8 @@ struct Held<P> {
 #[derive(Debug)]
 struct Lane<P> {
     channel: Channel<P>,
-    /// What the present session of the output node has, in the order of delivery; `None` where the event has gone elsewhere, or its
-    /// place is known and an earlier one's is not.
+    /// Events at the present session of the output node, in the order of delivery; `None` where the event has gone
+    /// elsewhere, or where its place is known and an earlier one's is not.
     out: VecDeque<Option<Held<P>>>,
     /// The number of the first of these.
     first: u64,
@@ -149,7 +150,7 @@ impl<P: Payload> Sender<P> {
         self.queue.push_back(Held { event, verdict, bytes });
     }
 
-    /// How many events it holds.
+    /// Returns the number of events that it holds.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held
@@ -213,7 +214,7 @@ impl<P: Payload> Sender<P> {
         held.into_iter().rev().for_each(|held| self.queue.push_front(held));
     }
 
-    /// What a silent output node has goes to others, if one is there. If not, it may as well wait for that one.
+    /// Gives the events of a silent output node to others, if one is connected. Otherwise they wait for the silent one.
     fn rescue(&mut self) {
         if !self.lanes.iter().any(Lane::is_there) {
             return;

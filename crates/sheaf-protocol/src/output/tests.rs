@@ -33,9 +33,9 @@ struct World {
     now: Timestamp,
     sender: Sender<Size>,
     outputs: Vec<Option<OutputNode<Size>>>,
-    /// What each output node was given and has not written.
+    /// Events given to each output node and not yet written.
     arrived: Vec<VecDeque<(Ticket, Event<Size>, Verdict)>>,
-    /// How many each has written.
+    /// Number of events that each has written.
     written: Vec<u64>,
     /// The largest message, in bytes of payload.
     largest: usize,

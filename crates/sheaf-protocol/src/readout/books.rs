@@ -1,11 +1,11 @@
-//! What a readout unit counts while it works: plain numbers, turned into named books when asked for.
+//! Counters of a readout unit while it works: plain numbers, turned into named books on request.
 
 use crate::ledger::{Counter, Ledger, NodeBooks};
 use sheaf_wire::message::PARTS_NOT_ASKED;
 use sheaf_wire::{DropReason, Outcome};
 use std::collections::BTreeMap;
 
-/// How an event ended, as a readout unit is told.
+/// End of an event, as reported to a readout unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ending {
     pub(super) outcome: Outcome,

@@ -43,7 +43,7 @@ impl Ready {
         u16::try_from(builder).ok()
     }
 
-    /// How many events the builder's queue has, counted up to `most`.
+    /// Returns the number of events in the builder's queue, counted up to `most`.
     pub(super) fn count(&self, builder: u16, most: usize) -> usize {
         let stretches = self.queues.get(usize::from(builder)).into_iter().flatten();
         let mut count = 0;

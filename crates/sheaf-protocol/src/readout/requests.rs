@@ -1,4 +1,4 @@
-//! What builders ask for, and how long sources are awaited for it.
+//! Requests of builders, and the time for which sources are awaited for them.
 
 use super::ReadoutUnit;
 use super::slots::{Asked, Filled, SlotKey, SlotState, Taken};
@@ -225,7 +225,7 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 }
 
-/// What of an event a request is for.
+/// Sources of an event that a request is for.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted<'a> {
     All,

@@ -45,7 +45,7 @@ pub(super) enum SlotState {
     Answered,
 }
 
-/// What is known of one source in one event.
+/// State of one source in one event.
 #[derive(Clone, Debug)]
 pub(super) enum Cell<P> {
     Waiting,
@@ -65,7 +65,7 @@ pub(super) struct Held<P> {
 /// Two cells share a line of memory.
 const _: () = assert!(size_of::<Cell<sheaf_wire::Span>>() == 32);
 
-/// What is known of an event, apart from its fragments.
+/// State of an event, apart from its fragments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) event: EventId,
@@ -73,11 +73,11 @@ pub(super) struct Slot {
     pub(super) age: u64,
     /// Payload of the fragments that are here.
     bytes: u64,
-    /// How many cells wait.
+    /// Number of cells that wait.
     unsettled: u32,
-    /// How many of them are of the part that is asked for, where one is.
+    /// Number of those that belong to the requested part, if a part is requested.
     wanted: u32,
-    /// How many are missing.
+    /// Number of missing sources.
     missing: u16,
     pub(super) asked: Option<Asked>,
     pub(super) state: SlotState,
@@ -147,7 +147,7 @@ pub(super) enum Filled {
     Before,
 }
 
-/// What came of answering an event.
+/// Result of answering an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// So many bytes of payload were appended.
@@ -185,7 +185,7 @@ pub(super) struct Slots<P> {
     cells: Vec<Cell<P>>,
     /// Beside each cell the part in which it was asked for, 0 for none. Empty as long as events are asked for as a whole.
     parts: Vec<u16>,
-    /// How many slots the window has: a power of two.
+    /// Number of slots in the window: a power of two.
     window: usize,
     /// Where events lie behind the window, and which places are free there.
     behind: FxHashMap<EventId, usize>,
@@ -243,7 +243,7 @@ impl<P: Payload> Slots<P> {
         self.insert_slot(slot)
     }
 
-    /// How many cells of a new event wait.
+    /// Returns the number of cells of a new event that wait.
     fn unsettled(&self) -> u32 {
         u32::try_from(self.sources.len()).unwrap_or(u32::MAX)
     }
@@ -346,7 +346,7 @@ impl<P: Payload> Slots<P> {
         self.free.push(key.place);
     }
 
-    /// What is known of each source, in the order of the configuration.
+    /// Returns the state of each source, in the order of the configuration.
     pub(super) fn cells(&self, key: SlotKey) -> &[Cell<P>] {
         let first = key.first_cell(self.sources.len());
         &self.cells[first..first + self.sources.len()]

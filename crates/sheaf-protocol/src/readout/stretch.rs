@@ -19,7 +19,7 @@ impl Stretch {
         Self { first: event.0, count: 1 }
     }
 
-    /// How many events.
+    /// Returns the number of events.
     pub(super) fn len(self) -> u64 {
         self.count
     }
@@ -66,7 +66,7 @@ impl Stretch {
         taken
     }
 
-    /// How many events from its first one on are also of `other`.
+    /// Returns the number of events, from the first on, that also belong to `other`.
     pub(super) fn begins_within(self, other: Self) -> u64 {
         let offset = self.first.checked_sub(other.first);
         offset.map_or(0, |offset| other.count.saturating_sub(offset).min(self.count))

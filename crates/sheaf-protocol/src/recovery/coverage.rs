@@ -34,7 +34,7 @@ impl Coverage {
         self.bytes() - before
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     fn bytes(&self) -> u32 {
         self.low + self.beyond.iter().map(|(start, end)| end - start).sum::<u32>()
     }

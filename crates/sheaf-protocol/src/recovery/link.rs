@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 /// A farewell is said so often; if it is not heard by then, the peer has gone, with all that it was sent.
 const FAREWELLS: u32 = 10;
 
-/// How the link stands.
+/// State of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     /// The peer was not met in this life.
@@ -29,10 +29,10 @@ enum Standing {
     Over,
 }
 
-/// How far a link is closed.
+/// State of a closing link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Closing {
-    /// How often a farewell was said, and when it is said next.
+    /// Number of farewells sent, and the time of the next.
     said: u32,
     next_at: Option<Timestamp>,
     /// The peer has heard it, or has had time enough.
@@ -73,7 +73,7 @@ pub struct Departing<'a, M> {
 }
 
 impl<M> Departing<'_, M> {
-    /// What follows the head: of which message which bytes, head and payload counted together.
+    /// Returns the content after the head: ranges of bytes by message, head and payload counted together.
     pub fn pieces(&self) -> impl Iterator<Item = (&M, std::ops::Range<usize>)> {
         self.sending.pieces()
     }
@@ -113,7 +113,7 @@ impl<M, A> Link<M, A> {
         self.key
     }
 
-    /// What was counted.
+    /// Returns the counts.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
@@ -131,7 +131,7 @@ impl<M, A> Link<M, A> {
         self.standing == Standing::Over
     }
 
-    /// How many messages were taken and are not all received.
+    /// Returns the number of messages that were accepted and are not yet received whole by the peer.
     #[must_use]
     pub fn unfinished(&self) -> usize {
         self.sending.unfinished()
@@ -424,8 +424,8 @@ impl<M, A> Link<M, A> {
         Nanos(self.settings.dead_peer.0 / 8)
     }
 
-    /// Asks for the peer no sooner than `at`: a question is as long as the largest datagram, and many links may share a line.
-    /// What is to be said beside questions is said at once.
+    /// Sets the earliest time of the next question to the peer. A question is as long as the largest datagram, and many
+    /// links may share a line. Everything else is sent at once.
     pub fn ask_not_before(&mut self, at: Timestamp) {
         self.meeting.ask_not_before(at);
     }
@@ -471,7 +471,8 @@ impl<M, A> Link<M, A> {
         Some(farewell(buffer, Kind::Farewell, self.heard_by, key, false))
     }
 
-    /// How many bytes could leave now, and whether they may: the peer's window and flight are not used up.
+    /// Returns the number of bytes that could leave now, and whether they may: the peer's window and flight are not
+    /// used up.
     #[must_use]
     pub fn waiting(&self) -> (u64, bool) {
         if matches!(self.standing, Standing::Apart | Standing::Over) {
@@ -499,7 +500,7 @@ impl<M, A> Link<M, A> {
         Some(Departing { rail, sending: &self.sending })
     }
 
-    /// What happened next, in order. A message counts as taken with this.
+    /// Returns the next event, in order. A returned message counts as taken.
     pub fn poll_event(&mut self) -> Option<Happened<A>> {
         let happened = self.happened.pop_front()?;
         if let Happened::Message(arrived) = &happened {

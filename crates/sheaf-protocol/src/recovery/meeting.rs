@@ -21,7 +21,7 @@ const SHORT_ANSWERS: u32 = 4;
 /// No more answers wait to be sent: further questions come again.
 const ANSWERS: usize = 16;
 
-/// What came of a question or an answer.
+/// Result of a question or an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Met {
     /// Nothing to be done.
@@ -40,7 +40,7 @@ pub(super) struct Heard<'a> {
     /// By which rail.
     pub(super) rail: usize,
     pub(super) view: View<'a>,
-    /// How large it was, with its padding.
+    /// Size, with its padding.
     pub(super) bytes: usize,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Meeting {
     life: u32,
     /// The latest life of the peer that was heard of.
     peer_life: Option<Life>,
-    /// What the peer said in it.
+    /// Greeting of the peer.
     greeting: Option<Greeting>,
     asking: Vec<Asking>,
     /// No question is asked before this, however long it has been due.
@@ -90,7 +90,7 @@ impl Meeting {
         Life { session: self.me.session, count: self.life }
     }
 
-    /// What the peer said of itself.
+    /// Returns the peer's greeting.
     pub(super) fn greeting(&self) -> Option<&Greeting> {
         self.greeting.as_ref()
     }
@@ -246,7 +246,7 @@ impl Meeting {
         }
     }
 
-    /// What this node says of itself.
+    /// Returns the greeting of this node.
     fn say(&self, granted: u64) -> Greeting {
         Greeting {
             node: self.me.node,

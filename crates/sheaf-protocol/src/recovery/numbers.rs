@@ -15,13 +15,13 @@ const OVERTAKEN: u64 = 3;
 pub(super) struct Numbers {
     /// The number after the last one that arrived.
     end: u64,
-    /// What is missing below, ascending, as first number and the one after the last.
+    /// Missing numbers below, ascending, as first number and the one after the last.
     missing: VecDeque<(u64, u64)>,
     /// Gaps that end at or below this were told at once, or need not be.
     told: u64,
 }
 
-/// What became of a number.
+/// Result of the arrival of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// It may be added.
@@ -43,7 +43,7 @@ impl Numbers {
         expand(low, self.end)
     }
 
-    /// What adding `number` would do.
+    /// Returns the result that adding `number` would have.
     pub(super) fn look(&self, number: u64) -> Arrival {
         if number >= self.end {
             let gap = number > self.end;
@@ -94,7 +94,7 @@ impl Numbers {
         is_news
     }
 
-    /// What is to be reported, with at most `most` gaps.
+    /// Returns the report, with at most `most` gaps.
     pub(super) fn report(&self, rail: u8, most: usize) -> RailReport {
         let end = self.missing.get(most).map_or(self.end, |gap| gap.0);
         let gap = |(first, end): &(u64, u64)| Gap {

@@ -1,4 +1,4 @@
-//! What is under way on one rail.
+//! Datagrams in flight on one rail.
 
 use super::MAX_FLIGHT;
 use sheaf_wire::{Nanos, Timestamp};
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// A datagram is taken for lost when one arrived that was sent so many after it: rails keep the order nearly.
 const OVERTAKEN: u64 = 3;
 
-/// What a round trip is taken for before one was measured.
+/// Assumed round trip before one was measured.
 const FIRST_ROUND_TRIP: Nanos = Nanos::from_millis(10);
 
 /// A pause between probes is doubled with each, but not beyond this, unless round trips take that long: a network that loses
@@ -27,15 +27,15 @@ pub(super) struct Piece {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Timestamp,
-    /// What it takes of the flight.
+    /// Bytes of the flight that it takes.
     bytes: u32,
-    /// How many pieces of the rail's list are its.
+    /// Number of its pieces in the rail's list.
     pieces: u32,
     /// Not received yet, and not given up.
     is_flying: bool,
 }
 
-/// How a datagram ended.
+/// End of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Received,
@@ -59,7 +59,7 @@ pub(super) struct Rail {
     flying: usize,
     /// When a datagram was last reported received.
     progress_at: Timestamp,
-    /// How often it was probed since.
+    /// Number of probes since.
     probes: u32,
     probed_at: Timestamp,
     /// Whether it is to be asked for a report although there is nothing to send.
@@ -92,7 +92,7 @@ impl Rail {
         self.first + self.sent.len() as u64
     }
 
-    /// How far the next number is beyond the oldest that may still be waited for.
+    /// Returns the distance from the oldest number that may still arrive to the next one.
     pub(super) fn behind(&self) -> u16 {
         u16::try_from(self.sent.len()).unwrap_or(u16::MAX)
     }
@@ -134,8 +134,9 @@ impl Rail {
         self.sent.push_back(Sent { at: now, bytes, pieces: pieces.len() as u32, is_flying: true });
     }
 
-    /// What the peer says about this rail: all numbers below `end` arrived, but for those that `is_missing`. Calls `ended` for
-    /// each piece of each datagram that ends by it. Gives how many were given up.
+    /// Applies the peer's report about this rail: all numbers below `end` arrived, except those for which `is_missing`
+    /// returns true. Calls `ended` for each piece of each datagram that ends by the report. Returns the number of
+    /// datagrams given up.
     pub(super) fn settle(
         &mut self,
         now: Timestamp,
@@ -182,7 +183,7 @@ impl Rail {
         given_up
     }
 
-    /// How long a datagram may take longer than a later one.
+    /// Returns the time by which a datagram may arrive after a later one.
     fn overtaking(&self) -> Nanos {
         Nanos(self.round_trip.0 + self.round_trip.0 / 4) + self.variation
     }

@@ -1,4 +1,4 @@
-//! What arrived, and messages that are being put together.
+//! Arrivals, and messages that are being reassembled.
 
 use super::coverage::Coverage;
 use super::numbers::{Arrival, Numbers};
@@ -49,7 +49,7 @@ pub(super) struct Receiving<A> {
     /// Messages from the first that is not whole on.
     messages: VecDeque<Slot<A>>,
     first: u64,
-    /// What messages that were begun here count for, and what of it was taken and granted anew.
+    /// Cost of the messages that were begun here, and the parts of it that were taken and granted anew.
     begun: u64,
     taken: u64,
     /// Taken, but not granted anew yet.

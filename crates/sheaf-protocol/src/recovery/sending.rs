@@ -22,7 +22,7 @@ struct Entry<M> {
     message: Option<M>,
     head_bytes: u32,
     total: u32,
-    /// How much of it was cut.
+    /// Number of its bytes that were cut into datagrams.
     cut: u32,
     /// Pieces of it that are in a datagram, or to be sent again.
     open: u32,
@@ -52,7 +52,7 @@ pub(super) struct Sending<M> {
     /// Up to where the peer lets messages begin, and where the next begins.
     granted: u64,
     begun: u64,
-    /// What the peer lets be on the way; 0 as long as it is not known.
+    /// Flight that the peer grants; 0 until it is known.
     flight: u64,
     message_bytes: u64,
     again: VecDeque<Piece>,
@@ -116,12 +116,12 @@ impl<M> Sending<M> {
         Ok(())
     }
 
-    /// How many messages are not received.
+    /// Returns the number of messages that are not received.
     pub(super) fn unfinished(&self) -> usize {
         self.live
     }
 
-    /// How many bytes could be sent, but for the flight.
+    /// Returns the number of bytes that could be sent if the flight allowed it.
     pub(super) fn waiting(&self) -> u64 {
         // An empty message, too, is something to send.
         let more = self.messages.len() - self.cut;
@@ -333,7 +333,7 @@ impl<M> Sending<M> {
         counts.rails_down += 1;
     }
 
-    /// What is in the oldest datagram of a rail is the next to be sent.
+    /// Gives up the oldest datagram of a rail; its content is the next to be sent.
     fn give_up_oldest(&mut self, rail: usize, counts: &mut Counts) {
         let Self { rails, again, again_bytes, .. } = self;
         counts.datagrams_lost += rails[rail].give_up_oldest(|piece| {

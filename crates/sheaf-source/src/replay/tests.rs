@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What each source recorded: event ids in the order of the file. Source `i` has id `10 i`.
+/// Event ids of each source in the order of its file. Source `i` has id `10 i`.
 type Recording = Vec<Vec<u64>>;
 
 /// A recorded fragment's time and payload follow from event and source.

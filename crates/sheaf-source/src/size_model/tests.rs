@@ -211,7 +211,7 @@ fn describe(shape: &SizeShape) -> String {
     }
 }
 
-/// What a sample of [`DRAWS`] sizes looks like.
+/// Statistics of a sample of [`DRAWS`] sizes.
 #[derive(Debug)]
 struct Measured {
     mean: f64,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// What is read at a time; grows for a block that is larger, up to [`LARGEST_BLOCK_BYTES`].
+/// Number of bytes of one read; grows for a larger block, up to [`LARGEST_BLOCK_BYTES`].
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A block that claims to be larger is no block: the largest packets are of 64 KiB.
@@ -38,7 +38,7 @@ pub enum CaptureError {
         path: PathBuf,
         /// Packets before the damage.
         packets: u64,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
     /// The link is of a kind that is not understood.
@@ -53,7 +53,7 @@ pub enum CaptureError {
     },
 }
 
-/// What a capture held.
+/// Counts of a capture's contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaptureStats {
     /// Packets.
@@ -167,7 +167,7 @@ impl Capture {
         CaptureError::Damaged { path: self.path.clone(), packets: self.stats.packets, what }
     }
 
-    /// What it held so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn stats(&self) -> CaptureStats {
         self.stats

@@ -1,4 +1,4 @@
-//! What a packet of a self-triggered front end says.
+//! Content of a packet of a self-triggered front end.
 
 use sheaf_wire::SourceId;
 use std::fmt::Debug;
@@ -42,9 +42,9 @@ pub enum PacketError {
     /// Shorter than its head.
     #[error("a packet of {bytes} bytes is shorter than its head of {needed}")]
     TooShort {
-        /// What there is.
+        /// Number of bytes found.
         bytes: usize,
-        /// What there should be.
+        /// Number of bytes needed.
         needed: usize,
     },
     /// It does not begin as packets of this kind do.
@@ -61,9 +61,9 @@ pub enum Reading {
         time: u64,
         /// Channel.
         channel: u32,
-        /// What was measured.
+        /// Measured value.
         value: u16,
-        /// What else was.
+        /// Second measured value.
         extra: u16,
     },
     /// A hit whose time is not known, because no time marker came before it.

@@ -7,22 +7,22 @@ use sheaf_time::slices::{SliceError, SlicerStats};
 use sheaf_time::{Clock, ClockConfig, Disorder, Moment, Picos, Slice, SliceConfig, Slicer};
 use sheaf_wire::{Hit, SourceId};
 
-/// What is made of a card's packets.
+/// Processing of a card's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedConfig {
     /// The card.
     pub card: SourceId,
-    /// How long a tick of its clock lasts.
+    /// Duration of a tick of its clock.
     pub tick: Picos,
     /// Where the timeline is when its clock is zero, in picoseconds.
     pub offset_ps: i64,
-    /// How many bits its counter has; those of the front end's packets if `None`.
+    /// Number of bits of its counter; that of the front end's packets if `None`.
     pub bits: Option<u32>,
-    /// How much too late a hit may come.
+    /// Maximum delay of a hit.
     pub tolerance: Picos,
-    /// How many hits are held to put them in order; with more, the oldest go out early.
+    /// Number of hits held to put them in order; beyond it, the oldest are passed on early.
     pub held_hits: usize,
-    /// How time is cut.
+    /// Division of time into slices.
     pub slices: SliceConfig,
 }
 
@@ -37,9 +37,9 @@ pub enum FeedError {
     Slices(#[from] SliceError),
 }
 
-/// What became of packets and hits. Every packet is in one of `packets`, `packets_repeated`, `packets_unreadable`,
-/// `packets_of_others`; every hit of a packet that was read is in one of `hits`, `hits_untimed`, `hits_off_timeline`; and of
-/// `hits`, those of `order.late` and (where slices do not overlap) `slices.left_out` are in no slice.
+/// Fates of packets and hits. Every packet is in one of `packets`, `packets_repeated`, `packets_unreadable`,
+/// `packets_of_others`; every hit of a packet that was read is in one of `hits`, `hits_untimed`, `hits_off_timeline`;
+/// and of `hits`, those of `order.late` and (where slices do not overlap) `slices.left_out` are in no slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeedBooks {
     /// Packets read.
@@ -66,9 +66,9 @@ pub struct FeedBooks {
     pub hits_untimed: u64,
     /// Hits and markers whose time is before the timeline, or too far on it: check tick and offset.
     pub hits_off_timeline: u64,
-    /// How hits were put in order.
+    /// Counts of the ordering of hits.
     pub order: DisorderStats,
-    /// How they were cut into slices.
+    /// Counts of their division into slices.
     pub slices: SlicerStats,
 }
 
@@ -223,7 +223,7 @@ impl SliceFeed {
         self.slicer.poll()
     }
 
-    /// What became of packets and hits.
+    /// Returns the fates of packets and hits.
     #[must_use]
     pub fn books(&self) -> FeedBooks {
         FeedBooks { order: self.order.stats(), slices: self.slicer.stats(), ..self.books }

@@ -23,7 +23,7 @@ const PACKETS_A_POLL: usize = 16;
 /// The largest UDP payload.
 const LARGEST_PACKET_BYTES: usize = 65_535;
 
-/// How long after an empty look a live source wants to be asked again.
+/// Time after an empty poll until a live source is polled again.
 const LOOK_AGAIN: Nanos = Nanos(200_000);
 
 /// Packets that wait at most for a source which the readout unit holds back.
@@ -150,7 +150,7 @@ pub struct CaptureSource<M: Memory> {
     stopped: bool,
 }
 
-/// What a capture holds: which cards, and when.
+/// Cards and times of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureExtent {
     /// The cards that are read: those that were asked for, or all, in order.

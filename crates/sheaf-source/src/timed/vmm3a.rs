@@ -31,7 +31,7 @@ const TIME_BITS: u32 = 42;
 /// Bunch clocks of one offset: the range of a BCID.
 const OFFSET_CLOCKS: u64 = 4096;
 
-/// What a hit's `channel` is: chip times this, plus the chip's channel.
+/// Multiplier of the chip in a hit's `channel`: chip times this, plus the chip's channel.
 pub const CHANNELS_A_CHIP: u32 = 64;
 
 /// Reads the packets of one card.

@@ -1,4 +1,4 @@
-//! What is known of a file that was closed.
+//! Description of a closed file.
 
 use super::name::StreamName;
 use crate::hexadecimal;

@@ -1,4 +1,4 @@
-//! What the metadata of an event file say that readers need.
+//! Metadata of an event file that readers need.
 
 use super::name::StreamName;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// The keys of a file's metadata that Sheaf's writers write, as far as they are there and right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// What made the run, with its version.
+    /// Software that made the run, with its version.
     pub software: Option<String>,
     /// The stream of accepted events that the file is of.
     pub stream: Option<StreamName>,

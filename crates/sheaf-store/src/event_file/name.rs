@@ -5,7 +5,7 @@ use sheaf_wire::{NodeId, RunNumber, SessionId};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the name of an HDF5 file ends with that was made of an event file.
+/// Extension of an HDF5 file made from an event file.
 pub(crate) const HDF5_EXTENSION: &str = "h5";
 
 /// The name of a stream of accepted events: 1 to 32 lower-case letters, digits and hyphens, the first a letter.
@@ -64,9 +64,9 @@ impl fmt::Display for StreamName {
     }
 }
 
-/// What the name of an event file says, of a builder or of an output node (`out0`): `run000001_bu0_s18c3a5d2e4f60718_0000.sheaf` is part 0 of what session
-/// `18c3a5d2e4f60718` of builder 0 wrote in run 1 into the stream `default`, and
-/// `run000001_bu0_s18c3a5d2e4f60718_physics_0000.sheaf` what it wrote into the stream `physics`.
+/// Name of an event file of a builder or of an output node (`out0`). `run000001_bu0_s18c3a5d2e4f60718_0000.sheaf` is
+/// part 0 of the stream `default` of session `18c3a5d2e4f60718` of builder 0 in run 1, and
+/// `run000001_bu0_s18c3a5d2e4f60718_physics_0000.sheaf` that of the stream `physics`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileName {
     /// The run.

@@ -1,4 +1,4 @@
-//! How events are written.
+//! Options for writing events.
 
 use super::name::{FileName, StreamName};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
@@ -22,7 +22,7 @@ pub enum FlushPolicy {
     Uploaded(Nanos),
 }
 
-/// How a session's events are written.
+/// Options for writing a session's events.
 #[derive(Clone, Debug)]
 pub struct WriterOptions {
     /// The run.

@@ -1,4 +1,4 @@
-//! What can come of reading an event file.
+//! Results of reading an event file.
 
 use sheaf_wire::event_file::FileFormatError;
 use sheaf_wire::{EventId, SourceId};
@@ -89,7 +89,7 @@ pub enum EventReadError {
     },
 }
 
-/// What was read since the start or the last [`rewind`](super::EventFileReader::rewind).
+/// Counts of the contents read since the start or the last [`rewind`](super::EventFileReader::rewind).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCounts {
     /// Good events, which were handed out.
@@ -102,7 +102,7 @@ pub struct EventCounts {
     pub bytes_skipped: u64,
 }
 
-/// How an event file ended.
+/// End of an event file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventEnding {
     /// With index and footer: the writer closed it.

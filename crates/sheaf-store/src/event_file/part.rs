@@ -34,7 +34,7 @@ pub(super) struct Part<F> {
     pub(super) index: Vec<IndexEntryBytes>,
     /// CRC-32C of the bytes up to `end`; unknown once a write has failed, because it is not known how far it got.
     pub(super) checksum: Option<u32>,
-    /// How far the file is known to be durable, with the checksum up to there.
+    /// Durable length of the file, with the checksum up to there.
     durable: (u64, Option<u32>),
     /// Whether making it durable failed since: what lies behind may be forgotten by the operating system.
     doubtful: bool,

@@ -1,4 +1,5 @@
-//! What is accepted but not yet written: heads and small payloads side by side in one buffer, large payloads as handles.
+//! Accepted events that are not written yet: heads and small payloads side by side in one buffer, large payloads as
+//! handles.
 
 use super::storage::PartFile;
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use std::ops::Range;
 /// with 8000 bytes 83 and 86, with 32,000 bytes 81 and 96.
 const COPY_BYTES: usize = 6 << 10;
 
-/// How many slices one vectored write takes at most: Linux's `IOV_MAX`.
+/// Maximum number of slices of one vectored write: Linux's `IOV_MAX`.
 const SLICES: usize = 1024;
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl Piece {
 /// An event.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
-    /// How many pieces it has.
+    /// Number of its pieces.
     pieces: usize,
     bytes: u64,
     /// The checksum of the file up to its end.
@@ -53,7 +54,7 @@ pub(super) struct Pending {
     begun: u64,
 }
 
-/// What came of an attempt to write what is pending.
+/// Result of an attempt to write pending pieces.
 #[derive(Debug)]
 pub(super) struct Written {
     /// Events that are in the file now as a whole, and were not before.

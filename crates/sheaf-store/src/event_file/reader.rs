@@ -164,12 +164,12 @@ impl<R: Read + Seek> EventFileReader<R> {
         self.check_payloads = check;
     }
 
-    /// What was read since the start or the last rewind.
+    /// Returns the counts of the contents read since the start or the last rewind.
     pub fn counts(&self) -> EventCounts {
         self.counts
     }
 
-    /// How the file ended, once it has.
+    /// Returns the end of the file, once it was reached.
     pub fn ending(&self) -> Option<EventEnding> {
         self.ending
     }

@@ -26,7 +26,7 @@ pub trait Storage {
     /// Whatever the operating system says.
     fn sync_names(&mut self) -> io::Result<()>;
 
-    /// What errors call the file `name`.
+    /// Returns the path of the file `name` for error messages.
     fn path(&self, name: &str) -> PathBuf;
 }
 
@@ -84,7 +84,7 @@ pub struct DirectoryFile {
     file: File,
     /// Where the next append goes on.
     end: u64,
-    /// How far the file system has room for it; `None` where it is not asked in advance.
+    /// Length for which the file system has reserved room; `None` if room is not reserved in advance.
     reserved: Option<u64>,
 }
 

@@ -83,7 +83,7 @@ pub enum EventWriteError {
     },
 }
 
-/// What a writer has done.
+/// Counts of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriterCounts {
     /// Events accepted by [`EventFileWriter::write`] and not discarded since.
@@ -129,7 +129,7 @@ pub struct EventFileWriter<S: Storage = Directory> {
     rising: VecDeque<Rising>,
     /// Events of files that were confirmed, with all before them.
     confirmed_events: u64,
-    /// How many events were accepted when that changed last, and when: where events are uploaded.
+    /// Number of accepted events at its last change, and the time of that change: where events are uploaded.
     last_seen: (u64, Timestamp),
     /// Whether a file was begun whose name may not be on the disk.
     new_name: bool,
@@ -411,12 +411,13 @@ impl<S: Storage> EventFileWriter<S> {
         Ok(self.counts)
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> WriterCounts {
         self.counts
     }
 
-    /// How many of the accepted events, counted from the first, are as durable as the [`FlushPolicy`] asks for.
+    /// Returns the number of accepted events, counted from the first, that are as durable as the [`FlushPolicy`]
+    /// requires.
     pub fn stored_events(&self) -> u64 {
         match self.options.flush {
             FlushPolicy::WhenFull => self.counts.accepted_events,

@@ -108,7 +108,7 @@ pub enum StreamReadError {
     },
 }
 
-/// What was read since the start or the last [`StreamReader::rewind`].
+/// Counts of the contents read since the start or the last [`StreamReader::rewind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCounts {
     /// Good records, which were handed out.
@@ -125,7 +125,7 @@ pub struct StreamCounts {
     pub bytes_skipped: u64,
 }
 
-/// How a stream ended.
+/// End of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// With a trailer: the writer finished.
@@ -269,12 +269,12 @@ impl<R: Read + Seek> StreamReader<R> {
         self.check_payloads = check;
     }
 
-    /// What was read since the start or the last rewind.
+    /// Returns the counts of the contents read since the start or the last rewind.
     pub fn counts(&self) -> StreamCounts {
         self.counts
     }
 
-    /// How the stream ended, once it has.
+    /// Returns the end of the stream, once it was reached.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
     }

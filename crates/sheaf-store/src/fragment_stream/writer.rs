@@ -49,7 +49,7 @@ pub enum StreamWriteError {
     },
 }
 
-/// What a finished stream holds.
+/// Contents of a finished stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamSummary {
     /// Fragments.

@@ -29,7 +29,7 @@ pub fn replace(
     Ok(closed)
 }
 
-/// What was done to the files of a session.
+/// Result of settling the files of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettleReport {
     /// Event files that were made into HDF5 files now.

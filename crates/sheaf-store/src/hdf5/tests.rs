@@ -1,4 +1,4 @@
-//! What is written can be read: by libhdf5 through this crate, and by h5py where Python has it.
+//! Written files can be read: by libhdf5 through this crate, and by h5py where Python has it.
 
 mod replacing;
 
@@ -34,7 +34,7 @@ fn run(events: &[Event<Bytes>]) -> tempfile::TempDir {
     directory
 }
 
-/// What a reader gives for events whose checksums the writer computed.
+/// Returns the events as a reader returns them, with the checksums of the writer.
 fn with_checksums(events: &[Event<Bytes>]) -> Vec<Event<Bytes>> {
     let mut events = events.to_vec();
     for event in &mut events {

@@ -7,7 +7,7 @@ use hdf5_metno::{Dataset, Extent, Group, H5Type};
 /// one event decompresses little.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What a column holds.
+/// Type of the elements of a column.
 pub(super) trait Element: H5Type + Copy {}
 
 impl Element for u8 {}
@@ -18,7 +18,7 @@ impl Element for u64 {}
 /// A column that is being written: whole chunks, so that none is compressed twice.
 pub(super) struct Column<T> {
     dataset: Dataset,
-    /// What is not in the dataset yet, less than two chunks.
+    /// Elements that are not in the dataset yet, less than two chunks.
     waiting: Vec<T>,
     written: usize,
 }
@@ -37,7 +37,7 @@ impl<T: Element> Column<T> {
 
     const CHUNK: usize = CHUNK_BYTES / size_of::<T>();
 
-    /// How many elements it has.
+    /// Returns the number of elements.
     pub(super) fn len(&self) -> u64 {
         (self.written + self.waiting.len()) as u64
     }

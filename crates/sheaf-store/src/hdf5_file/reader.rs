@@ -234,7 +234,7 @@ impl Reader {
         &self.metadata
     }
 
-    /// How many events it has.
+    /// Returns the number of events.
     pub(crate) fn events(&self) -> u64 {
         self.columns.id.len
     }

@@ -1,4 +1,4 @@
-//! What is said about known files.
+//! Inspection of known files.
 
 use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};

@@ -27,8 +27,8 @@ pub fn runs_in(path: &Path) -> Result<Vec<PathBuf>, KindError> {
     Ok(runs.into_iter().map(|(_, run)| run).collect())
 }
 
-/// What a path stands for where one thing is read: a directory of runs for its newest run, which is the one with the highest
-/// number, and everything else for itself.
+/// Resolves a path where one run is read: a directory of runs to its newest run, which is the one with the highest
+/// number, and everything else to itself.
 ///
 /// # Errors
 /// [`KindError::Io`] where it cannot be read.

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{self, IoSlice, Read};
 use std::path::{Path, PathBuf};
 
-/// What the name of a list ends with, behind the name of the session.
+/// Extension of a list, after the name of the session.
 const EXTENSION: &str = "files.jsonl";
 
 /// The name of a session's list.
@@ -84,14 +84,14 @@ impl<S: Storage> FileList<S> {
         Ok(())
     }
 
-    /// What errors call the list.
+    /// Returns the path of the list for error messages.
     pub fn path(&self) -> PathBuf {
         self.storage.path(&self.name)
     }
 }
 
-/// What the lists in `directory` say, by file name. Lines that are not whole are left out: their files are then closed
-/// files of which nothing is known.
+/// Reads the lists in `directory`, by file name. Incomplete lines are left out: their files are then closed files
+/// without further description.
 ///
 /// # Errors
 /// Whatever the operating system says.

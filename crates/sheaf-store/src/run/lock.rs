@@ -36,8 +36,8 @@ impl RunLock {
     /// Locks a run that has no lock.
     ///
     /// # Errors
-    /// What the operating system says; [`ErrorKind::AlreadyExists`] where the run has or had a process that writes it. A file
-    /// system that has no locks is used without.
+    /// Returns the error of the operating system; [`ErrorKind::AlreadyExists`] if another process writes the run or
+    /// did. A file system without locks is used without.
     pub fn take(directory: &Path, holder: &Holder) -> io::Result<Self> {
         let path = directory.join(LOCK_NAME);
         let mut file = File::options().write(true).create_new(true).open(&path)?;

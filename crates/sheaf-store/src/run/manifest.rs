@@ -73,7 +73,7 @@ pub struct CodeRecord {
     pub crc32c: u32,
 }
 
-/// What counts of a session's events.
+/// Events of a session that count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRecord {
     /// The builder, or the output node.
@@ -100,7 +100,7 @@ impl SessionRecord {
         sequence < self.committed && self.void.get(gap).is_none_or(|[first, _]| sequence < *first)
     }
 
-    /// How many of its events are the run's.
+    /// Returns the number of its events that belong to the run.
     #[must_use]
     pub fn events(&self) -> u64 {
         let void = self.void.iter().map(|[first, last]| last.saturating_sub(*first).saturating_add(1));
@@ -143,7 +143,7 @@ pub enum ManifestError {
     WrongVersion {
         /// The file.
         path: PathBuf,
-        /// What it says it is.
+        /// Format that it names.
         format: String,
         /// Its version.
         version: u32,
@@ -239,7 +239,7 @@ impl Manifest {
         written.map_err(|error| ManifestError::Write { path, error })
     }
 
-    /// What counts of a session.
+    /// Returns the record of a session.
     #[must_use]
     pub fn session(&self, node: NodeId, session: SessionId) -> Option<&SessionRecord> {
         self.sessions.iter().find(|record| (record.node, record.session) == (node, session))

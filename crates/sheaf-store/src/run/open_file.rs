@@ -95,7 +95,7 @@ impl OpenFile {
         }
     }
 
-    /// How many events it has, where its end says so.
+    /// Returns the number of events, if the end of the file gives it.
     pub(crate) fn events(&self) -> Option<u64> {
         match self {
             Self::Event(reader) => reader.footer().ok().map(|footer| footer.events),

@@ -167,7 +167,7 @@ impl RunReader {
         self
     }
 
-    /// What was read so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> RunCounts {
         self.counts
@@ -236,7 +236,7 @@ impl RunReader {
         self.plan.counts(session, sequence).unwrap_or(true)
     }
 
-    /// What is handed out for an item of the file that is read now, if anything.
+    /// Returns the item of the current file to hand out, if any.
     fn sift(
         &mut self,
         item: Result<StoredEvent<Bytes>, RunReadError>,

@@ -33,7 +33,7 @@ pub enum SealError {
     Hdf5(#[from] RunReadError),
 }
 
-/// What sealing a session did. An event that is in several streams counts in each.
+/// Result of sealing a session. An event in several streams counts in each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SealReport {
     /// Events that were kept.

@@ -273,8 +273,8 @@ fn unsealed_streams_are_read_up_to_what_is_committed() {
     assert_eq!((report.events, report.events_void, report.copies), (5, 3, 3));
 }
 
-/// What the writer says of a closed file is what is there, and what is changed afterwards is found out even where
-/// every checksum inside of the file is right.
+/// The writer's description of a closed file matches its contents. A later change is detected even if every checksum
+/// within the file is valid.
 #[test]
 fn a_closed_file_that_was_changed_or_taken_away_is_told() {
     let directory = run(&TAGS, true);

@@ -183,7 +183,8 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         }
     }
 
-    /// How many accepted events, counted from the first, are as durable as all of their streams ask for.
+    /// Returns the number of accepted events, counted from the first, that are as durable as all of their streams
+    /// require.
     pub fn stored(&self) -> u64 {
         let owed = self.owed.as_ref().map(|owed| owed.sequence);
         let waiting = self.writers.iter().filter_map(EventFileWriter::first_unstored);
@@ -196,12 +197,12 @@ impl<S: Storage + Clone> StreamsWriter<S> {
         self.writers.iter().map(EventFileWriter::due).min().unwrap_or(Timestamp::MAX)
     }
 
-    /// How many events were accepted.
+    /// Returns the number of accepted events.
     pub fn accepted(&self) -> u64 {
         self.accepted
     }
 
-    /// What each stream has done so far, in the order of the routing's rules.
+    /// Returns the counts of each stream, in the order of the routing's rules.
     pub fn counts(&self) -> Vec<WriterCounts> {
         self.writers.iter().map(EventFileWriter::counts).collect()
     }
@@ -249,7 +250,7 @@ impl<S: Storage + Clone> StreamsWriter<S> {
     }
 }
 
-/// What the event file was called that a file is, or was made of.
+/// Returns the name of the event file that a file is, or was made from.
 fn original(file: &str) -> String {
     FileName::parse_either(file).map_or_else(|| file.to_owned(), |name| name.to_string())
 }

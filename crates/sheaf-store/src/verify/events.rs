@@ -71,19 +71,19 @@ struct Check<'a> {
     ids: IdSet,
     missing: BTreeMap<(u32, &'static str), u64>,
     sessions: BTreeMap<Session, Progress>,
-    /// What was seen of each session in each stream.
+    /// State of each session in each stream.
     series: BTreeMap<(Session, StreamName), Series>,
     /// Files that were read.
     reading: Reading,
     tell: &'a mut dyn FnMut(Reading),
 }
 
-/// What was seen of a session.
+/// State of a session.
 #[derive(Default)]
 struct Progress {
     /// The numbers of its events, each once although it is in several streams.
     sequences: IdSet,
-    /// How many of them count.
+    /// Number of them that count.
     counted: u64,
     /// Places where its files are damaged: each cost an event, if it was one that counts.
     damaged: u64,
@@ -95,7 +95,7 @@ impl Progress {
     }
 }
 
-/// What was seen of a session in a stream.
+/// State of a session in a stream.
 #[derive(Default)]
 struct Series {
     next_part: u32,
@@ -369,7 +369,7 @@ impl Check<'_> {
         self.report.streams = streams.into_values().collect();
     }
 
-    /// What the manifest says against what there is.
+    /// Compares the manifest with the files.
     fn manifest(&mut self, path: &Path, manifest: &Manifest) {
         match self.report.state {
             // Its processes change it.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// What does not add up in a ledger that says it does; one that says it does not has told its problems. Nothing where a run has
-/// no ledger.
+/// Returns the relations of a ledger that do not hold although it claims to balance; a ledger that does not claim so
+/// lists its own problems. Empty if a run has no ledger.
 pub(super) fn problems(ledger: &Value) -> Vec<String> {
     let balanced = ledger.get("balanced").and_then(Value::as_bool);
     let told = ledger.get("problems").and_then(Value::as_array).map_or(0, Vec::len);

@@ -6,7 +6,7 @@ use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::ledger::Counter;
 use sheaf_wire::{DropReason, MissingReason, Nanos};
 
-/// What happened in the run that can be a cause.
+/// Facts of the run that can be a cause.
 struct Causes<'a> {
     evidence: &'a Evidence<'a>,
     /// The network or a node did something wrong.

@@ -69,7 +69,7 @@ fn check_against_ending(evidence: &Evidence<'_>, event: &Event<SimPayload>, viol
 /// Whether an event is right in itself: of every source that belongs to it the right fragment or a reason why not, in order.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Describes the first error.
 pub fn check_event(options: &Options, event: &Event<SimPayload>) -> Result<(), String> {
     check_sources(options, event, |number| options.is_in_event(event.id, number))
 }
@@ -77,7 +77,7 @@ pub fn check_event(options: &Options, event: &Event<SimPayload>) -> Result<(), S
 /// The same of a part of an event.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Describes the first error.
 pub fn check_part(options: &Options, part: &Event<SimPayload>) -> Result<(), String> {
     let after = |is_after_region| {
         check_sources(options, part, |number| options.is_in_part(part.id, number, is_after_region))

@@ -1,4 +1,4 @@
-//! What is looked at while the run goes on.
+//! Observations during the run.
 
 use crate::check::live_time::Onlooker;
 use crate::check::outputs::{check_event, check_part};
@@ -13,7 +13,7 @@ use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_wire::{ByteCount, Event, EventId, MissingReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What went wrong at nodes and links, as far as it really happened.
+/// Counts of faults of nodes and links that really happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
     /// Readout units that crashed.
@@ -51,7 +51,7 @@ impl FaultCounts {
     }
 }
 
-/// How an event ended.
+/// End of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// How.
@@ -67,11 +67,11 @@ pub struct Ending {
 pub struct Watch {
     /// The first rule that was broken.
     pub violation: Option<String>,
-    /// How each event ended.
+    /// End of each event.
     pub ended: BTreeMap<EventId, Ending>,
     /// The books that readout units reported at the end.
     pub reported: BTreeMap<NodeId, Ledger>,
-    /// What went wrong at nodes and links.
+    /// Faults of nodes and links.
     pub faults: FaultCounts,
     /// Payload of stored events, as their ends told it.
     pub stored_bytes: ByteCount,

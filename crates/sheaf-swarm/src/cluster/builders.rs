@@ -324,7 +324,7 @@ impl Sabotage {
     }
 }
 
-/// What the filter and the output make of an event: the same wherever it is built.
+/// Returns the decision of the filter and the output on an event: the same wherever it is built.
 pub(crate) fn decide(options: &Options, event: EventId) -> Decision {
     let draw = mix(mix(options.seed ^ 0xdec1_de00) ^ event.0) % 1_000_000;
     let mut below = 0;

@@ -1,4 +1,4 @@
-//! What waits for what, when a run does not end.
+//! Explanation of a run that does not end: the waiting nodes and their reasons.
 
 use super::Cluster;
 use std::fmt::Write as _;

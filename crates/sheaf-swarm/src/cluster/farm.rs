@@ -15,7 +15,7 @@ use sheaf_protocol::farm::{
 };
 use sheaf_wire::{Event, EventId, NodeId, SessionId, Timestamp};
 
-/// What happens in the farm of a builder's session.
+/// Step in the farm of a builder's session.
 #[derive(Clone, Debug)]
 pub(super) enum FarmTurn {
     /// The process at a place begins a life.
@@ -57,7 +57,7 @@ struct Alive {
     silent: bool,
 }
 
-/// What a filter does with an event: the same wherever it is judged.
+/// Behaviour of a filter with an event: the same wherever it is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conduct {
     Judges,
@@ -147,7 +147,7 @@ impl Farm {
     }
 }
 
-/// What a farm needs of its surroundings.
+/// Surroundings of a farm.
 struct Ways<'a> {
     post: &'a mut Post,
     options: &'a Options,

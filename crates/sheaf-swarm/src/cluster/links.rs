@@ -32,7 +32,7 @@ struct Parcel {
 pub(super) struct Datagram {
     from: NodeId,
     rail: usize,
-    /// What an endpoint would send, with zeros for payload.
+    /// Bytes that an endpoint would send, with zeros for payload.
     bytes: Vec<u8>,
     /// Of which messages which bytes these zeros stand for.
     pieces: Vec<(Rc<Parcel>, Range<usize>)>,
@@ -81,7 +81,7 @@ impl Links {
         Some(Self { settings, nodes: nodes.collect(), ends: BTreeMap::new(), buffer: Vec::new() })
     }
 
-    /// What went wrong in all of recovery: datagrams that it could not read.
+    /// Returns the number of datagrams that recovery could not read.
     fn misread(&self) -> u64 {
         self.ends.values().map(|end| end.link.counts()).map(|it| it.malformed + it.damaged).sum()
     }
@@ -208,7 +208,8 @@ impl Post {
         self.links = Some(links);
     }
 
-    /// What happened on a link: messages arrive, those that waited for it leave, those of a life that is over are void.
+    /// Handles the events on a link: messages arrive, those that waited for it leave, those of an earlier life are
+    /// void.
     fn take_events(&mut self, node: NodeId, end: &mut End) {
         while let Some(happened) = end.link.poll_event() {
             match happened {

@@ -27,7 +27,7 @@ pub(super) struct OutputSide {
     /// Written, not durable.
     syncing: VecDeque<Ticket>,
     disk_free_at: Timestamp,
-    /// How many events this session has written, and how many of them are durable.
+    /// Number of events that this session has written, and the number of those that are durable.
     written: u64,
     durable: u64,
     has_begun: bool,
@@ -58,7 +58,7 @@ impl OutputSide {
         self.unit.take_if(|unit| !unit.is_finished()).is_some()
     }
 
-    /// How many events the disk has for certain after a crash.
+    /// Returns the number of events that are certainly on the disk after a crash.
     pub(super) fn durable(&self) -> u64 {
         if self.host.session.0.is_multiple_of(2) { self.durable } else { self.written }
     }
@@ -86,7 +86,7 @@ pub(super) fn sender(options: &Options, me: Identity, now: Timestamp) -> Option<
     (config.outputs > 0).then(|| Sender::new(me, config, now))
 }
 
-/// What an output node is told of an event: nothing where its streams are to leave it out.
+/// Returns the verdict for an output node, or `None` if its streams leave the event out.
 pub(super) fn verdict_for(
     options: &Options,
     event: &Event<SimPayload>,

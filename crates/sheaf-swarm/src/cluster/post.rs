@@ -1,4 +1,4 @@
-//! What all drivers of the cluster share: the clock, the agenda, the network and the log.
+//! State that all drivers of the cluster share: the clock, the agenda, the network and the log.
 
 use super::Sabotage;
 use super::farm::FarmTurn;
@@ -14,7 +14,7 @@ use sheaf_wire::{EventId, Nanos, NodeId, SessionId, SuperFragment, Timestamp};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// What is on the agenda.
+/// Scheduled action.
 #[derive(Debug)]
 pub(super) enum Happening {
     Arrival(NodeId, Box<Message<SimPayload>>),
@@ -49,7 +49,7 @@ pub(super) enum Happening {
 #[derive(Debug)]
 struct Entry {
     at: Timestamp,
-    /// What is to happen at one instant happens in the order in which it was planned.
+    /// Order of planning; actions at one instant happen in this order.
     order: u64,
     happening: Happening,
 }
@@ -111,7 +111,7 @@ pub(super) struct Post {
     pub(super) dice: Dice,
     timer_slack: Nanos,
     through_codec: bool,
-    /// What the codec did wrong.
+    /// Error of the codec.
     pub(super) codec_failure: Option<String>,
     pub(super) sabotage: Option<Sabotage>,
 }

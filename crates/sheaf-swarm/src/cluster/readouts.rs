@@ -25,7 +25,7 @@ pub(super) struct ReadoutNode {
     /// Sources may send.
     is_started: bool,
     is_closed: bool,
-    /// What waits for its slot, where there is a barrel shifter.
+    /// Messages that wait for their slot, if there is a barrel shifter.
     lanes: Option<Lanes<Transmit<SimPayload>>>,
 }
 
@@ -346,7 +346,7 @@ impl Cluster {
     }
 }
 
-/// What a message occupies on a line, near enough.
+/// Returns the approximate size of a message on a line.
 fn wire_bytes(transmit: &Transmit<SimPayload>) -> ByteCount {
     let payload: usize = match &transmit.message.body {
         Body::SuperFragments(parts) => parts.fragments.iter().map(|fragment| fragment.payload.len()).sum(),

@@ -1,4 +1,4 @@
-//! What must hold at the end of a run of the drivers.
+//! Invariants at the end of a run of the drivers.
 
 use super::hardware::{DriverDisks, Record};
 use super::options::{DriverFaultKind, DriverOptions};

@@ -1,4 +1,4 @@
-//! What is simulated around the drivers: sources, filters and disks.
+//! Simulated surroundings of the drivers: sources, filters and disks.
 
 use super::net::Network;
 use super::options::DriverOptions;

@@ -56,13 +56,13 @@ pub(super) struct Net {
     links: BTreeMap<(NodeId, NodeId), Link>,
     /// Nodes that something arrives for, and when.
     wakes: Vec<(NodeId, Timestamp)>,
-    /// What the round that is going on costs beside its own work: filters and disks.
+    /// Cost of the current round beside its own work: filters and disks.
     cost: Nanos,
     /// Of all frames: the same if and only if the runs were.
     hash: u64,
     /// Frames that were sent.
     pub(super) frames: u64,
-    /// What is sent and polled, line by line, where it is kept.
+    /// Log of all messages and polls, line by line, if it is kept.
     pub(super) log: Option<String>,
 }
 

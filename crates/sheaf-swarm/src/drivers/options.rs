@@ -1,4 +1,4 @@
-//! What a run of the drivers is like.
+//! Options of a run of the drivers.
 
 use super::net::LinkOptions;
 use crate::dice::{Dice, Ratio};
@@ -115,7 +115,7 @@ pub enum DriverFaultKind {
         /// Duration.
         lasts: Nanos,
     },
-    /// What it and the event manager say to each other is held back.
+    /// Messages between it and the event manager are held back.
     Clog {
         /// Duration.
         lasts: Nanos,

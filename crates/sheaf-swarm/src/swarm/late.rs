@@ -1,4 +1,5 @@
-//! What is drawn last, each from dice of its own, so that a seed's run is otherwise the same with and without.
+//! Options that are drawn last, each from dice of its own, so that a seed's run is otherwise the same with and without
+//! them.
 
 use super::Swarm;
 use crate::dice::{Dice, Ratio};

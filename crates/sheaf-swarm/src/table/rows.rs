@@ -6,7 +6,7 @@ use crate::options::{FaultKind, Options, TriggerOptions};
 use sheaf_wire::{NodeId, Role};
 use std::fmt::Debug;
 
-/// How often faults of a kind are planned: a few, or many.
+/// Returns how many faults of a kind are planned: a few, or many.
 fn faults(options: &Options, wanted: impl Fn(&FaultKind) -> bool) -> String {
     options.faults.iter().filter(|fault| wanted(&fault.kind)).count().to_string()
 }

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often queues are looked into while somebody listens. The builder's thread wakes nobody for a consumer: that
-/// would be a system call.
+/// Interval at which queues are read while consumers are connected. The builder's thread wakes nobody for a consumer:
+/// that would be a system call.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How often silent visitors are looked at.
+/// Interval at which silent visitors are checked.
 const SLOW_TICK: Duration = Duration::from_millis(100);
 
-/// How long a closing door waits for consumers to take their last events.
+/// Time for which a closing door waits for consumers to take their last events.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 const WAKER: Token = Token(0);

@@ -10,10 +10,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a consumer is told what it missed. It shows, too, that the door is alive.
+/// Interval at which a consumer is told how many events it missed. It also shows that the door is alive.
 const STATUS: Duration = Duration::from_secs(1);
 
-/// How one ended.
+/// End of a visitor.
 #[derive(Debug)]
 pub(super) enum Ended {
     /// It closed the connection, or was told the end.
@@ -26,7 +26,7 @@ pub(super) enum Ended {
     Nonsense(Nonsense),
 }
 
-/// What should not have been said.
+/// Violation of the protocol by a visitor.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Nonsense {
     #[error(transparent)]
@@ -98,7 +98,7 @@ pub(super) struct Visitor {
     said: Vec<u8>,
     wish: Option<Wish>,
     place: Option<Place>,
-    /// What is being written, an event or not, and how far.
+    /// Bytes being written, whether they are an event, and the number written.
     writing: Option<(Bytes, bool, usize)>,
     came: Instant,
     /// When it last took a byte, or had nothing to take.
@@ -127,7 +127,7 @@ impl Visitor {
         self.place.is_some()
     }
 
-    /// What it wants, once.
+    /// Takes the visitor's wish, once.
     pub(super) fn take_wish(&mut self) -> Option<Wish> {
         self.wish.take()
     }
@@ -136,7 +136,7 @@ impl Visitor {
         self.place = Some(Place { queue, books, sent: 0, next_status: self.came + STATUS });
     }
 
-    /// What became of the events for it, and how many were sent.
+    /// Returns the fates of the events for it, and the number sent.
     pub(super) fn books(&self) -> (Counts, u64) {
         self.place.as_ref().map_or_else(Default::default, |place| (place.books.read(), place.sent))
     }

@@ -1,4 +1,4 @@
-//! What arrives: order, integrity, bounds, fairness, counts.
+//! Arrivals: order, integrity, bounds, fairness, counts.
 
 use super::pattern::{Arrivals, Place, check, frame, sizes};
 use super::world::World;

@@ -70,7 +70,7 @@ impl Arrivals {
         self.from
     }
 
-    /// How many have arrived.
+    /// Returns the number of arrived frames.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }

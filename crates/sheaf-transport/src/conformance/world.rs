@@ -12,7 +12,7 @@ pub(super) const WATCHDOG: Duration = Duration::from_secs(300);
 /// A living node.
 pub(super) struct Actor<E> {
     pub(super) endpoint: E,
-    /// What came, in order, apart from frames.
+    /// Changes in the order of their arrival, apart from frames.
     pub(super) changes: Vec<Change>,
     pub(super) received: VecDeque<(NodeId, Frame)>,
 }

@@ -20,7 +20,7 @@ pub struct GuestId(pub u64);
 pub struct Guest {
     /// Its number.
     pub id: GuestId,
-    /// What it said of itself.
+    /// Hello of the guest.
     pub hello: Hello,
     /// Its process, as the kernel says.
     pub pid: u32,
@@ -33,7 +33,7 @@ pub struct Guest {
     has: Vec<u32>,
 }
 
-/// How many numbers a guest may show its host, see [`Guest::gauge`].
+/// Number of values that a guest may show its host, see [`Guest::gauge`].
 pub(super) const GAUGES_COUNT: usize = 8;
 
 impl Guest {

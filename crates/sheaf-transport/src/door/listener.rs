@@ -20,29 +20,29 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
-/// How long a caller may take to say who it is.
+/// Time that a caller has for its greeting.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the thread sleeps at most while a caller has not greeted, or while the process was out of file descriptors.
+/// Longest sleep of the thread while a caller has not greeted, or while the process is out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How many callers may be about to greet.
+/// Maximum number of callers that have not greeted.
 const MAX_CALLERS: usize = 64;
 
-/// What a door is told.
+/// Options of a door.
 #[derive(Debug)]
 pub struct DoorOptions {
     /// Where it is: the path of a socket, at which nobody else listens.
     pub path: PathBuf,
-    /// What its memory and its thread are called, for people: at most some 20 characters.
+    /// Name of its memory and its thread, for people: at most some 20 characters.
     pub name: String,
-    /// What every guest is told, whatever that means.
+    /// Text for every guest, opaque to the door.
     pub text: Bytes,
     /// The size of a guest's ring of records from its host. A record is at most half of it.
     pub down_bytes: usize,
     /// The size of a guest's ring of records to its host.
     pub up_bytes: usize,
-    /// How many guests there may be at a time.
+    /// Maximum number of guests at a time.
     pub max_guests: usize,
     /// Wakes the node. Costs no system call while the node is awake.
     pub waker: Waker,
@@ -57,7 +57,7 @@ pub struct DoorError {
     source: std::io::Error,
 }
 
-/// What happened at a door.
+/// Event at a door.
 #[derive(Debug)]
 pub enum DoorNews {
     /// Somebody was let in.
@@ -128,7 +128,7 @@ impl Door {
         &self.path
     }
 
-    /// What happened next. Costs a look at one word while nothing does.
+    /// Returns the next event. Costs one load while there is none.
     pub fn poll(&mut self) -> Option<DoorNews> {
         if !self.desk.has_news.load(Ordering::Acquire) {
             return None;

@@ -1,4 +1,4 @@
-//! What host and guest promise each other; the guest may be anybody.
+//! Promises between host and guest; the guest may be anybody.
 
 use super::ring::{In, Out, Rings, Way};
 use super::shm::segment::{self, Common, PAGE_BYTES};

@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// How long a host may take to answer a greeting, and to send a file that a record speaks of.
+/// Time that a host has to answer a greeting, and to send a file that a record names.
 const ANSWER_TIMEOUT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// The longest text of a welcome.
@@ -51,7 +51,7 @@ pub enum VisitError {
     /// The operating system refused.
     #[error("could not {what}")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// Why it failed.
         #[source]
@@ -59,7 +59,7 @@ pub enum VisitError {
     },
 }
 
-/// What a look for a record finds.
+/// Result of a poll for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visited {
     /// A record.

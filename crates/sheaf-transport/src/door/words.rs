@@ -1,5 +1,5 @@
-//! What host and guest say over the socket. The guest greets; the host answers with its welcome and the files of the link,
-//! or with a refusal; later it hands over the files of its shared memory, as they are needed.
+//! Messages of host and guest over the socket. The guest greets; the host answers with its welcome and the files of the
+//! link, or with a refusal; later it hands over the files of its shared memory, as they are needed.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -16,7 +16,7 @@ pub(super) const MAX_SEGMENTS: usize = 1024;
 /// The largest message on the socket.
 pub(super) const MESSAGE_BYTES: usize = size_of::<SegmentBytes>() + 4 * MAX_SEGMENTS;
 
-/// What a guest says of itself.
+/// Hello of a guest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
     /// Its process.

@@ -30,7 +30,7 @@ impl Producer {
         self.room() >= entries
     }
 
-    /// How many published entries the other side has not taken yet.
+    /// Returns the number of published entries that the other side has not taken yet.
     pub(super) fn pending(&mut self, consumed: &AtomicU32) -> u32 {
         self.look(consumed);
         self.position.wrapping_sub(self.known_consumed)
@@ -77,7 +77,7 @@ impl Consumer {
         Self { size, position, known_produced: position }
     }
 
-    /// How many entries there are to be taken.
+    /// Returns the number of entries that can be taken.
     pub(super) fn available(&mut self, produced: &AtomicU32) -> u32 {
         if self.known_produced == self.position {
             let seen = produced.load(Ordering::Acquire);
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the other side of a ring may do, and this one.
+    /// Step of this side of a ring, or of the other.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Put(u32),

@@ -1,4 +1,4 @@
-//! What is to be known of an interface, and what can be wrong with it.
+//! Properties of an interface, and the errors that it can have.
 
 use super::settings::EthernetError;
 use super::sys;

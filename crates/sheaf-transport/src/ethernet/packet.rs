@@ -31,7 +31,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// Where a frame begins in a slot to be sent: behind the slot's head.
 const SEND_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
 
-/// What a received frame has in front of it in its slot, and the padding that the kernel may put there, at most.
+/// Maximum number of bytes in front of a received frame in its slot: its head, and padding by the kernel.
 const RECEIVE_HEAD_BYTES: usize = 96;
 
 /// System calls of one flush that send nothing before it gives up for now.

@@ -34,7 +34,7 @@ struct Found {
     bytes: usize,
 }
 
-/// What a rail goes through.
+/// Interface and mode of a rail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RailReport {
     /// The interface.
@@ -73,8 +73,8 @@ impl EthernetPort {
     /// Opens the interfaces and says on each where this node is.
     ///
     /// # Errors
-    /// What is wrong with the options, an interface, or the permissions; see [`EthernetError`]. An interface or queue that was
-    /// in use a moment ago is tried for 1.5 s.
+    /// Describes the error in the options, an interface, or the permissions; see [`EthernetError`]. An interface or
+    /// queue that was in use a moment ago is retried for 1.5 s.
     pub fn new(options: EthernetOptions) -> Result<Self, EthernetError> {
         options.check()?;
         let index =
@@ -118,7 +118,7 @@ impl EthernetPort {
         Ok(port)
     }
 
-    /// What each rail goes through, and why: for the log.
+    /// Returns the interface and mode of each rail, with the reason for it, for the log.
     pub fn rail_reports(&self) -> impl Iterator<Item = RailReport> {
         self.rails.iter().map(|rail| RailReport {
             interface: rail.interface.name.clone(),

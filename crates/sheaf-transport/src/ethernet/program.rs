@@ -1,4 +1,4 @@
-//! What the kernel does with a frame before anything else: two small programs, written by hand.
+//! Programs that the kernel runs on a frame before anything else: two small ones, written by hand.
 //!
 //! The first runs at the interface for AF_XDP: frames of our type go to the socket of the queue that they came in by, all
 //! others (ARP, TCP, everybody's) go on into the kernel as if there were no program. The second is a filter for packet

@@ -9,7 +9,7 @@ use crate::LinkStats;
 use sheaf_wire::ethernet::MacAddress;
 use std::time::{Duration, Instant};
 
-/// How often an interface that does not work is asked whether it does again, and one that is congested whether it does still.
+/// Interval at which an interface that failed is checked for recovery, and a congested one for its end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The first pause between questions where a peer is, and the longest; it doubles. All nodes get these questions, and a

@@ -29,7 +29,7 @@ impl Region {
         Ok(Self { base: NonNull::new(base.cast()).ok_or(io::Errno::NOMEM)?, bytes })
     }
 
-    /// What a socket shares, at `offset` of it.
+    /// Maps memory that a socket shares, at `offset` of it.
     pub(super) fn of_socket(socket: impl AsFd, bytes: usize, offset: u64) -> io::Result<Self> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: The kernel chooses an address that nothing uses.

@@ -1,4 +1,4 @@
-//! What an Ethernet port is told, and why it could not be made.
+//! Settings of an Ethernet port, and the reasons why it could not be made.
 
 use sheaf_wire::ethernet::{ETHERTYPE, LEAST_ETHERTYPE, MacAddress};
 use sheaf_wire::{Nanos, NodeId, RunNumber};
@@ -30,7 +30,7 @@ pub struct EthernetPeer {
     pub addresses: Vec<MacAddress>,
 }
 
-/// How frames go between the kernel and this program.
+/// Path of frames between the kernel and this program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
     /// AF_XDP where the driver has it without copies, else packet rings.
@@ -45,16 +45,16 @@ pub enum Backend {
 /// The knobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EthernetSettings {
-    /// How frames go between the kernel and this program. Default: [`Backend::Auto`].
+    /// Path of frames between the kernel and this program. Default: [`Backend::Auto`].
     pub backend: Backend,
     /// The type of the frames, at least 0x0600; the same on all nodes. Default: 0x88b5.
     pub ethertype: u16,
-    /// How many of an interface's receive queues AF_XDP takes, from queue 0; 0: all. Default: 0.
+    /// Number of an interface's receive queues that AF_XDP takes, from queue 0; 0: all. Default: 0.
     pub queues: u32,
-    /// How many frames of the largest size there is room for each way, for each rail and queue: a power of two from 16 to
+    /// Number of frames of the largest size that fit each way, for each rail and queue: a power of two from 16 to
     /// 32,768. Default: 1,024.
     pub frame_slots: u32,
-    /// How long a wait looks on without sleeping. Default: 0.
+    /// Time for which a wait polls without sleeping. Default: 0.
     pub busy_poll: Nanos,
     /// The largest datagram that must fit a frame, with the port's head; `None`: what the smallest MTU of the interfaces
     /// takes. Default: `None`.
@@ -101,9 +101,9 @@ pub enum EthernetError {
     BadAddresses {
         /// The peer.
         node: NodeId,
-        /// How many addresses are listed.
+        /// Number of listed addresses.
         addresses: usize,
-        /// How many rails there are.
+        /// Number of rails.
         rails: usize,
     },
     /// A setting that cannot work.
@@ -113,7 +113,7 @@ pub enum EthernetError {
         name: &'static str,
         /// Its value.
         value: u64,
-        /// What would be right.
+        /// Rule that the value breaks.
         rule: &'static str,
     },
     /// There is no such interface.
@@ -144,9 +144,9 @@ pub enum EthernetError {
     MtuTooSmall {
         /// Its name.
         name: String,
-        /// What it takes.
+        /// MTU of the interface.
         mtu: usize,
-        /// What is configured.
+        /// MTU of the configuration.
         wanted: usize,
     },
     /// The interface takes only frames that are useless.
@@ -154,13 +154,13 @@ pub enum EthernetError {
     MtuUseless {
         /// Its name.
         name: String,
-        /// What it takes.
+        /// MTU of the interface.
         mtu: usize,
     },
     /// A question about an interface was not answered.
     #[error("could not {what} interface \"{name}\"")]
     Interface {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// Its name.
         name: String,
@@ -174,11 +174,11 @@ pub enum EthernetError {
          {capabilities}+ep PROGRAM`"
     )]
     NoPermission {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// The interface.
         name: String,
-        /// What is needed for it.
+        /// Capabilities that it needs.
         capabilities: &'static str,
     },
     /// A queue, or the place for a program, is taken.
@@ -187,7 +187,7 @@ pub enum EthernetError {
          each node an interface of its own, or set `transport.ethernet = \"packet\"` for all that share this one"
     )]
     InUse {
-        /// What is in use.
+        /// Resource that is in use.
         what: String,
         /// The interface.
         name: String,
@@ -198,7 +198,7 @@ pub enum EthernetError {
          `LimitMEMLOCK=infinity`), or lower `transport.frame_slots`"
     )]
     LockedMemory {
-        /// How much is asked for.
+        /// Number of bytes requested.
         bytes: usize,
     },
     /// This kernel, or this driver, cannot do it.
@@ -206,13 +206,13 @@ pub enum EthernetError {
     NotSupported {
         /// The interface.
         name: String,
-        /// What is missing.
+        /// Missing requirement.
         why: &'static str,
     },
     /// The operating system refused something else.
     #[error("could not {what} of interface \"{name}\"")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// The interface.
         name: String,

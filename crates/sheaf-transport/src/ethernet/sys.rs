@@ -12,8 +12,8 @@ fn check(answer: c_int) -> io::Result<c_int> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// What the commands of bpf(2) used here are told: the beginnings of the members of the kernel's `union bpf_attr`. The
-/// kernel takes a shorter one than its own as filled up with zeros.
+/// Arguments of the commands of bpf(2) used here: the beginnings of the members of the kernel's `union bpf_attr`. The
+/// kernel fills up a shorter argument than its own with zeros.
 mod attribute {
     #[repr(C)]
     pub(super) struct MapCreate {
@@ -204,7 +204,8 @@ pub(super) fn set_filter(socket: impl AsFd, filter: &[libc::sock_filter]) -> io:
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-/// How many frames the kernel has dropped since the last call, for want of room in the ring of a packet socket.
+/// Returns the number of frames that the kernel has dropped since the last call because the ring of a packet socket was
+/// full.
 pub(super) fn packet_drops(socket: impl AsFd) -> io::Result<u32> {
     let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut bytes = size_of::<libc::tpacket_stats>() as libc::socklen_t;
@@ -244,7 +245,7 @@ pub(super) fn interface_index(socket: impl AsFd, name: &str) -> io::Result<u32> 
     Ok(unsafe { question.ifr_ifru.ifru_ifindex }.cast_unsigned())
 }
 
-/// How many bytes a frame of it may have behind the Ethernet header.
+/// Returns the maximum number of bytes of a frame behind the Ethernet header.
 pub(super) fn interface_mtu(socket: impl AsFd, name: &str) -> io::Result<u32> {
     let mut question = question(name);
     ask(socket, libc::SIOCGIFMTU, &mut question)?;
@@ -265,7 +266,7 @@ pub(super) fn interface_address(socket: impl AsFd, name: &str) -> io::Result<Opt
     Ok((address.sa_family == libc::ARPHRD_ETHER).then_some(MacAddress(bytes)))
 }
 
-/// What an interface is ready for.
+/// State of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InterfaceState {
     /// It was switched on.
@@ -300,7 +301,7 @@ struct Channels {
     combined: u32,
 }
 
-/// How many receive queues an interface has; `None`: its driver does not say.
+/// Returns the number of receive queues of an interface; `None` if its driver does not report it.
 pub(super) fn interface_queues(socket: impl AsFd, name: &str) -> Option<u32> {
     let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
     let mut question = question(name);

@@ -29,14 +29,14 @@ pub(super) trait Wire: Send + fmt::Debug {
     /// Lets the driver look for frames now, where it was asked to wait for that (busy polling).
     fn drive(&self, stats: &mut LinkStats);
 
-    /// How many frames the kernel had to drop because nobody took them out of the ring in time.
+    /// Returns the number of frames that the kernel dropped because the ring was not read in time.
     fn overruns(&self) -> u64;
 
-    /// What this is, for people: `AF_XDP, native, copy, 1 queue`.
+    /// Describes the wire for people: `AF_XDP, native, copy, 1 queue`.
     fn describe(&self) -> String;
 }
 
-/// How a flush went.
+/// Result of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flushed {
     /// The kernel has everything.

@@ -19,8 +19,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// How long something that is in use is tried again: a socket of a process that has just ended is taken down by the kernel in
-/// its own time (seen to take up to a second).
+/// Time for which a resource in use is retried: the kernel takes down a socket of an ended process in its own time
+/// (observed: up to a second).
 const IN_USE_PATIENCE: Duration = Duration::from_millis(1500);
 const IN_USE_PAUSE: Duration = Duration::from_millis(20);
 
@@ -33,7 +33,7 @@ pub(super) enum Copying {
     Refused,
 }
 
-/// What is needed for AF_XDP.
+/// Capabilities that AF_XDP needs.
 const CAPABILITIES: &str = "cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock";
 
 /// An interface through AF_XDP.

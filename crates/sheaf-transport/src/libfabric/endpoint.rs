@@ -14,19 +14,20 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// How many frames one peer may hand over before it is the next one's turn.
+/// Maximum number of frames that one peer may hand over before the next one's turn.
 const FRAMES_PER_TURN: usize = 64;
 
 /// While a node does not sleep, the kernel is asked in one of so many rounds whether somebody has called or died.
 const ROUNDS_PER_LOOK: u32 = 64;
 
-/// How often the queue of completions is read before a sleep.
+/// Number of reads of the completion queue before a sleep.
 const SPINS: u32 = 50;
 
 /// The first and the longest pause between two looks, where the provider has nothing to sleep on.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
-/// How long to sleep while something is to be tried again: nothing tells when the provider has room, or the node drops a frame.
+/// Duration of a sleep while an operation is to be retried: nothing signals that the provider has room, or that the
+/// node drops a frame.
 const RETRY_PAUSE: Duration = Duration::from_micros(200);
 
 /// The kernel's interface has no larger times.
@@ -56,7 +57,7 @@ pub struct LibfabricEndpoint {
     pub(super) index: PeerIndex,
     pub(super) peers: Vec<Peer>,
     pub(super) links_made: u64,
-    /// What happened before any link came up.
+    /// Events from before any link came up.
     pub(super) happened: VecDeque<Event>,
     pub(super) finished: Vec<Done>,
     rounds_since_look: u32,
@@ -298,7 +299,7 @@ fn open(provider: &str, source: Option<&str>) -> Result<Port, LibfabricError> {
     })
 }
 
-/// How the memory is shared out.
+/// Division of the memory.
 struct Share {
     buffer_bytes: usize,
     /// Buffers to receive into.

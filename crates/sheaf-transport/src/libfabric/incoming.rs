@@ -25,7 +25,7 @@ pub(super) enum Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Violation;
 
-/// What comes on one link.
+/// Incoming messages of one link.
 #[derive(Debug)]
 pub(super) struct Incoming {
     max_frame_bytes: usize,
@@ -52,7 +52,7 @@ impl Incoming {
         Self { max_frame_bytes, next: 0, early: BTreeMap::new(), part: None, bytes_copied: 0 }
     }
 
-    /// How many messages came in order, and were taken.
+    /// Returns the number of messages that came in order and were taken.
     pub(super) fn taken(&self) -> u64 {
         self.next
     }
@@ -68,7 +68,7 @@ impl Incoming {
         }
     }
 
-    /// How many messages wait for one before them.
+    /// Returns the number of messages that wait for one before them.
     pub(super) fn early(&self) -> usize {
         self.early.len()
     }

@@ -20,7 +20,7 @@ pub(super) struct Peer {
     pub(super) link: Option<Link>,
     /// When to begin another link over a connection that outlived one.
     pub(super) again_at: Option<Instant>,
-    /// What came and was not handed out yet.
+    /// Arrived messages that were not handed out yet.
     pub(super) ready: VecDeque<Ready>,
     /// Bytes of the frames there.
     pub(super) ready_bytes: usize,
@@ -80,7 +80,7 @@ impl Peer {
 /// A link, from the first hello on.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// What the peer's messages begin with.
+    /// Token that the peer's messages begin with.
     pub(super) token: u64,
     /// Where messages go; from the peer's hello on.
     pub(super) remote: Option<Remote>,
@@ -94,7 +94,7 @@ pub(super) struct Link {
     /// Messages under way.
     pub(super) in_flight: usize,
     pub(super) incoming: Incoming,
-    /// How many messages the peer may send in all, and what it was told of that.
+    /// Number of messages that the peer may send in all, and the number that it was told.
     pub(super) granted: u64,
     pub(super) told: u64,
     /// Parts of the frame that is being put together whose credit goes back with the frame.
@@ -121,7 +121,7 @@ pub(super) struct Stuck {
     pub(super) pieces: VecDeque<Bytes>,
 }
 
-/// How far the end of a link is.
+/// Progress of a link's end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Farewell {
     /// We have said that no more will come.
@@ -130,7 +130,7 @@ pub(super) struct Farewell {
     pub(super) thanked: bool,
     /// The peer closes too.
     pub(super) peer_closes: bool,
-    /// How many messages the peer has sent in all.
+    /// Number of messages that the peer has sent in all.
     pub(super) messages: Option<u64>,
     /// We have all that the peer sent, and have said so.
     pub(super) answered: bool,
@@ -152,7 +152,7 @@ impl Link {
         self.farewell.messages.is_some_and(|messages| self.incoming.taken() >= messages)
     }
 
-    /// How many messages the peer may still send, as far as it knows.
+    /// Returns the number of messages that the peer may still send, as far as it knows.
     pub(super) fn credit_of_peer(&self) -> u64 {
         self.told.saturating_sub(self.incoming.taken() + self.incoming.early() as u64)
     }

@@ -1,4 +1,4 @@
-//! How links begin and end: what is said over TCP.
+//! Beginning and end of links: the messages over TCP.
 
 use super::endpoint::LibfabricEndpoint;
 use super::incoming::Incoming;

@@ -14,7 +14,7 @@ pub(super) struct Outgoing {
     bytes: usize,
     /// The number of the next message.
     pub(super) next: u64,
-    /// How many messages the peer lets us send in all.
+    /// Number of messages that the peer lets us send in all.
     pub(super) granted: u64,
 }
 
@@ -31,11 +31,11 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) kind: Kind,
-    /// How many bytes were put into the buffer.
+    /// Number of bytes put into the buffer.
     pub(super) bytes: usize,
     /// Payload among them.
     pub(super) payload_copied: usize,
-    /// What follows, to be sent from where it lies.
+    /// Pieces that are sent from where they lie.
     pub(super) pieces: VecDeque<Bytes>,
     /// Whether a frame has left the queue with it.
     pub(super) ends_frame: bool,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// No provider has longer names; the longest that was seen has 60 bytes (`shm`).
 const MAX_NAME_BYTES: usize = 512;
 
-/// How many completions are taken with one call: what the shim takes at most.
+/// Maximum number of completions taken with one call, as in the shim.
 const COMPLETIONS: usize = 64;
 
 /// No send has more pieces, whatever the provider allows: more are cheaper copied.
@@ -51,7 +51,7 @@ impl Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address(u64);
 
-/// What a provider keeps with an operation: a `struct fi_context2`, which is eight pointers.
+/// Memory that a provider keeps with an operation: a `struct fi_context2`, which is eight pointers.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 struct Context([*mut c_void; 8]);
@@ -62,7 +62,7 @@ enum Operation {
     Receive {
         buffer: Buffer,
     },
-    /// What is sent in place lives here until it is sent.
+    /// Data that are sent in place, kept here until they are sent.
     Send {
         buffer: Buffer,
         _pieces: VecDeque<Bytes>,
@@ -225,8 +225,8 @@ impl Port {
         Ok(())
     }
 
-    /// What becomes readable when there is something to be taken, where the provider has that, and whether one may sleep
-    /// on it now: `Err` if there is something to be taken first.
+    /// Returns the descriptor that becomes readable when there is something to take, if the provider has one, and if it
+    /// is safe to sleep on it now: `Err` if there is something to take first.
     pub(super) fn readiness(&self) -> Option<Result<BorrowedFd<'_>, ()>> {
         if self.facts.wait_descriptor < 0 {
             return None;

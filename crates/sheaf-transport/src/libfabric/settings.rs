@@ -34,26 +34,27 @@ pub struct LibfabricOptions {
 pub struct LibfabricSettings {
     /// The largest frame, head and payload together, at most 1 GiB. A link takes what both of its ends take. Default 16 MiB.
     pub max_frame_bytes: ByteCount,
-    /// How many frames may wait to be sent to a peer. Default 1,024.
+    /// Maximum number of frames that wait to be sent to a peer. Default 1,024.
     pub queue_frames: usize,
-    /// How many bytes may wait to be sent to a peer, at least `max_frame_bytes`. Default 16 MiB.
+    /// Maximum number of bytes that wait to be sent to a peer, at least `max_frame_bytes`. Default 16 MiB.
     pub queue_bytes: ByteCount,
     /// The size of a message's buffer, from 4 KiB to 16 MiB; rounded down where the provider takes less. A frame that is larger
     /// travels in several messages and is copied. Default 128 KiB.
     pub message_bytes: ByteCount,
-    /// How many messages a peer may send before it is granted more, if the provider has room for so many. Default 64.
+    /// Number of messages that a peer may send before it is granted more, if the provider has room for so many. Default
+    /// 64.
     pub window: usize,
     /// All buffers that messages are received into: the windows of all peers, and what the node holds of received frames. Used
     /// from the first on, so what is never needed takes no memory. If all are held, no credit is given: the peers feel it as
     /// back-pressure. Default 256 MiB.
     pub receive_bytes: ByteCount,
-    /// How long an attempt to connect may take, and then the greeting. Default 5 s.
+    /// Timeout of an attempt to connect, and then of the greeting. Default 5 s.
     pub connect_timeout: Nanos,
     /// The pause before the first new attempt to connect; doubles with each up to `retry_max`. Default 20 ms.
     pub retry_min: Nanos,
     /// The longest pause between attempts. Default 2 s.
     pub retry_max: Nanos,
-    /// How long a peer's machine may be silent before its links count as lost. At least 1 s. Default 10 s.
+    /// Time for which a peer's machine may be silent before its links count as lost. At least 1 s. Default 10 s.
     pub dead_peer: Nanos,
 }
 
@@ -77,7 +78,7 @@ impl Default for LibfabricSettings {
 /// Why an endpoint could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum LibfabricError {
-    /// What the nodes meet over could not be made.
+    /// The endpoint over which the nodes meet could not be made.
     #[error("the TCP side, over which nodes meet, could not be made")]
     Meeting(#[from] TcpError),
     /// The provider is not there, or does not do what is needed.
@@ -91,7 +92,7 @@ pub enum LibfabricError {
         provider: String,
         /// The local address that was asked for.
         source_address: Option<String>,
-        /// What libfabric says.
+        /// Error of libfabric.
         #[source]
         fault: Fault,
     },
@@ -100,16 +101,16 @@ pub enum LibfabricError {
     Failed {
         /// Its name.
         provider: String,
-        /// What it was asked to do.
+        /// Operation that libfabric was asked for.
         what: &'static str,
-        /// What libfabric says.
+        /// Error of libfabric.
         #[source]
         fault: Fault,
     },
     /// No memory.
     #[error("could not map {bytes} for messages")]
     Memory {
-        /// How much was asked for.
+        /// Number of bytes requested.
         bytes: ByteCount,
         /// Why it failed.
         #[source]
@@ -130,7 +131,7 @@ pub enum LibfabricError {
         name: &'static str,
         /// Its value.
         value: u64,
-        /// What would be right.
+        /// Rule that the value breaks.
         rule: &'static str,
     },
     /// A text that C cannot take.

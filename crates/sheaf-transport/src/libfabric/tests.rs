@@ -1,4 +1,4 @@
-//! What needs no libfabric: layouts, order, parts.
+//! Tests without libfabric: layouts, order, parts.
 
 use super::incoming::{Incoming, Message, Next};
 use super::outgoing::Outgoing;

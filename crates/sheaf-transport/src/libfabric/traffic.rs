@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// buffer.
 const COPY_BYTES: usize = 1024;
 
-/// How often the queue of completions is read in one round at most.
+/// Maximum number of reads of the completion queue in one round.
 const READS_PER_ROUND: usize = 8;
 
 impl LibfabricEndpoint {

@@ -1,4 +1,4 @@
-//! What stands in front of a message, and what two nodes tell each other over TCP.
+//! Header of a message, and the messages of two nodes over TCP.
 
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -14,7 +14,7 @@ pub(super) struct HeaderBytes {
     token: U64,
     /// Which message of the link this is, from 0; not for a message of credit.
     number: U64,
-    /// How many messages the sender of this one has let the receiver send since the link came up.
+    /// Number of messages that the receiver may have sent to the sender of this one since the link came up.
     granted: U64,
     /// 0: credit alone. 1: a frame begins. 2: a frame goes on.
     kind: U32,
@@ -27,7 +27,7 @@ pub(super) struct HeaderBytes {
 
 pub(super) const HEADER_BYTES: usize = size_of::<HeaderBytes>();
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Credit, and nothing behind it.
@@ -38,7 +38,7 @@ pub(super) enum Kind {
     More,
 }
 
-/// What stands in front of a message.
+/// Header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) token: u64,
@@ -98,7 +98,7 @@ pub(super) struct WordBytes {
     provider_bytes: U32,
 }
 
-/// What is said over TCP.
+/// Message over TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Word {
     /// Here is a place to send to.
@@ -112,9 +112,9 @@ pub(super) enum Word {
 /// Where a link's messages are to be sent, and how many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
-    /// What messages of this link must begin with.
+    /// Token that messages of this link must begin with.
     pub(super) token: u64,
-    /// How many may be sent before more are granted.
+    /// Number of messages that may be sent before more are granted.
     pub(super) window: u64,
     /// The largest frame.
     pub(super) max_frame_bytes: usize,

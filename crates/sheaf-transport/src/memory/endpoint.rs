@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// How many frames one peer may hand over before it is the next one's turn.
+/// Maximum number of frames that one peer may hand over before the next one's turn.
 const FRAMES_PER_TURN: usize = 64;
 
 /// A node's place in a [`MemoryNetwork`](super::MemoryNetwork).

@@ -11,12 +11,12 @@ const LIVE: u8 = 0;
 const CLOSED: u8 = 1;
 const LOST: u8 = 2;
 
-/// What one end of a link says and the other reads. Padded to two cache lines (the unit of prefetching), so that the
-/// two ends do not write to the same.
+/// State that one end of a link writes and the other reads. Padded to two cache lines (the unit of prefetching), so
+/// that the two ends do not write to the same line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Side {
-    /// How many bytes this side has taken from the other's ring since the link was made.
+    /// Number of bytes that this side has taken from the other's ring since the link was made.
     taken_bytes: AtomicU64,
     /// Whether this side is gone, and how it went.
     end: AtomicU8,
@@ -65,7 +65,7 @@ pub(super) fn pair(limits: &MemoryLimits, first: &Arc<Bell>, second: &Arc<Bell>)
     (end(0, to_second, at_first, second), end(1, to_first, at_second, first))
 }
 
-/// What a look at a link finds.
+/// Result of a poll of a link.
 pub(super) enum Look {
     Frame(Frame),
     Nothing,
@@ -158,7 +158,7 @@ impl Link {
         }
     }
 
-    /// How many frames the other side has not taken.
+    /// Returns the number of frames that the other side has not taken.
     pub(super) fn not_taken(&self) -> u64 {
         (self.outgoing.buffer().capacity() - self.outgoing.slots()) as u64
     }

@@ -30,7 +30,7 @@ struct Own {
     file: Arc<OwnedFd>,
     /// Where the part that was not handed out begins.
     next: AtomicUsize,
-    /// What peers of links that are over still read.
+    /// Memory that peers of ended links still read.
     limbo: Limbo,
 }
 
@@ -67,7 +67,7 @@ impl Arena {
         ByteCount::from(self.0.mapping.bytes())
     }
 
-    /// How much of it was handed out in blocks.
+    /// Returns the number of bytes handed out in blocks.
     #[must_use]
     pub fn handed_out(&self) -> ByteCount {
         ByteCount::from(self.0.next.load(Ordering::Relaxed))
@@ -113,7 +113,7 @@ impl Memory for Lender {
     }
 }
 
-/// How much of a new block is brought into memory at once.
+/// Number of bytes of a new block that are brought into memory at once.
 const POPULATE_BYTES: usize = 1 << 20;
 
 /// A block of an arena.
@@ -126,7 +126,7 @@ pub struct LentBlock {
     /// Where in the arena it lies, and how large it is.
     at: usize,
     bytes: usize,
-    /// What was appended since the last cut: from `start` to `end`.
+    /// Bytes appended since the last cut: from `start` to `end`.
     start: usize,
     end: usize,
     /// The slice of all that was or will be written, from the first cut to the next reclaim.
@@ -198,7 +198,7 @@ impl Block for LentBlock {
     }
 }
 
-/// What all slices of a block hold.
+/// Memory that all slices of a block hold.
 struct Whole {
     arena: Arena,
     at: usize,

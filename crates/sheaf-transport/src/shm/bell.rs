@@ -1,4 +1,4 @@
-//! How a node that sleeps is woken: an agreement in shared memory, and an event counter of the kernel.
+//! Wake-up of a sleeping node: an agreement in shared memory, and an event counter of the kernel.
 
 use super::segment::{self, Common, PAGE_BYTES};
 use rustix::event::EventfdFlags;

@@ -4,7 +4,7 @@ use super::arena::{Arena, Lender, LentBlock};
 use bytes::Bytes;
 use sheaf_buffer::{Block, Pool};
 
-/// How many blocks the relay has: one is filled while the frames in the other are taken.
+/// Number of blocks of the relay: one is filled while the frames in the other are taken.
 pub(super) const RELAY_BLOCKS: usize = 2;
 
 /// Blocks of the arena that payload is copied into.

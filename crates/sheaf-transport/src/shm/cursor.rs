@@ -79,7 +79,7 @@ impl Taker {
         self.position & (self.size - 1)
     }
 
-    /// How many bytes there are to be taken; at most the ring's size.
+    /// Returns the number of bytes that can be taken; at most the ring's size.
     ///
     /// # Errors
     /// If the other end's position is none that it could have.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// How many frames one peer may hand over before it is the next one's turn.
+/// Maximum number of frames that one peer may hand over before the next one's turn.
 const FRAMES_PER_TURN: usize = 64;
 
 /// While a node does not sleep, the kernel is asked in one of so many rounds whether somebody has called or died.
@@ -30,10 +30,10 @@ const ROUNDS_PER_LOOK: u32 = 64;
 /// Sleeps of this length and longer may end a millisecond late.
 const COARSE_SLEEP: Duration = Duration::from_millis(20);
 
-/// How many readiness events one look at the kernel takes; what is left comes with the next.
+/// Maximum number of readiness events taken from the kernel at once; the rest comes with the next poll.
 const EVENTS_PER_LOOK: usize = 64;
 
-/// What an event of the kernel is about.
+/// Subject of a kernel event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Watch(u64);
 
@@ -56,11 +56,11 @@ pub struct ShmEndpoint {
     pub(super) arena: Arena,
     copies: Copies,
     epoll: OwnedFd,
-    /// What the kernel said last; used again.
+    /// Latest events of the kernel; the list is reused.
     seen: Vec<Watch>,
     last_watch: u64,
     rounds_since_look: u32,
-    /// What happened and was not handed out yet, apart from links and frames.
+    /// Events that were not handed out yet, apart from links and frames.
     pub(super) happened: VecDeque<Event>,
     /// Whose turn it is, how many frames the turn has given, and whether a turn of this round was cut short.
     turn: usize,
@@ -321,7 +321,7 @@ impl ShmEndpoint {
         }
     }
 
-    /// What [`Endpoint::send`] does after the frame was found to have a link.
+    /// Sends a frame over a link: the rest of [`Endpoint::send`].
     fn push(&mut self, place: usize, frame: Frame) -> Result<(), SendError> {
         let bytes = frame.bytes();
         let Self { peers, arena, copies, .. } = self;

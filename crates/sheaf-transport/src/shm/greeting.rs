@@ -1,4 +1,4 @@
-//! What two nodes say and give to each other before a link is up.
+//! Messages and memory that two nodes exchange before a link is up.
 //!
 //! The caller sends the greeting of [`crate::tcp::framing`], with what is below behind it, and five files: the link's
 //! segment, its arena, the page and the event counter of its bell, and the end of a pipe that is to be kept open
@@ -31,7 +31,7 @@ struct Terms {
     ring_bytes: U32,
     /// Slots of each side.
     slots: U32,
-    /// How much of the sender's arena there is to be mapped.
+    /// Number of bytes of the sender's arena that are to be mapped.
     arena_bytes: U64,
 }
 
@@ -55,7 +55,7 @@ impl Lease {
     }
 }
 
-/// What this node gives to every peer.
+/// Memory that this node gives to every peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Home<'a> {
     pub(super) me: &'a Greeting,
@@ -180,14 +180,14 @@ impl ReadyParts {
     }
 }
 
-/// What the other side said of its memory; not believed yet.
+/// Offer of the other side's memory; not checked yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer {
     ring_bytes: usize,
     arena_bytes: usize,
 }
 
-/// What the other side has given, checked.
+/// Checked offer of the other side.
 #[derive(Debug)]
 pub(super) struct Said {
     bell: Bell,

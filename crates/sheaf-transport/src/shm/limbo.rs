@@ -1,4 +1,4 @@
-//! What was sent over links that are over, and may still be read at their other ends.
+//! Data sent over ended links that may still be read at their other ends.
 //!
 //! A link ends when its peer closes it, restarts or dies; the peer's process may live on and have frames in use. Their
 //! memory must not be written again before it has let go of them. It says so slot by slot, or by closing its lease: a
@@ -20,7 +20,7 @@ pub(super) struct Limbo {
     departed: Mutex<Vec<Departed>>,
 }
 
-/// What is left of one link.
+/// Rest of one link that has ended.
 #[derive(Debug)]
 pub(super) struct Departed {
     pub(super) common: Arc<Common>,

@@ -26,7 +26,7 @@ const FEW_SLOTS: u32 = SLOTS / 8;
 /// A record may take this part of the ring; a larger one is made small by copying what is in it.
 const RECORD_SHARE: usize = 8;
 
-/// What two greetings have agreed on, and what came with them.
+/// Result of two greetings: the agreed terms, and the memory that came with them.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) socket: OwnedFd,
@@ -76,7 +76,7 @@ pub(super) struct Link {
     extents: Vec<Extent>,
 }
 
-/// What it takes to read what the peer has sent, and to give it back. Lives as long as somebody has payload of it.
+/// State for reading the peer's data and for returning it. Lives as long as somebody holds payload of the link.
 #[derive(Debug)]
 struct Reading {
     common: Arc<Common>,
@@ -113,7 +113,7 @@ impl Reading {
     }
 }
 
-/// What a look at a link finds.
+/// Result of a poll of a link.
 #[derive(Debug)]
 pub(super) enum Look {
     Frame(Frame),
@@ -385,18 +385,18 @@ impl Link {
         }
     }
 
-    /// How many frames the peer has not taken.
+    /// Returns the number of frames that the peer has not taken.
     pub(super) fn not_taken(&self) -> u64 {
         self.sent_frames.saturating_sub(self.peer().taken_frames(&self.common).load(Ordering::Acquire))
     }
 
-    /// What is left of the link when it is over.
+    /// Returns the rest of the link when it has ended.
     pub(super) fn depart(self) -> Departed {
         Departed { theirs: self.side.other(), common: self.common, slots: self.slots, lease: self.lease }
     }
 }
 
-/// What came of a frame that was sent.
+/// Result of sending a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) copied_bytes: usize,
@@ -415,7 +415,7 @@ fn range_of(extent: &Extent) -> std::ops::Range<usize> {
     extent.at as usize..(extent.at + extent.bytes) as usize
 }
 
-/// How a frame is sent.
+/// Way in which a frame is sent.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     head_in_extent: bool,
@@ -426,7 +426,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// What has to be copied, in order.
+    /// Returns the pieces to copy, in order.
     fn pieces<'a>(
         self,
         head: &'a Bytes,

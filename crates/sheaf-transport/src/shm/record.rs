@@ -1,4 +1,4 @@
-//! What stands in a ring: one record for each frame, with the head inline and the payload as places in the sender's arena.
+//! Records in a ring: one for each frame, with the head inline and the payload as places in the sender's arena.
 //!
 //! | offset | bytes | |
 //! |---|---|---|
@@ -138,7 +138,7 @@ pub(super) struct Incoming {
     pub(super) payload_bytes: usize,
 }
 
-/// What a record may hold.
+/// Bounds of a record's values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) arena_bytes: usize,

@@ -1,4 +1,4 @@
-//! What a shared-memory endpoint is told.
+//! Settings of a shared-memory endpoint.
 
 use super::copies::RELAY_BLOCKS;
 use super::segment::PAGE_BYTES;
@@ -46,15 +46,15 @@ pub struct ShmPeer {
 pub struct ShmSettings {
     /// The largest frame that is sent or accepted, head and payload together. Default 16 MiB.
     pub max_frame_bytes: ByteCount,
-    /// How many frames wait for one peer at most. Default 1,024.
+    /// Maximum number of frames that wait for one peer. Default 1,024.
     pub queue_frames: usize,
-    /// How many bytes wait for one peer at most. Default 16 MiB.
+    /// Maximum number of bytes that wait for one peer. Default 16 MiB.
     pub queue_bytes: ByteCount,
     /// The size of a block of the memory into which payload is copied that lies elsewhere. Default 256 KiB.
     pub block_bytes: ByteCount,
-    /// How many such blocks there are. Default 256.
+    /// Number of such blocks. Default 256.
     pub blocks: usize,
-    /// How long a greeting may take. Default 5 s.
+    /// Timeout of a greeting. Default 5 s.
     pub greeting_timeout: Nanos,
     /// The pause before the first new call; doubles with each up to `retry_max`. Default 20 ms.
     pub retry_min: Nanos,
@@ -102,21 +102,21 @@ pub enum ShmError {
         name: &'static str,
         /// Its value.
         value: u64,
-        /// What would be right.
+        /// Rule that the value breaks.
         rule: &'static str,
     },
     /// The arena has not enough left.
     #[error("the arena has {left} bytes left, the transport needs {needed}; make it that much larger")]
     ArenaTooSmall {
-        /// What it has.
+        /// Memory that is left.
         left: ByteCount,
-        /// What it should have.
+        /// Memory that is needed.
         needed: ByteCount,
     },
     /// The operating system refused.
     #[error("could not {what}")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// Why it failed.
         #[source]
@@ -125,7 +125,8 @@ pub enum ShmError {
 }
 
 impl ShmSettings {
-    /// What the transport takes of an arena. Address space: memory is used as far as payload has to be copied.
+    /// Returns the bytes of an arena that the transport takes. It is address space: memory is used as far as payload
+    /// has to be copied.
     #[must_use]
     pub fn arena_bytes(&self) -> ByteCount {
         let pages = |bytes: ByteCount| bytes.0.next_multiple_of(PAGE_BYTES as u64);

@@ -1,4 +1,4 @@
-//! What one end of a link says and the other reads, in the link's segment.
+//! State that one end of a link writes and the other reads, in the link's segment.
 //!
 //! | offset | bytes | |
 //! |---|---|---|
@@ -44,7 +44,7 @@ pub(super) enum Side {
     Called,
 }
 
-/// What became of an end.
+/// State of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Closed,

@@ -1,9 +1,9 @@
-//! What was sent and is still read: kept under numbered slots until the receiver gives them back.
+//! Sent data that are still read: kept under numbered slots until the receiver gives them back.
 
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// How many frames with payload may be at one receiver. Behind that, and a little before, receivers copy.
+/// Maximum number of frames with payload at one receiver. Beyond it, and shortly before, receivers copy.
 pub(super) const SLOTS: u32 = 1024;
 
 /// Words of a set of slots.
@@ -23,7 +23,7 @@ impl Slots {
         Self { kept, free: [u64::MAX; SLOT_WORDS], in_use: 0 }
     }
 
-    /// How many are free.
+    /// Returns the number of free slots.
     pub(super) fn free(&self) -> u32 {
         SLOTS - self.in_use
     }

@@ -15,7 +15,7 @@ use std::path::Path;
 /// The most files that a message carries.
 const MAX_FILES: usize = 8;
 
-/// How many callers wait to be accepted. A caller beyond that is refused and comes again.
+/// Number of callers that wait to be accepted. A further caller is refused and calls again.
 const BACKLOG: i32 = 128;
 
 /// The longest name of a meeting place, in bytes: an address has room for 107, and what stands before the name needs some.

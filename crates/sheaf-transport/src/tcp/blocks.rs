@@ -46,7 +46,8 @@ impl Blocks {
         self.pool.allocated_bytes()
     }
 
-    /// How many received bytes were copied: frames handed out as copies, and unfinished frames moved to a new block.
+    /// Returns the number of received bytes that were copied: frames handed out as copies, and unfinished frames moved
+    /// to a new block.
     #[must_use]
     pub fn bytes_copied(&self) -> u64 {
         self.bytes_copied

@@ -16,7 +16,7 @@ const ALWAYS_COPY_BYTES: usize = 256;
 /// lost beside the system call, and no block is held at all.
 const LIGHT_READ_BYTES: usize = 4 << 10;
 
-/// What the stream holds next.
+/// Next item of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A frame.
@@ -54,7 +54,7 @@ pub enum FrameError {
 #[derive(Debug)]
 pub struct Deframer {
     max_frame_bytes: usize,
-    /// What arrived and is not handed out yet, and the room behind it.
+    /// Bytes that arrived and are not handed out yet, and the room behind them.
     block: Option<BytesMut>,
     /// Whether `block` is from the pool, not one frame's own memory.
     pooled: bool,

@@ -31,10 +31,10 @@ const FIRST_LISTENER: usize = 1;
 const MAX_LISTENERS: usize = 64;
 const FIRST_CONNECTION: usize = FIRST_LISTENER + MAX_LISTENERS;
 
-/// How many readiness events one look at the kernel takes; what is left comes with the next.
+/// Maximum number of readiness events taken from the kernel at once; the rest comes with the next poll.
 const EVENTS_PER_LOOK: usize = 256;
 
-/// How long to sleep when reading stopped for want of memory: nothing tells when the node drops a frame.
+/// Duration of a sleep after reading stopped for lack of memory: nothing signals that the node drops a frame.
 const MEMORY_PAUSE: Duration = Duration::from_millis(1);
 
 /// Sleeps of this length and longer may end a millisecond late.
@@ -57,7 +57,7 @@ pub struct TcpEndpoint {
     /// By their tokens, less [`FIRST_CONNECTION`].
     pub(super) connections: Vec<Option<Connection>>,
     pub(super) blocks: Blocks,
-    /// What happened and was not handed out yet, apart from frames.
+    /// Events that were not handed out yet, apart from frames.
     pub(super) happened: VecDeque<Event>,
     /// The connections that are still to be served in this round, and the one whose frames are being handed out.
     round: VecDeque<usize>,
@@ -91,7 +91,7 @@ pub(super) struct Connection {
     /// Where the endpoint's links are secure, from when the connection is there.
     pub(super) tls: Option<Box<Session>>,
     pub(super) stage: Stage,
-    /// What the kernel said last; it speaks of changes only.
+    /// Readiness as the kernel reported it last; it reports changes only.
     pub(super) readable: bool,
     pub(super) writable: bool,
     /// Whether the end of the stream is in sight: a short read does not mean that there is no more to learn.
@@ -110,7 +110,7 @@ pub(super) enum Stage {
     Up(Box<Rail>),
 }
 
-/// How other threads end a wait.
+/// Handle by which other threads end a wait.
 #[derive(Debug)]
 pub(super) struct Notice {
     agreement: Agreement,
@@ -375,7 +375,7 @@ impl TcpEndpoint {
             || self.connections.iter().flatten().any(|it| it.is_ready() && !it.is_starved())
     }
 
-    /// How long a sleep may last: not past the next timer, and only briefly while reading has stopped.
+    /// Returns the longest sleep: until the next timer, and only briefly while reading has stopped.
     fn longest_sleep(&self, timeout: Duration) -> Duration {
         let timer = self.next_timer.map_or(timeout, |at| at.saturating_duration_since(Instant::now()));
         let starved = self.connections.iter().flatten().any(Connection::is_starved);
@@ -401,7 +401,7 @@ impl TcpEndpoint {
         self.look(Some(Duration::ZERO))
     }
 
-    /// What [`Endpoint::send`] does after the peer was found.
+    /// Queues a frame for a peer: the rest of [`Endpoint::send`].
     fn queue(&mut self, place: usize, frame: Frame) -> Result<(), SendError> {
         let Some(link) = self.peers[place].link.as_mut().filter(|_| !self.closing) else {
             self.stats.refused_not_connected += 1;

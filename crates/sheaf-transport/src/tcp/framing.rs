@@ -1,4 +1,4 @@
-//! How frames look on a TCP stream. `docs/reference/tcp-framing.md` tells the same with examples.
+//! Framing on a TCP stream. `docs/reference/tcp-framing.md` describes the same with examples.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -41,7 +41,7 @@ pub struct GreetingBytes {
 /// The size of a greeting.
 pub const GREETING_BYTES: usize = size_of::<GreetingBytes>();
 
-/// What follows the greeting in [`RAILS_VERSION`], 24 bytes.
+/// Continuation of the greeting in [`RAILS_VERSION`], 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct RailBytes {
@@ -73,7 +73,7 @@ pub const FAREWELL: u64 = u64::MAX - 1;
 /// The size of a frame's number.
 pub const NUMBER_BYTES: usize = size_of::<U64>();
 
-/// What stands before every frame, 8 bytes. Head and payload follow.
+/// Prefix of every frame, 8 bytes. Head and payload follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct PrefixBytes {

@@ -71,7 +71,7 @@ struct Reference<'a> {
 }
 
 impl Reference<'_> {
-    /// What follows, as far as the first `fed` bytes tell.
+    /// Returns the next item, as far as the first `fed` bytes contain it.
     fn next(&mut self, fed: usize) -> Result<Option<Item>, FrameError> {
         let rest = &self.stream[self.at..fed];
         if self.ended {

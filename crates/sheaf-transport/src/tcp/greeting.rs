@@ -11,7 +11,7 @@ use sheaf_wire::{NodeId, RunNumber, SessionId};
 use std::mem::offset_of;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// What a node says of itself.
+/// Greeting of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Greeting {
     pub(crate) node: NodeId,
@@ -50,7 +50,8 @@ impl Greeting {
         out
     }
 
-    /// What the other side said, as heard by `self`. Whether the node is expected is for the caller to say.
+    /// Checks the other side's greeting, as received by `self`. Whether the node is expected is for the caller to
+    /// decide.
     pub(crate) fn hear(&self, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
         self.hear_as(VERSION, bytes)
     }
@@ -66,7 +67,7 @@ impl Greeting {
         said_by(&said, node)
     }
 
-    /// What a guest said, who gets the name `node` here.
+    /// Checks the greeting of a guest, which is called `node` here.
     pub(super) fn hear_guest(
         &self,
         version: u16,
@@ -80,7 +81,7 @@ impl Greeting {
         said_by(&said, node)
     }
 
-    /// What a host said to a guest, who does not know before whom it has called.
+    /// Checks the greeting of a host for a guest, which does not know the host's name before.
     pub(super) fn hear_host(&self, version: u16, bytes: &[u8; GREETING_BYTES]) -> Result<Self, Refusal> {
         let said = self.read(version, bytes)?;
         let node = NodeId::from_code(said.node.get()).ok_or(Refusal::UnknownNode(said.node.get()))?;
@@ -128,7 +129,7 @@ impl Greeting {
     }
 }
 
-/// What a greeting says whose sender is this node.
+/// Parses the greeting of `node`.
 fn said_by(said: &GreetingBytes, node: NodeId) -> Result<Greeting, Refusal> {
     let (session, max_frame_bytes) = (SessionId(said.session.get()), said.max_frame_bytes.get() as usize);
     if session == SessionId(0) || max_frame_bytes > MAX_FRAME_BYTES {
@@ -164,16 +165,16 @@ fn code(refusal: Refusal) -> u16 {
     }
 }
 
-/// What a node says of one of several connections of a link, behind its greeting.
+/// Greeting on one of several connections of a link, after the node's greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RailGreeting {
     /// Which of the link's, from 0.
     pub(super) rail: usize,
-    /// How many there are.
+    /// Number of rails.
     pub(super) rails: usize,
     /// Which link it is of those that the two sessions have had.
     pub(super) epoch: u32,
-    /// How much the sender holds of frames that came out of order.
+    /// Window of the sender for frames that come out of order.
     pub(super) window: Window,
 }
 
@@ -193,7 +194,7 @@ impl RailGreeting {
         out
     }
 
-    /// What the other side said; `None` if it has no meaning.
+    /// Parses the other side's greeting; `None` if it is invalid.
     pub(super) fn hear(bytes: &[u8]) -> Option<Self> {
         let said = RailBytes::read_from_bytes(bytes).ok()?;
         let window = Window {

@@ -24,7 +24,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// How an endpoint meets others.
+/// Way in which an endpoint meets others.
 #[derive(Debug)]
 pub(super) enum Manner {
     /// As a node among nodes that the configuration names.
@@ -36,14 +36,15 @@ pub(super) enum Manner {
     Guest,
 }
 
-/// What a guest is called inside.
+/// Returns the internal name of a guest.
 fn name(place: usize) -> NodeId {
     // There are at most 65,536 places, see `TcpHost::new`.
     NodeId::readout(place as u16)
 }
 
 impl TcpEndpoint {
-    /// What a caller said, or whoever was called, where callers have no names: the place, and what it said.
+    /// Checks the greeting of a caller, or of a node that was called, where callers have no names. Returns its place
+    /// and greeting.
     pub(super) fn hear_without_names(
         &self,
         bytes: &[u8; GREETING_BYTES],
@@ -95,7 +96,7 @@ pub struct HostOptions {
     pub session: SessionId,
     /// Where guests call.
     pub listener: TcpListener,
-    /// How many there may be at a time.
+    /// Maximum number of guests at a time.
     pub max_guests: u16,
     /// The bounds and times; a link to a guest has one rail, and `blocks` are at least two more than guests.
     pub settings: TcpSettings,
@@ -107,7 +108,7 @@ pub struct HostOptions {
     pub key: Option<RunKey>,
 }
 
-/// What happened at a host.
+/// Event at a host.
 #[derive(Debug)]
 pub enum HostEvent {
     /// Somebody was let in.
@@ -254,7 +255,7 @@ fn has_the_name_of_a_place(node: NodeId) -> bool {
     node.role == name(0).role
 }
 
-/// How a guest calls.
+/// Options of a guest.
 #[derive(Clone, Debug)]
 pub struct GuestOptions {
     /// This life of the guest, not zero.
@@ -312,11 +313,11 @@ pub enum GuestError {
 pub struct TcpGuest {
     endpoint: TcpEndpoint,
     ended: Option<DownReason>,
-    /// What came along with the greeting.
+    /// Frames that came along with the greeting.
     early: VecDeque<Frame>,
 }
 
-/// What the guest calls its host inside.
+/// Internal name of the host at a guest.
 const HOST: NodeId = NodeId::builder(0);
 
 impl TcpGuest {
@@ -389,13 +390,14 @@ impl TcpGuest {
         }
     }
 
-    /// How often something was read from the network: a look that raises this has done work, also where no frame is whole yet.
+    /// Returns the number of reads from the network. A poll that raises it has done work, even if no frame is whole
+    /// yet.
     #[must_use]
     pub fn reads(&self) -> u64 {
         self.endpoint.stats().reads
     }
 
-    /// How the link ended, if it has; what came before can still be taken.
+    /// Returns the end of the link, if it has ended; frames that came before can still be taken.
     #[must_use]
     pub fn ended(&self) -> Option<DownReason> {
         self.ended

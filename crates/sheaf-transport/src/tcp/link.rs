@@ -50,7 +50,7 @@ pub(super) struct Called {
     pub(super) epoch: u32,
 }
 
-/// What is common to all rails of a link.
+/// State that all rails of a link share.
 #[derive(Debug)]
 pub(super) struct Link {
     /// The connection of each rail.
@@ -121,7 +121,7 @@ pub(super) struct Order {
     pub(super) incoming: Incoming,
 }
 
-/// What a frame of a link with several rails was.
+/// Result of taking a frame of a link with several rails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// A frame, now held until it is its turn.

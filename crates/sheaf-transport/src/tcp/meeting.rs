@@ -20,10 +20,10 @@ use socket2::SockRef;
 use std::io::{self, ErrorKind, IoSlice};
 use std::time::{Duration, Instant};
 
-/// How many callers are accepted in one round.
+/// Maximum number of callers accepted in one round.
 const ACCEPTS_PER_ROUND: usize = 64;
 
-/// How many callers beyond the number of peers may be about to greet; more are cut at once.
+/// Maximum number of callers without a greeting beyond the number of peers; more are disconnected at once.
 const STRANGERS: usize = 64;
 
 /// The pause after the process ran out of file descriptors: callers wait in the listener's queue meanwhile.
@@ -230,7 +230,8 @@ impl TcpEndpoint {
         if self.key.is_some() { version | KEYED } else { version }
     }
 
-    /// What of its memory this endpoint lends to frames of a link that come out of order, and keeps of those that it sent.
+    /// Returns the window of a link: memory that this endpoint lends to frames that come out of order, and that it
+    /// keeps of those that it sent.
     fn window(&self) -> Window {
         Window { frames: self.settings.queue_frames, bytes: self.settings.queue_bytes.as_usize() }
     }

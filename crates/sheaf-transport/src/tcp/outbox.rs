@@ -1,4 +1,4 @@
-//! What waits to be written to one connection.
+//! Frames that wait to be written to one connection.
 
 use super::framing::{ACKNOWLEDGEMENT, FAREWELL, GOODBYE, NUMBER_BYTES, PREFIX_BYTES, PrefixBytes};
 use crate::Frame;
@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use zerocopy::IntoBytes;
 
-/// How many pieces one write may have: `IOV_MAX` of Linux, the BSDs and macOS.
+/// Maximum number of pieces of one write: `IOV_MAX` of Linux, the BSDs and macOS.
 const PIECES_PER_WRITE: usize = 1024;
 
-/// How many bytes one write is offered. In `benches/stream.rs`, 128 KiB took a quarter more processor time a frame, 2 MiB no
-/// less; what is offered beyond the kernel's free room is gathered for nothing.
+/// Maximum number of bytes offered to one write. In `benches/stream.rs`, 128 KiB took a quarter more processor time a
+/// frame, 2 MiB no less; bytes beyond the kernel's free room are gathered in vain.
 pub(super) const BYTES_PER_WRITE: usize = 512 << 10;
 
 /// A bounded queue of frames, and how much of the first is written.
@@ -30,12 +30,12 @@ pub(super) struct Outbox {
 struct Queued {
     front: Front,
     frame: Frame,
-    /// How many pieces are written: the prefix, the head, then the payload's.
+    /// Number of pieces written: the prefix, the head, then the payload's.
     pieces_written: usize,
     bytes: usize,
 }
 
-/// What stands before a frame: the prefix, and what a link of several rails adds to the head.
+/// Bytes before a frame: the prefix, and the addition of a link with several rails to the head.
 #[derive(Debug)]
 enum Front {
     Frame(PrefixBytes),
@@ -180,7 +180,7 @@ impl Outbox {
         self.queue.len() < before
     }
 
-    /// How many frames are not completely written (the goodbye is none).
+    /// Returns the number of frames that are not completely written (the goodbye does not count).
     pub(super) fn frames(&self) -> u64 {
         self.queue
             .iter()

@@ -1,4 +1,4 @@
-//! How two sides of a connection prove to each other that they have the key of the run, without a socket.
+//! Mutual proof by the two sides of a connection that they have the key of the run, without a socket.
 //!
 //! Each side sends a nonce with its greeting. The side that was called proves itself with its answer, the caller with a message
 //! of its own behind that. Both prove the same words: the caller's greeting and nonce, then the answer's. So both know that

@@ -18,9 +18,9 @@ pub(super) enum SequenceError {
     /// An acknowledgement of what was not sent.
     #[error("frames below {up_to} are acknowledged, and {sent} were sent")]
     NotSent {
-        /// What it says.
+        /// Number that it acknowledges.
         up_to: u64,
-        /// How many frames were given to a rail.
+        /// Number of frames given to a rail.
         sent: u64,
     },
     /// A frame too short for its number.
@@ -28,7 +28,7 @@ pub(super) enum SequenceError {
     NoNumber,
 }
 
-/// How much may be on its way: what the sender keeps, and the receiver holds at most.
+/// Maximum data in flight: the sender keeps them, and the receiver holds no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) frames: usize,
@@ -126,7 +126,7 @@ pub(super) struct Incoming {
     next: u64,
     held_frames: usize,
     held_bytes: usize,
-    /// What was acknowledged last.
+    /// Last acknowledged number.
     acknowledged: u64,
 }
 
@@ -174,7 +174,7 @@ impl Incoming {
         Some(frame)
     }
 
-    /// What is to be acknowledged now, if anything: all frames below this number were handed out.
+    /// Returns the acknowledgement that is due, if any: all frames below this number were handed out.
     pub(super) fn due(&self) -> Option<u64> {
         (self.next > self.acknowledged).then_some(self.next)
     }

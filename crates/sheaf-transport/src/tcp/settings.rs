@@ -42,20 +42,21 @@ pub struct TcpSettings {
     /// The largest frame, head and payload together, at most 1 GiB. A link takes what both of its ends take.
     /// Default 16 MiB.
     pub max_frame_bytes: ByteCount,
-    /// How many frames may wait to be sent to a peer. Default 1,024.
+    /// Maximum number of frames that wait to be sent to a peer. Default 1,024.
     pub queue_frames: usize,
-    /// How many bytes may wait to be sent to a peer, at least `max_frame_bytes`. Default 16 MiB.
+    /// Maximum number of bytes that wait to be sent to a peer, at least `max_frame_bytes`. Default 16 MiB.
     pub queue_bytes: ByteCount,
     /// The size of the blocks that frames are received into, at least 4 KiB. A received frame keeps its block from being
     /// filled again until it is dropped; a frame larger than a block gets memory of its own. Default 1 MiB.
     pub block_bytes: ByteCount,
-    /// How many blocks there may be, at least the number of connections (peers times rails) and two more. If all are held by frames that the
-    /// node has not dropped, reading stops: the peers feel it as back-pressure. So the blocks should hold about twice what the
-    /// node is willing to hold of received frames. Blocks are allocated when first needed. Default 256.
+    /// Maximum number of blocks, at least the number of connections (peers times rails) and two more. If all are held
+    /// by frames that the node has not dropped, reading stops, which the peers feel as back-pressure. So the blocks
+    /// should hold about twice the received frames that the node is willing to hold. Blocks are allocated when first
+    /// needed. Default 256.
     pub blocks: usize,
-    /// How many connections (rails) a link has, at most 64; the same on all nodes of a system. With one, frames go as they
-    /// are. With more they are numbered, kept until they are acknowledged, and put in order again, so that a link outlives
-    /// each of its rails. Default 1.
+    /// Number of connections (rails) of a link, at most 64; the same on all nodes of a system. With one, frames are
+    /// sent unchanged. With more they are numbered, kept until they are acknowledged, and put in order again, so that a
+    /// link outlives each of its rails. Default 1.
     pub rails: usize,
     /// The kernel's send buffer (`SO_SNDBUF`). `None` lets the kernel adapt it, which is mostly best. Default `None`.
     pub send_buffer: Option<ByteCount>,
@@ -64,9 +65,9 @@ pub struct TcpSettings {
     /// The kernel's algorithm for congestion control by its name there (`cubic`). `None` leaves the system's. Linux only.
     /// Default `None`.
     pub congestion: Option<&'static str>,
-    /// How long an attempt to connect may take. Default 5 s.
+    /// Timeout of an attempt to connect. Default 5 s.
     pub connect_timeout: Nanos,
-    /// How long a new connection may take to say who it is. Default 5 s.
+    /// Timeout of the greeting on a new connection. Default 5 s.
     pub greeting_timeout: Nanos,
     /// The pause before the first new attempt to connect; doubles with each up to `retry_max`. Default 20 ms.
     pub retry_min: Nanos,
@@ -124,7 +125,7 @@ pub enum TcpError {
         name: &'static str,
         /// Its value.
         value: u64,
-        /// What would be right.
+        /// Rule that the value breaks.
         rule: &'static str,
     },
     /// Fewer blocks than connections.
@@ -138,7 +139,7 @@ pub enum TcpError {
     /// The operating system refused.
     #[error("could not {what}")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// Why it failed.
         #[source]

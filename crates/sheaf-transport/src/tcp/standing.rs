@@ -1,4 +1,4 @@
-//! What a greeting is worth beside the link that there is.
+//! Decision on a greeting, given the link that exists.
 //!
 //! A link that is alive keeps its place: whoever greets as the same node meanwhile is refused, whatever its session, and calls
 //! again. The link gives way when it is proven dead: the kernel has seen its end, or nothing came over it for

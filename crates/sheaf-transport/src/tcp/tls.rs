@@ -19,7 +19,7 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many bytes of records are read from a socket at once: four records of the largest size.
+/// Number of bytes of records read from a socket at once: four records of the largest size.
 const RECORD_BYTES: usize = 64 << 10;
 
 /// Where a node's certificate lies, in files of the PEM format.
@@ -46,11 +46,11 @@ pub enum TlsError {
     /// A file cannot be read, or has no PEM block of the right kind.
     #[error("cannot read {what} from {}", .path.display())]
     Unreadable {
-        /// What should be in the file.
+        /// Content that the file should have.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Error of the file.
         #[source]
         source: pem::Error,
     },
@@ -62,7 +62,7 @@ pub enum TlsError {
     BadAuthority {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Error of the certificate.
         #[source]
         source: rustls::Error,
     },
@@ -73,7 +73,7 @@ pub enum TlsError {
         certificate: PathBuf,
         /// The key.
         key: PathBuf,
-        /// What is wrong with them.
+        /// Error of the certificates.
         #[source]
         source: rustls::Error,
     },
@@ -185,7 +185,7 @@ impl Session {
         names.iter().any(is_for)
     }
 
-    /// What is wrong with the peer, after an error.
+    /// Returns the problem with the peer, after an error.
     pub(super) fn problem(&self) -> Option<TlsProblem> {
         self.problem
     }

@@ -1,4 +1,4 @@
-//! What stands in front of a datagram on UDP.
+//! Header of a datagram on UDP.
 
 use sheaf_wire::NodeId;
 use zerocopy::little_endian::U32;

@@ -46,7 +46,7 @@ impl Incoming {
         })
     }
 
-    /// What is in a slot.
+    /// Returns the datagram in a slot.
     pub(super) fn slot(&self, slot: usize) -> (Received, &[u8]) {
         let (received, start) = (self.received[slot], slot * self.slot_bytes);
         (received, &self.buffer[start..start + received.bytes])

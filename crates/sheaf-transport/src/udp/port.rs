@@ -22,7 +22,7 @@ const IPV4_BYTES: usize = 20;
 const IPV6_BYTES: usize = 40;
 const UDP_BYTES: usize = 8;
 
-/// What Ethernet adds to a packet: preamble and start (8), header (14), check sequence (4), gap (12).
+/// Overhead of Ethernet for a packet: preamble and start (8), header (14), check sequence (4), gap (12).
 const ETHERNET_BYTES: usize = 38;
 
 /// The largest payload of UDP over IPv4.

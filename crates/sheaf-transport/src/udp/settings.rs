@@ -60,9 +60,9 @@ pub enum UdpError {
     WrongAddresses {
         /// The peer.
         node: NodeId,
-        /// How many it has.
+        /// Number of its addresses.
         addresses: usize,
-        /// How many rails there are.
+        /// Number of rails.
         rails: usize,
     },
     /// An MTU that is too small or too large.
@@ -71,7 +71,7 @@ pub enum UdpError {
     /// The operating system refused.
     #[error("could not {what}")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// Why it failed.
         #[source]

@@ -7,7 +7,7 @@ use std::mem::{MaybeUninit, zeroed};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// How many datagrams one call moves at most.
+/// Maximum number of datagrams moved by one call.
 pub(super) const BATCH: usize = 64;
 
 /// A datagram to be sent: where to, and where in a buffer its bytes are.

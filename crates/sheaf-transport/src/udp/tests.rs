@@ -1,4 +1,4 @@
-//! What a port does with datagrams, and with those that are none of its business.
+//! Handling of datagrams by a port, including foreign ones.
 
 use super::framing::{MAGIC, PREFIX_BYTES, VERSION};
 use super::{UdpError, UdpOptions, UdpPeer, UdpPort, UdpSettings};

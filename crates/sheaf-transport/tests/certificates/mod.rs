@@ -11,7 +11,7 @@ pub(crate) struct Authority {
     directory: TempDir,
 }
 
-/// What is to be on a certificate.
+/// Content of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish<'a> {
     /// The hosts that it is for.

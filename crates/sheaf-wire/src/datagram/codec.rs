@@ -29,7 +29,7 @@ pub enum DatagramError {
     BadValue {
         /// Which field.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         value: u64,
     },
     /// The parts' lengths and the body disagree.
@@ -42,8 +42,8 @@ pub enum DatagramError {
     },
 }
 
-/// What the datagrams of one life of a link have in common: a number that both ends make of both lives, and nobody else
-/// happens to use.
+/// Common key of the datagrams of one life of a link: a number that both ends compute from both lives, and that no
+/// other link is likely to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key(pub u64);
 
@@ -59,7 +59,7 @@ impl Key {
 /// The head of a datagram, but for lengths and checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// What it is.
+    /// Kind of the datagram.
     pub kind: Kind,
     /// See [`HeadBytes::number`].
     pub number: u32,
@@ -82,25 +82,25 @@ pub struct Part {
     pub head_bytes: Option<u32>,
 }
 
-/// What a node received and will take.
+/// Arrivals at a node, and its windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Up to which position new messages may begin.
     pub granted: u64,
-    /// How long the youngest of the reported datagrams had waited, to a microsecond.
+    /// Time that the youngest of the reported datagrams had waited, to a microsecond.
     pub waited: Nanos,
     /// By rail.
     pub rails: Vec<RailReport>,
 }
 
-/// What arrived by a rail.
+/// Arrivals by a rail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RailReport {
     /// The rail.
     pub rail: u8,
     /// The lower half of the number after the last that is spoken of.
     pub end: u32,
-    /// What is missing below `end`, ascending.
+    /// Missing numbers below `end`, ascending.
     pub gaps: Vec<Gap>,
 }
 
@@ -109,7 +109,7 @@ pub struct RailReport {
 pub struct Gap {
     /// The lower half of the first.
     pub first: u32,
-    /// How many.
+    /// Number of missing datagrams.
     pub count: u32,
 }
 
@@ -163,7 +163,8 @@ impl Report {
         }
     }
 
-    /// How many gaps fit into a report about so many rails, in a datagram of at most `datagram_bytes`.
+    /// Returns the number of gaps that fit into a report about this number of rails, in a datagram of at most
+    /// `datagram_bytes`.
     #[must_use]
     pub fn room_for_gaps(datagram_bytes: usize, rails: usize) -> usize {
         let fixed = size_of::<ReportBytes>() + rails * size_of::<RailReportBytes>();
@@ -241,12 +242,12 @@ impl<'a> View<'a> {
         self.belongs_to(key) && crc32c_append(checksum, self.heads) == self.head.checksum.get()
     }
 
-    /// What stands between the head and the body.
+    /// Returns the bytes between the head and the body.
     pub(super) fn heads(&self) -> &'a [u8] {
         self.heads
     }
 
-    /// What follows the heads.
+    /// Returns the bytes after the heads.
     #[must_use]
     pub fn body(&self) -> &'a [u8] {
         self.body
@@ -268,7 +269,7 @@ impl<'a> View<'a> {
         Ok(parts.iter().filter_map(|part| check(part).ok()))
     }
 
-    /// What a report says.
+    /// Parses a report.
     ///
     /// # Errors
     /// If its heads are not exactly the rails and gaps that they speak of.

@@ -13,7 +13,7 @@ pub const MAGIC: [u8; 4] = *b"SFDG";
 /// Flag in [`PartBytes::total`]: the part is the beginning of its message, and `place` has the bytes of the message's head.
 pub const FLAG_FIRST: u32 = 1 << 31;
 
-/// What [`HeadBytes::heads`] counts: every head is a multiple of so many bytes.
+/// Unit of [`HeadBytes::heads`]: the size of every head is a multiple of this number of bytes.
 pub const HEADS_UNIT: usize = 4;
 
 /// The kinds of datagram, the lower half of the first byte.
@@ -86,7 +86,7 @@ layout! {
 }
 
 layout! {
-    /// What a node received and will take, 16 bytes; its rails follow.
+    /// Arrivals at a node, and its windows, 16 bytes; its rails follow.
     ReportBytes[16] {
         /// Offset 0: up to which position the sender of messages may begin new ones.
         granted: U64,
@@ -100,7 +100,7 @@ layout! {
 }
 
 layout! {
-    /// What arrived by a rail, 8 bytes; its gaps follow, in ascending order.
+    /// Arrivals by a rail, 8 bytes; its gaps follow, in ascending order.
     RailReportBytes[8] {
         /// Offset 0: the rail.
         rail: u8,

@@ -12,7 +12,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 pub struct Life {
     /// The node's session.
     pub session: SessionId,
-    /// How many lives the link had in this session.
+    /// Number of lives that the link had in this session.
     pub count: u32,
 }
 
@@ -31,13 +31,13 @@ pub struct Greeting {
     pub datagram_bytes: u32,
     /// The largest message that the sender takes, in bytes.
     pub message_bytes: u32,
-    /// How many bytes of datagrams may be on the way to the sender.
+    /// Maximum bytes of datagrams in flight to the sender.
     pub flight_bytes: u32,
     /// The position up to which messages to the sender may begin at first.
     pub granted: u64,
     /// Of an answer: bytes of the question as it arrived.
     pub heard_bytes: u32,
-    /// How many rails the sender has.
+    /// Number of the sender's rails.
     pub rails: u16,
     /// Of an answer: why the link is refused.
     pub refusal: Option<GreetingRefusal>,
@@ -111,7 +111,7 @@ impl Greeting {
         seal(buffer, Key::OPEN);
     }
 
-    /// What a question or an answer says.
+    /// Parses a question or an answer.
     ///
     /// # Errors
     /// If it is not one, or a field has no meaning.

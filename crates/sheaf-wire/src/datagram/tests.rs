@@ -1,4 +1,4 @@
-//! What is encoded is understood, and nothing else.
+//! Encoded datagrams are decoded, and nothing else is.
 
 use super::layout::Kind;
 use super::{

@@ -1,4 +1,4 @@
-//! What is written is read as the same, and what is not right is refused.
+//! Written records are read unchanged, and invalid ones are refused.
 
 use super::*;
 use crate::{MissingReason, MissingSource};

@@ -64,7 +64,7 @@ pub enum DecodeError {
     BadValue {
         /// Which field.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         value: u64,
     },
     /// The fragments' lengths and the payload disagree.
@@ -79,7 +79,7 @@ pub enum DecodeError {
 
 /// Where decoding takes payload handles from, in order.
 pub trait PayloadSource<P> {
-    /// How many payload bytes there are in all.
+    /// Returns the total number of payload bytes.
     fn total(&self) -> u64;
     /// The next `bytes` bytes as one handle, or `None` if they are not there in one piece.
     fn take(&mut self, bytes: usize) -> Option<P>;
@@ -252,7 +252,7 @@ impl<P: Payload> Message<P> {
 }
 
 impl<P> Body<P> {
-    /// How many payload handles encoding gives out.
+    /// Returns the number of payload handles that encoding gives out.
     #[must_use]
     pub fn payload_pieces(&self) -> usize {
         match self {
@@ -262,7 +262,7 @@ impl<P> Body<P> {
         }
     }
 
-    /// How long the head is behind its header.
+    /// Returns the size of the head behind its header.
     fn head_bytes(&self) -> usize {
         match self {
             Self::Announce(entries) => bytes_of(entries),

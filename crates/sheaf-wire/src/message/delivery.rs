@@ -1,4 +1,4 @@
-//! What builder units and output nodes say to each other.
+//! Messages between builder units and output nodes.
 
 use crate::verdict::Verdict;
 use crate::{ByteCount, Event, EventId, Fragment, MissingSource, SessionId, Tags, Timestamp, TriggerType};
@@ -29,19 +29,19 @@ pub struct Delivered {
     pub event: EventId,
     /// When it was triggered.
     pub time: Timestamp,
-    /// What kind of trigger it was.
+    /// Type of its trigger.
     pub trigger_type: TriggerType,
     /// Which attempt to build it this was.
     pub attempt: u16,
     /// Whether a required source is missing in it.
     pub incomplete: bool,
-    /// What the filter has accepted it for.
+    /// Tags for which the filter has accepted it.
     pub tags: Tags,
-    /// What the filter has to say about it, in the first part; at most [`crate::verdict::MAX_VERDICT_PAYLOAD_BYTES`].
+    /// Payload of the filter's verdict, in the first part; at most [`crate::verdict::MAX_VERDICT_PAYLOAD_BYTES`].
     pub said: Bytes,
-    /// How many fragments of it are in this message.
+    /// Number of its fragments in this message.
     pub fragments: u32,
-    /// How many missing sources of it are in this message.
+    /// Number of its missing sources in this message.
     pub missing: u32,
     /// Whether the next message has more of it, as its first entry.
     pub more: bool,
@@ -81,7 +81,7 @@ impl Delivered {
     }
 }
 
-/// What an output node takes more of a builder's events, and what became of those that it has.
+/// Further events of a builder that an output node takes, and the fates of those that it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// It takes so many events in all, from the first that was delivered between these two sessions.
@@ -90,7 +90,7 @@ pub struct Receipt {
     pub bytes: ByteCount,
     /// Its disk fails, or is full, or what waits for it is half of what it takes.
     pub behind: bool,
-    /// What became of events, each named once.
+    /// Fates of events, each named once.
     pub entries: Vec<ReceiptEntry>,
 }
 
@@ -99,7 +99,7 @@ pub struct Receipt {
 pub struct ReceiptEntry {
     /// The number of the first: events between two sessions are counted from 0, in the order of delivery.
     pub first: u64,
-    /// How many.
+    /// Number of events.
     pub count: u32,
     /// The number of the first among all that this session of the output node has accepted, from 0: they are as durable as
     /// configured. `None`: no stream takes them.
@@ -115,6 +115,6 @@ pub struct Kept {
     pub session: SessionId,
     /// The number of the first in that session.
     pub first: u64,
-    /// How many consecutive numbers.
+    /// Number of consecutive numbers.
     pub count: u32,
 }

@@ -130,7 +130,7 @@ layout! {
 }
 
 layout! {
-    /// What a builder asks for, 24 bytes; its finished events, absent readout units and kept events follow.
+    /// Request of a builder, 24 bytes; its finished events, absent readout units and kept events follow.
     RequestBytes[24] {
         /// Offset 0: events.
         slots: U32,
@@ -245,7 +245,7 @@ layout! {
 }
 
 layout! {
-    /// What is asked for, 8 bytes; the sources and the ranges of events follow.
+    /// Requested events, 8 bytes; the sources and the ranges of events follow.
     PartRequestBytes[8] {
         /// Offset 0: which part of the events, from 1.
         part: U16,
@@ -395,7 +395,7 @@ layout! {
 }
 
 layout! {
-    /// How traffic is shaped, 24 bytes.
+    /// Traffic shaping, 24 bytes.
     ShapeBytes[24] {
         /// Offset 0: epoch of the slots, ns.
         epoch: U64,
@@ -449,7 +449,7 @@ layout! {
 }
 
 layout! {
-    /// What an output node takes more, 24 bytes; what became of events follows.
+    /// Further events that an output node takes, 24 bytes; the fates of events follow.
     ReceiptBytes[24] {
         /// Offset 0: it takes so many events, from the first of this pair of sessions.
         events: U64,

@@ -32,7 +32,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
     assert_layouts(&page(), &layouts);
 }
 
-/// What a processor can say, by the name that the page has for it, and the kind that is written for it.
+/// Kinds of a processor's messages, by their names on the page and the kinds that are written.
 #[test]
 fn the_kinds_of_words_are_those_that_are_written() {
     let large = Verdict::accept().with_tags(Tags(1)).with_payload(vec![0; MAX_VERDICT_PAYLOAD_BYTES]);

@@ -74,7 +74,7 @@ pub(crate) fn unhex(block: &str) -> Vec<u8> {
     digits.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
-/// What a page calls the type of a field.
+/// Name of a field's type on a page.
 pub(crate) trait Named {
     const NAME: &'static str;
 }

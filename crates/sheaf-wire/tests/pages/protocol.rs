@@ -96,7 +96,7 @@ fn the_codes_are_all_of_them() {
     check_codes(&page, "| command | code | name | meaning |", (0..=u8::MAX).filter_map(command));
 }
 
-/// What decoding makes of a command code.
+/// Returns the command that a code decodes to.
 fn command(code: u8) -> Option<Command> {
     let message = Message { header: header(NodeId::MANAGER, 1), body: Body::Command(Command::Start) };
     let (mut head, _) = encode(message);

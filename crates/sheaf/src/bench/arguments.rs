@@ -41,7 +41,7 @@ pub(crate) enum BenchCommand {
     Roundtrip(RoundtripArguments),
     /// Messages to and fro, one way or both at once, between processors that share a core, a NUMA node, or neither.
     Pingpong(PingpongArguments),
-    /// What the processors do with memory: copy, read, fill, gather, and hand over to each other; no network.
+    /// Copies, reads, fills, gathers and hands over memory between processors, without a network.
     Memory(MemoryArguments),
     /// Accepted events to a disk, as a run stores them, beside plain writes with the same flush policy.
     Store(StoreArguments),
@@ -50,7 +50,7 @@ pub(crate) enum BenchCommand {
     /// A node of a measurement in processes.
     #[command(hide = true)]
     Node {
-        /// What it does.
+        /// Assignment of the node, as JSON.
         assignment: String,
     },
 }
@@ -71,24 +71,24 @@ impl BenchCommand {
     }
 }
 
-/// What is scanned, and for how long.
+/// Points of a scan, and the time for each.
 #[derive(Debug, Args)]
 pub(crate) struct ScanArguments {
     /// Payload of one message or fragment; several with commas between them, with or without Ki or Mi (powers of 1,024),
     /// k or M (powers of 1,000).
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = parse_size)]
     pub(super) size: Vec<u64>,
-    /// How long each repetition is measured.
+    /// Duration of each repetition.
     #[arg(long, value_name = "S", value_parser = parse_seconds, allow_negative_numbers = true)]
     pub(super) seconds: Option<f64>,
-    /// How often each point is measured; figures are medians.
+    /// Number of repetitions of each point; figures are medians.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) repeat: u32,
     #[command(flatten)]
     pub(super) output: Output,
 }
 
-/// What is done with the figures.
+/// Destinations of the figures.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Print one JSON object on standard output, and nothing else there.
@@ -101,7 +101,7 @@ pub(crate) struct Output {
 
 #[derive(Debug, Args)]
 pub(crate) struct LinkArguments {
-    /// How messages travel.
+    /// Transport of the messages.
     #[arg(long, value_name = "memory|tcp|shm|udp|libfabric-shm|libfabric-tcp", value_parser = Transport::from_str)]
     pub(super) transport: Option<Transport>,
     /// Each node in a process of its own.
@@ -113,7 +113,7 @@ pub(crate) struct LinkArguments {
     /// Before each repetition: how long the system runs and nothing counts.
     #[arg(long, value_name = "S", default_value = "0.1", value_parser = parse_warm_up)]
     pub(super) warm_up: f64,
-    /// How often an idle node looks again before it sleeps [default: 32; for times 4000, on one core 0].
+    /// Number of polls of an idle node before it sleeps [default: 32; for times 4000, on one core 0].
     #[arg(long, value_name = "N")]
     pub(super) spins: Option<u32>,
     #[command(flatten)]
@@ -197,7 +197,7 @@ pub(crate) struct BuilderArguments {
     /// Builder units; one for all, or as many as `--readouts`.
     #[arg(long, value_name = "M,...", value_delimiter = ',', default_value = "2", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(super) builders: Vec<u16>,
-    /// How messages travel [default: memory; with --processes: tcp].
+    /// Transport of the messages [default: memory; with --processes: tcp].
     #[arg(long, value_name = "KIND", value_parser = TransportKind::from_str)]
     pub(super) transport: Option<TransportKind>,
     /// Each role in a process of its own.
@@ -232,7 +232,7 @@ pub(crate) struct BuilderArguments {
 pub(crate) struct StoreArguments {
     /// The directory on the disk that is measured [default: that of temporary files].
     pub(super) directory: Option<PathBuf>,
-    /// How far events are written; several with commas between them [default: all].
+    /// Durability of the writes, several separated by commas [default: all].
     #[arg(long, value_name = "none|flush|fsync-at-end|fsync-each-batch,...", value_delimiter = ',', value_parser = parse_policy)]
     pub(super) sync: Vec<Policy>,
     /// Fragments of an event.
@@ -244,7 +244,7 @@ pub(crate) struct StoreArguments {
     /// Payload of each repetition, in millions of bytes; once for each side.
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(super) megabytes: u64,
-    /// How often each point is measured; figures are medians.
+    /// Number of repetitions of each point; figures are medians.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) repeat: u32,
     #[command(flatten)]
@@ -262,8 +262,8 @@ pub(crate) struct FarmArguments {
     /// Workers are processes and not threads.
     #[arg(long)]
     pub(super) processes: bool,
-    /// How events reach the workers: in memory, or over the network (loopback) with their payload, as to another host; then the
-    /// workers are processes.
+    /// Path of events to the workers: in memory, or over the network (loopback) with their payload, as to another host;
+    /// then the workers are processes.
     #[arg(long, value_enum, default_value = "memory")]
     pub(super) transport: FarmTransport,
     /// Fragments of an event.
@@ -272,17 +272,17 @@ pub(crate) struct FarmArguments {
     /// Payload of a fragment.
     #[arg(long, value_name = "BYTES", default_value = "1Ki", value_parser = parse_size)]
     pub(super) size: u64,
-    /// How long each repetition is measured.
+    /// Duration of each repetition.
     #[arg(long, value_name = "S", default_value = "2", value_parser = parse_seconds)]
     pub(super) seconds: f64,
-    /// How often each point is measured; figures are medians.
+    /// Number of repetitions of each point; figures are medians.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) repeat: u32,
     #[command(flatten)]
     pub(super) output: Output,
 }
 
-/// How events reach the workers of a farm.
+/// Path of events to the workers of a farm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FarmTransport {
     /// By reference, or through shared memory.
@@ -292,7 +292,7 @@ pub(crate) enum FarmTransport {
 }
 
 impl Output {
-    /// What can be known to fail before minutes of measuring.
+    /// Fails early for everything that can be known to fail before minutes of measuring.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let Some(path) = &self.plot else { return Ok(()) };
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -1,4 +1,4 @@
-//! How much the event builder of a measurement holds.
+//! Bounds of the events that the builder of a measurement holds.
 //!
 //! More in flight means fuller messages and fewer wake-ups; less means that payload is still in a cache when it is read.
 //! On two cores with 2 MiB of second-level cache each, over shared memory and over TCP, processor time a fragment was

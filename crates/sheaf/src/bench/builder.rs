@@ -21,7 +21,7 @@ use sheaf_node::Clock;
 use sheaf_wire::{ByteCount, Nanos};
 use std::sync::Arc;
 
-/// How long a run takes where nothing is said.
+/// Default duration of a run, in seconds.
 const SECONDS: f64 = 2.0;
 
 /// A system to measure.
@@ -219,7 +219,7 @@ fn run(config: Config, in_processes: bool, scan: &Scan<'_>) -> anyhow::Result<Op
     ended.map(|(summary, cpu)| sample(&summary, cpu)).transpose()
 }
 
-/// What a run amounts to, and its processor time in seconds. `None` where a signal ended it.
+/// Runs the builder and returns its summary and processor time in seconds. `None` if a signal ended the run.
 ///
 /// # Errors
 /// That it failed, or that its books do not balance.

@@ -101,7 +101,7 @@ impl Drop for Joining {
     }
 }
 
-/// How long a worker may take to end after the run.
+/// Time that a worker has to end after the run.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// One readout unit with all sources and one builder unit, so that as few threads as possible are beside the workers.

@@ -1,4 +1,4 @@
-//! What the machine itself can, measured in turn with the rest.
+//! Limits of the machine itself, measured in turn with the rest.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use sheaf_bench::memory::{self, Operation, WORKING_SET_BYTES};
 use sheaf_bench::{cpu, plain};
 use std::time::Duration;
 
-/// What limits a system.
+/// Resource that limits a system.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     /// A plain vectored stream over one loopback socket.
@@ -47,7 +47,7 @@ impl Limit {
     }
 }
 
-/// What a figure is worth nothing without.
+/// Describes the machine; a figure without it is worth nothing.
 pub(super) fn machine() -> Value {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let info = read("/proc/cpuinfo");

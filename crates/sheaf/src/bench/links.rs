@@ -15,9 +15,9 @@ use sheaf_bench::local;
 use sheaf_bench::payload::Use;
 use sheaf_bench::transport::Transport;
 
-/// How long a repetition is measured where nothing is said.
+/// Default duration of a repetition, in seconds.
 const SECONDS: f64 = 0.3;
-/// How often an idle node of a stream looks again before it sleeps, as a worker of the event builder does.
+/// Number of polls of an idle node of a stream before it sleeps, the same as of a worker of the event builder.
 const SPINS: u32 = 32;
 /// The same for times, which would else be those of waking up: some 100 microseconds. No longer, because a thread that has
 /// used up its share of a processor that others want, too, is kept waiting for milliseconds.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const SECONDS: f64 = 0.2;
 
-/// What threads do.
+/// Operation that threads perform.
 #[derive(Clone, Copy)]
 enum Kind {
     /// Each by itself.
@@ -28,7 +28,7 @@ impl Kind {
     }
 }
 
-/// What so many threads can do.
+/// Returns the operations that this number of threads can perform.
 fn kinds(threads: usize) -> impl Iterator<Item = (Kind, usize)> {
     let pairs = (threads >= 2).then_some((Kind::Handover, threads - threads % 2));
     Operation::ALL.into_iter().map(move |operation| (Kind::Apart(operation), threads)).chain(pairs)

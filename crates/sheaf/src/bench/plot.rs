@@ -1,11 +1,11 @@
-//! What a test program found, as a picture.
+//! Plot of a test program's results.
 
 use super::report::{Curve, Point, Report, Scanned};
 use super::table::{describe, time};
 use sheaf_bench::fit::Fit;
 use sheaf_plot::{Axis, Chart, Draw, Mark, Reference, Series};
 
-/// How many points a smooth curve has.
+/// Number of points of a smooth curve.
 const FINE: u32 = 120;
 /// The palette's grey: the machine's own limits stand behind the measurements.
 const GREY: usize = 6;

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often the parent looks after its children.
+/// Interval at which the parent checks its children.
 const PERIOD: Duration = Duration::from_millis(5);
 
 /// Runs `job` with its nodes in processes; `processors` are theirs, in the order of [`Job::nodes`], or the system's.

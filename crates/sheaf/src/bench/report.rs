@@ -1,4 +1,4 @@
-//! What a test program found: curves of points, each a median of repetitions.
+//! Results of a test program: curves of points, each a median of repetitions.
 
 use serde_json::{Map, Value, json};
 use sheaf_bench::fit::Fit;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// A named figure of one repetition. A dot in a name makes an object of it in JSON: `latency_ns.p50`.
 pub(super) type Sample = Vec<(&'static str, f64)>;
 
-/// What the points of a curve differ in.
+/// Parameter in which the points of a curve differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
     /// The size of a fragment, message or block, in bytes.
@@ -27,7 +27,7 @@ impl Scanned {
     }
 }
 
-/// What a test program found.
+/// Results of a test program.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     /// Which.
@@ -39,13 +39,13 @@ pub(super) struct Report {
     pub(super) settings: Map<String, Value>,
     pub(super) scanned: Scanned,
     pub(super) curves: Vec<Curve>,
-    /// What could not be measured here, and why.
+    /// Measurements that are not possible here, with reasons.
     pub(super) left_out: Vec<String>,
     /// Whether a signal ended it.
     pub(super) interrupted: bool,
     /// Which figures stand in the table.
     pub(super) columns: Vec<Column>,
-    /// What is drawn.
+    /// Plot of the results.
     pub(super) picture: Picture,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Column {
     /// The figure's name.
     pub(super) figure: &'static str,
     pub(super) header: &'static str,
-    /// What it is divided by to be shown.
+    /// Divisor for the value that is shown.
     pub(super) unit: f64,
     pub(super) decimals: usize,
 }
@@ -65,7 +65,7 @@ pub(super) const fn column(figure: &'static str, header: &'static str, unit: f64
     Column { figure, header, unit, decimals }
 }
 
-/// What is drawn over the size.
+/// Description of a plot over the size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Picture {
     pub(super) figure: &'static str,
@@ -73,7 +73,7 @@ pub(super) struct Picture {
     /// The figure in the base unit of the axis: nanoseconds become seconds with 1e-9.
     pub(super) factor: f64,
     pub(super) unit: &'static str,
-    /// What the horizontal axis counts.
+    /// Label of the horizontal axis.
     pub(super) size: &'static str,
     /// Whether the figure is a time per message, for the fit, and not a throughput.
     pub(super) is_time: bool,
@@ -83,7 +83,7 @@ pub(super) struct Picture {
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub(super) name: String,
-    /// What tells it from others, for JSON.
+    /// Settings that tell it from other curves, for JSON.
     pub(super) settings: Map<String, Value>,
     pub(super) points: Vec<Point>,
     pub(super) fit: Option<Fit>,

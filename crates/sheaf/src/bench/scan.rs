@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What all scans need.
+/// Settings that all scans share.
 pub(super) struct Scan<'a> {
     pub(super) console: &'a Console,
     pub(super) stop: &'a Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! What a test program found, as a table.
+//! Results of a test program, as a table.
 
 use super::report::{Column, Curve, Report, Scanned};
 use std::fmt::Write;

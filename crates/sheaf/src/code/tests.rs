@@ -1,4 +1,4 @@
-//! What is copied, where it is found again, and that the configuration of a run without code stays as it is.
+//! Copies of code: their content and place. The configuration of a run without code stays as it is.
 
 use super::*;
 

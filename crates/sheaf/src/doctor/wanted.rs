@@ -1,4 +1,4 @@
-//! What a configuration wants of a host.
+//! Requirements of a configuration on a host.
 
 use sheaf_config::{Config, EthernetBackend, NodeConfig, OutputKind, TransportKind};
 use sheaf_machine::CpuList;
@@ -7,7 +7,7 @@ use sheaf_wire::Role;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 
-/// What the configuration wants; without one, what the embedded default writes and nothing else.
+/// Returns the needs of a configuration. Without one, those of the embedded default: files to write and nothing else.
 pub(super) fn of(config: Option<&Path>) -> anyhow::Result<Wanted> {
     let Some(path) = config else {
         return Ok(Wanted { output: output(&Config::default()), ..Wanted::default() });

@@ -1,4 +1,4 @@
-//! What is told of losses, and what is none.
+//! Reports of losses, and cases without one.
 
 use super::*;
 use crate::summary::{FragmentSummary, LedgerSummary};

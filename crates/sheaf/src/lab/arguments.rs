@@ -81,7 +81,7 @@ pub(crate) struct PaperArguments {
 pub(crate) struct UpArguments {
     /// A scenario file, or the name of a scenario that ships. Of a sweep the first point is taken.
     pub(crate) scenario: String,
-    /// What the lab is called.
+    /// Name of the lab.
     #[arg(long, value_name = "NAME", default_value = "lab", value_parser = parse_name)]
     pub(crate) name: String,
 }

@@ -21,7 +21,7 @@ pub(super) struct Store {
     settings: Settings,
     secrets: Secrets,
     client: Client,
-    /// What the names of its objects begin with, behind the prefix of all: the name of its directory.
+    /// Prefix of the names of its objects, after the common prefix: the name of the run directory.
     run: String,
 }
 

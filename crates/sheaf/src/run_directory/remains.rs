@@ -1,4 +1,4 @@
-//! What a process that ends at once leaves in the directory of its run, and what of it can be removed.
+//! Files that a process which ends at once leaves in the directory of its run, and those of them that can be removed.
 
 use sheaf_store::run::LOCK_NAME;
 use std::fs;

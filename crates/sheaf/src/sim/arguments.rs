@@ -103,7 +103,7 @@ pub(crate) struct PredictArguments {
     /// Builder units of the large system.
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=32768))]
     pub(crate) builders: u32,
-    /// What hosts are like, as `sheaf sim calibrate` prints it.
+    /// Description of the hosts, as `sheaf sim calibrate` prints it.
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
     /// Without a calibration: time of a host for a message, beside that of its bytes.
@@ -121,7 +121,7 @@ pub(crate) struct PredictArguments {
     /// Standard deviation of that size (log-normal); 0: all of one size.
     #[arg(long, value_name = "BYTES", default_value_t = 0.0, value_parser = parse_rms)]
     pub(crate) rms: f64,
-    /// How events reach their builders.
+    /// Traffic shape of the events' paths to their builders.
     #[arg(long, value_enum, default_value = "pull")]
     pub(crate) traffic: TrafficShape,
     /// Take network and switches from this scenario: a file, or the name of one that ships.
@@ -133,7 +133,7 @@ pub(crate) struct PredictArguments {
     /// Spine switches [default: as many as hosts on a leaf].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) spines: Option<u32>,
-    /// What an output of a switch holds before it pauses its senders.
+    /// Bytes that an output of a switch holds before it pauses its senders.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub(crate) buffer_bytes: u64,
     /// Seeds to try.

@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Messages a sender in the run that finds out how many a timed run takes.
 const TRIAL_MESSAGES: u64 = 20;
 
-/// What was measured, on one thread.
+/// Speed of the simulation on one thread.
 #[derive(Serialize)]
 struct Speed {
     /// Ports of the network: 8x8 switches in as many layers as it takes.

@@ -31,7 +31,7 @@ fn run(place: &Place, more: &str, flags: &str) -> Ended {
     place.sheaf(&format!("run run.toml --json {flags}"))
 }
 
-/// What is stored, by `sheaf verify` and `sheaf inspect`: events, payload bytes, processed fragments.
+/// Returns the stored events, payload bytes and processed fragments, according to `sheaf verify` and `sheaf inspect`.
 fn stored(place: &Place) -> (u64, u64, u64) {
     let report = place.sheaf("verify runs/run000001 --json").exits(0).json();
     let inspection = place.sheaf("inspect runs/run000001 --json").exits(0).json();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// No test waits longer for anything. Minutes: a machine that does much else makes a test slow, never red.
 const WATCHDOG: Duration = Duration::from_secs(300);
 
-/// How often a condition is looked at.
+/// Interval at which a condition is checked.
 const PERIOD: Duration = Duration::from_millis(5);
 
 /// A command that has been started.
@@ -84,7 +84,7 @@ impl Running {
         text(&self.stdout)
     }
 
-    /// What it said on standard error so far.
+    /// Returns its output on standard error so far.
     pub(crate) fn said(&mut self) -> String {
         text(&self.stderr)
     }

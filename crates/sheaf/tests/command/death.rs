@@ -113,14 +113,14 @@ fn a_builder_that_dies_as_it_starts_does_no_harm() {
     assert_eq!(field(&summary, "ledger.dropped"), &json!({}));
 }
 
-/// What a readout unit held is lost with it, and so are its books: the run goes on without it and ends, and its exit
-/// status says that not everything is accounted for.
+/// A readout unit that dies takes its fragments and its books with it. The run goes on without it and ends, and its
+/// exit status reports that not everything is accounted for.
 #[test]
 fn a_readout_unit_that_is_killed_is_missing_in_the_events_and_the_books() {
     kill_readout("tcp");
 }
 
-/// What builders have of it stays readable after its death.
+/// Fragments that builder units hold stay readable after the death of their readout unit.
 #[test]
 fn a_readout_unit_that_is_killed_takes_no_shared_memory_from_its_readers() {
     kill_readout("shm");

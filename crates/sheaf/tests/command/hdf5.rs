@@ -18,7 +18,7 @@ fn config(place: &Place, more: &str) -> PathBuf {
     place.file("hdf5.toml", &format!("{SMALL_EVENTS}{SMALL_FILES}{more}\n"))
 }
 
-/// How many files of the run end so.
+/// Number of files of the run with this ending.
 fn files(run: &Path, ending: &str) -> usize {
     let Ok(entries) = std::fs::read_dir(run) else { return 0 };
     entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(ending)).count()

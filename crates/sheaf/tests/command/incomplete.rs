@@ -1,4 +1,4 @@
-//! What becomes of events that lack a source: the three policies, with required and optional sources.
+//! Events that lack a source: the three policies, with required and optional sources.
 
 use crate::child::Place;
 use crate::output::{
@@ -52,7 +52,7 @@ fn replay(place: &Place, policy: &str, more: &str, code: i32) -> Value {
     place.sheaf(&format!("run {} --json", config.display())).exits(code).json()
 }
 
-/// What is stored is what the streams have of these events, byte for byte.
+/// Asserts that the stored payload of these events is that of the streams, byte for byte.
 fn assert_stored(place: &Place, summary: &Value, is_stored: impl Fn(u64) -> bool) {
     let mut expected = dump(&place.join("gaps"));
     expected.retain(|line| is_stored(line.event));

@@ -64,7 +64,7 @@ fn an_interrupt_ends_the_run_with_its_result_and_removes_the_network() {
     assert_eq!(namespaces_of(pid), BTreeSet::new());
 }
 
-/// How many processes have the process `pid` as their parent and are nodes.
+/// Number of node processes whose parent is the process `pid`.
 fn nodes_of(pid: u32) -> usize {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_node = |entry: &std::fs::DirEntry| {

@@ -1,4 +1,4 @@
-//! What the processes of a run take of the machine's memory: their pools, as configured, and little beside.
+//! Memory of a run's processes: their pools, as configured, and little beside.
 
 use crate::child::{Place, wait_until};
 use crate::output::{assert_adds_up, number};
@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 const MIB: u64 = 1 << 20;
 
-/// What a process may take beside its pools: program, stacks, bookkeeping.
+/// Memory that a process may take beside its pools: program, stacks, bookkeeping.
 const BESIDE: u64 = 32 * MIB;
 
-/// What of that is the program: the released one has 9 MiB of itself in memory. Tests run one that is not optimised and has three
-/// times as much; what it has beyond this does not count.
+/// Share of the program in that memory: the release build keeps 9 MiB of itself in memory. Tests run a build without
+/// optimisation that takes three times as much; the difference does not count.
 const PROGRAM: u64 = 12 * MIB;
 
 /// Pools, in bytes: what one source writes into, what a node receives into (over TCP), what it sends from (shared memory).
@@ -22,7 +22,7 @@ const SHARED: u64 = 4 * MIB;
 const SOURCES: u64 = 2;
 const READOUTS: u64 = 2;
 
-/// What a run builds: each source writes its memory ten times over.
+/// Number of events of a run: each source fills its memory ten times.
 const EVENTS: u64 = 10 * SOURCE / FRAGMENT;
 const FRAGMENT: u64 = 2048;
 
@@ -87,7 +87,7 @@ fn peaks(transport: &str) -> BTreeMap<String, Peak> {
     peaks
 }
 
-/// What the sources of a node write into.
+/// Bytes of memory that the sources of a node write into.
 fn of_sources(node: &str) -> u64 {
     if node.starts_with("ru") { SOURCES * SOURCE } else { 0 }
 }

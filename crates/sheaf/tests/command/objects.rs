@@ -36,7 +36,8 @@ fn fetch(place: &Place, server: &Server) -> PathBuf {
     fetched
 }
 
-/// What is in the store is a run directory with every event that counts, once, and says the same as the one here.
+/// Asserts that the store holds a run directory with every event that counts, once, and that its contents equal those
+/// of the local one.
 fn assert_store_has_the_run(place: &Place, server: &Server, summary: &Value) {
     let fetched = fetch(place, server);
     let here = verify(&directory(place, summary), 0);
@@ -199,7 +200,7 @@ fn builders_that_are_killed_while_they_upload_lose_no_event_and_store_none_twice
     assert_eq!(dump(&place.join("fetched")).len(), dump(Path::new(&directory(&place, &summary))).len());
 }
 
-/// What is uploaded are HDF5 files, made before of the event files that builders close.
+/// Uploads of HDF5 files, made from event files that builder units have closed.
 #[cfg(feature = "hdf5")]
 mod columns {
     use super::*;

@@ -1,4 +1,4 @@
-//! What a run has written, and what it says of itself.
+//! Files of a run, and their consistency with its own reports.
 
 use crate::child::Place;
 use serde_json::Value;

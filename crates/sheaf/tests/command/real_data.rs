@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// The six-byte hits of a KM3NeT superframe.
 const HIT_BYTES: u64 = 6;
 
-/// What is built with in every test here.
+/// Options of every run of these tests.
 const BUILD: &str = "--readouts 4 --builders 3 --processes --json";
 
 /// Event, source, size, CRC-32.

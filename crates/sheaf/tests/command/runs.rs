@@ -67,7 +67,7 @@ fn wait_for_events(place: &Place, run: u32) {
     wait_until("events are written", || std::fs::read_dir(&run).is_ok_and(|mut all| all.any(is_big)));
 }
 
-/// What a command printed of each of its runs.
+/// Returns the lines that a command printed, one for each run.
 fn lines(ended: &Ended) -> Vec<Value> {
     ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -36,7 +36,8 @@ fn a_quarter_of_the_data_and_a_rejection_of_ten_leave_a_third_of_the_load() {
     }
 }
 
-/// What was sent more than once, because a machine under load was slow to answer: no run of 1,300 answers need repeat any.
+/// Number of answers sent more than once because a loaded machine responded late: a run of 1,300 answers needs no
+/// repetition.
 fn repeated(summary: &serde_json::Value) -> u64 {
     let resent = field(summary, "counters").get("resent").and_then(serde_json::Value::as_u64).unwrap_or(0);
     resent * 1_000

@@ -66,7 +66,7 @@ fn events() -> Vec<Event<Bytes>> {
     (0..EVENTS).map(|id| event(id, &mut numbers)).collect()
 }
 
-/// What is kept of verdicts: those who reject need not say what they found.
+/// Returns the comparable parts of verdicts: a rejection need not carry the filter's findings.
 fn judged(filter: &mut dyn Filter, events: &[Event<Bytes>]) -> Vec<Verdict> {
     let kept = |verdict: Verdict| if verdict.accepted { verdict } else { Verdict::reject() };
     events.iter().map(|event| kept(filter.judge(event).unwrap())).collect()
@@ -147,7 +147,7 @@ fn python() -> Option<String> {
     check.is_ok_and(|output| output.status.success()).then_some(interpreter)
 }
 
-/// What the Python twin says of the events of a file: one JSON object a line.
+/// Returns the verdicts of the Python twin on the events of a file: one JSON object a line.
 fn judged_in_python(interpreter: &str, file: &Path) -> Output {
     Command::new(interpreter)
         .args(["-m", "sheaf.processor", "--json", "--parameters", PARAMETERS, "--file"])

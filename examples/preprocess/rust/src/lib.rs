@@ -4,7 +4,7 @@ use sheaf_filter::{
     FilterFailure, PluginSetup, PreprocessPlugin, Processed, RawFragment, export_preprocessor,
 };
 
-/// What a run of samples costs beside the samples: where it begins, and how many they are.
+/// Overhead of a run of samples: its start, and its length.
 const RUN_BYTES: usize = 8;
 
 /// The number of samples in front of the runs.

@@ -1,4 +1,4 @@
-//! What a run lives on runs out or is damaged: room, descriptors, memory; and strangers come to its doors.
+//! Resources of a run that run out or are damaged: room, descriptors, memory; and strangers at its doors.
 
 use super::{Case, Outcome, always, nightly, or_skip};
 use crate::torture::books::{Kept, Promise, Status};
@@ -18,7 +18,7 @@ pub(super) const CASES: &[Case] = &[
     always("strangers", strangers),
 ];
 
-/// What the log says of a disk without room.
+/// Log message of a disk without room.
 const NO_ROOM: &str = "No space left on device";
 
 /// A system whose disk has room for half of the events.

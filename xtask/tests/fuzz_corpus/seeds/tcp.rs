@@ -1,4 +1,4 @@
-//! What a TCP peer sends: the sizes of the pieces, then frames, and perhaps a goodbye.
+//! Input from a TCP peer: the sizes of the pieces, then frames, and perhaps a goodbye.
 
 use super::Dice;
 

@@ -1,4 +1,4 @@
-//! What hosts send, and which of them are sources and builders.
+//! Traffic of hosts, and the hosts that are sources and builders.
 
 use super::super::given::Given;
 use super::super::streams;
@@ -54,7 +54,7 @@ fn event_rate(given: &Given<'_>) -> Option<f64> {
     Some(given.number("traffic.event_rate_hz")).filter(|rate| *rate > 0.0)
 }
 
-/// What events look like and who builds them.
+/// Sizes of events, and the nodes that build them.
 struct Shape {
     size: SizeModel,
     correlation: f64,

@@ -46,7 +46,7 @@ impl<E> Later<E> {
         self.pending += 1;
     }
 
-    /// What happens in this cycle; give the list back with [`restore`](Self::restore).
+    /// Takes the events of this cycle; give the list back with [`restore`](Self::restore).
     fn take(&mut self) -> Vec<E> {
         let due = std::mem::take(&mut self.ring[self.present]);
         self.pending -= due.len();

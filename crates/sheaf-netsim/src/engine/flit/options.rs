@@ -1,4 +1,4 @@
-//! What a flit-level run is made of, and how a scenario becomes flits.
+//! Options of a flit-level run, and the conversion of a scenario to flits.
 
 use crate::scenario::{Arbiter, EndpointModel, Routes, Scenario, SizeModel, Switching, TrafficModel};
 use crate::units::{Picos, Rate};
@@ -15,12 +15,12 @@ pub enum Kind {
     StoreAndForward,
 }
 
-/// What a flit-level run is made of, beside network and traffic.
+/// Options of a flit-level run, beside network and traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bytes of a flit; the last flit of a message may be shorter, and takes as long.
     pub flit_bytes: u32,
-    /// How fast a link is that moves a flit in each cycle. Slower links take several cycles for a flit.
+    /// Rate of a link that moves a flit in each cycle. Slower links take several cycles for a flit.
     pub rate: Rate,
     /// When a message may have an output.
     pub kind: Kind,
@@ -38,7 +38,7 @@ pub struct Options {
     pub overhead: Picos,
     /// From hand-over to the first flit.
     pub start: Picos,
-    /// What chance comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
@@ -48,7 +48,7 @@ pub enum FlitError {
     /// Another kind of switch.
     #[error("{switching:?} has no flits; use wormhole, cut-through or store-and-forward switching")]
     NoFlits {
-        /// What was asked for.
+        /// Switching that was requested.
         switching: Switching,
     },
     /// A buffer of so many messages is no number of flits.
@@ -59,7 +59,7 @@ pub enum FlitError {
         /// The sizes.
         size: SizeModel,
     },
-    /// What only the message-level engines know.
+    /// Feature that only the message-level engines model.
     #[error("the flit level does not model {what}; use the message level")]
     NotModelled {
         /// What.
@@ -70,7 +70,7 @@ pub enum FlitError {
     Range {
         /// Which one.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: u32,
         /// The remedy.
         right: &'static str,
@@ -150,7 +150,7 @@ impl Options {
         })
     }
 
-    /// How many flits a message of `bytes` has.
+    /// Returns the number of flits of a message of `bytes`.
     #[must_use]
     pub fn flits(&self, bytes: u32) -> u32 {
         bytes.div_ceil(self.flit_bytes.max(1)).max(1)

@@ -1,5 +1,5 @@
-//! What the flit level must show: the values of the literature and of other simulators, times to the cycle, and the loop
-//! of a deadlock.
+//! Reproduction of known results at the flit level: values of the literature and of other simulators, times to the
+//! cycle, and the loop of a deadlock.
 
 mod events;
 mod small;

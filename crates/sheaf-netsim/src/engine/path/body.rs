@@ -18,9 +18,9 @@ use crate::units::Picos;
 struct Hop {
     /// When it began to carry the message.
     start: Picos,
-    /// How long it was stopped.
+    /// Time for which it was stopped.
     stall: Picos,
-    /// What the buffer at its end has taken.
+    /// Data that the buffer at its end has taken.
     content: Picos,
 }
 
@@ -30,7 +30,7 @@ struct Body {
     time: Picos,
     /// When the head comes or came to the end of the last link.
     head_at: Picos,
-    /// How many links have a planned end.
+    /// Number of links with a planned end.
     planned: u16,
     /// The room of the buffer at the end of the last link, as far as the message may count on it.
     room: Picos,
@@ -57,7 +57,7 @@ pub(super) struct Bodies {
     /// By message and hop: the message behind it in the buffer at the end of that hop's link.
     followers: Vec<u32>,
     stride: usize,
-    /// How long it takes to fill a buffer.
+    /// Time that it takes to fill a buffer.
     room: Picos,
     /// By link.
     buffers: Vec<Buffer>,
@@ -75,7 +75,7 @@ impl Bodies {
         }
     }
 
-    /// How many messages there is room for.
+    /// Returns the number of messages that there is room for.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.bodies.len()

@@ -28,8 +28,8 @@ struct Link {
     end: u32,
 }
 
-/// How a switch with one way to each destination finds it: by the digit `place / divisor % radix`. The switches of a
-/// layer share a rule, so that the rules are few and near, and no switch needs to be looked at.
+/// Rule by which a switch with one way to each destination finds it: the digit `place / divisor % radix`. The switches
+/// of a layer share a rule, so that the few rules stay in cache and no switch needs to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
     divisor: u32,
@@ -202,7 +202,7 @@ impl Links {
     }
 }
 
-/// What links to a switch are: the number of its rule, which becomes one of `rules`, or [`SWITCH`].
+/// Returns the kind of links to a switch: the number of its rule, which is added to `rules`, or [`SWITCH`].
 fn kind(forwarding: &Forwarding, rules: &mut Vec<Rule>) -> u32 {
     let &Forwarding::Digit { divisor, radix, width: 1 } = forwarding else { return SWITCH };
     let wanted = Rule { divisor, radix };

@@ -18,7 +18,7 @@ pub(super) struct Messages {
     messages: Vec<Message>,
     /// The destination's place in the wiring.
     place: Vec<u32>,
-    /// How many links it holds or held, and how many of these its tail has left.
+    /// Number of links that it holds or held, and the number of these that its tail has left.
     hops: Vec<u16>,
     left: Vec<u16>,
     /// The links of each, `stride` entries.
@@ -56,7 +56,7 @@ impl Messages {
         self.messages.len()
     }
 
-    /// How many messages are under way.
+    /// Returns the number of messages under way.
     pub(super) fn under_way(&self) -> u64 {
         (self.messages.len() - self.unused.len()) as u64
     }

@@ -1,4 +1,4 @@
-//! What is told apart in reports: by stage, which is the number of links that lie between a sender and the link meant.
+//! Causes of waiting in reports, by stage: the number of links between a sender and the link.
 
 use super::scheme::Scheme;
 use crate::meter::{Cause, Names};

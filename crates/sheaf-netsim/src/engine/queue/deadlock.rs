@@ -46,7 +46,7 @@ impl fmt::Display for Buffer {
 pub struct Deadlock {
     /// Each of these waits for room in the next, and the last for room in the first.
     pub cycle: Vec<Buffer>,
-    /// How many buffers are stuck, in the circle or behind it.
+    /// Number of stuck buffers, in the circle or behind it.
     pub stuck: usize,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Deadlock {
     }
 }
 
-/// What a buffer waits for.
+/// State of a buffer in the search for a circle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     /// It moves, or is empty, or will be looked at.

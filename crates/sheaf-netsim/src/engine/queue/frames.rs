@@ -10,7 +10,7 @@ use crate::units::Picos;
 /// No frame, message, link or host.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What moves: a message, or a part of one.
+/// Message, or a part of one, that moves as a unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     /// The next one in the same queue.

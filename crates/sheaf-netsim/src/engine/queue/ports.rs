@@ -47,7 +47,7 @@ pub(super) struct Port {
     pub(super) incoming: Fifo,
     /// The first of them that is still on the way, or [`NONE`].
     pub(super) coming: u32,
-    /// How many of them are there, the first ones.
+    /// Number of them that have arrived, counted from the first.
     pub(super) arrived: u32,
     /// Bytes of those.
     pub(super) arrived_bytes: u64,
@@ -111,7 +111,7 @@ impl Port {
         network.links.iter().map(|link| Self::new(link, room)).collect()
     }
 
-    /// How long `bytes` occupy the link.
+    /// Returns the time for which `bytes` occupy the link.
     #[inline]
     pub(super) fn time_for(&self, bytes: u32) -> Picos {
         if self.picos_per_byte > 0 {

@@ -1,4 +1,4 @@
-//! What a switch does with a frame.
+//! Handling of a frame by a switch.
 
 use crate::scenario::{Switching, WhenFull};
 use crate::units::Picos;
@@ -12,7 +12,7 @@ pub(super) enum Scheme {
     OutputQueues {
         /// Capacity of one queue, in bytes.
         queue_bytes: u64,
-        /// What all queues of a switch hold together, in bytes; `u64::MAX`: no bound.
+        /// Maximum bytes that all queues of a switch hold together; `u64::MAX`: no bound.
         memory_bytes: u64,
         full: WhenFull,
     },

@@ -68,7 +68,7 @@ pub(super) struct Simulation<'a> {
     wake: Wake,
 }
 
-/// What is to be done at the present instant, after what was planned for it.
+/// Work to do at the present instant, after the events planned for it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Agenda {
     /// Hosts to ask.

@@ -1,4 +1,4 @@
-//! What happens next, for events that are mostly planned in the order in which they happen.
+//! Queue of future events that are mostly planned in the order in which they happen.
 //!
 //! Frames of one size on links of one rate end in the order in which they began. So a few first-in-first-out lanes hold
 //! nearly everything: an event goes into the first lane whose last event is not later, as cards are laid out in patience,
@@ -27,7 +27,7 @@ pub(super) struct Timeline<E> {
     /// Lanes that were ever used, from the first on.
     used: usize,
     heap: BinaryHeap<Reverse<(Picos, u64, E)>>,
-    /// How many events went into the heap: keeps those of one instant in order.
+    /// Number of events that went into the heap: keeps those of one instant in order.
     heaped: u64,
     /// Where the next event is.
     next: usize,

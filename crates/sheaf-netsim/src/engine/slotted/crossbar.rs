@@ -22,12 +22,12 @@ const OUTPUT: Cause = Cause(0);
 const INPUTS: Cause = Cause(0);
 const OUTPUTS: Cause = Cause(1);
 
-/// What the switch holds.
+/// Buffers of the switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffers {
     pub(super) queue: InputQueue,
-    /// What one input holds. Without a bound, queues that are looked at from the front hold as many as are looked at,
-    /// and the rest waits in the host: that makes no difference to what is sent.
+    /// Maximum number of messages that one input holds. Without a bound, queues examined from the front hold as many
+    /// messages as are examined, and the rest waits in the host; that does not change which messages are sent.
     pub(super) messages: Option<u32>,
     pub(super) speed_up: u32,
 }
@@ -67,7 +67,7 @@ impl Inputs {
         Self::Single { queues: vec![VecDeque::new(); ports], rounds: Rounds::new(ports, window as usize) }
     }
 
-    /// How many messages `input` holds.
+    /// Returns the number of messages that `input` holds.
     fn held(&self, input: usize) -> usize {
         match self {
             Self::Single { queues, .. } => queues[input].len(),

@@ -1,4 +1,4 @@
-//! What is to happen at which instant, beside what the network does.
+//! Agenda of actions at given instants, beside those of the network.
 
 use super::{picos, timestamp};
 use crate::network::EndpointId;
@@ -9,7 +9,7 @@ use sheaf_wire::{NodeId, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What is to happen.
+/// Action that is due at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Happening {
     /// The control network delivers a parcel.

@@ -1,11 +1,11 @@
-//! What stands for the bytes of a fragment.
+//! Stand-in for the bytes of a fragment.
 
 use sheaf_wire::Payload;
 
 /// A payload that has a size and no bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// How many bytes it stands for.
+    /// Number of bytes that it stands for.
     pub bytes: u32,
 }
 

@@ -1,4 +1,4 @@
-//! How long a message is when it is encoded, without encoding it.
+//! Encoded size of a message, computed without encoding it.
 
 use super::Descriptor;
 use sheaf_wire::message::layout::{

@@ -26,7 +26,7 @@ impl ManagerHost {
         Self { machine, wake_at: None, has_started: false }
     }
 
-    /// How many events there were so far.
+    /// Returns the number of events so far.
     pub(super) fn triggered(&self) -> u64 {
         self.machine.ledger().received
     }

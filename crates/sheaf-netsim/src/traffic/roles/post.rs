@@ -20,7 +20,7 @@ struct Parcel {
     message: Message<Descriptor>,
 }
 
-/// What waits for the network interface of one endpoint, as parcels.
+/// Parcels that wait for the network interface of one endpoint.
 #[derive(Clone, Debug, Default)]
 struct Outgoing {
     /// Without payload: they go first.
@@ -77,7 +77,7 @@ pub(super) struct Post {
     frames: Frames,
 }
 
-/// How messages are cut.
+/// Division of messages into frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frames {
     /// Bytes on the wire of a frame that are not payload.
@@ -87,7 +87,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// What a message of `bytes` occupies on the wire.
+    /// Returns the bytes that a message of `bytes` occupies on the wire.
     pub(super) fn wire(self, bytes: u64) -> u64 {
         let frames = self.payload.map_or(1, |payload| bytes.div_ceil(u64::from(payload.max(1))));
         bytes + frames * u64::from(self.overhead)
@@ -203,7 +203,7 @@ impl Post {
         (parcel.to, parcel.message)
     }
 
-    /// What the network interface of `sender` sends next.
+    /// Returns the next parcel for the network interface of `sender`.
     pub(super) fn next(&mut self, sender: EndpointId, now: Picos) -> Next {
         let outgoing = &mut self.outgoing[sender.index()];
         let Some(index) = outgoing.next(timestamp(now)) else {
@@ -238,7 +238,7 @@ fn free_endpoint(roster: &Roster) -> EndpointId {
     (0..endpoints).map(EndpointId).find(is_free).unwrap_or(EndpointId(0))
 }
 
-/// What the codec makes of a message: the measure of [`length::of`].
+/// Returns the encoded size of a message: the measure of [`length::of`].
 #[cfg(test)]
 fn encoded_bytes(message: &Message<Descriptor>) -> u32 {
     let (mut head, mut payload) = (Vec::new(), 0);

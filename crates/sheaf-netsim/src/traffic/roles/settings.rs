@@ -26,7 +26,7 @@ const BATCH_EVENTS: u32 = 32;
 /// Requests are not repeated sooner.
 const SHORTEST_RETRY: Nanos = Nanos::from_millis(10);
 
-/// How all machines of a run are set up.
+/// Settings of all machines of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) readouts: u16,

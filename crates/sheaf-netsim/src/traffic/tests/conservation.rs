@@ -1,4 +1,4 @@
-//! What every workload must do, whatever its shape.
+//! Properties that every workload must have.
 
 use super::{Ideal, RATE, events};
 use crate::scenario::{Assignment, BarrelShifter, Placement, SizeModel, Window};

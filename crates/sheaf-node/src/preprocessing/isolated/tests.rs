@@ -111,7 +111,7 @@ proptest! {
 
 type Side = fn(UnixStream);
 
-/// What a side does with its first request, once it was ready.
+/// Runs a side that becomes ready and handles its first request with `then`.
 fn bad(mut stream: UnixStream, then: impl FnOnce(&mut UnixStream)) {
     write_answer(&mut stream, NEW, &[]).unwrap();
     let _ = stream.read(&mut [0; REQUEST_BYTES]);

@@ -1,4 +1,4 @@
-//! How a builder comes by its super-fragments: at once, paced, unasked, in slots.
+//! Ways in which a builder receives its super-fragments: at once, paced, pushed, in slots.
 
 use super::*;
 use proptest::prelude::*;

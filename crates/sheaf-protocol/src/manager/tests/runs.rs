@@ -1,11 +1,11 @@
-//! What is done once for many events comes to what it would, done for one after the other.
+//! Handling many events at once has the same outcome as handling them one after the other.
 
 use super::*;
 use proptest::prelude::*;
 
 const EVENTS: u32 = 60;
 
-/// What a message and its parts must lead to alike.
+/// Outcomes that must be equal for a message and for its parts.
 #[derive(Debug, PartialEq)]
 struct Outcomes {
     ledger: Ledger,
@@ -17,7 +17,7 @@ struct Outcomes {
     /// Each event with its latency, fragments, and whether it is incomplete, in the order of the news.
     news: Vec<(EventId, Outcome, Nanos, u32, bool)>,
     bytes: ByteCount,
-    /// What the first readout unit was told of each event.
+    /// Outcome of each event as reported to the first readout unit.
     released: BTreeMap<EventId, (Outcome, Option<DropReason>)>,
 }
 

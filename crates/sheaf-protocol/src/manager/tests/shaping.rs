@@ -1,4 +1,4 @@
-//! What the event manager says where readout units send unasked, or in slots.
+//! Messages of the event manager where readout units push, or send in slots.
 
 use super::*;
 

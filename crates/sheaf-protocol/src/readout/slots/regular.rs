@@ -1,4 +1,4 @@
-//! What happens to consecutive events together.
+//! Handling of consecutive events together.
 //!
 //! Mostly events come, are asked for, answered and released one after another, with nothing special about any of them. Here
 //! is what is done to such events, a stretch at a time: their slots lie side by side, and so do their cells, so that nothing
@@ -13,11 +13,11 @@ use sheaf_wire::{EventId, Payload, SourceId, SuperFragment};
 /// Events, from the first one on, that were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::readout) struct Taken {
-    /// How many.
+    /// Number of events.
     pub(in crate::readout) events: u64,
     /// Whether they are ready to go; else they wait for sources.
     pub(in crate::readout) are_ready: bool,
-    /// How old the youngest of them is.
+    /// Age of the youngest of them.
     pub(in crate::readout) age: u64,
 }
 

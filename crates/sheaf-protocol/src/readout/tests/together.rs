@@ -1,4 +1,4 @@
-//! What happens to consecutive events together is what happens to them one by one.
+//! Handling consecutive events together has the same outcome as handling them one by one.
 
 use super::*;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ enum Step {
     Wait { millis: u64 },
     /// A source ends.
     End { source: u32 },
-    /// What is ready goes.
+    /// Answers that are ready are sent.
     Send,
 }
 

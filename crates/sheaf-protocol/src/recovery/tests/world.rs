@@ -7,7 +7,7 @@ use sheaf_wire::mix::{GOLDEN_GAMMA, splitmix64};
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What the network does to datagrams. Probabilities are in a thousand.
+/// Faults of the network. Probabilities are in a thousand.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults {
     pub(super) loss: u64,

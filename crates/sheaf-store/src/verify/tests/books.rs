@@ -1,4 +1,4 @@
-//! What a manifest says, how far a run is, and files that died with who wrote them.
+//! Manifests, runs in progress, and files that were lost with the node that wrote them.
 
 use super::*;
 use crate::run::{Holder, MANIFEST_NAME, RunLock};

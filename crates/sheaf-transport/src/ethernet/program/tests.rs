@@ -7,7 +7,7 @@ use sheaf_wire::ethernet::{ETHERTYPE, FRAME_HEAD_BYTES, FrameHead, FrameKind, Ma
 
 const MAP: i32 = 77;
 
-/// What the first program answers: pass, or redirect by this map and key.
+/// Result of the first program: pass, or redirect by this map and key.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Pass,

@@ -42,7 +42,7 @@ fn frame(head: impl FnOnce(&mut FrameHead), bytes: impl FnOnce(&mut Vec<u8>)) ->
     frame
 }
 
-/// What a case is called, its counter, and its frame.
+/// Name of a case, its counter, and its frame.
 type Case = (&'static str, fn(&LinkStats) -> u64, Vec<u8>);
 
 fn cases() -> Vec<Case> {

@@ -1,4 +1,4 @@
-//! What the port is for: datagrams from one host to another.
+//! Purpose of the port: datagrams from one host to another.
 
 use super::*;
 use std::collections::BTreeSet;

@@ -18,7 +18,7 @@ pub(super) enum Host {
     B,
 }
 
-/// How the hosts are connected.
+/// Cables between the hosts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cables {
     pub(super) rails: usize,

@@ -18,7 +18,7 @@ use sheaf_wire::ethernet::ETHERNET_HEADER_BYTES;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What the kernel leaves free in front of what it writes into a chunk (`XDP_PACKET_HEADROOM`).
+/// Bytes that the kernel leaves free in front of the data in a chunk (`XDP_PACKET_HEADROOM`).
 const HEADROOM_BYTES: usize = 256;
 
 /// Chunks are given back to the kernel in batches: a ring's position is a cache line that both sides use.
@@ -35,7 +35,7 @@ const SEND_BUDGET: i32 = 256;
 /// System calls of one flush that send nothing before it gives up for now.
 const TRIES: usize = 4;
 
-/// How the memory of a queue is divided: chunks to receive into, then frames to send from, each of some chunks side by side.
+/// Division of a queue's memory: chunks to receive into, then frames to send from, each of some consecutive chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     frame_bytes: usize,

@@ -25,7 +25,7 @@ const CONTINUED: u32 = 1;
 const DESCRIPTOR_BYTES: usize = 16;
 const ADDRESS_BYTES: usize = 8;
 
-/// What a ring holds.
+/// Entries of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Entries {
     /// Slots: free ones to receive into, and those whose frames were sent.
@@ -146,7 +146,7 @@ impl ToKernel {
         self.cursor.publish(self.shared.producer());
     }
 
-    /// How many entries the kernel has not taken.
+    /// Returns the number of entries that the kernel has not taken.
     pub(super) fn pending(&mut self) -> u32 {
         self.cursor.pending(self.shared.consumer())
     }

@@ -90,7 +90,7 @@ fn greeting() -> Greeting {
     Greeting { node: RECEIVER, run: RunNumber(1), session: SessionId(1), max_frame_bytes: 1000 }
 }
 
-/// What a caller says, with rings of 64 KiB and an arena of a page.
+/// Returns the bytes of a caller with rings of 64 KiB and an arena of a page.
 fn call(greeting: &Greeting) -> Vec<u8> {
     let mut message = greeting.emit(None).to_vec();
     message.extend(b"SHMLINK1");

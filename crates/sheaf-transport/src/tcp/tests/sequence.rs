@@ -12,7 +12,7 @@ fn frame(number: u64) -> Frame {
     Frame::new(Bytes::copy_from_slice(&number.to_le_bytes()), [Bytes::from(bytes)])
 }
 
-/// What a network of several rails may do.
+/// Step of a network with several rails.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The sender has another frame.

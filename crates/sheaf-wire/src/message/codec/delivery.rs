@@ -25,7 +25,7 @@ fn bad<T>(field: &'static str, value: impl Into<u64>) -> Result<T, DecodeError> 
     Err(DecodeError::BadValue { field, value: value.into() })
 }
 
-/// How long the head is behind its header.
+/// Returns the size of the head behind its header.
 pub(super) fn head_bytes<P>(delivery: &Delivery<P>) -> usize {
     let said: usize = delivery.entries.iter().map(|entry| entry.said.len()).sum();
     size_of::<DeliveryBytes>()
@@ -136,7 +136,7 @@ fn parse_delivered(bytes: &DeliveredBytes, said: &[u8]) -> Result<Delivered, Dec
     })
 }
 
-/// How long the head is behind its header.
+/// Returns the size of the head behind its header.
 pub(super) fn receipt_bytes(receipt: &Receipt) -> usize {
     size_of::<ReceiptBytes>() + bytes_of(&receipt.entries)
 }

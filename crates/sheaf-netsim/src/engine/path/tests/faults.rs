@@ -1,4 +1,4 @@
-//! What breaks, and messages that wait for one another in a circle.
+//! Faults, and messages that wait for one another in a circle.
 
 use crate::network::{EndpointId, Place, SwitchId};
 use crate::run::run;

@@ -1,4 +1,4 @@
-//! What waits for what: slow receivers, paused links, circles.
+//! Causes of waiting: slow receivers, paused links, circles.
 
 use super::*;
 use crate::engine::queue::Buffer;

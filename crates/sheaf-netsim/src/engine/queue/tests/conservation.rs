@@ -5,7 +5,7 @@ use super::*;
 use crate::scenario::{DigitOrder, Fault, FaultKind, WhenFull};
 use proptest::prelude::*;
 
-/// How far a message has come.
+/// Progress of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Offered,

@@ -1,4 +1,4 @@
-//! What hosts cost.
+//! Costs in hosts.
 
 use super::*;
 use crate::scenario::WhenFull;
