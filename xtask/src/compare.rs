@@ -101,7 +101,7 @@ pub(crate) fn command(arguments: &CompareArguments) -> Result<()> {
 fn parse_shape(shape: &str) -> Result<(u32, u32)> {
     let parsed = shape.split_once('x').and_then(|(n, m)| Some((n.parse().ok()?, m.parse().ok()?)));
     let parsed = parsed.filter(|&(n, m)| n > 0 && m > 0);
-    parsed.with_context(|| format!("{shape} is no shape; write readouts x builders, such as 2x2"))
+    parsed.with_context(|| format!("{shape} is not a shape; write readouts x builders, such as 2x2"))
 }
 
 /// Returns the programs that can be measured here, and reasons for those that cannot.

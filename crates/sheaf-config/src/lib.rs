@@ -371,7 +371,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
     // Who opens a named pipe waits for somebody who opens its other end.
     let is_file = std::fs::metadata(path).and_then(|metadata| match metadata.is_file() {
         true => Ok(()),
-        false => Err(std::io::Error::other("it is no regular file")),
+        false => Err(std::io::Error::other("it is not a regular file")),
     });
     let result = is_file
         .and_then(|()| File::open(path))

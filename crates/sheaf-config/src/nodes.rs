@@ -327,7 +327,7 @@ impl Checker<'_> {
                     self.fail(ErrorKind::Sources, &[&key], found, "a readout unit reads one source or more");
                 }
                 (Role::Manager | Role::Builder | Role::Output, Some(_)) => {
-                    let found = format!("\"{name}\" has a list of sources, but is no readout unit");
+                    let found = format!("\"{name}\" has a list of sources, but is not a readout unit");
                     self.fail(ErrorKind::Sources, &[&key], found, "only readout units have `sources`");
                 }
                 _ => {}

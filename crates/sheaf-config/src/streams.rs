@@ -30,7 +30,7 @@ impl Checker<'_> {
         for (name, stream) in streams {
             let path = format!("{STREAMS}.{name}");
             if !is_name(name) {
-                let found = format!("`{}` is no name of a stream", shorten(name));
+                let found = format!("`{}` is not a stream name", shorten(name));
                 let right =
                     format!("1 to {MAX_NAME} lower-case letters, digits and hyphens, the first a letter");
                 self.fail(ErrorKind::BadValue, &[&path], found, right);

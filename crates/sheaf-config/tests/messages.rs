@@ -587,7 +587,7 @@ error: there is no node with the role \"builder\"
    | ^^^^^^^^
    = help: a system has at least one
 
-error: \"evm\" has a list of sources, but is no readout unit
+error: \"evm\" has a list of sources, but is not a readout unit
   --> run.toml:5:11
    |
  5 | sources = [1]

@@ -75,7 +75,7 @@ impl Filter for LibraryFilter {
 
 /// Checks the verdict of a library.
 fn verdict(said: &FilterVerdict, known: Tags) -> Result<Verdict, FilterFailure> {
-    let nonsense = |what: String| Err(FilterFailure(format!("the filter's verdict is none: {what}")));
+    let nonsense = |what: String| Err(FilterFailure(format!("the filter's verdict is invalid: {what}")));
     let accepted = match said.accepted {
         0 => false,
         1 => true,

@@ -147,7 +147,7 @@ pub enum OpenError {
         found: u32,
     },
     /// Its table is none.
-    #[error("the table of {whose} is none: {what}")]
+    #[error("{whose} has an invalid table: {what}")]
     BadTable {
         /// Whose it is.
         whose: Whose,
@@ -155,13 +155,13 @@ pub enum OpenError {
         what: String,
     },
     /// A text of the configuration cannot be told to it.
-    #[error("`{key}` has a NUL character, which cannot be told to a library")]
+    #[error("`{key}` has a NUL character, which cannot be passed to a library")]
     Nul {
         /// The key of the configuration.
         key: String,
     },
     /// It does not want to be made.
-    #[error("{whose} refuses its configuration: {message}")]
+    #[error("{whose} rejects its configuration: {message}")]
     Refused {
         /// Whose it is.
         whose: Whose,
@@ -245,7 +245,7 @@ pub(crate) fn open<T: Table>(path: &Path, symbol: &str) -> Result<(T, Whose, Lib
     })?;
     if !path.is_file() {
         // The loader would wait for somebody who opens the other end of a named pipe.
-        let error = std::io::Error::other("it is no regular file");
+        let error = std::io::Error::other("it is not a regular file");
         return Err(OpenError::NotThere { kind: T::KIND, path, error });
     }
     let whose = Whose::Library(T::KIND, path.clone());

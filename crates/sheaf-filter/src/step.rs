@@ -92,7 +92,7 @@ impl LibraryStep {
 
 /// Checks the verdict of a library.
 fn decision(said: &StepVerdict, part: &Event<Bytes>) -> Result<Step, FilterFailure> {
-    let nonsense = |what: String| Err(FilterFailure(format!("the step filter's verdict is none: {what}")));
+    let nonsense = |what: String| Err(FilterFailure(format!("the step filter's verdict is invalid: {what}")));
     match said.decision {
         STEP_REJECT => Ok(Step::Reject),
         STEP_ALL => Ok(Step::All),

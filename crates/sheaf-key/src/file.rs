@@ -24,12 +24,12 @@ pub enum KeyError {
         source: io::Error,
     },
     /// It is a directory, a pipe or a device.
-    #[error("{} is no regular file; the key of a run lies in one", .0.display())]
+    #[error("{} is not a regular file, as the key of a run must be", .0.display())]
     NoFile(PathBuf),
     /// Others may read it, or have written it.
     #[error(
-        "others may read or write {path} (mode {mode:04o}), so the key in it is no secret; make a new one that belongs to you \
-         alone: `(umask 077; openssl rand -hex 32 > {path})`",
+        "others may read or write {path} (mode {mode:04o}), so the key in it is not secret; make a new one that \
+         only you can read: `(umask 077; openssl rand -hex 32 > {path})`",
         path = .path.display()
     )]
     Open {
@@ -161,10 +161,10 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             assert!(text(&path).contains("64 hexadecimal digits"), "{content:?}");
         }
-        assert!(text(directory.path()).contains("is no regular file"));
+        assert!(text(directory.path()).contains("is not a regular file"));
         let pipe = directory.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert!(text(&pipe).contains("is no regular file"), "and does not wait for a writer");
+        assert!(text(&pipe).contains("is not a regular file"), "and does not wait for a writer");
         assert!(text(Path::new("/nowhere/run.key")).starts_with("cannot read the key"));
     }
 }

@@ -171,7 +171,7 @@ impl Nodes {
         }
         if since.is_some_and(|since| since > PATIENCE) {
             for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
-                log::error!("{} does not end; it is killed", process.node.name);
+                log::error!("{} did not end in time; it is killed", process.node.name);
                 let _ = process.child.kill();
             }
         }

@@ -25,7 +25,7 @@ pub enum ToolError {
         said: String,
     },
     /// The tool's output does not have the expected format.
-    #[error("`{command}` printed what is not understood: {error}; the lab was made for iproute2 6.1")]
+    #[error("`{command}` printed unexpected output: {error}; the lab was made for iproute2 6.1")]
     Format {
         /// The command line.
         command: String,

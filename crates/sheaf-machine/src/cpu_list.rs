@@ -62,7 +62,7 @@ impl Extend<usize> for CpuList {
 
 /// A text that is no list of numbers and ranges.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no list of processors; one looks like 0-3,8")]
+#[error("\"{0}\" is not a list of processors such as 0-3,8")]
 pub struct NoCpuList(String);
 
 impl FromStr for CpuList {

@@ -72,7 +72,7 @@ pub enum PlacementError {
     },
     /// A memory policy refused.
     #[error(
-        "memory of the NUMA nodes {nodes} could not be asked for; is the policy allowed in this container?"
+        "memory of the NUMA nodes {nodes} cannot be requested; is the policy allowed in this container?"
     )]
     Memory {
         /// Those that were asked for.

@@ -238,9 +238,9 @@ impl Outbox {
             Ok(message) if message.header.sender == from => return Some(message),
             Ok(message) => {
                 let (node, claimed) = (self.endpoint.node(), message.header.sender);
-                log::warn!("{node}: a message of {from} says that it is of {claimed}; dropped");
+                log::warn!("{node}: a message from {from} claims to be from {claimed}; dropped");
             }
-            Err(error) => log::warn!("{}: a message of {from} was dropped: {error}", self.endpoint.node()),
+            Err(error) => log::warn!("{}: a message from {from} was dropped: {error}", self.endpoint.node()),
         }
         self.stats.bad_messages += 1;
         None

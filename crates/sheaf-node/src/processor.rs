@@ -85,11 +85,11 @@ pub enum ProcessorError {
     Key(#[from] KeyError),
     /// Somebody lets guests in who is no converter.
     #[error(
-        "{0} lets processors in and does not say of which run; is it a `filter.listen` of a run of this release?"
+        "{0} accepts processors but does not name its run; is it a `filter.listen` of a run of this release?"
     )]
     NoWelcome(String),
     /// A directory without a door.
-    #[error("there is no door in {0}; is the run under way, and is its `filter.door` on?")]
+    #[error("there is no door in {0}; is the run in progress, and is its `filter.door` on?")]
     NoDoor(PathBuf),
     /// A directory with several.
     #[error("there are several doors in {0}; name one of them, such as {1}")]
@@ -98,13 +98,13 @@ pub enum ProcessorError {
     #[error("the run is of another release: {0}")]
     Welcome(DecodeError),
     /// A record that is none.
-    #[error("the converter sent a record that cannot be: {0}")]
+    #[error("the converter sent an invalid record: {0}")]
     Record(DecodeError),
     /// Payload that is not there.
     #[error("the converter sent an event whose payload is elsewhere")]
     Elsewhere,
     /// An event that was not asked for.
-    #[error("the converter sent an event that was not asked for")]
+    #[error("the converter sent an event that was not requested")]
     Unasked,
 }
 

@@ -15,7 +15,7 @@ pub enum ObjectError {
     },
     /// The store cannot be addressed that way.
     #[error(
-        "`{endpoint}` is no address of an object store: {error}; right is one like https://s3.example.org"
+        "`{endpoint}` is not the address of an object store: {error}; an example is https://s3.example.org"
     )]
     Endpoint {
         /// Endpoint that was given.
@@ -33,7 +33,7 @@ pub enum ObjectError {
         error: io::Error,
     },
     /// A file is not what was written.
-    #[error("{path} is not what was written: its CRC-32C is {found:08x}, it was {expected:08x}")]
+    #[error("{path} differs from what was written: its CRC-32C is {found:08x}, it was {expected:08x}")]
     Changed {
         /// The file.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum ObjectError {
         missing: &'static str,
     },
     /// The object is not what was sent.
-    #[error("object {key} is not what was sent: it has {found}, right would be {expected}")]
+    #[error("object {key} differs from the data sent: it has {found}, expected {expected}")]
     Different {
         /// The object.
         key: String,
@@ -97,7 +97,7 @@ pub enum ObjectError {
         bytes: ByteCount,
     },
     /// The work was ended.
-    #[error("the upload of {key} was given up because the run ends")]
+    #[error("the upload of {key} was abandoned because the run ends")]
     Ended {
         /// The object.
         key: String,

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Opens a regular file, to read it.
 ///
 /// # Errors
-/// Whatever the operating system says, and that it is no regular file.
+/// Whatever the operating system says, and that it is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;

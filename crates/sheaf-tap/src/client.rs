@@ -48,7 +48,7 @@ pub enum ClientError {
         address: Address,
     },
     /// Somebody else is there.
-    #[error("{address} does not talk as a door for consumers: {error}")]
+    #[error("{address} does not speak the protocol for consumers: {error}")]
     Frame {
         /// The door.
         address: Address,
@@ -63,7 +63,7 @@ pub enum ClientError {
         address: Address,
     },
     /// No word in time.
-    #[error("{address} says nothing; is this the address of a door for consumers?")]
+    #[error("{address} does not answer; is this the address of a door for consumers?")]
     Silent {
         /// The door.
         address: Address,

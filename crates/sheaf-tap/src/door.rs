@@ -69,7 +69,7 @@ pub enum DoorError {
     #[error("cannot start the thread of the door for consumers: {0}")]
     Thread(#[source] io::Error),
     /// The metadata are too large.
-    #[error("what consumers are told of the run: {0}")]
+    #[error("the description of the run for consumers is invalid: {0}")]
     Welcome(#[from] sheaf_wire::event_file::FileFormatError),
 }
 

@@ -18,7 +18,7 @@ pub struct ClockConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
     /// A tick of no length.
-    #[error("a clock's tick is 0 ps; it must last")]
+    #[error("a clock's tick is 0 ps; it must be longer")]
     NoTick,
     /// No counter has so many bits.
     #[error("a clock's counter has {0} bits; it must have 1 to 64")]

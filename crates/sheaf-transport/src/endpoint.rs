@@ -188,7 +188,7 @@ pub enum Refusal {
     )]
     WrongVersion(u16),
     /// A node of another run.
-    #[error("peer takes part in run {0}")]
+    #[error("peer is of run {0}")]
     WrongRun(RunNumber),
     /// A node that the configuration does not name as a peer, or another than the one that was called.
     #[error("node code {0:#010x} is not a peer that is expected here; check the configuration's addresses")]
@@ -218,7 +218,7 @@ pub enum Refusal {
     #[error("peer has links of another number of rails; all nodes need the same `transport.rails`")]
     WrongRails,
     /// There are as many guests as may be.
-    #[error("there is no room for another guest")]
+    #[error("the maximum number of guests has been reached")]
     NoRoom,
     /// One of the two has the key of the run, and the other has none.
     #[error(
@@ -252,7 +252,7 @@ pub enum Refusal {
     #[error("{0}")]
     Tls(TlsProblem),
     /// No greeting came in time.
-    #[error("no greeting came in time")]
+    #[error("no greeting arrived in time")]
     NoGreeting,
     /// The peer refused this node and gave a reason that this release does not know.
     #[error("peer refused the connection with the unknown code {0}")]

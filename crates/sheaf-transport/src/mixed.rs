@@ -31,7 +31,7 @@ pub enum MixedError {
     #[error("one endpoint is of {0}, the other of {1}; both must be of the same node")]
     TwoNodes(NodeId, NodeId),
     /// A peer belongs to both.
-    #[error("{0} is a peer through shared memory and over TCP; it must be one of the two")]
+    #[error("{0} is a peer both through shared memory and over TCP; choose one")]
     TwoWays(NodeId),
 }
 

@@ -460,7 +460,7 @@ fn options_that_cannot_work_are_refused_with_the_reason() {
     let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
     let fails = |options: TcpOptions| TcpEndpoint::new(options).unwrap_err().to_string();
     let text = fails(options(BU, None, vec![expects(RU)]));
-    assert_eq!(text, "ru0 is expected to call this node, which has no listener");
+    assert_eq!(text, "ru0 is expected to connect to this node, which has no listener");
     let nowhere = PeerAddress { addresses: Vec::new(), ..calls(RU, "") };
     assert_eq!(
         fails(options(BU, None, vec![nowhere])),

@@ -160,7 +160,7 @@ pub enum FrameError {
         found: u32,
     },
     /// Whole, but with a value that has no meaning.
-    #[error("the frame's {field} is {value:#x}, which means nothing")]
+    #[error("the frame's {field} has the invalid value {value:#x}")]
     BadField {
         /// Which.
         field: &'static str,

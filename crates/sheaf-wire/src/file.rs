@@ -15,7 +15,7 @@ pub const MAX_PAYLOAD_BYTES: u32 = 1 << 30;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileFormatError {
     /// Fewer bytes than the layout needs.
-    #[error("{what} ends after {have} bytes, {need} are needed")]
+    #[error("{what} ends after {have} bytes; {need} are needed")]
     Truncated {
         /// Which part of the file.
         what: &'static str,
@@ -59,7 +59,7 @@ pub enum FileFormatError {
         computed: u32,
     },
     /// A field holds a code or a count that has no meaning.
-    #[error("field `{field}` of {what} has the meaningless value {value}")]
+    #[error("field `{field}` of {what} has the invalid value {value}")]
     BadValue {
         /// Which part of the file.
         what: &'static str,

@@ -38,7 +38,7 @@ pub struct Hit {
 
 /// A payload that is not a list of hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{bytes} bytes are no list of hits of {HIT_BYTES} bytes; is the fragment part of a time slice?")]
+#[error("{bytes} bytes are not a list of hits of {HIT_BYTES} bytes; is the fragment part of a time slice?")]
 pub struct NotHits {
     /// Its length.
     pub bytes: usize,

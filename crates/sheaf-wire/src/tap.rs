@@ -211,7 +211,7 @@ pub enum TapError {
         found: u8,
     },
     /// A field holds what has no meaning.
-    #[error("field `{field}` of a frame has the meaningless value {value}")]
+    #[error("field `{field}` of a frame has the invalid value {value}")]
     BadValue {
         /// Which field.
         field: &'static str,

@@ -52,7 +52,7 @@ pub(crate) fn command(arguments: &BenchArguments, console: &Console) -> anyhow::
         BenchCommand::Memory(arguments) => memory::measure(arguments, &scan)?,
         BenchCommand::Store(arguments) => store::measure(arguments, &scan)?,
         BenchCommand::Farm(arguments) => farm::measure(arguments, &scan)?,
-        BenchCommand::Node { .. } => bail!("a node measures nothing by itself"),
+        BenchCommand::Node { .. } => bail!("a node cannot measure by itself"),
     };
     give(&report, output)
 }

@@ -172,7 +172,7 @@ pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     command.args(["rehearsal", "--quiet", "--run", &run.to_string()]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let command = sheaf_machine::ignoring_next_run_signal(&mut command);
-    let mut child = command.spawn().context("cannot start a process that loads the filter for a try")?;
+    let mut child = command.spawn().context("cannot start the process that loads the filter for a rehearsal")?;
     if let Some(mut input) = child.stdin.take() {
         // It says itself what it lacks.
         let _ = input.write_all(config.to_toml().as_bytes());
@@ -180,13 +180,13 @@ pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     let status = wait(&mut child, "what the run loads")?;
     let mut said = String::new();
     if let Some(output) = &mut child.stdout {
-        output.read_to_string(&mut said).context("cannot hear what the rehearsal says")?;
+        output.read_to_string(&mut said).context("cannot read the output of the rehearsal")?;
     }
     if status.success() {
         return Ok(());
     }
     match said.trim() {
-        "" => bail!("a process that loaded what the run loads ended: {status}; {}", loaded(config)),
+        "" => bail!("the process that loaded the run's code for a rehearsal ended: {status}; {}", loaded(config)),
         why => bail!("{why}"),
     }
 }
@@ -216,7 +216,7 @@ pub(crate) fn wait(child: &mut Child, what: &str) -> anyhow::Result<ExitStatus> 
             let _ = child.kill();
             let _ = child.wait();
             bail!(
-                "a process that loads {what} for a try does not come to an end; is something in it waiting?"
+                "the process that loads {what} for a rehearsal does not end; is something in it waiting?"
             );
         }
         std::thread::sleep(Duration::from_millis(2));

@@ -6,7 +6,7 @@ use crate::cli::ExportArguments;
 #[cfg(not(feature = "hdf5"))]
 pub(crate) fn command(_arguments: &ExportArguments) -> anyhow::Result<Verdict> {
     anyhow::bail!(
-        "this build writes no HDF5; build it with: cargo build --release --features hdf5 (needs libhdf5 and its headers)"
+        "this build does not write HDF5; build it with: cargo build --release --features hdf5 (needs libhdf5 and its headers)"
     )
 }
 
@@ -53,6 +53,6 @@ fn compression(text: &str) -> anyhow::Result<sheaf_store::hdf5::Compression> {
         _ => None,
     }
     .with_context(|| {
-        format!("`{text}` is no compression; right are none, deflate, deflate:1 to deflate:9, zstd, zstd:1 to zstd:22")
+        format!("`{text}` is not a compression; use none, deflate, deflate:1 to deflate:9, zstd, zstd:1 to zstd:22")
     })
 }

@@ -119,7 +119,7 @@ impl Plan {
         let names = self.config.filter.guest_names.clone();
         if tls.is_none() && key.is_none() && !address.ip().is_loopback() {
             log::warn!(
-                "{name}: whoever reaches {address} may join as a processor, and judge events; set `transport.key_file` or \
+                "{name}: any host that reaches {address} may join as a processor and judge events; set `transport.key_file` or \
                  `transport.tls`, unless the network is yours alone"
             );
         }

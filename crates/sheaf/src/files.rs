@@ -33,14 +33,14 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Prints a value as one JSON object on standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(value).context("cannot make JSON of the result")?;
+    let mut text = serde_json::to_string_pretty(value).context("cannot convert the result to JSON")?;
     text.push('\n');
     print(&text)
 }
 
 /// As a line of its own, for what prints several.
 pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string(value).context("cannot make JSON of the result")?;
+    let mut text = serde_json::to_string(value).context("cannot convert the result to JSON")?;
     text.push('\n');
     print(&text)
 }
@@ -98,7 +98,7 @@ fn each<T: Serialize>(
         verdict = verdict.max(of_path);
     }
     if failed > 0 {
-        bail!("{failed} of {} paths could not be looked at", paths.len());
+        bail!("{failed} of {} paths could not be read", paths.len());
     }
     Ok(verdict)
 }

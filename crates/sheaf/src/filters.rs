@@ -27,7 +27,7 @@ pub(crate) fn open(config: &Config, run: RunNumber) -> anyhow::Result<Box<dyn Fi
         }
         FilterKind::Busy => Box::new(Busy { time: filter.busy }),
         FilterKind::Python => bail!(
-            "the filter is in Python, and this worker is not; `{} -m sheaf.processor --join DOOR {}` is one",
+            "the filter is in Python, and this worker is not; use `{} -m sheaf.processor --join DOOR {}`",
             filter.python.display(),
             python_name(filter)
         ),
@@ -79,7 +79,7 @@ pub(crate) fn rehearse_python(config: &Config) -> anyhow::Result<()> {
         format!("cannot start {shown}; `filter.python` should be a Python interpreter that has the package `sheaf`")
     })?;
     code::wait(&mut child, "the filter in Python")?;
-    let output = child.wait_with_output().context("cannot hear what the interpreter says")?;
+    let output = child.wait_with_output().context("cannot read the output of the interpreter")?;
     if output.status.success() {
         return Ok(());
     }

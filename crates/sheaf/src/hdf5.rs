@@ -60,14 +60,14 @@ mod built {
     }
 
     pub(super) fn check(config: &Config) -> anyhow::Result<()> {
-        compression(config).check().context("`output.compression` cannot be done")
+        compression(config).check().context("`output.compression` cannot be used")
     }
 
     pub(super) fn converter(config: &Config, directory: &Path) -> anyhow::Result<Converter> {
         let (directory, compression) = (directory.to_owned(), compression(config));
         let convert = move |file: &sheaf_store::event_file::ClosedFile, is_ended: &dyn Fn() -> bool| {
             let name = FileName::parse(&file.file)
-                .ok_or_else(|| format!("`{}` is no name of an event file", file.file))?;
+                .ok_or_else(|| format!("`{}` is not the name of an event file", file.file))?;
             replace(&directory, &name, compression, is_ended).map_err(|error| error.to_string())
         };
         Converter::start(Box::new(convert)).context("cannot start a thread that makes HDF5 files")
@@ -86,7 +86,7 @@ mod built {
         if report.cut > 0 {
             let node = record.node;
             log::info!(
-                "{node}: {} events that do not count are taken out of {} files",
+                "{node}: {} events that do not count are removed from {} files",
                 report.void,
                 report.cut
             );
@@ -104,7 +104,7 @@ mod built {
 
     fn none<T>() -> anyhow::Result<T> {
         anyhow::bail!(
-            "`format = \"hdf5\"` needs libhdf5, which this build does without; build it with: \
+            "`format = \"hdf5\"` needs libhdf5, which this build lacks; build it with: \
              cargo build --release --features hdf5"
         )
     }

@@ -262,7 +262,7 @@ fn list(json: bool) -> anyhow::Result<Verdict> {
 
 /// Waits until the lab's process is gone or has taken its lab down, and removes what is left then.
 fn watch(owner: &str) -> anyhow::Result<Verdict> {
-    let owner: Owner = owner.parse().ok().with_context(|| format!("`{owner}` is no owner of a lab"))?;
+    let owner: Owner = owner.parse().ok().with_context(|| format!("`{owner}` is not the owner of a lab"))?;
     // What comes does not matter: only the end does.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     owner::remove(&owner)?;

@@ -9,9 +9,9 @@ use sheaf_netsim_scenarios::model::{self, Description, SHIPPED};
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelArguments {
-    /// A description, a TOML file, or the name of one that ships; without it, those that ship are listed.
+    /// Description (TOML file), or name of a built-in one [default: list the built-in ones].
     scenario: Option<String>,
-    /// Print JSON on standard output, and nothing else there.
+    /// Print JSON on standard output.
     #[arg(long)]
     json: bool,
 }

@@ -12,11 +12,11 @@ pub(crate) fn command(arguments: &NextArguments) -> anyhow::Result<Verdict> {
     let (run, holder) = running(&arguments.run)?;
     let (path, process) = (run.display(), holder.process);
     if holder.host != host() {
-        bail!("{path} is written by process {process} of host {}: say `sheaf next` there", holder.host);
+        bail!("{path} is written by process {process} of host {}: run `sheaf next` there", holder.host);
     }
     if !holder.makes_more {
         bail!(
-            "no run follows {path}: its process makes one run (`run.runs`). To end it in good order, say `kill -INT {process}`"
+            "no run follows {path}: its process makes one run (`run.runs`). To end it cleanly, run `kill -INT {process}`"
         );
     }
     let pid = Pid::from_raw(process.cast_signed())
@@ -31,11 +31,11 @@ pub(crate) fn command(arguments: &NextArguments) -> anyhow::Result<Verdict> {
 /// The run that goes on at a path: a run's directory, or a directory of runs one of which does.
 fn running(path: &Path) -> anyhow::Result<(PathBuf, Holder)> {
     let holder =
-        |run: &Path| RunLock::holder(run).with_context(|| format!("cannot see who writes {}", run.display()));
+        |run: &Path| RunLock::holder(run).with_context(|| format!("cannot tell which process writes {}", run.display()));
     if path.join(MANIFEST_NAME).exists() {
         return match holder(path)? {
             Some(holder) => Ok((path.to_owned(), holder)),
-            None => bail!("{} is over: no process writes it", path.display()),
+            None => bail!("{} has ended: no process writes it", path.display()),
         };
     }
     let entries = fs::read_dir(path).with_context(|| format!("cannot look into {}", path.display()))?;
@@ -50,11 +50,11 @@ fn running(path: &Path) -> anyhow::Result<(PathBuf, Holder)> {
     }
     running.sort_by(|(a, _), (b, _)| a.cmp(b));
     match running.len() {
-        0 => bail!("no run in {} goes on; name the directory of one that does", path.display()),
+        0 => bail!("no run in {} is in progress; name the directory of one that is", path.display()),
         1 => Ok(running.remove(0)),
         _ => {
             let names: Vec<_> = running.iter().map(|(run, _)| run.display().to_string()).collect();
-            bail!("several runs go on: say which of {} is meant", names.join(", "))
+            bail!("several runs are in progress: name one of {}", names.join(", "))
         }
     }
 }

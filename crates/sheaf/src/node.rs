@@ -58,7 +58,7 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     }
     let stop = signals::stop_flag()?;
     if arguments.supervised {
-        files::print(processes::HEARS).context("cannot tell the parent that this node hears signals")?;
+        files::print(processes::HEARS).context("cannot report to the parent that this node handles signals")?;
     }
     match node.id.role {
         Role::Manager => manager(&plan, &node, listener, stop, arguments, console),
@@ -92,7 +92,7 @@ fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
     log::info!("{name} of run {run}{listens}, {calls}");
     if node.id == NodeId::MANAGER && is_open(plan) {
         log::warn!(
-            "whoever reaches the nodes of this run may take a node's place; set `transport.key_file` or `transport.tls`, unless \
+            "any host that reaches the nodes of this run may take a node's place; set `transport.key_file` or `transport.tls`, unless \
              the network is yours alone"
         );
     }
@@ -204,7 +204,7 @@ fn print_run(summary: &Summary, report: &RunReport, arguments: &NodeArguments) -
     files::print(&summary.to_string())?;
     if report.lost_builders > 0 {
         log::info!(
-            "files of lost builder sessions may hold events that do not count; readers of the run know"
+            "files of lost builder sessions may hold events that do not count; readers of the run skip them"
         );
     }
     Ok(())

@@ -57,7 +57,7 @@ fn open(config: &Config) -> anyhow::Result<Box<dyn RunObjects>> {
 #[cfg(not(feature = "s3"))]
 fn open(_config: &Config) -> anyhow::Result<Box<dyn RunObjects>> {
     anyhow::bail!(
-        "`sync = \"uploaded\"` needs an object store, which this build does without; build it with: \
+        "`sync = \"uploaded\"` needs an object store, which this build does not support; build it with: \
          cargo build --release --features s3"
     )
 }
@@ -69,9 +69,9 @@ pub(crate) fn command(arguments: &UploadArguments) -> anyhow::Result<Verdict> {
     let path = &arguments.path;
     let manifest = Manifest::read(path)?;
     let mut manifest =
-        manifest.with_context(|| format!("{} is no run directory: it has no run.json", path.display()))?;
+        manifest.with_context(|| format!("{} is not a run directory: it has no run.json", path.display()))?;
     let config = Config::parse(&manifest.configuration, "run.json")
-        .with_context(|| format!("cannot understand the configuration in {}/run.json", path.display()))?;
+        .with_context(|| format!("cannot parse the configuration in {}/run.json", path.display()))?;
     let objects = of(&config)?
         .with_context(|| format!("the run in {} has no stream with `sync = \"uploaded\"`", path.display()))?;
     if manifest.ended.is_none() {

@@ -215,7 +215,7 @@ impl Family {
 
     fn kill_all(&mut self) {
         for process in self.processes.iter_mut().filter(|process| process.ended.is_none()) {
-            log::error!("{} does not end; it is killed", process.node.name);
+            log::error!("{} did not end in time; it is killed", process.node.name);
             let _ = process.child.kill();
         }
     }
@@ -274,7 +274,7 @@ impl Process {
     fn said(&mut self) -> anyhow::Result<String> {
         let Some(said) = self.said.take() else { return Ok(String::new()) };
         let text = said.join().map_err(|_| anyhow!("a thread panicked: this is a bug in sheaf"))?;
-        text.with_context(|| format!("cannot read what {} said", self.node.name))
+        text.with_context(|| format!("cannot read the output of {}", self.node.name))
     }
 }
 

@@ -228,8 +228,8 @@ fn seal(
     let sealed = seal_session(directory, SessionName { run, node, session }, counting.committed)?;
     if sealed.void > 0 {
         log::info!(
-            "{node}: {} events at the end of the files of session {:x} do not count, and are cut off: the event manager had \
-             not heard of them when it gave that session up. Each was built again, or is booked as dropped",
+            "{node}: {} events at the end of the files of session {:x} do not count and are cut off: they had not \
+             been reported to the event manager when it gave up that session. Each was built again, or is booked as dropped",
             sealed.void,
             session.0
         );
@@ -413,7 +413,7 @@ fn claim(config: &mut Config) -> anyhow::Result<(PathBuf, RunLock)> {
     }
     let path = path_of(config);
     let holder = RunLock::holder(&path);
-    if let Some(holder) = holder.with_context(|| format!("cannot see who writes {}", path.display()))? {
+    if let Some(holder) = holder.with_context(|| format!("cannot tell which process writes {}", path.display()))? {
         bail!("{} is written by process {} of host {}", path.display(), holder.process, holder.host);
     }
     if !is_empty(&path)? {

@@ -95,7 +95,7 @@ impl Runs<'_> {
                 if let Some(directory) = directory {
                     directory.abandon();
                 }
-                return Err(error).with_context(|| format!("run {run} does not begin"));
+                return Err(error).with_context(|| format!("run {run} is not started"));
             }
         };
         if self.several {

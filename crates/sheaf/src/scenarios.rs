@@ -7,12 +7,12 @@ use std::path::Path;
 pub(crate) enum Scenario<'a, S> {
     /// A file.
     File(&'a Path),
-    /// One that ships with the program.
+    /// Built-in scenario.
     Shipped(S),
 }
 
 /// A scenario by its path or the name under which it ships. What looks like a path is one. `listing`: the command that shows
-/// those that ship.
+/// the built-in ones.
 pub(crate) fn find<'a, S>(
     name: &'a str,
     shipped: impl FnOnce(&str) -> Option<S>,
@@ -27,6 +27,6 @@ pub(crate) fn find<'a, S>(
         return Ok(Scenario::Shipped(shipped));
     }
     let meant = nearest(name).map(|name| format!("did you mean `{name}`?"));
-    let hint = meant.unwrap_or_else(|| format!("`{listing}` shows those that ship"));
+    let hint = meant.unwrap_or_else(|| format!("`{listing}` lists the built-in ones"));
     bail!("there is no file and no scenario `{name}`; {hint}")
 }

@@ -33,8 +33,8 @@ fn watch(which: &[c_int], mut hear: impl FnMut(c_int) + Send + 'static) -> anyho
             if count >= SIGNALS_TO_ABORT {
                 if let Some(run) = remains::remove() {
                     log::error!(
-                        "{run} is cut off: its files are not closed, and nobody knows which of their events count; \
-                         `sheaf verify {run}` tells what is there",
+                        "{run} is aborted: its files are not closed, and it is not recorded which of their events count; \
+                         `sheaf verify {run}` checks them",
                         run = run.display()
                     );
                 }

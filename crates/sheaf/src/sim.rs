@@ -142,7 +142,7 @@ fn plan(arguments: &PredictArguments) -> anyhow::Result<Plan> {
         Some(name) => {
             let mut points = load(name, Overrides::default())?.points;
             if points.len() > 1 {
-                log::info!("of the {} points of {name} the network of the first is taken", points.len());
+                log::info!("{name} has {} points; the network of the first is used", points.len());
             }
             Some(points.remove(0).scenario)
         }

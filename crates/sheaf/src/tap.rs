@@ -116,7 +116,7 @@ impl Out {
             return Ok(Self::Lines { out, tags: welcome.tag_names(), json: arguments.json });
         };
         if path.exists() {
-            bail!("{} exists already, and recorded data are never overwritten", path.display());
+            bail!("{} already exists, and recorded data are never overwritten", path.display());
         }
         let FileHeader { run, node, session, created, .. } = welcome.header;
         let options = WriterOptions {
@@ -135,7 +135,7 @@ impl Out {
             Self::Lines { out, tags, json } => {
                 let line = Line::new(builder, stored, tags);
                 let written = if *json {
-                    let text = serde_json::to_string(&line).context("cannot make JSON of an event")?;
+                    let text = serde_json::to_string(&line).context("cannot convert an event to JSON")?;
                     writeln!(out, "{text}")
                 } else {
                     writeln!(out, "{line}")

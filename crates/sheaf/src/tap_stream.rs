@@ -19,8 +19,8 @@ impl TappedStream {
     /// The stream `name`, by what a builder says of its run.
     pub(crate) fn find(name: &str, welcome: &Welcome) -> anyhow::Result<Self> {
         let metadata: serde_json::Value =
-            serde_json::from_str(&welcome.metadata).context("the run does not say what it is")?;
-        let text = metadata["configuration"].as_str().context("the run does not tell its configuration")?;
+            serde_json::from_str(&welcome.metadata).context("the run does not give its format")?;
+        let text = metadata["configuration"].as_str().context("the run does not give its configuration")?;
         let config =
             Config::parse(text, "the run's configuration").context("the run is of another release")?;
         let rules = config.streams.iter().map(|(name, stream)| output::rule(&config, name, stream));

@@ -37,7 +37,7 @@ tags = [\"muon\"]
         (
             6,
             ErrorKind::BadValue,
-            "`Calib` is no name of a stream",
+            "`Calib` is not a stream name",
             "1 to 32 lower-case letters, digits and hyphens, the first a letter",
         ),
         (

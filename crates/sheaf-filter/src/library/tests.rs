@@ -83,7 +83,7 @@ fn what_cannot_be_opened_is_told_with_what_would_be_right() {
     std::fs::write(&text_file, "no library").unwrap();
     let cases = [
         (directory.path().join("absent.so"), "sheaf_filter", "cannot find the filter library"),
-        (directory.path().to_owned(), "sheaf_filter", "it is no regular file"),
+        (directory.path().to_owned(), "sheaf_filter", "it is not a regular file"),
         (text_file.clone(), "sheaf_filter", "cannot load the filter library"),
         // The reason of the loader, whatever its words are: they name the file.
         (text_file, "sheaf_filter", "notes.so: "),

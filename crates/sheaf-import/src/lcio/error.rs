@@ -20,7 +20,7 @@ pub enum SlcioProblem {
     #[error("cannot be read: {0}")]
     Io(#[source] io::Error),
     /// The file or a length in it ends too early.
-    #[error("truncated: {what} needs {need} bytes, {have} are there")]
+    #[error("truncated: {what} needs {need} bytes and has {have}")]
     Truncated {
         /// Object that was to be read.
         what: &'static str,

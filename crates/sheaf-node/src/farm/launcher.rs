@@ -98,7 +98,7 @@ impl Launcher {
         let status = match child.try_wait() {
             Ok(None) => {
                 if !post.joined && now.since(post.started_at) >= TIME_TO_JOIN {
-                    log::warn!("{}: worker {index} did not come to the door; it is killed", self.node);
+                    log::warn!("{}: worker {index} did not join in time; it is killed", self.node);
                     // Fails where it has ended.
                     let _ = child.kill();
                 }
@@ -129,7 +129,7 @@ impl Launcher {
                 (post.joined, post.started_at) = (false, now);
             }
             Err(error) => {
-                log::error!("{}: worker {index} cannot be started: {error}; it is tried again", self.node);
+                log::error!("{}: worker {index} cannot be started: {error}; it is retried", self.node);
                 post.next_at = now + post.pause;
                 post.pause = Nanos((2 * post.pause.0).min(PAUSE.1.0));
             }

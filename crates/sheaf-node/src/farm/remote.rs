@@ -458,7 +458,7 @@ impl Porter {
                 self.tell(News::Entered(guest, hello, address));
             }
             Err(error) => {
-                self.turn_away(guest, address, &format!("its greeting is none of this release ({error})"))
+                self.turn_away(guest, address, &format!("its greeting is not one of this release ({error})"))
             }
         }
     }

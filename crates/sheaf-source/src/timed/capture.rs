@@ -26,7 +26,7 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// Not a capture.
-    #[error("{path} is no capture: it begins neither as a pcap file nor as a pcapng file")]
+    #[error("{path} is not a capture: it begins neither as a pcap file nor as a pcapng file")]
     NotACapture {
         /// The file.
         path: PathBuf,
@@ -43,7 +43,7 @@ pub enum CaptureError {
     },
     /// The link is of a kind that is not understood.
     #[error(
-        "{path} was captured on a link of type {link_type}; understood are Ethernet (1) and raw IP (101)"
+        "{path} was captured on a link of type {link_type}; supported are Ethernet (1) and raw IP (101)"
     )]
     LinkType {
         /// The file.

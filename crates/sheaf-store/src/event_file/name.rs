@@ -15,7 +15,7 @@ pub struct StreamName(Box<str>);
 /// The problem with the name of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no name of a stream; right are 1 to 32 lower-case letters, digits and hyphens, the first a letter"
+    "`{0}` is not a stream name; a name has 1 to 32 lower-case letters, digits and hyphens, the first a letter"
 )]
 pub struct WrongStreamName(pub String);
 

@@ -271,7 +271,7 @@ impl Reader {
         let missing = Block::of(&block.missing_offsets, at).map(|place| {
             let code = block.missing_reason[place];
             let reason = MissingReason::from_code(code)
-                .ok_or_else(|| format!("event {id}: {code} is no reason for a missing source"))?;
+                .ok_or_else(|| format!("event {id}: {code} is not a reason for a missing source"))?;
             Ok::<_, String>(MissingSource { source: SourceId(block.missing_source[place]), reason })
         });
         let event = Event {

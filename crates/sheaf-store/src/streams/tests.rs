@@ -300,7 +300,7 @@ fn a_closed_file_that_was_changed_or_taken_away_is_told() {
     assert_eq!(problems(), ["the file was closed and is not there"]);
     manifest.files[0].file = "../run.json".to_owned();
     manifest.write(directory.path()).unwrap();
-    assert_eq!(problems(), ["`../run.json` is no name of a closed file"]);
+    assert_eq!(problems(), ["`../run.json` is not the name of a closed file"]);
 }
 
 #[test]

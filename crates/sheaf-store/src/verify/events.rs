@@ -324,7 +324,7 @@ impl Check<'_> {
         listed.extend(in_manifest.iter().map(|closed| (closed.file.clone(), closed.clone())));
         for (name, closed) in listed {
             if name.contains(['/', '\\']) {
-                self.report.problem(path, None, format!("`{name}` is no name of a closed file"));
+                self.report.problem(path, None, format!("`{name}` is not the name of a closed file"));
                 continue;
             }
             let file = path.join(&name);

@@ -213,11 +213,11 @@ impl Keeper {
             Ended::Left => log::debug!("{who} looked in and left"),
             Ended::Slow => {
                 self.counts.slow += 1;
-                log::warn!("{who} reads nothing and was dropped: {books}");
+                log::warn!("{who} read nothing and was dropped: {books}");
             }
             Ended::Silent => {
                 self.counts.silent += 1;
-                log::warn!("{who} never said what it wants and was dropped");
+                log::warn!("{who} never sent its subscription and was dropped");
             }
             Ended::Nonsense(error) => {
                 self.counts.nonsense += 1;

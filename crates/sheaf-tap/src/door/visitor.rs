@@ -31,9 +31,9 @@ pub(super) enum Ended {
 pub(super) enum Nonsense {
     #[error(transparent)]
     Frame(#[from] TapError),
-    #[error("it should say what it wants, once, and sent a frame of the kind {0:?}")]
+    #[error("it should send its subscription once, and sent a frame of the kind {0:?}")]
     Kind(Kind),
-    #[error("it sent more after it had said what it wants")]
+    #[error("it sent more after its subscription")]
     More,
 }
 

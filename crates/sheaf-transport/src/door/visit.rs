@@ -25,7 +25,7 @@ const MAX_TEXT_BYTES: usize = 16 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
     /// Nobody is at the door.
-    #[error("nobody listens at {path}; is the run under way, and is this its door?")]
+    #[error("nobody listens at {path}; is the run in progress, and is this its door?")]
     NobodyThere {
         /// The door.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum VisitError {
     #[error("{0} belongs to a process of another user; run both as the same")]
     Stranger(PathBuf),
     /// The host has no room.
-    #[error("there is no room behind {0} for another; join another builder unit's door")]
+    #[error("{0} has as many guests as it allows; join another builder unit's door")]
     Full(PathBuf),
     /// The two do not understand each other.
     #[error("{0} speaks another version of this protocol; run the same release on both sides")]
@@ -46,7 +46,7 @@ pub enum VisitError {
     #[error("the host closed the door")]
     Closed,
     /// The host broke the rules.
-    #[error("the host broke the rules of the door: {0}")]
+    #[error("the host violated the protocol of the door: {0}")]
     Violated(&'static str),
     /// The operating system refused.
     #[error("could not {what}")]
@@ -164,7 +164,7 @@ impl Visit {
     /// # Errors
     /// [`VisitError::Closed`] when the host is gone and all that it wrote was taken, or that it broke the rules.
     pub fn take(&mut self, content: &mut Vec<u8>) -> Result<Visited, VisitError> {
-        let violated = |Impossible| VisitError::Violated("what is in its ring is no record");
+        let violated = |Impossible| VisitError::Violated("its ring has an invalid record");
         if self.into.take(&self.common, content).map_err(violated)? {
             return Ok(Visited::Record);
         }

@@ -84,10 +84,10 @@ pub enum ShmError {
     #[error("{0} is named twice among a node and its peers")]
     NamedTwice(NodeId),
     /// A peer calls, and this node has no name to be called by.
-    #[error("{0} is expected to call this node, which has no name to be called by")]
+    #[error("{0} is expected to connect to this node, which has no name to connect to")]
     NoName(NodeId),
     /// A name that does not fit an address.
-    #[error("the name {0:?} has no room in a socket's address; it must have 1 to 80 bytes and no zero byte")]
+    #[error("the name {0:?} does not fit in a socket's address; it must have 1 to 80 bytes and no zero byte")]
     BadName(String),
     /// The name is in use.
     #[error("another process of this user on this host is {0:?} already")]
@@ -106,7 +106,7 @@ pub enum ShmError {
         rule: &'static str,
     },
     /// The arena has not enough left.
-    #[error("the arena has {left} bytes left, the transport needs {needed}; make it that much larger")]
+    #[error("the arena has {left} bytes left, the transport needs {needed}; enlarge it")]
     ArenaTooSmall {
         /// Memory that is left.
         left: ByteCount,

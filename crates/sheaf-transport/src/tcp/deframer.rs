@@ -30,7 +30,7 @@ pub enum Item {
 pub enum FrameError {
     /// A frame longer than agreed.
     #[error(
-        "frame declares a head of {head_bytes} and a payload of {payload_bytes} bytes; together at most {limit} are allowed"
+        "frame has a head of {head_bytes} and a payload of {payload_bytes} bytes; together at most {limit} are allowed"
     )]
     TooLarge {
         /// The declared length of the head.

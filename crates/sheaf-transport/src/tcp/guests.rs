@@ -272,7 +272,7 @@ pub struct GuestOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// The address leads nowhere.
-    #[error("cannot find {address}; write it as host:port, 1.2.3.4:port or [::1]:port")]
+    #[error("cannot resolve {address}; write it as host:port, 1.2.3.4:port or [::1]:port")]
     NoSuchHost {
         /// As it was given.
         address: String,
@@ -281,7 +281,7 @@ pub enum GuestError {
         source: std::io::Error,
     },
     /// Nobody answers there.
-    #[error("nobody listens at {address}; is the run under way, and is this where it lets others join?")]
+    #[error("nobody listens at {address}; is the run in progress, and is this the address for processors?")]
     NobodyThere {
         /// As it was given.
         address: String,
@@ -290,7 +290,7 @@ pub enum GuestError {
         source: std::io::Error,
     },
     /// A node of the system answers that expects other nodes there.
-    #[error("{0} is where nodes of a run find each other, not where others join; use another port")]
+    #[error("{0} is the port of a run's nodes, not the one for processors; use another port")]
     NoDoor(String),
     /// The caller is not let in.
     #[error("{address} refuses: {reason}")]

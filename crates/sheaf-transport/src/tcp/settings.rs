@@ -110,10 +110,10 @@ pub enum TcpError {
     #[error("{0} is named twice among a node and its peers")]
     NamedTwice(NodeId),
     /// A peer that is to be called has no address.
-    #[error("{0} is to be called and has no address; give at least one as host:port")]
+    #[error("{0} is to be connected to and has no address; give at least one as host:port")]
     NoAddress(NodeId),
     /// A peer calls, and there is nothing to answer with.
-    #[error("{0} is expected to call this node, which has no listener")]
+    #[error("{0} is expected to connect to this node, which has no listener")]
     NoListener(NodeId),
     /// A session of zero.
     #[error("session 0 means \"none seen\"; sessions count from 1")]

@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramError {
     /// Fewer bytes than the layout needs.
-    #[error("datagram ends after {have} bytes, {need} are needed")]
+    #[error("datagram ends after {have} bytes; {need} are needed")]
     Truncated {
         /// Bytes that the layout needs.
         need: usize,
@@ -25,7 +25,7 @@ pub enum DatagramError {
     #[error("datagram has version {0}, this node speaks {VERSION}; run the same release on all nodes")]
     WrongVersion(u8),
     /// A field holds a code or a count that has no meaning.
-    #[error("datagram field `{field}` has the meaningless value {value}")]
+    #[error("datagram field `{field}` has the invalid value {value}")]
     BadValue {
         /// Which field.
         field: &'static str,

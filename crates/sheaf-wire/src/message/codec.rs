@@ -25,7 +25,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Fewer bytes than the layout needs.
-    #[error("message head ends after {have} bytes, {need} are needed")]
+    #[error("message head ends after {have} bytes; {need} are needed")]
     Truncated {
         /// Bytes that the layout needs.
         need: usize,
@@ -60,7 +60,7 @@ pub enum DecodeError {
         computed: u32,
     },
     /// A field holds a code or a count that has no meaning.
-    #[error("message field `{field}` has the meaningless value {value}")]
+    #[error("message field `{field}` has the invalid value {value}")]
     BadValue {
         /// Which field.
         field: &'static str,

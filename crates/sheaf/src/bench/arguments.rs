@@ -31,21 +31,21 @@ Ctrl-C ends a scan; what was measured until then is printed.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// The event builder: N readout units, M builder units, an event manager, as many triggers as they can take.
+    /// Event builder: N readout units, M builder units and an event manager, with as many triggers as they accept.
     Builder(BuilderArguments),
-    /// One sender, one receiver, as fast as the link takes it.
+    /// Stream from one sender to one receiver, as fast as the link takes it.
     Stream(StreamArguments),
-    /// N senders, M receivers: every sender sends to all receivers in turn.
+    /// Streams from N senders to M receivers: every sender sends to all receivers in turn.
     Mstream(MstreamArguments),
-    /// One message there, one back: how long it takes.
+    /// Round-trip time of a message.
     Roundtrip(RoundtripArguments),
-    /// Messages to and fro, one way or both at once, between processors that share a core, a NUMA node, or neither.
+    /// Hand-over of messages, one way or both at once, between processors that share a core, a NUMA node, or neither.
     Pingpong(PingpongArguments),
     /// Copies, reads, fills, gathers and hands over memory between processors, without a network.
     Memory(MemoryArguments),
-    /// Accepted events to a disk, as a run stores them, beside plain writes with the same flush policy.
+    /// Storage of accepted events on a disk, as in a run, beside plain writes with the same flush policy.
     Store(StoreArguments),
-    /// The trigger farm: workers with a filter that takes so much processor time for an event.
+    /// Filter farm: workers with a filter that takes a given processor time for an event.
     Farm(FarmArguments),
     /// A node of a measurement in processes.
     #[command(hide = true)]
@@ -74,8 +74,8 @@ impl BenchCommand {
 /// Points of a scan, and the time for each.
 #[derive(Debug, Args)]
 pub(crate) struct ScanArguments {
-    /// Payload of one message or fragment; several with commas between them, with or without Ki or Mi (powers of 1,024),
-    /// k or M (powers of 1,000).
+    /// Payload size of one message or fragment; several separated by commas. Suffixes: Ki and Mi (powers of 1,024), k
+    /// and M (powers of 1,000).
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = parse_size)]
     pub(super) size: Vec<u64>,
     /// Duration of each repetition.
@@ -91,10 +91,10 @@ pub(crate) struct ScanArguments {
 /// Destinations of the figures.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
-    /// Print one JSON object on standard output, and nothing else there.
+    /// Print one JSON object on standard output.
     #[arg(long)]
     pub(super) json: bool,
-    /// Draw the curves, with the fit `time = offset + size / speed`.
+    /// Plot the curves, with the fit `time = offset + size / speed`.
     #[arg(long, value_name = "FILE.svg")]
     pub(super) plot: Option<PathBuf>,
 }
@@ -104,13 +104,13 @@ pub(crate) struct LinkArguments {
     /// Transport of the messages.
     #[arg(long, value_name = "memory|tcp|shm|udp|libfabric-shm|libfabric-tcp", value_parser = Transport::from_str)]
     pub(super) transport: Option<Transport>,
-    /// Each node in a process of its own.
+    /// Run each node in its own process.
     #[arg(long)]
     pub(super) processes: bool,
-    /// Whether senders write and receivers read every payload byte once, or nobody touches it.
+    /// Use of payload: senders write and receivers read every byte once, or nobody touches it.
     #[arg(long, value_name = "write-read|descriptor", default_value = "write-read", value_parser = parse_payload)]
     pub(super) payload: Use,
-    /// Before each repetition: how long the system runs and nothing counts.
+    /// Warm-up time before each repetition.
     #[arg(long, value_name = "S", default_value = "0.1", value_parser = parse_warm_up)]
     pub(super) warm_up: f64,
     /// Number of polls of an idle node before it sleeps [default: 32; for times 4000, on one core 0].
@@ -140,8 +140,8 @@ impl LinkArguments {
 pub(crate) struct RoundtripArguments {
     #[command(flatten)]
     pub(super) link: LinkArguments,
-    /// Round trips at equal distances, so many a second, with both sides asleep between them, instead of one after another: what
-    /// waking up costs at a low rate. Then --spins is 0 where it is not given.
+    /// Number of round trips per second, at equal intervals with both sides asleep in between, instead of one after
+    /// another: shows the cost of wake-ups at a low rate. Sets the default of --spins to 0.
     #[arg(long, value_name = "HZ", value_parser = parse_rate)]
     pub(super) rate: Option<f64>,
 }
@@ -157,10 +157,10 @@ pub(crate) struct StreamArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct MstreamArguments {
-    /// Senders.
+    /// Number of senders.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) senders: u16,
-    /// Receivers.
+    /// Number of receivers.
     #[arg(long, value_name = "M", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) receivers: u16,
     #[command(flatten)]
@@ -178,11 +178,11 @@ pub(crate) struct PingpongArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct MemoryArguments {
-    /// Threads; several with commas between them [default: 1 and 2, or as many as there are processors].
+    /// Number of threads; several separated by commas [default: 1 and 2, or as many as there are processors].
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Vec<u16>,
-    /// The memory that each thread goes through in each direction, and that a pair of threads hands over: more than the caches hold,
-    /// or as much as a system has in flight.
+    /// Memory that each thread goes through in each direction, and that a pair of threads hands over: more than the
+    /// caches hold, or as much as a system has in flight.
     #[arg(long, value_name = "BYTES", default_value = "64Mi", value_parser = parse_size)]
     pub(super) working_set: u64,
     #[command(flatten)]
@@ -191,34 +191,34 @@ pub(crate) struct MemoryArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct BuilderArguments {
-    /// Readout units; several with commas between them, each measured with its `--builders`.
+    /// Number of readout units; several separated by commas, each measured with its `--builders`.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "2", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(super) readouts: Vec<u16>,
-    /// Builder units; one for all, or as many as `--readouts`.
+    /// Number of builder units; one value for all, or as many values as `--readouts`.
     #[arg(long, value_name = "M,...", value_delimiter = ',', default_value = "2", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(super) builders: Vec<u16>,
     /// Transport of the messages [default: memory; with --processes: tcp].
     #[arg(long, value_name = "KIND", value_parser = TransportKind::from_str)]
     pub(super) transport: Option<TransportKind>,
-    /// Each role in a process of its own.
+    /// Run each role in its own process.
     #[arg(long)]
     pub(super) processes: bool,
-    /// Whether sources write and builders read every payload byte once, or nobody touches it.
+    /// Use of payload: sources write and builders read every byte once, or nobody touches it.
     #[arg(long, value_name = "write-read|descriptor", default_value = "write-read", value_parser = parse_payload)]
     pub(super) payload: Use,
-    /// Standard deviation of the sizes as a fraction of their mean (log-normal); 0: all of one size. Several with commas
-    /// between them.
+    /// Standard deviation of the sizes as a fraction of their mean (log-normal); 0: fixed size. Several separated by
+    /// commas.
     #[arg(long, value_name = "FRACTION,...", value_delimiter = ',', default_value = "0", value_parser = parse_rms)]
     pub(super) rms: Vec<f64>,
-    /// Triggers at equal distances, so many a second, instead of as many as the system takes: what latency is at a part of the
-    /// load. With --baseline, beside the round trip of a message over the same transport at the same rate, whose two sides sleep
-    /// between messages.
+    /// Number of triggers per second, at equal intervals, instead of as many as the system accepts: shows the latency
+    /// at partial load. With --baseline, beside the round trip of a message over the same transport at the same rate,
+    /// whose two sides sleep between messages.
     #[arg(long, value_name = "HZ", value_parser = parse_rate)]
     pub(super) rate: Option<f64>,
-    /// Take all else from this configuration, instead of bounds that suit the fragment size.
+    /// Configuration for all other settings, instead of bounds that suit the fragment size.
     #[arg(long, value_name = "CONFIG.toml")]
     pub(super) config: Option<PathBuf>,
-    /// Before each repetition: how long the system runs and nothing counts.
+    /// Warm-up time before each repetition.
     #[arg(long, value_name = "S", default_value = "0.2", value_parser = parse_warm_up)]
     pub(super) warm_up: f64,
     /// Measure the machine's limit in turn with the event builder: a plain vectored socket, or memory.
@@ -230,18 +230,18 @@ pub(crate) struct BuilderArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
-    /// The directory on the disk that is measured [default: that of temporary files].
+    /// Directory on the disk that is measured [default: that of temporary files].
     pub(super) directory: Option<PathBuf>,
     /// Durability of the writes, several separated by commas [default: all].
     #[arg(long, value_name = "none|flush|fsync-at-end|fsync-each-batch,...", value_delimiter = ',', value_parser = parse_policy)]
     pub(super) sync: Vec<Policy>,
-    /// Fragments of an event.
+    /// Number of fragments of an event.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) fragments: u32,
-    /// Payload of a fragment; several with commas between them.
+    /// Payload size of a fragment; several separated by commas.
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',', default_value = "2000", value_parser = parse_size)]
     pub(super) size: Vec<u64>,
-    /// Payload of each repetition, in millions of bytes; once for each side.
+    /// Payload size of each repetition, in millions of bytes, for each of the two sides.
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(super) megabytes: u64,
     /// Number of repetitions of each point; figures are medians.
@@ -253,23 +253,23 @@ pub(crate) struct StoreArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct FarmArguments {
-    /// Processor time that the filter takes for an event, in microseconds; several with commas between them.
+    /// Processor time that the filter takes for an event, in microseconds; several separated by commas.
     #[arg(long, value_name = "US,...", value_delimiter = ',', default_value = "0,100,200,300,400", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub(super) filter_us: Vec<u64>,
-    /// Workers; 0: the builder unit's own thread. Several with commas between them.
+    /// Number of workers; 0: the builder unit's own thread. Several separated by commas.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "0,1,2,3,4", value_parser = clap::value_parser!(u16).range(..=256))]
     pub(super) workers: Vec<u16>,
-    /// Workers are processes and not threads.
+    /// Run workers as processes instead of threads.
     #[arg(long)]
     pub(super) processes: bool,
     /// Path of events to the workers: in memory, or over the network (loopback) with their payload, as to another host;
     /// then the workers are processes.
     #[arg(long, value_enum, default_value = "memory")]
     pub(super) transport: FarmTransport,
-    /// Fragments of an event.
+    /// Number of fragments of an event.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) fragments: u32,
-    /// Payload of a fragment.
+    /// Payload size of a fragment.
     #[arg(long, value_name = "BYTES", default_value = "1Ki", value_parser = parse_size)]
     pub(super) size: u64,
     /// Duration of each repetition.

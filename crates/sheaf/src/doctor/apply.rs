@@ -17,12 +17,12 @@ pub(super) fn run(
     arguments: &DoctorArguments,
 ) -> anyhow::Result<()> {
     if !root.is_system() {
-        bail!("--apply changes this machine; it does not go together with --root");
+        bail!("--apply changes this machine; it cannot be combined with --root");
     }
     let commands: Vec<(&Finding, &str)> =
         arguments.apply.iter().map(|key| command_of(findings, key)).collect::<anyhow::Result<_>>()?;
     if !arguments.yes && !stdin().is_terminal() {
-        bail!("nobody can be asked here: add --yes to run the commands without asking");
+        bail!("standard input is not a terminal: add --yes to run the commands without asking");
     }
     for (finding, command) in &commands {
         files::print(&format!("{}: {}\n  {command}\n", finding.key, finding.value))?;
@@ -53,7 +53,7 @@ fn command_of<'a>(findings: &'a [Finding], key: &str) -> anyhow::Result<(&'a Fin
     };
     match &finding.remedy {
         Some(Remedy::Command(command)) => Ok((finding, command)),
-        Some(Remedy::Advice(advice)) => bail!("{key} needs a person, not a command: {advice}"),
+        Some(Remedy::Advice(advice)) => bail!("{key} cannot be changed by a command: {advice}"),
         None => bail!("{key} needs no change: {}", finding.value),
     }
 }

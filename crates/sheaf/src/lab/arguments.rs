@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\
 Examples:
-  sheaf lab list                                   the scenarios that ship, and the labs that there are
+  sheaf lab list                                   list the built-in scenarios and the existing labs
   sheaf lab run first-switch --plot plots          one of them, with pictures
   sheaf lab run my-switch.toml --json              one of your own
   sheaf lab up first-switch                        the network alone, to play with
@@ -27,19 +27,19 @@ pub(crate) struct LabArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabVerb {
-    /// Make the network of a scenario, run the event builder on it, measure, and remove it.
+    /// Create the network of a scenario, run the event builder on it, measure, and remove the network.
     Run(RunArguments),
-    /// Make the network of a scenario, and leave it.
+    /// Create the network of a scenario and keep it.
     Up(UpArguments),
-    /// Run a command on a host or switch of a lab that was made with `up`.
+    /// Run a command on a host or switch of a lab created with `up`.
     Exec(ExecArguments),
-    /// Remove a lab that was made with `up`, and what labs left whose processes were killed.
+    /// Remove a lab created with `up`, and the remains of labs whose processes were killed.
     Down(DownArguments),
-    /// Measure what the documents have figures for, and print both.
+    /// Measure the figures of the documents, and print both.
     Paper(PaperArguments),
     /// Find the output buffer of a scenario's switch by varying the builders' credit.
     Buffer(RunArguments),
-    /// Show the scenarios that ship, and the labs that there are.
+    /// List the built-in scenarios and the existing labs.
     List(ListArguments),
     /// Remove a lab when standard input ends: started by a lab to look after it.
     #[command(hide = true)]
@@ -51,35 +51,35 @@ pub(crate) enum LabVerb {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// A scenario file, or the name of a scenario that ships.
+    /// Scenario file, or name of a built-in scenario.
     pub(crate) scenario: String,
-    /// Take data for so long, instead of `run.duration_s`.
+    /// Duration of data taking, instead of `run.duration_s`.
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,
-    /// Draw the result into this directory, as SVG.
+    /// Write plots of the result to this directory, as SVG.
     #[arg(long, value_name = "DIR")]
     pub(crate) plot: Option<PathBuf>,
-    /// Print JSON on standard output, and nothing else there.
+    /// Print JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PaperArguments {
-    /// Measure this one only. Without it all but `soak`, which takes ten minutes.
+    /// Measure only this one [default: all but `soak`, which takes ten minutes].
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Option<String>,
-    /// Draw the results into this directory, as SVG.
+    /// Write plots of the results to this directory, as SVG.
     #[arg(long, value_name = "DIR")]
     pub(crate) plot: Option<PathBuf>,
-    /// Print JSON on standard output, and nothing else there.
+    /// Print JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArguments {
-    /// A scenario file, or the name of a scenario that ships. Of a sweep the first point is taken.
+    /// Scenario file, or name of a built-in scenario. The first point of a sweep is used.
     pub(crate) scenario: String,
     /// Name of the lab.
     #[arg(long, value_name = "NAME", default_value = "lab", value_parser = parse_name)]
@@ -88,29 +88,29 @@ pub(crate) struct UpArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExecArguments {
-    /// The lab's name.
+    /// Name of the lab.
     #[arg(long, value_name = "NAME", default_value = "lab", value_parser = parse_name)]
     pub(crate) name: String,
-    /// A host or switch, as `sheaf lab list` shows them.
+    /// Host or switch, as listed by `sheaf lab list`.
     pub(crate) host: String,
-    /// The command.
+    /// Command with its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DownArguments {
-    /// The lab's name.
+    /// Name of the lab.
     #[arg(value_name = "NAME", default_value = "lab", value_parser = parse_name)]
     pub(crate) name: String,
-    /// All labs that were made with `up`.
+    /// All labs created with `up`.
     #[arg(long, conflicts_with = "name")]
     pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Print JSON on standard output, and nothing else there.
+    /// Print JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }

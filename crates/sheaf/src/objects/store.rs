@@ -105,7 +105,7 @@ fn patiently<T>(mut attempt: impl FnMut() -> Result<T, ObjectError>) -> Result<T
     let mut pause = FIRST_PAUSE;
     for _ in 1..ATTEMPTS {
         match attempt() {
-            Err(error) if error.is_passing() => log::warn!("{error}; it is tried again"),
+            Err(error) if error.is_passing() => log::warn!("{error}; it is retried"),
             done => return done,
         }
         sleep(pause);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 const AFTER_HELP: &str = "\
 Examples:
-  sheaf sim --list                                  the scenarios that ship
+  sheaf sim --list                                  list the built-in scenarios
   sheaf sim forty-nodes --plot plots                one of them, with pictures
   sheaf sim my-network.toml --json                  one of your own
   sheaf sim paper                                   the figures of theory and documents beside ours
@@ -19,16 +19,16 @@ A scenario is a TOML file: docs/reference/scenario.md has every key. A list in p
 pub(crate) struct SimArguments {
     #[command(subcommand)]
     pub(crate) verb: Option<SimVerb>,
-    /// A scenario file, or the name of a scenario that ships.
+    /// Scenario file, or name of a built-in scenario.
     #[arg(required_unless_present = "list")]
     pub(crate) scenario: Option<String>,
-    /// Show the scenarios that ship.
+    /// List the built-in scenarios.
     #[arg(long, conflicts_with = "scenario")]
     pub(crate) list: bool,
     /// Use this seed instead of the scenario's.
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub(crate) seed: Option<u64>,
-    /// Draw the result into this directory, as SVG.
+    /// Write plots of the result to this directory, as SVG.
     #[arg(long, value_name = "DIR")]
     pub(crate) plot: Option<PathBuf>,
     #[command(flatten)]
@@ -37,35 +37,35 @@ pub(crate) struct SimArguments {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Common {
-    /// Simulate on so many threads [default: one for each processor]. The result is the same.
+    /// Number of threads [default: one for each processor]. The result does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Print JSON on standard output, and nothing else there.
+    /// Print JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimVerb {
-    /// Simulate what theory and the documents have figures for, and print both.
+    /// Simulate the figures of theory and of the documents, and print both.
     Paper(Common),
     /// Measure the simulator's own speed.
     Bench(BenchArguments),
-    /// Find what hosts are like from measurements of a small system.
+    /// Derive a description of the hosts from measurements of a small system.
     Calibrate(CalibrateArguments),
-    /// Say what to expect of a large system, as a band.
+    /// Predict the throughput of a large system, as a band.
     Predict(PredictArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
-    /// Ports of the network: a power of 8.
+    /// Number of ports of the network: a power of 8.
     #[arg(long, value_name = "N", default_value_t = 512)]
     pub(crate) ports: u32,
-    /// Measure for about so long, at each fidelity.
+    /// Approximate duration of the measurement at each fidelity.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = parse_seconds)]
     pub(crate) seconds: f64,
-    /// Print JSON on standard output, and nothing else there.
+    /// Print JSON on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -87,29 +87,29 @@ pub(crate) struct CalibrateArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TrafficShape {
-    /// Sources send what they have.
+    /// Push: sources send data as they come.
     Push,
-    /// Builders ask for events.
+    /// Pull: builders request events.
     Pull,
-    /// Time slots.
+    /// Barrel shifter: sources send in time slots.
     Barrel,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PredictArguments {
-    /// Readout units of the large system.
+    /// Number of readout units of the large system.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32768))]
     pub(crate) readouts: u32,
-    /// Builder units of the large system.
+    /// Number of builder units of the large system.
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..=32768))]
     pub(crate) builders: u32,
     /// Description of the hosts, as `sheaf sim calibrate` prints it.
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
-    /// Without a calibration: time of a host for a message, beside that of its bytes.
+    /// Time that a host spends on a message, beside that for its bytes, if there is no calibration.
     #[arg(long, value_name = "NS", default_value_t = 0.0, conflicts_with = "calibration", value_parser = parse_nanos)]
     pub(crate) overhead_ns: f64,
-    /// Without a calibration: how fast a host moves bytes [default: as fast as its link].
+    /// Rate at which a host moves bytes, if there is no calibration [default: that of its link].
     #[arg(long, value_name = "GBIT/S", conflicts_with = "calibration", value_parser = parse_gigabits)]
     pub(crate) host_gbps: Option<f64>,
     /// Rate of the links.
@@ -118,28 +118,28 @@ pub(crate) struct PredictArguments {
     /// Mean size of a fragment.
     #[arg(long, value_name = "BYTES", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     pub(crate) size: u32,
-    /// Standard deviation of that size (log-normal); 0: all of one size.
+    /// Standard deviation of that size (log-normal); 0: fixed size.
     #[arg(long, value_name = "BYTES", default_value_t = 0.0, value_parser = parse_rms)]
     pub(crate) rms: f64,
-    /// Traffic shape of the events' paths to their builders.
+    /// Traffic shape.
     #[arg(long, value_enum, default_value = "pull")]
     pub(crate) traffic: TrafficShape,
-    /// Take network and switches from this scenario: a file, or the name of one that ships.
+    /// Scenario for network and switches: a file, or the name of a built-in one.
     #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["leaf_ports", "spines", "buffer_bytes"])]
     pub(crate) network: Option<String>,
-    /// Hosts on one leaf switch; with fewer hosts than that there is only one switch.
+    /// Number of hosts on one leaf switch; with fewer hosts there is only one switch.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub(crate) leaf_ports: u32,
-    /// Spine switches [default: as many as hosts on a leaf].
+    /// Number of spine switches [default: as many as hosts on a leaf].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) spines: Option<u32>,
     /// Bytes that an output of a switch holds before it pauses its senders.
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub(crate) buffer_bytes: u64,
-    /// Seeds to try.
+    /// Number of seeds.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) seeds: u32,
-    /// Length of each run, in fragments a source.
+    /// Length of each run, in fragments per source.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=1_000_000_000))]
     pub(crate) messages: u64,
     #[command(flatten)]

@@ -33,7 +33,7 @@ pub(super) fn command(arguments: &BenchArguments) -> anyhow::Result<Verdict> {
     let stages = arguments.ports.checked_ilog(8).filter(|stages| 8_u32.pow(*stages) == arguments.ports);
     let Some(stages) = stages.filter(|stages| (1..=5).contains(stages)) else {
         anyhow::bail!(
-            "{} ports are no network of 8x8 switches; 8, 64, 512, 4096 or 32768 are",
+            "{} ports cannot be a network of 8x8 switches; use 8, 64, 512, 4096 or 32768",
             arguments.ports
         );
     };

@@ -39,6 +39,6 @@ fn where_it_is_not_required_the_run_says_so_once_and_goes_on() {
     let place = Place::new();
     let config = config(&place, &format!("[affinity]\nbuilder_cpu = [{ABSENT}]\n"));
     let ended = place.sheaf(&format!("run {config} --builders 3 --json"));
-    let said = ended.exits(0).says(&["there is no processor 1000", "goes on without"]).json();
+    let said = ended.exits(0).says(&["there is no processor 1000", "continues without"]).json();
     assert_eq!(number(&said, "ledger.triggers"), 500);
 }

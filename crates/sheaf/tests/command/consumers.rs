@@ -19,7 +19,7 @@ fn what_is_tapped_is_what_is_stored_and_the_run_counts_who_looked_on() {
         .sheaf("tap runs/run000001 --tags nobody")
         .exits(1)
         .says(&["no tag has the name \"nobody\"", "quarantined"]);
-    place.sheaf("tap runs/run000001 --save look.sheaf").exits(1).says(&["exists already"]);
+    place.sheaf("tap runs/run000001 --save look.sheaf").exits(1).says(&["already exists"]);
     run.signal("INT");
     let summary = run.end().exits(0).json();
     let joined = number(&summary, "counters.consumers_joined");

@@ -107,7 +107,7 @@ fn commands_do_not_wait_for_pipes() {
     for command in ["inspect", "verify", "dump"] {
         place.sheaf(&format!("{command} {pipe}")).exits(1).says(&["pipe.sheaf", "named pipe"]);
     }
-    place.sheaf(&format!("run {pipe}")).exits(1).says(&["no regular file"]);
+    place.sheaf(&format!("run {pipe}")).exits(1).says(&["not a regular file"]);
 }
 
 #[test]

@@ -150,12 +150,12 @@ fn the_command_next_ends_the_run_that_goes_on_and_says_where_there_is_none() {
     wait_for_events(&place, 1);
     place.sheaf("next").exits(0);
     wait_for_events(&place, 2);
-    place.sheaf("next runs/run000001").exits(1).says(&["is over"]);
+    place.sheaf("next runs/run000001").exits(1).says(&["has ended"]);
     place.sheaf("next runs/run000002").exits(0);
     wait_for_events(&place, 3);
     running.signal("INT");
     assert_eq!(lines(&running.end().exits(0)).len(), 3);
-    place.sheaf("next").exits(1).says(&["no run in runs goes on"]);
+    place.sheaf("next").exits(1).says(&["no run in runs is in progress"]);
 
     let alone = place.start("run --readouts 1 --builders 1 --duration 0 --json");
     wait_for_events(&place, 4);

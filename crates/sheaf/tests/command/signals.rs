@@ -125,7 +125,7 @@ fn a_third_interrupt_ends_the_run_and_leaves_only_files_of_events() {
     let ended = running.end();
     // It may have closed all the same, on a machine that gives the processor away just then.
     if ended.status.code() == Some(130) {
-        ended.says(&["is cut off", "sheaf verify"]);
+        ended.says(&["is aborted", "sheaf verify"]);
     }
     let entries =
         std::fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -80,7 +80,7 @@ fn what_is_not_udp_or_not_whole_is_left_out_and_counted() {
 #[test]
 fn what_cannot_be_read_says_why() {
     let said = |file| read(file).unwrap_err().to_string();
-    assert!(said(b"#!/bin/sh\nexit 0 # and so on\n".to_vec()).contains("no capture"));
+    assert!(said(b"#!/bin/sh\nexit 0 # and so on\n".to_vec()).contains("not a capture"));
     let packet = udp(b"hits");
     let file = pcap(127, &[(packet.clone(), packet.len() as u32)]);
     assert!(said(file).contains("link of type 127"));
