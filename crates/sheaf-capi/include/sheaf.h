@@ -61,7 +61,8 @@ typedef struct SheafStream SheafStream;
 typedef struct SheafTap SheafTap;
 
 /**
- * What a filter, a step filter or a preprocessor is told when it is made. It and all it points to are valid during the call.
+ * Setup of a filter, a step filter or a preprocessor, passed when it is created. The structure and all that it points
+ * to are valid during the call.
  */
 typedef struct SheafFilterSetup {
   /**
@@ -82,7 +83,7 @@ typedef struct SheafFilterSetup {
    */
   const char *const *tags;
   /**
-   * How many tags there are: 0 to 63.
+   * Number of tags: 0 to 63.
    */
   size_t tag_count;
   /**
@@ -90,13 +91,13 @@ typedef struct SheafFilterSetup {
    */
   char *message;
   /**
-   * How many bytes fit there.
+   * Size of that buffer in bytes.
    */
   size_t message_bytes;
 } SheafFilterSetup;
 
 /**
- * What one source saw of an event.
+ * Fragment of one source of an event.
  */
 typedef struct SheafFragment {
   /**
@@ -116,7 +117,7 @@ typedef struct SheafFragment {
    */
   const uint8_t *data;
   /**
-   * How long the payload is; may be 0.
+   * Size of the payload; may be 0.
    */
   size_t bytes;
 } SheafFragment;
@@ -148,7 +149,7 @@ typedef struct SheafEvent {
    */
   uint64_t time_ns;
   /**
-   * What kind of trigger it was, in the experiment's own numbering.
+   * Trigger type, in the experiment's own numbering.
    */
   uint32_t trigger_type;
   /**
@@ -168,7 +169,7 @@ typedef struct SheafEvent {
    */
   const struct SheafFragment *fragments;
   /**
-   * How many fragments there are.
+   * Number of fragments.
    */
   size_t fragment_count;
   /**
@@ -176,13 +177,13 @@ typedef struct SheafEvent {
    */
   const struct SheafMissing *missing;
   /**
-   * How many sources are missing.
+   * Number of missing sources.
    */
   size_t missing_count;
 } SheafEvent;
 
 /**
- * What a filter says of an event. All fields are 0 or null when the filter is called.
+ * Verdict of a filter on an event. All fields are 0 or null when the filter is called.
  */
 typedef struct SheafFilterVerdict {
   /**
@@ -198,11 +199,12 @@ typedef struct SheafFilterVerdict {
    */
   uint64_t tags;
   /**
-   * What is stored with the event, or null. It belongs to the filter, and stays as it is until the filter is called again.
+   * Payload to store with the event, or null. It belongs to the filter and must stay unchanged until the filter is
+   * called again.
    */
   const uint8_t *payload;
   /**
-   * How long the payload is: 0 to 1 MiB.
+   * Size of the payload: 0 to 1 MiB.
    */
   size_t payload_bytes;
   /**
@@ -212,7 +214,7 @@ typedef struct SheafFilterVerdict {
 } SheafFilterVerdict;
 
 /**
- * What a filter library can do. It stays as it is while the library is loaded.
+ * Function table of a filter library. It must stay unchanged while the library is loaded.
  *
  * Several filters may be made of one table, each is called by one thread at a time; two filters may be called by two
  * threads at the same time.
@@ -254,17 +256,17 @@ typedef struct SheafStoredEvent {
    */
   uint64_t tags;
   /**
-   * What the filter said of the event.
+   * Payload of the filter's verdict.
    */
   const uint8_t *payload;
   /**
-   * How long that is; may be 0.
+   * Size of this payload; may be 0.
    */
   size_t payload_bytes;
 } SheafStoredEvent;
 
 /**
- * What to get of a run's accepted events. All zero: every event, as fast as the run gives them.
+ * Selection among a run's accepted events. All zero: every event, as fast as the run provides them.
  */
 typedef struct SheafTapWish {
   /**
@@ -272,7 +274,7 @@ typedef struct SheafTapWish {
    */
   const char *const *tags;
   /**
-   * How many there are; 0: all events.
+   * Number of tags; 0: all events.
    */
   size_t tag_count;
   /**
@@ -290,7 +292,7 @@ typedef struct SheafTapWish {
 } SheafTapWish;
 
 /**
- * What a step filter says of a part of an event. All fields are 0 or null when the step filter is called.
+ * Verdict of a step filter on a part of an event. All fields are 0 or null when the step filter is called.
  */
 typedef struct SheafStepVerdict {
   /**
@@ -307,7 +309,7 @@ typedef struct SheafStepVerdict {
    */
   const uint32_t *sources;
   /**
-   * How many sources are listed: 0 to 65,536.
+   * Number of listed sources: 0 to 65,536.
    */
   size_t source_count;
   /**
@@ -317,7 +319,7 @@ typedef struct SheafStepVerdict {
 } SheafStepVerdict;
 
 /**
- * What a library with a step filter can do: as a table of a filter, with another verdict.
+ * Function table of a library with a step filter: like that of a filter, with another verdict.
  */
 typedef struct SheafStepTable {
   /**
@@ -369,13 +371,13 @@ typedef struct SheafRawFragment {
    */
   const uint8_t *data;
   /**
-   * How long the payload is; may be 0.
+   * Size of the payload; may be 0.
    */
   size_t bytes;
 } SheafRawFragment;
 
 /**
- * What a preprocessor makes of a fragment.
+ * Result of a preprocessor for a fragment.
  */
 typedef struct SheafProcessed {
   /**
@@ -383,11 +385,11 @@ typedef struct SheafProcessed {
    */
   uint8_t *data;
   /**
-   * How many bytes fit there: at least as many as the fragment has; `preprocessing.extra_bytes` gives more.
+   * Size of that buffer in bytes: at least that of the fragment; `preprocessing.extra_bytes` adds to it.
    */
   size_t room;
   /**
-   * How long the new payload is: 0 to `room`. 0 when the preprocessor is called.
+   * Size of the new payload: 0 to `room`. 0 when the preprocessor is called.
    */
   size_t bytes;
   /**
@@ -407,7 +409,7 @@ typedef struct SheafProcessed {
 } SheafProcessed;
 
 /**
- * What a library with a preprocessor can do: as a table of a filter, for fragments in place of events.
+ * Function table of a library with a preprocessor: like that of a filter, for fragments in place of events.
  */
 typedef struct SheafPreprocessorTable {
   /**
@@ -490,7 +492,8 @@ int32_t sheaf_reader_next(struct SheafReader *reader,
 const char *sheaf_reader_tag(const struct SheafReader *reader, uint32_t bit);
 
 /**
- * What the last sheaf_reader_next that gave -1 found wrong. It is the reader's, until the next call.
+ * Describes the error of the last sheaf_reader_next that returned -1. The text belongs to the reader and is valid
+ * until the next call.
  *
  * # Safety
  * `reader` is null or of sheaf_reader_open and not closed.
@@ -530,7 +533,8 @@ int32_t sheaf_stream_next(struct SheafStream *stream,
                           struct SheafFragment *fragment);
 
 /**
- * What the last sheaf_stream_next that gave -1 found wrong. It is the stream's, until the next call.
+ * Describes the error of the last sheaf_stream_next that returned -1. The text belongs to the stream and is valid
+ * until the next call.
  *
  * # Safety
  * `stream` is null or of sheaf_stream_open and not closed.
@@ -581,7 +585,8 @@ int32_t sheaf_tap_next(struct SheafTap *tap,
 const char *sheaf_tap_tag(const struct SheafTap *tap, uint32_t bit);
 
 /**
- * What the last sheaf_tap_next that gave -1 found wrong. It is the tap's, until the next call.
+ * Describes the error of the last sheaf_tap_next that returned -1. The text belongs to the tap and is valid until the
+ * next call.
  *
  * # Safety
  * `tap` is null or of sheaf_tap_open and not closed.

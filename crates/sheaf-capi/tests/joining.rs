@@ -126,7 +126,7 @@ fn a_program_in_c_that_cannot_judge_says_why() {
     let output = start(&program, &[door.to_str().unwrap(), "many"]).wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    let right = "the filter of this program refuses its configuration: the parameters should be a number, not \"many\"";
+    let right = "the filter of this program rejects its configuration: the parameters should be a number, not \"many\"";
     assert_eq!(said.trim_end(), right);
     let empty = tempfile::tempdir().unwrap();
     let output = start(&program, &[empty.path().to_str().unwrap()]).wait_with_output().unwrap();

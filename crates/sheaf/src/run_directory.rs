@@ -149,7 +149,7 @@ impl RunDirectory {
         if let Some(objects) = self.objects.take() {
             self.settle(&*objects).with_context(|| {
                 format!(
-                    "the object store has not all of this run; when it works, say `sheaf upload {}`",
+                    "the object store has not all of this run; when it works, run `sheaf upload {}`",
                     self.path.display()
                 )
             })?;

@@ -84,7 +84,7 @@ def load_filter(name: str, parameters: str = "") -> FilterLike:
     else:
         marked = _marked(module)
         if len(marked) != 1:
-            raise SheafError(f"say which filter of {module_name}: {module_name}:NAME; it has: {_marked_text(module)}")
+            raise SheafError(f"name a filter of {module_name}: {module_name}:NAME; it has: {_marked_text(module)}")
         (target,) = marked.values()
     return _ready(target, parameters)
 

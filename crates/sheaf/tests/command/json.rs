@@ -80,7 +80,7 @@ fn a_directory_of_runs_stands_for_its_newest_run_or_with_a_flag_for_all() {
     // The worst of them is the status, and what cannot be read keeps no other from being looked at.
     std::fs::write(place.join("runs/run000002/run.json"), "{}").unwrap();
     let ended = place.sheaf("verify --all --json runs nothing").exits(1);
-    let ended = ended.says(&["run000002/run.json", "nothing", "2 of 4 paths could not be looked at"]);
+    let ended = ended.says(&["run000002/run.json", "nothing", "2 of 4 paths could not be read"]);
     assert_eq!(lines(ended), [all[0], all[2]]);
     let manifest = place.join("runs/run000001/run.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
