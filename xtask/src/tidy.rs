@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `rust` | sizes of Rust files and functions, module documentation, left-overs |
 //! | `links` | links between pages |
+//! | `decisions` | number, status and date of decision records |
 //! | `names` | names in ARCHITECTURE.md |
 //! | `types` | names of public types |
 //! | `openings` | openings of documentation lines |
 //! | `machine` | what belongs to one machine: absolute paths, package registries |
 
+mod decisions;
 mod links;
 mod machine;
 mod names;
@@ -25,6 +27,7 @@ pub(crate) fn command() -> Result<()> {
     let machine = machine::Traces::of_this_machine();
     let mut problems = Vec::new();
     let mut declared = names::Declared::default();
+    let mut records = decisions::Records::default();
     let mut architecture = String::new();
     let glossary = workspace::root().join(types::GLOSSARY);
     let vocabulary = types::Vocabulary::new(&std::fs::read_to_string(glossary).context(types::GLOSSARY)?);
@@ -47,12 +50,14 @@ pub(crate) fn command() -> Result<()> {
         }
         if path.ends_with(".md") {
             problems.extend(links::check(workspace::root(), &path, &text));
+            records.add(&path, &text);
         }
         if path == "ARCHITECTURE.md" {
             architecture = text;
         }
     }
     problems.extend(declared.check(&architecture));
+    problems.extend(records.check());
     problems.extend(rust::idle_exceptions());
     report("tidy", problems)
 }

@@ -3,7 +3,7 @@
 //! A file is written beside its place and moved there when it is whole: what
 //! has the name is whole. [`export`] makes one of a whole run; [`replace()`] makes one of each closed event file while a run
 //! lasts, and [`settle`] sees to the rest when it has ended. Events are stored in event files until then, see
-//! `docs/decisions/0055-hdf5-as-output.md`.
+//! `docs/decisions/0038-hdf5-as-output.md`.
 
 mod replace;
 

@@ -137,3 +137,23 @@ fn documentation_does_not_begin_with_a_question_word() {
     assert!(found.starts_with("crates/a/src/lib.rs:1: documentation begins with a verb"), "{found}");
     assert_eq!(found.lines().count(), 2, "{found}");
 }
+
+#[test]
+fn decision_records_have_numbers_status_and_a_row() {
+    let index = "# Decisions\n\n| [0001](0001-a.md) | a |\n| [0002](0002-b.md) | b |\n";
+    let good = "# 0001: A\n\n**Status.** Accepted, 2026-01-31.\n";
+    let check = |name: &str, text: &str| {
+        let mut records = decisions::Records::default();
+        records.add("docs/decisions/README.md", index);
+        records.add("docs/decisions/0001-a.md", good);
+        records.add(name, text);
+        texts(&records.check())
+    };
+    let superseded = "# 0002: B\n\n**Status.** Superseded by [0001](0001-a.md), 2026-01-31.\n";
+    assert_eq!(check("docs/decisions/0002-b.md", superseded), "");
+    assert!(check("docs/decisions/0003-c.md", superseded).contains("should have the next number, 0002"));
+    assert!(check("docs/decisions/0002-c.md", superseded).contains("has no row for 0002-c.md"));
+    let undated = superseded.replace("2026-01-31", "lately");
+    assert!(check("docs/decisions/0002-b.md", &undated).contains("0002-b.md:3: should be `**Status.**"));
+    assert!(check("docs/decisions/0002-b.md", good).contains("0002-b.md:1: should begin with `# 0002: `"));
+}

@@ -1,5 +1,5 @@
 //! The frames of one link over several connections (rails): numbered, kept until they are acknowledged, given to another
-//! rail when theirs is lost, and put in order again. Without a socket; `docs/decisions/0021-rails.md` tells why so.
+//! rail when theirs is lost, and put in order again. Without a socket; `docs/decisions/0016-rails.md` tells why so.
 
 use crate::Frame;
 use std::collections::{BTreeSet, VecDeque};
