@@ -22,7 +22,7 @@ pub(crate) fn with_optional_parts(arguments: &[&str]) -> Command {
 /// A cargo feature that needs a library of the system, or many packages: what nobody asks for is left out of the build.
 struct OptionalPart {
     feature: &'static str,
-    /// What `pkg-config` must find, where it needs something.
+    /// Library that `pkg-config` must find, if the part needs one.
     library: Option<&'static str>,
     /// Packages that have the feature.
     packages: &'static [&'static str],

@@ -92,6 +92,14 @@ pub(crate) fn test() -> Result<()> {
     shell::run(&mut tests())
 }
 
+/// Tests that write generated pages: package, target, and the name of the test.
+const GENERATED: &[&[&str]] = &[
+    &["sheaf-config", "--test", "defaults", "page"],
+    &["sheaf-netsim-scenarios", "--lib", "page"],
+    &["sheaf-capi", "--test", "header", "the_header"],
+    &["sheaf-swarm", "--test", "table", "the_table"],
+];
+
 /// `cargo xtask docs`. Every generated page has a test that compares it with what the code says, and that writes it
 /// where this variable is set.
 pub(crate) fn docs() -> Result<()> {

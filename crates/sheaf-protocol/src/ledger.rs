@@ -281,4 +281,31 @@ mod tests {
             assert_eq!(Counter::from_code(*counter as u16), Some(*counter));
         }
     }
+
+    /// Cells of the rows of the one table of `page` that begins with `first_row`.
+    fn table<'a>(page: &'a str, first_row: &str) -> Vec<Vec<&'a str>> {
+        let rows = page.split_once(first_row).expect("the page has the table").1.lines().skip(2);
+        let rows = rows.take_while(|row| row.starts_with('|'));
+        rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+    }
+
+    #[test]
+    fn the_reference_page_has_the_codes_and_names_of_all_counters() {
+        let page = include_str!("../../../docs/reference/protocol.md");
+        let rows = table(page, "| counter | code | name | of |");
+        let shown: Vec<_> = rows.iter().map(|row| (row[1].to_owned(), row[2].to_owned())).collect();
+        let known = Counter::ALL.iter().map(|it| ((*it as u16).to_string(), format!("`{}`", it.name())));
+        assert_eq!(shown, known.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_page_about_the_ledger_explains_every_counter_beside_the_bins() {
+        let page = include_str!("../../../docs/concepts/ledger.md");
+        let rows = table(page, "| counter | node | counts |");
+        let bins = [Counter::Received, Counter::Stored, Counter::Rejected, Counter::Dropped, Counter::InFlight];
+        for counter in Counter::ALL.iter().filter(|it| !bins.contains(it)) {
+            let name = format!("`{}`", counter.name());
+            assert!(rows.iter().any(|row| row[0].contains(&name)), "{name} has no row");
+        }
+    }
 }

@@ -94,7 +94,7 @@ impl From<hdf5_file::ReadError> for ExportError {
     }
 }
 
-/// What was written.
+/// Contents of the written file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ExportSummary {
     /// Events.

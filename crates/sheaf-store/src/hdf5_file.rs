@@ -19,7 +19,7 @@ pub const FORMAT: &str = "sheaf-hdf5";
 /// The value of the attribute `version`.
 pub const VERSION: u32 = 1;
 
-/// How the columns are compressed.
+/// Compression of the columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
     /// Not.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The name of the manifest in a run directory.
 pub const MANIFEST_NAME: &str = "run.json";
 
-/// What an HDF5 file starts with.
+/// Signature at the start of an HDF5 file.
 const HDF5_MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
 /// Kind of a path's contents.

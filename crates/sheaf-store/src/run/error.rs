@@ -40,7 +40,7 @@ pub enum RunReadError {
     Hdf5 {
         /// The file.
         path: PathBuf,
-        /// What libhdf5 says, or what is not as it should be.
+        /// Error of libhdf5, or of the contents.
         error: String,
     },
     /// There is an HDF5 file.

@@ -11,7 +11,7 @@ pub(super) struct Host {
     pub(super) rails: Range<u32>,
     /// Messages that its interface holds.
     pub(super) held: u32,
-    /// How long the bus between memory and links is spoken for.
+    /// Time until which the bus between memory and links is occupied.
     pub(super) bus_busy_until: Picos,
     /// When it will be asked again; [`Picos::MAX`]: that is not planned.
     pub(super) asked_at: Picos,
@@ -23,7 +23,7 @@ impl Host {
     }
 }
 
-/// What an interface does with one of its links.
+/// State of an interface for one of its links.
 #[derive(Clone, Debug)]
 pub(super) struct Rail {
     /// The message that it sends, or [`NONE`].
