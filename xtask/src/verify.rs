@@ -109,7 +109,9 @@ pub(crate) fn docs() -> Result<()> {
     }
     println!("what changed, if anything:");
     let mut git = Command::new("git");
-    shell::run(git.args(["status", "--short", "docs", "crates/sheaf-capi/include"]).current_dir(workspace::root()))
+    shell::run(
+        git.args(["status", "--short", "docs", "crates/sheaf-capi/include"]).current_dir(workspace::root()),
+    )
 }
 
 /// `cargo xtask swarm`.

@@ -32,7 +32,9 @@ pub enum ImportError {
         error: SlcioError,
     },
     /// An LCIO file has no event with the collection that the importer looks for.
-    #[error("{path}: contains no event with a collection {collection}: these are not raw data of the detector")]
+    #[error(
+        "{path}: contains no event with a collection {collection}: these are not raw data of the detector"
+    )]
     NoEvents {
         /// The file.
         path: PathBuf,

@@ -155,7 +155,10 @@ impl Drop for Network {
         if !self.keep
             && let Err(error) = owner::remove(&self.owner)
         {
-            log::error!("the lab {} is not completely removed: {error}; `sheaf lab down` tries again", self.owner);
+            log::error!(
+                "the lab {} is not completely removed: {error}; `sheaf lab down` tries again",
+                self.owner
+            );
         }
         if let Some(mut watcher) = self.watcher.take() {
             drop(watcher.stdin.take());

@@ -71,9 +71,7 @@ pub enum PlacementError {
         source: io::Error,
     },
     /// A memory policy refused.
-    #[error(
-        "memory of the NUMA nodes {nodes} cannot be requested; is the policy allowed in this container?"
-    )]
+    #[error("memory of the NUMA nodes {nodes} cannot be requested; is the policy allowed in this container?")]
     Memory {
         /// Those that were asked for.
         nodes: CpuList,

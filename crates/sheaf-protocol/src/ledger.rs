@@ -302,7 +302,8 @@ mod tests {
     fn the_page_about_the_ledger_explains_every_counter_beside_the_bins() {
         let page = include_str!("../../../docs/concepts/ledger.md");
         let rows = table(page, "| counter | node | counts |");
-        let bins = [Counter::Received, Counter::Stored, Counter::Rejected, Counter::Dropped, Counter::InFlight];
+        let bins =
+            [Counter::Received, Counter::Stored, Counter::Rejected, Counter::Dropped, Counter::InFlight];
         for counter in Counter::ALL.iter().filter(|it| !bins.contains(it)) {
             let name = format!("`{}`", counter.name());
             assert!(rows.iter().any(|row| row[0].contains(&name)), "{name} has no row");

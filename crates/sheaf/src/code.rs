@@ -172,7 +172,8 @@ pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     command.args(["rehearsal", "--quiet", "--run", &run.to_string()]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let command = sheaf_machine::ignoring_next_run_signal(&mut command);
-    let mut child = command.spawn().context("cannot start the process that loads the filter for a rehearsal")?;
+    let mut child =
+        command.spawn().context("cannot start the process that loads the filter for a rehearsal")?;
     if let Some(mut input) = child.stdin.take() {
         // It says itself what it lacks.
         let _ = input.write_all(config.to_toml().as_bytes());
@@ -186,7 +187,10 @@ pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
         return Ok(());
     }
     match said.trim() {
-        "" => bail!("the process that loaded the run's code for a rehearsal ended: {status}; {}", loaded(config)),
+        "" => bail!(
+            "the process that loaded the run's code for a rehearsal ended: {status}; {}",
+            loaded(config)
+        ),
         why => bail!("{why}"),
     }
 }
@@ -215,9 +219,7 @@ pub(crate) fn wait(child: &mut Child, what: &str) -> anyhow::Result<ExitStatus> 
             // Fails where it has ended at last.
             let _ = child.kill();
             let _ = child.wait();
-            bail!(
-                "the process that loads {what} for a rehearsal does not end; is something in it waiting?"
-            );
+            bail!("the process that loads {what} for a rehearsal does not end; is something in it waiting?");
         }
         std::thread::sleep(Duration::from_millis(2));
     }

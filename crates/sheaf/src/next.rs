@@ -30,8 +30,9 @@ pub(crate) fn command(arguments: &NextArguments) -> anyhow::Result<Verdict> {
 
 /// The run that goes on at a path: a run's directory, or a directory of runs one of which does.
 fn running(path: &Path) -> anyhow::Result<(PathBuf, Holder)> {
-    let holder =
-        |run: &Path| RunLock::holder(run).with_context(|| format!("cannot tell which process writes {}", run.display()));
+    let holder = |run: &Path| {
+        RunLock::holder(run).with_context(|| format!("cannot tell which process writes {}", run.display()))
+    };
     if path.join(MANIFEST_NAME).exists() {
         return match holder(path)? {
             Some(holder) => Ok((path.to_owned(), holder)),

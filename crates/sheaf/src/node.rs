@@ -58,7 +58,8 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
     }
     let stop = signals::stop_flag()?;
     if arguments.supervised {
-        files::print(processes::HEARS).context("cannot report to the parent that this node handles signals")?;
+        files::print(processes::HEARS)
+            .context("cannot report to the parent that this node handles signals")?;
     }
     match node.id.role {
         Role::Manager => manager(&plan, &node, listener, stop, arguments, console),

@@ -58,10 +58,7 @@ pub(crate) fn take_or_refuse(node: &NodeConfig, required: bool) -> anyhow::Resul
 
 fn report(problems: &[String], required: bool) -> anyhow::Result<()> {
     if required && !problems.is_empty() {
-        bail!(
-            "{}\n(`affinity.required = false` lets the run continue without it)",
-            problems.join("\n")
-        );
+        bail!("{}\n(`affinity.required = false` lets the run continue without it)", problems.join("\n"));
     }
     for problem in problems {
         log::warn!("{problem}; the run continues without it");

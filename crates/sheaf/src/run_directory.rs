@@ -413,7 +413,9 @@ fn claim(config: &mut Config) -> anyhow::Result<(PathBuf, RunLock)> {
     }
     let path = path_of(config);
     let holder = RunLock::holder(&path);
-    if let Some(holder) = holder.with_context(|| format!("cannot tell which process writes {}", path.display()))? {
+    if let Some(holder) =
+        holder.with_context(|| format!("cannot tell which process writes {}", path.display()))?
+    {
         bail!("{} is written by process {} of host {}", path.display(), holder.process, holder.host);
     }
     if !is_empty(&path)? {

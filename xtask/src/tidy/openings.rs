@@ -2,7 +2,8 @@
 
 use crate::problem::Problem;
 
-const RIGHT: &str = "documentation begins with a verb or a noun phrase, not with \"What\" or \"How\" (STYLE.md)";
+const RIGHT: &str =
+    "documentation begins with a verb or a noun phrase, not with \"What\" or \"How\" (STYLE.md)";
 
 pub(super) fn check(path: &str, source: &str) -> Vec<Problem> {
     let lines = (1..).zip(source.lines());

@@ -42,9 +42,7 @@ pub enum CaptureError {
         what: String,
     },
     /// The link is of a kind that is not understood.
-    #[error(
-        "{path} was captured on a link of type {link_type}; supported are Ethernet (1) and raw IP (101)"
-    )]
+    #[error("{path} was captured on a link of type {link_type}; supported are Ethernet (1) and raw IP (101)")]
     LinkType {
         /// The file.
         path: PathBuf,

@@ -84,7 +84,8 @@ impl Family {
             // An outcome is far smaller than a pipe: nobody waited for this reader.
             let pipe = child.stdout.as_mut().context("standard output is a pipe")?;
             pipe.read_to_string(&mut text).context("cannot read the outcome of a process")?;
-            serde_json::from_str(&text).map_err(|error| anyhow!("the outcome of a process is invalid: {error}"))
+            serde_json::from_str(&text)
+                .map_err(|error| anyhow!("the outcome of a process is invalid: {error}"))
         };
         self.0.iter_mut().map(outcome).collect()
     }
