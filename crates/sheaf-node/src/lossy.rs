@@ -68,6 +68,15 @@ pub struct LossyEndpoint<D> {
     stats: LinkStats,
 }
 
+/// Joins recovery to a port of any kind. Generic code is compiled where its types are known: this is compiled here, and not again in
+/// each crate that has a port.
+///
+/// # Errors
+/// Options that cannot work.
+pub fn over(port: Box<dyn DatagramPort>, options: LossyOptions) -> Result<Box<dyn Endpoint>, LossyError> {
+    Ok(Box::new(LossyEndpoint::new(port, options)?))
+}
+
 impl<D: DatagramPort> LossyEndpoint<D> {
     /// An endpoint on a port; it begins to ask for its peers when it is first flushed.
     ///

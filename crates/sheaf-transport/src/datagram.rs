@@ -95,6 +95,59 @@ pub enum DatagramRefused {
     RailDown(usize),
 }
 
+/// A port of any kind: who holds ports of several kinds is compiled once.
+impl DatagramPort for Box<dyn DatagramPort> {
+    fn node(&self) -> NodeId {
+        self.as_ref().node()
+    }
+
+    fn rails(&self) -> usize {
+        self.as_ref().rails()
+    }
+
+    fn max_datagram_bytes(&self) -> usize {
+        self.as_ref().max_datagram_bytes()
+    }
+
+    fn wire_overhead_bytes(&self) -> usize {
+        self.as_ref().wire_overhead_bytes()
+    }
+
+    fn receive_room_bytes(&self) -> usize {
+        self.as_ref().receive_room_bytes()
+    }
+
+    fn send(
+        &mut self,
+        to: NodeId,
+        rail: usize,
+        head: &[u8],
+        payload: &[&[u8]],
+    ) -> Result<(), DatagramRefused> {
+        self.as_mut().send(to, rail, head, payload)
+    }
+
+    fn flush(&mut self) {
+        self.as_mut().flush();
+    }
+
+    fn poll(&mut self) -> Option<Datagram<'_>> {
+        self.as_mut().poll()
+    }
+
+    fn wait(&mut self, timeout: Nanos) {
+        self.as_mut().wait(timeout);
+    }
+
+    fn waker(&self) -> Waker {
+        self.as_ref().waker()
+    }
+
+    fn stats(&self) -> LinkStats {
+        self.as_ref().stats()
+    }
+}
+
 /// A port that loses some of what it is given to send: for tests, and to see what a lossy network would do.
 ///
 /// Which are lost is decided by a seed and the number of the datagram alone.

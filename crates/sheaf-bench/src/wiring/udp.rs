@@ -2,7 +2,7 @@
 
 use super::{RUN, SESSION, failed, max_frame, node, queue};
 use crate::job::{BenchError, Job};
-use sheaf_node::lossy::{LossyEndpoint, LossyOptions, LossySettings};
+use sheaf_node::lossy::{self, LossyOptions, LossySettings};
 use sheaf_protocol::Identity;
 use sheaf_transport::Endpoint;
 use sheaf_transport::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
@@ -49,5 +49,5 @@ pub(super) fn endpoint(
         ..defaults
     };
     let options = LossyOptions::unshaped(Identity { node: me, run: RUN, session: SESSION }, nodes, settings);
-    Ok(Box::new(LossyEndpoint::new(port, options).map_err(|error| failed(job, me, error))?))
+    lossy::over(Box::new(port), options).map_err(|error| failed(job, me, error))
 }

@@ -4,7 +4,7 @@ use super::Connection;
 use crate::assemble::Plan;
 use anyhow::{Context, bail};
 use sheaf_config::NodeConfig;
-use sheaf_node::lossy::{LossyEndpoint, LossyOptions, LossySettings};
+use sheaf_node::lossy::{self, LossyOptions, LossySettings};
 use sheaf_protocol::Identity;
 use sheaf_transport::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
 use sheaf_transport::{DatagramPort, Dropping};
@@ -66,7 +66,7 @@ pub(super) fn udp(
     };
     let port = UdpPort::new(UdpOptions { node: me.node, sockets, peers: known, settings })
         .with_context(|| format!("cannot connect {}", me.node))?;
-    join(plan, me, port, peers)
+    join(plan, me, Box::new(port), peers)
 }
 
 /// The endpoint of one node, over raw Ethernet to `peers`.
@@ -115,14 +115,14 @@ pub(super) fn ethernet(
     for RailReport { interface, address, mtu, way, reason } in port.rail_reports() {
         log::info!("{}: {interface} ({address}, MTU {mtu}) through {way}: {reason}", own.name);
     }
-    join(plan, me, port, peers)
+    join(plan, me, Box::new(port), peers)
 }
 
 /// Recovery, and the loss that was asked for, over a port.
-pub(super) fn join<D: DatagramPort + 'static>(
+fn join(
     plan: &Plan,
     me: &Identity,
-    port: D,
+    mut port: Box<dyn DatagramPort>,
     peers: &[&NodeConfig],
 ) -> anyhow::Result<Connection> {
     let transport = &plan.config.transport;
@@ -141,13 +141,12 @@ pub(super) fn join<D: DatagramPort + 'static>(
         shaper,
         place: usize::from(me.node.index),
     };
-    let failed = || format!("cannot connect {}", me.node);
     if transport.inject_loss > 0.0 {
         let seed = transport.inject_seed ^ u64::from(me.node.to_code()) << 32;
-        let port = Dropping::new(port, transport.inject_loss, seed);
-        return Ok(Connection::new(LossyEndpoint::new(port, options).with_context(failed)?));
+        port = Box::new(Dropping::new(port, transport.inject_loss, seed));
     }
-    Ok(Connection::new(LossyEndpoint::new(port, options).with_context(failed)?))
+    let endpoint = lossy::over(port, options).with_context(|| format!("cannot connect {}", me.node))?;
+    Ok(Connection { endpoint, arena: None })
 }
 
 fn settings(plan: &Plan, peers: usize) -> LossySettings {
