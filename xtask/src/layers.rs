@@ -3,6 +3,7 @@
 //! against one another.
 
 mod modules;
+mod house;
 mod table;
 
 use crate::problem::{Problem, report};
@@ -22,6 +23,8 @@ fn problems() -> Result<Vec<Problem>> {
     let packages = Packages::read()?;
     let mut problems = check_direction(&packages);
     problems.extend(check_purity(&packages));
+    problems.extend(check_floors(LAYERS));
+    problems.extend(house::check()?);
     let mut files = Vec::new();
     for path in workspace::files()?.into_iter().filter(|path| path.ends_with(".rs")) {
         let source = std::fs::read_to_string(workspace::root().join(&path)).context(path.clone())?;
@@ -32,6 +35,11 @@ fn problems() -> Result<Vec<Problem>> {
     }
     problems.extend(modules::check(&files));
     Ok(problems)
+}
+
+/// Writes the picture and the table of packages. `cargo xtask docs` does.
+pub(crate) fn draw() -> Result<()> {
+    house::write()
 }
 
 fn layer_of(package: &str) -> Option<&'static Layer> {
@@ -75,6 +83,20 @@ fn check_direction(packages: &Packages) -> Vec<Problem> {
     problems
         .extend(missing.map(|layer| Problem::new(layer.package, "is in the table and not in the workspace")));
     problems
+}
+
+/// Packages that know one of a higher floor.
+fn check_floors(layers: &[Layer]) -> Vec<Problem> {
+    let floor_of = |package: &str| layers.iter().find(|layer| layer.package == package).map(|layer| layer.floor);
+    let higher = |layer: &Layer, known: &str| floor_of(known).filter(|floor| *floor > layer.floor);
+    let arrows = layers.iter().flat_map(|layer| layer.may_know.iter().map(move |known| (layer, *known)));
+    arrows
+        .filter_map(|(layer, known)| {
+            let floor = higher(layer, known)?.name();
+            let text = format!("is on the floor \"{}\", and knows {known} of \"{floor}\"", layer.floor.name());
+            Some(Problem::new(layer.package, text))
+        })
+        .collect()
 }
 
 /// Tests may use what stands earlier in the table, and the packages that nothing depends on may use anything.

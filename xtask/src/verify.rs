@@ -107,10 +107,11 @@ pub(crate) fn docs() -> Result<()> {
         let arguments = [&["test", "--quiet", "--package"], *tests].concat();
         shell::run(cargo(&arguments).env("UPDATE_DOCS", "1"))?;
     }
+    layers::draw()?;
     println!("what changed, if anything:");
     let mut git = Command::new("git");
     shell::run(
-        git.args(["status", "--short", "docs", "crates/sheaf-capi/include"]).current_dir(workspace::root()),
+        git.args(["status", "--short", "docs", "ARCHITECTURE.md", "crates/sheaf-capi/include"]).current_dir(workspace::root()),
     )
 }
 

@@ -1,10 +1,62 @@
-//! Who may know whom. ARCHITECTURE.md tells the same in words.
+//! Who may know whom. `cargo xtask docs` makes the picture and the table of ARCHITECTURE.md from this.
+
+/// A floor of the house. A package knows only packages of its own floor and of those below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Floor {
+    Vocabulary,
+    Protocol,
+    Ports,
+    Nodes,
+    Edges,
+    Laboratories,
+    Faces,
+}
+
+impl Floor {
+    /// All floors, from the ground up.
+    pub(super) const ALL: [Self; 7] = [
+        Self::Vocabulary,
+        Self::Protocol,
+        Self::Ports,
+        Self::Nodes,
+        Self::Edges,
+        Self::Laboratories,
+        Self::Faces,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Vocabulary => "vocabulary",
+            Self::Protocol => "protocol",
+            Self::Ports => "ports",
+            Self::Nodes => "nodes",
+            Self::Edges => "edges",
+            Self::Laboratories => "laboratories",
+            Self::Faces => "faces",
+        }
+    }
+
+    /// Contents of the floor, for readers of ARCHITECTURE.md.
+    pub(super) const fn purpose(self) -> &'static str {
+        match self {
+            Self::Vocabulary => "ids, units, byte layouts; memory; keys",
+            Self::Protocol => "the roles: readout unit, builder unit, event manager, output node",
+            Self::Ports => "one crate for each thing of the world that a role needs",
+            Self::Nodes => "roles on threads; the configuration; roles on a simulated switch",
+            Self::Edges => "for other programs and languages: consumers, importers, C, Python, examples",
+            Self::Laboratories => "measurement and simulation",
+            Self::Faces => "the command, and the verbs of the repository",
+        }
+    }
+}
 
 /// Permitted dependencies of one package.
 #[derive(Debug)]
 pub(super) struct Layer {
     /// The package.
     pub(super) package: &'static str,
+    /// Its floor.
+    pub(super) floor: Floor,
     /// Packages of this workspace that it may know.
     pub(super) may_know: &'static [&'static str],
     /// Packages from outside that it may use, each justified under `docs/decisions/`.
@@ -18,48 +70,56 @@ pub(super) struct Layer {
 pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-wire",
+        floor: Floor::Vocabulary,
         may_know: &[],
         may_use: &["bytes", "crc-fast", "thiserror", "zerocopy"],
         reason: "the vocabulary is known by all and knows nobody",
     },
     Layer {
         package: "sheaf-buffer",
+        floor: Floor::Vocabulary,
         may_know: &[],
         may_use: &["bytes"],
         reason: "a pool of memory knows nothing of what is in it",
     },
     Layer {
         package: "sheaf-time",
+        floor: Floor::Ports,
         may_know: &[],
         may_use: &["thiserror"],
         reason: "time is cut without knowing what is in it",
     },
     Layer {
         package: "sheaf-machine",
+        floor: Floor::Ports,
         may_know: &[],
         may_use: &["libc", "rustix", "serde", "thiserror"],
         reason: "the machine is looked at and threads are placed without knowing what for",
     },
     Layer {
         package: "sheaf-protocol",
+        floor: Floor::Protocol,
         may_know: &["sheaf-wire"],
         may_use: &["rustc-hash", "thiserror"],
         reason: "the roles are sans-IO machines that must run in any world",
     },
     Layer {
         package: "sheaf-key",
+        floor: Floor::Vocabulary,
         may_know: &[],
         may_use: &["ring", "rustix", "thiserror"],
         reason: "a secret and proofs of it, whatever they are said over",
     },
     Layer {
         package: "sheaf-transport",
+        floor: Floor::Ports,
         may_know: &["sheaf-buffer", "sheaf-key", "sheaf-wire"],
         may_use: &["bytes", "libc", "mio", "rtrb", "rustix", "rustls", "socket2", "thiserror", "zerocopy"],
         reason: "a transport carries opaque messages and does not know the protocol",
     },
     Layer {
         package: "sheaf-store",
+        floor: Floor::Ports,
         may_know: &["sheaf-wire"],
         may_use: &[
             "bytes",
@@ -75,42 +135,49 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-s3",
+        floor: Floor::Ports,
         may_know: &["sheaf-store", "sheaf-wire"],
         may_use: &["base64", "log", "rusty-s3", "thiserror", "ureq"],
         reason: "closed files go to an object store without knowing who wrote them",
     },
     Layer {
         package: "sheaf-source",
+        floor: Floor::Ports,
         may_know: &["sheaf-buffer", "sheaf-store", "sheaf-time", "sheaf-wire"],
         may_use: &["bytes", "etherparse", "libm", "pcap-parser", "thiserror"],
         reason: "a source makes or replays fragments and does not know where they go",
     },
     Layer {
         package: "sheaf-config",
+        floor: Floor::Nodes,
         may_know: &["sheaf-wire"],
         may_use: &["strsim", "thiserror", "toml"],
         reason: "only this package knows the file format; of the libraries only the simulator knows it, for its messages, and the lab, which makes configurations",
     },
     Layer {
         package: "sheaf-import",
+        floor: Floor::Edges,
         may_know: &["sheaf-store", "sheaf-wire"],
         may_use: &["flate2", "serde", "serde_json", "tempfile", "thiserror", "zerocopy"],
         reason: "an importer writes fragment streams and needs nothing that runs",
     },
     Layer {
         package: "sheaf-filter",
+        floor: Floor::Ports,
         may_know: &["sheaf-wire"],
         may_use: &["bytes", "libloading", "thiserror"],
         reason: "a filter judges events; authors of filters link it, and it needs nothing that runs",
     },
     Layer {
         package: "sheaf-tap",
+        floor: Floor::Edges,
         may_know: &["sheaf-protocol", "sheaf-wire"],
         may_use: &["bytes", "log", "mio", "rtrb", "serde", "serde_json", "thiserror"],
         reason: "consumers look on with a client that needs little; who gets what is decided in the protocol",
     },
     Layer {
         package: "sheaf-node",
+        floor: Floor::Nodes,
         may_know: &[
             "sheaf-buffer",
             "sheaf-filter",
@@ -127,36 +194,42 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-swarm",
+        floor: Floor::Laboratories,
         may_know: &["sheaf-node", "sheaf-protocol", "sheaf-source", "sheaf-transport", "sheaf-wire"],
         may_use: &["bytes", "clap", "rand_pcg", "serde_json"],
         reason: "the simulated cluster is roles and their drivers, behind the traits of ports; it knows no transport, file or clock",
     },
     Layer {
         package: "sheaf-netsim",
+        floor: Floor::Nodes,
         may_know: &["sheaf-protocol", "sheaf-wire"],
         may_use: &["hdrhistogram", "libm", "rand", "rand_pcg", "thiserror"],
         reason: "the switch simulator carries roles or patterns and knows no file, thread or clock",
     },
     Layer {
         package: "sheaf-plot",
+        floor: Floor::Ports,
         may_know: &[],
         may_use: &["plotters", "thiserror"],
         reason: "a plot knows numbers and captions, not what they mean",
     },
     Layer {
         package: "sheaf-netsim-scenarios",
+        floor: Floor::Laboratories,
         may_know: &["sheaf-config", "sheaf-netsim", "sheaf-plot", "sheaf-store", "sheaf-wire"],
         may_use: &["serde", "serde_json", "thiserror", "toml"],
         reason: "scenario files, sweeps, reports and predictions; the command only prints",
     },
     Layer {
         package: "sheaf-lab",
+        floor: Floor::Laboratories,
         may_know: &["sheaf-config", "sheaf-plot", "sheaf-wire"],
         may_use: &["log", "rustix", "serde", "serde_json", "thiserror"],
         reason: "the lab makes networks and starts a program on them; what that does it need not know",
     },
     Layer {
         package: "sheaf-bench",
+        floor: Floor::Laboratories,
         may_know: &[
             "sheaf-buffer",
             "sheaf-machine",
@@ -171,6 +244,7 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf",
+        floor: Floor::Faces,
         may_know: &[
             "sheaf-bench",
             "sheaf-buffer",
@@ -208,30 +282,35 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-capi",
+        floor: Floor::Edges,
         may_know: &["sheaf-config", "sheaf-filter", "sheaf-node", "sheaf-store", "sheaf-tap", "sheaf-wire"],
         may_use: &["bytes"],
         reason: "what C programs need, and nothing of the command",
     },
     Layer {
         package: "energy-sum",
+        floor: Floor::Edges,
         may_know: &["sheaf-filter"],
         may_use: &[],
         reason: "an example knows what its reader must know; the rest is for its tests",
     },
     Layer {
         package: "zero-suppression",
+        floor: Floor::Edges,
         may_know: &["sheaf-filter"],
         may_use: &[],
         reason: "an example knows what its reader must know; the rest is for its tests",
     },
     Layer {
         package: "sheaf-python",
+        floor: Floor::Edges,
         may_know: &["sheaf-node", "sheaf-store", "sheaf-tap", "sheaf-wire"],
         may_use: &["bytes", "pyo3", "serde_json"],
         reason: "the Python package reads files, looks on and judges; it runs nothing else",
     },
     Layer {
         package: "xtask",
+        floor: Floor::Faces,
         may_know: &[],
         may_use: &["anyhow", "clap", "serde_json", "toml"],
         reason: "the verbs must build in seconds, and also where a crate does not compile",

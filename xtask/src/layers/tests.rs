@@ -1,5 +1,4 @@
 use super::*;
-use std::collections::BTreeMap;
 
 fn real() -> Packages {
     Packages::read().expect("cargo metadata works where cargo test does")
@@ -118,30 +117,11 @@ fn only_sources_of_pure_packages_are_searched() {
     }
 }
 
-/// ARCHITECTURE.md has the table in words; names in it have no `sheaf-` in front.
 #[test]
-fn the_page_has_the_same_table() {
-    let page = std::fs::read_to_string(workspace::root().join("ARCHITECTURE.md")).expect("the page");
-    let rows: BTreeMap<String, BTreeSet<String>> = page.lines().flat_map(row).collect();
-    for layer in LAYERS.iter().filter(|layer| layer.package != "sheaf") {
-        let known = rows.get(layer.package).unwrap_or_else(|| panic!("no row for {}", layer.package));
-        let allowed = layer.may_know.iter().map(|name| short(name).to_owned()).collect();
-        assert_eq!(*known, allowed, "ARCHITECTURE.md says otherwise of {}", layer.package);
-    }
-}
-
-fn short(package: &str) -> &str {
-    package.trim_start_matches("sheaf-")
-}
-
-/// The packages at the beginning of a row, each with what the row says it may know.
-fn row(line: &str) -> Vec<(String, BTreeSet<String>)> {
-    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-    let &["", packages, known, _, ""] = &cells[..] else {
-        return Vec::new();
-    };
-    // What stands in brackets says why.
-    let plain = |name: &str| name.split(" (").next().unwrap_or_default().trim().to_owned();
-    let known: BTreeSet<String> = known.split(',').map(plain).filter(|name| !name.is_empty()).collect();
-    packages.split(", ").map(|package| (package.trim_matches('`').to_owned(), known.clone())).collect()
+fn a_package_that_knows_a_higher_floor_is_found() {
+    let mut layers = Vec::from_iter(LAYERS.iter().map(|layer| Layer { may_know: layer.may_know, ..*layer }));
+    assert_eq!(check_floors(&layers), []);
+    let wire = layers.iter_mut().find(|layer| layer.package == "sheaf-wire").expect("it is there");
+    wire.may_know = &["sheaf-node"];
+    assert!(texts(check_floors(&layers)).contains("sheaf-wire: is on the floor \"vocabulary\", and knows sheaf-node"));
 }
