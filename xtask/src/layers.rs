@@ -2,8 +2,8 @@
 //! list of everything they may link, their sources against names that would be a way around both, and the [`modules`] of each package
 //! against one another.
 
-mod modules;
 mod house;
+mod modules;
 mod table;
 
 use crate::problem::{Problem, report};
@@ -87,13 +87,15 @@ fn check_direction(packages: &Packages) -> Vec<Problem> {
 
 /// Packages that know one of a higher floor.
 fn check_floors(layers: &[Layer]) -> Vec<Problem> {
-    let floor_of = |package: &str| layers.iter().find(|layer| layer.package == package).map(|layer| layer.floor);
+    let floor_of =
+        |package: &str| layers.iter().find(|layer| layer.package == package).map(|layer| layer.floor);
     let higher = |layer: &Layer, known: &str| floor_of(known).filter(|floor| *floor > layer.floor);
     let arrows = layers.iter().flat_map(|layer| layer.may_know.iter().map(move |known| (layer, *known)));
     arrows
         .filter_map(|(layer, known)| {
             let floor = higher(layer, known)?.name();
-            let text = format!("is on the floor \"{}\", and knows {known} of \"{floor}\"", layer.floor.name());
+            let text =
+                format!("is on the floor \"{}\", and knows {known} of \"{floor}\"", layer.floor.name());
             Some(Problem::new(layer.package, text))
         })
         .collect()

@@ -111,7 +111,8 @@ pub(crate) fn docs() -> Result<()> {
     println!("what changed, if anything:");
     let mut git = Command::new("git");
     shell::run(
-        git.args(["status", "--short", "docs", "ARCHITECTURE.md", "crates/sheaf-capi/include"]).current_dir(workspace::root()),
+        git.args(["status", "--short", "docs", "ARCHITECTURE.md", "crates/sheaf-capi/include"])
+            .current_dir(workspace::root()),
     )
 }
 

@@ -89,7 +89,8 @@ fn spots() -> BTreeMap<&'static str, Spot> {
     for (floor, height) in Floor::ALL.into_iter().zip((0..Floor::ALL.len()).rev()) {
         let mut row: Vec<&Layer> = layers_of(floor).collect();
         let middle = |layer: &Layer| {
-            let below: Vec<usize> = direct(layer).iter().filter_map(|known| Some(spots.get(known)?.x)).collect();
+            let below: Vec<usize> =
+                direct(layer).iter().filter_map(|known| Some(spots.get(known)?.x)).collect();
             below.iter().sum::<usize>().checked_div(below.len()).unwrap_or(WIDTH)
         };
         row.sort_by_key(|layer| middle(layer));
@@ -151,5 +152,7 @@ fn arrow(from: Spot, to: Spot) -> String {
         let (start, end) = (from.y + BOX_HEIGHT / 2, to.y - BOX_HEIGHT / 2);
         format!("M{} {start}C{} {} {} {} {} {end}", from.x, from.x, start + 40, to.x, end - 40, to.x)
     };
-    format!("<path d=\"{path}\" fill=\"none\" stroke=\"#57606a\" stroke-opacity=\"0.55\" marker-end=\"url(#tip)\"/>\n")
+    format!(
+        "<path d=\"{path}\" fill=\"none\" stroke=\"#57606a\" stroke-opacity=\"0.55\" marker-end=\"url(#tip)\"/>\n"
+    )
 }

@@ -123,5 +123,8 @@ fn a_package_that_knows_a_higher_floor_is_found() {
     assert_eq!(check_floors(&layers), []);
     let wire = layers.iter_mut().find(|layer| layer.package == "sheaf-wire").expect("it is there");
     wire.may_know = &["sheaf-node"];
-    assert!(texts(check_floors(&layers)).contains("sheaf-wire: is on the floor \"vocabulary\", and knows sheaf-node"));
+    assert!(
+        texts(check_floors(&layers))
+            .contains("sheaf-wire: is on the floor \"vocabulary\", and knows sheaf-node")
+    );
 }
