@@ -1,5 +1,6 @@
 //! Checks of tags against streams.
 
+use crate::Config;
 use crate::check::Checker;
 use crate::error::ErrorKind;
 use crate::settings::{OutputCompression, Stream, Sync};
@@ -14,6 +15,14 @@ const DEFAULT: &str = "default";
 const MAX_NAME: usize = 32;
 /// The most streams, with the one that is always there: `sheaf_store::streams::Routing::MAX_STREAMS`.
 const MAX_STREAMS: usize = 32;
+
+impl Config {
+    /// The names of all output streams. The default stream is among them also where it has no table of its own.
+    pub fn stream_names(&self) -> impl Iterator<Item = &str> {
+        let default = (!self.streams.contains_key(DEFAULT)).then_some(DEFAULT);
+        self.streams.keys().map(String::as_str).chain(default)
+    }
+}
 
 impl Checker<'_> {
     pub(crate) fn streams(&mut self) {

@@ -1,7 +1,8 @@
 //! Active readout units, from the configuration.
 
-use crate::assemble::{PAGE_BYTES, Plan};
-use crate::cli::PreprocessorArguments;
+use crate::arguments::PreprocessorArguments;
+use crate::blocks::PAGE_BYTES;
+use crate::plan::Plan;
 use crate::{Verdict, describe};
 use anyhow::Context;
 use rustix::process::Signal;

@@ -1,10 +1,10 @@
 //! The agents of this process: a role, its endpoint, and what it needs of the world.
 
-use crate::assemble::Plan;
 use crate::consumers::{self, BuilderDoor, ClosingDoors};
 use crate::describe;
 use crate::leaving::Leaving;
 use crate::network::Connection;
+use crate::plan::Plan;
 use crate::steps::{StepPlace, step_filter};
 use crate::summary::Extras;
 use anyhow::Context;

@@ -28,7 +28,7 @@ mod store;
 mod table;
 
 use crate::console::Console;
-use crate::{Verdict, files, signals};
+use crate::{Verdict, signals};
 use anyhow::{Context, bail};
 use arguments::{BenchArguments, BenchCommand, Output};
 use report::Report;
@@ -63,9 +63,9 @@ fn give(report: &Report, output: &Output) -> anyhow::Result<Verdict> {
         bail!("interrupted before anything was measured");
     }
     if output.json {
-        files::print_json(&report.to_json())?;
+        crate::print::print_json(&report.to_json())?;
     } else {
-        files::print(&table::of(report))?;
+        crate::print::print(&table::of(report))?;
     }
     if let Some(path) = &output.plot {
         let svg = plot::of(report).to_svg()?;

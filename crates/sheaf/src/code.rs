@@ -5,28 +5,17 @@
 //! over the old one: it is in the next run, whole, and workers that are started again in this run get what the others have.
 //! A loader that has a library in memory gives that to whoever asks for the same path; each run has its own.
 
-use crate::describe;
-use crate::filters;
-use crate::steps::step_filter;
-use crate::{Verdict, active, files};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use sheaf_config::{Config, FilterKind, StepFilterKind};
 use sheaf_store::regular;
 use sheaf_store::run::CodeRecord;
-use sheaf_wire::RunNumber;
 use sheaf_wire::checksum::crc32c;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
 /// The copies, from the directory of the run on.
 const DIRECTORY: &str = "code";
-
-/// Time that loading everything once may take. Files may come from a cold disk or over a network.
-const REHEARSAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The tables of the configuration that name code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +42,7 @@ impl Table {
         match self {
             Self::Filter => match filter.kind {
                 FilterKind::Library => filter.path.as_deref(),
-                FilterKind::Python => filter.path.as_deref().filter(|path| filters::is_script(path)),
+                FilterKind::Python => filter.path.as_deref().filter(|path| is_script(path)),
                 FilterKind::AcceptAll | FilterKind::Prescale | FilterKind::Coincidence | FilterKind::Busy => {
                     None
                 }
@@ -64,6 +53,11 @@ impl Table {
             }
             Self::Preprocessing => preprocessing.path.as_deref(),
         }
+    }
+
+    fn is_library(self, config: &Config) -> bool {
+        let is_python = self == Self::Filter && config.filter.kind == FilterKind::Python;
+        self.file(config).is_some() && !is_python
     }
 
     fn set_file(self, config: &mut Config, path: PathBuf) {
@@ -79,6 +73,11 @@ impl Table {
     fn copy(self, file: &Path) -> PathBuf {
         Path::new(DIRECTORY).join(self.name()).join(file.file_name().unwrap_or_default())
     }
+}
+
+/// Whether what `filter.path` names is a Python file, and not a module that the interpreter finds by itself.
+fn is_script(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "py")
 }
 
 /// The copies that a run loads.
@@ -157,96 +156,20 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     fs::write(path, bytes)
 }
 
-/// Loads all that the run loads once, in a process of its own, so that what is wrong with it is found before the run begins and
-/// harms nobody, however wrong it is.
-///
-/// # Errors
-/// Returns the first filter, step filter or preprocessor that cannot be loaded, with the reason.
-pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
-    filters::rehearse_python(config)?;
-    if !Table::ALL.into_iter().any(|table| loads_library(table, config)) {
-        return Ok(());
-    }
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let mut command = Command::new(program);
-    command.args(["rehearsal", "--quiet", "--run", &run.to_string()]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let command = sheaf_machine::ignoring_next_run_signal(&mut command);
-    let mut child =
-        command.spawn().context("cannot start the process that loads the filter for a rehearsal")?;
-    if let Some(mut input) = child.stdin.take() {
-        // It says itself what it lacks.
-        let _ = input.write_all(config.to_toml().as_bytes());
-    }
-    let status = wait(&mut child, "what the run loads")?;
-    let mut said = String::new();
-    if let Some(output) = &mut child.stdout {
-        output.read_to_string(&mut said).context("cannot read the output of the rehearsal")?;
-    }
-    if status.success() {
-        return Ok(());
-    }
-    match said.trim() {
-        "" => bail!(
-            "the process that loaded the run's code for a rehearsal ended: {status}; {}",
-            loaded(config)
-        ),
-        why => bail!("{why}"),
-    }
+/// Whether `config` names libraries that are loaded.
+pub(crate) fn loads_libraries(config: &Config) -> bool {
+    Table::ALL.into_iter().any(|table| table.is_library(config))
 }
 
-fn loads_library(table: Table, config: &Config) -> bool {
-    table.file(config).is_some() && !(table == Table::Filter && config.filter.kind == FilterKind::Python)
+/// Whether its filter is one of them.
+pub(crate) fn loads_filter_library(config: &Config) -> bool {
+    Table::Filter.is_library(config)
 }
 
-/// Whose fault it may be.
-fn loaded(config: &Config) -> String {
+/// The settings that name code, and the files, for messages.
+pub(crate) fn named_files(config: &Config) -> String {
     let named = |table: Table| Some(format!("`{}.path` is {}", table.name(), table.file(config)?.display()));
     Table::ALL.into_iter().filter_map(named).collect::<Vec<_>>().join(", ")
-}
-
-/// Waits for a process that may hang.
-///
-/// # Errors
-/// That it does: then it is killed.
-pub(crate) fn wait(child: &mut Child, what: &str) -> anyhow::Result<ExitStatus> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().context("cannot wait for a process")? {
-            return Ok(status);
-        }
-        if start.elapsed() > REHEARSAL_TIMEOUT {
-            // Fails where it has ended at last.
-            let _ = child.kill();
-            let _ = child.wait();
-            bail!("the process that loads {what} for a rehearsal does not end; is something in it waiting?");
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// `sheaf rehearsal`: loads what the configuration on standard input loads. Prints what is wrong, if something is.
-pub(crate) fn rehearsal(run: u32) -> anyhow::Result<Verdict> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).context("cannot read the configuration")?;
-    let config = Config::parse(&text, "the run's configuration")?;
-    match load(&config, RunNumber(run)) {
-        Ok(()) => Ok(Verdict::Good),
-        Err(error) => {
-            // The parent tells it. An error of this process would be told a second time.
-            files::print(&describe(&error))?;
-            Ok(Verdict::NotGood)
-        }
-    }
-}
-
-fn load(config: &Config, run: RunNumber) -> anyhow::Result<()> {
-    if loads_library(Table::Filter, config) {
-        drop(filters::open(config, run)?);
-    }
-    drop(step_filter(config, run)?);
-    drop(active::preprocessor(config, run)?);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Consumers at a builder's door: the door outlives the sessions of its builder, and every accepted event passes by it on its
 //! way to the output.
 
-use crate::assemble::Plan;
+use crate::plan::Plan;
 use bytes::Bytes;
 use sheaf_node::sink::{EventSink, Taken};
 use sheaf_protocol::Identity;

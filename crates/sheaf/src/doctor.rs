@@ -10,8 +10,8 @@ mod apply;
 mod report;
 mod wanted;
 
-use crate::cli::DoctorArguments;
-use crate::{Verdict, files};
+use crate::Verdict;
+use crate::arguments::DoctorArguments;
 use serde::Serialize;
 use sheaf_machine::Root;
 use sheaf_machine::doctor::{Finding, Severity, examine};
@@ -38,9 +38,9 @@ pub(crate) fn command(arguments: &DoctorArguments) -> anyhow::Result<Verdict> {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
     if arguments.json {
-        files::print_json(&Answer { problems, warnings, findings: &findings })?;
+        crate::print::print_json(&Answer { problems, warnings, findings: &findings })?;
     } else {
-        files::print(&report::table(&findings, arguments.all, wanted.configured))?;
+        crate::print::print(&report::table(&findings, arguments.all, wanted.configured))?;
     }
     Ok(if problems == 0 { Verdict::Good } else { Verdict::NotGood })
 }

@@ -1,7 +1,7 @@
 //! `sheaf export`: a run as columns, in builds that have HDF5.
 
 use crate::Verdict;
-use crate::cli::ExportArguments;
+use crate::arguments::ExportArguments;
 
 #[cfg(not(feature = "hdf5"))]
 pub(crate) fn command(_arguments: &ExportArguments) -> anyhow::Result<Verdict> {
@@ -13,7 +13,7 @@ pub(crate) fn command(_arguments: &ExportArguments) -> anyhow::Result<Verdict> {
 #[cfg(feature = "hdf5")]
 pub(crate) fn command(arguments: &ExportArguments) -> anyhow::Result<Verdict> {
     use crate::console::count;
-    use crate::files::{print, print_json};
+    use crate::print::{print, print_json};
     use sheaf_store::hdf5::export;
     use sheaf_store::run::newest_of;
 

@@ -1,7 +1,7 @@
 //! The farm of a builder unit, from the configuration.
 
-use crate::assemble::Plan;
 use crate::consumers::port_of;
+use crate::plan::Plan;
 use crate::{filters, network};
 use anyhow::{Context, anyhow};
 use sheaf_config::Config;

@@ -1,8 +1,9 @@
 //! `sheaf inspect`, `verify`, `dump` and `import`.
 
 use crate::Verdict;
-use crate::cli::{DumpArguments, ImportArguments, PathArguments};
+use crate::arguments::{DumpArguments, ImportArguments, PathArguments};
 use crate::console::{Console, Counted, count, plural};
+use crate::print::{print, print_json, print_json_line};
 use anyhow::{Context, bail};
 use serde::Serialize;
 use sheaf_config::Access;
@@ -23,26 +24,6 @@ const ROWS: usize = 20;
 /// Says who may read what this process, and those that it starts, write from now on.
 pub(crate) fn give_access(access: Access) {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(access.mask()));
-}
-
-/// Prints text on standard output.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
-}
-
-/// Prints a value as one JSON object on standard output.
-pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(value).context("cannot convert the result to JSON")?;
-    text.push('\n');
-    print(&text)
-}
-
-/// As a line of its own, for what prints several.
-pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string(value).context("cannot convert the result to JSON")?;
-    text.push('\n');
-    print(&text)
 }
 
 pub(crate) fn inspect(arguments: &PathArguments) -> anyhow::Result<Verdict> {

@@ -3,7 +3,6 @@
 //! Their events are stored in event files, as those of every stream; a closed file is made into HDF5 by a thread while the run
 //! goes on, and what is left when it has ended, by who closes the run.
 
-use crate::output::stream_names;
 use sheaf_config::{Config, OutputFormat, OutputKind};
 use sheaf_node::converting::Converter;
 use sheaf_store::run::SessionRecord;
@@ -18,7 +17,7 @@ pub(crate) fn is_hdf5(config: &Config, stream: &str) -> bool {
 
 /// Whether those of any stream do.
 pub(crate) fn is_used(config: &Config) -> bool {
-    stream_names(config).any(|stream| is_hdf5(config, stream))
+    config.stream_names().any(|stream| is_hdf5(config, stream))
 }
 
 /// Makes sure, before a run begins, that this build can do what the configuration asks for.

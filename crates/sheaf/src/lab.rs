@@ -4,7 +4,7 @@ pub(crate) mod arguments;
 
 use crate::Verdict;
 use crate::console::Console;
-use crate::files::{print, print_json};
+use crate::print::{print, print_json};
 use crate::scenarios::{self, Scenario};
 use crate::signals;
 use anyhow::{Context, bail};

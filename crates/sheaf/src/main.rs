@@ -3,9 +3,13 @@
 //! | module | holds |
 //! |---|---|
 //! | `cli` | the command line |
-//! | `assemble` | from the configuration to roles, sources, outputs |
+//! | `arguments` | the arguments of its commands |
+//! | `plan` | the configuration, with all that follows from it for nodes and roles |
+//! | `assemble` | from the plan to sources, filters, outputs |
+//! | `blocks` | the memory of emulated sources |
 //! | `farms` | the farm that it asks for |
 //! | `code` | the run's own copies of the libraries and scripts that it loads |
+//! | `rehearsal` | loading all that once, before the run |
 //! | `filters` | the filter that a configuration asks for |
 //! | `output` | from the configuration to the files of accepted events |
 //! | `names` | nodes as the configuration calls them |
@@ -19,11 +23,12 @@
 //! | `processor` | `sheaf processor`, a worker of a farm |
 //! | `leaving` | nodes that end before the event manager tells them to |
 //! | `summary`, `table` | what is printed at the end, as JSON and as a table |
-//! | `kept` | what was kept of the accepted triggers, and what was lost |
 //! | `run_directory` | where a run is written, its manifest, and its last tidying |
+//! | `run_paths` | the path of that |
 //! | `space` | free space on the disk of a run |
 //! | `consumers` | the doors of builders for those who look on |
 //! | `console` | progress line and log on standard error |
+//! | `print` | text and JSON on standard output |
 //! | `signals` | Ctrl-C and termination |
 //! | `next` | `sheaf next`, which asks a process for its next run |
 //! | `doctor` | `sheaf doctor` |
@@ -39,8 +44,10 @@
 
 mod active;
 mod agents;
+mod arguments;
 mod assemble;
 mod bench;
+mod blocks;
 mod cli;
 mod code;
 mod console;
@@ -51,7 +58,6 @@ mod farms;
 mod files;
 mod filters;
 mod hdf5;
-mod kept;
 mod lab;
 mod leaving;
 mod model;
@@ -62,10 +68,14 @@ mod node;
 mod objects;
 mod output;
 mod placement;
+mod plan;
+mod print;
 mod processes;
 mod processor;
+mod rehearsal;
 mod run;
 mod run_directory;
+mod run_paths;
 mod runs;
 mod scenarios;
 mod signals;
@@ -82,6 +92,9 @@ use clap::Parser;
 use cli::{Cli, Command};
 use std::io::Write as _;
 use std::process::ExitCode;
+
+/// Name and version, as files and manifests have them.
+const SOFTWARE: &str = concat!("sheaf ", env!("CARGO_PKG_VERSION"));
 
 /// The work was not done, or not all of it.
 const EXIT_FAILED: u8 = 1;
@@ -118,7 +131,7 @@ fn main() -> ExitCode {
         Command::Node(arguments) => node::command(&arguments, &console),
         Command::Processor(arguments) => processor::command(&arguments),
         Command::Preprocessor(arguments) => active::command(&arguments),
-        Command::Rehearsal(arguments) => code::rehearsal(arguments.run),
+        Command::Rehearsal(arguments) => rehearsal::command(arguments.run),
         Command::Bench(arguments) => bench::command(&arguments, &console),
         Command::Import(arguments) => files::import(&arguments),
         Command::Inspect(arguments) => files::inspect(&arguments),

@@ -1,7 +1,7 @@
 //! `sheaf model`: ports, messages and bytes of a described detector, with and without grouped readout buffers.
 
 use crate::Verdict;
-use crate::files::{print, print_json};
+use crate::print::{print, print_json};
 use crate::scenarios::{self, Scenario};
 use clap::Args;
 use serde::Serialize;

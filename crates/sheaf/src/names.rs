@@ -1,6 +1,6 @@
 //! Nodes as the configuration calls them, for people who do not know them by role and index.
 
-use crate::assemble::Plan;
+use crate::plan::Plan;
 use sheaf_node::NodeError;
 use sheaf_wire::{Nanos, NodeId};
 

@@ -4,7 +4,7 @@ mod datagrams;
 
 pub(crate) use datagrams::give_udp_addresses;
 
-use crate::assemble::Plan;
+use crate::plan::Plan;
 use anyhow::Context;
 use sheaf_config::{NodeConfig, TransportKind};
 use sheaf_protocol::Identity;

@@ -1,7 +1,7 @@
 //! `sheaf next`: ends a run in good order, so that the next begins with what is installed now.
 
-use crate::cli::NextArguments;
-use crate::{Verdict, files};
+use crate::Verdict;
+use crate::arguments::NextArguments;
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_store::run::{Holder, MANIFEST_NAME, RunLock};
@@ -24,7 +24,9 @@ pub(crate) fn command(arguments: &NextArguments) -> anyhow::Result<Verdict> {
     kill_process(pid, Signal::USR1).with_context(|| {
         format!("cannot signal process {process}, which writes {path}; is it of another user?")
     })?;
-    files::print(&format!("{path} ends when its events in flight are done; then the next run begins\n"))?;
+    crate::print::print(&format!(
+        "{path} ends when its events in flight are done; then the next run begins\n"
+    ))?;
     Ok(Verdict::Good)
 }
 

@@ -1,14 +1,14 @@
 //! `sheaf node`: one role of a system that is spread over processes or hosts.
 
 use crate::agents::{AgentMaker, Connect, Reports};
-use crate::assemble::Plan;
-use crate::cli::NodeArguments;
+use crate::arguments::NodeArguments;
 use crate::code::Code;
 use crate::console::Console;
 use crate::leaving::Leaving;
-use crate::run_directory::{self, SharedManifest};
+use crate::plan::Plan;
+use crate::run_directory::SharedManifest;
 use crate::summary::{ManagerSummary, NodeSummary, Summary};
-use crate::{Verdict, files, filters, network, placement, processes, signals};
+use crate::{Verdict, files, network, placement, processes, rehearsal, run_paths, signals};
 use anyhow::{Context, bail};
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig, TransportKind};
@@ -54,11 +54,11 @@ pub(crate) fn command(arguments: &NodeArguments, console: &Console) -> anyhow::R
         placement::take_or_refuse(&node, plan.config.affinity.required)?;
     }
     if node.id.role == Role::Builder && !arguments.supervised {
-        filters::rehearse_python(&plan.config)?;
+        rehearsal::rehearse_python(&plan.config)?;
     }
     let stop = signals::stop_flag()?;
     if arguments.supervised {
-        files::print(processes::HEARS)
+        crate::print::print(processes::HEARS)
             .context("cannot report to the parent that this node handles signals")?;
     }
     match node.id.role {
@@ -142,7 +142,7 @@ fn stdin_is_socket() -> bool {
 fn maker(plan: &Arc<Plan>, clock: Clock, stop: Arc<AtomicBool>) -> AgentMaker {
     AgentMaker {
         plan: plan.clone(),
-        directory: plan.writes_files().then(|| run_directory::path_of(&plan.config)),
+        directory: plan.writes_files().then(|| run_paths::path_of(&plan.config)),
         clock,
         stop,
         gauges: Arc::new(Gauges::default()),
@@ -182,7 +182,7 @@ fn manager(
     let summary = Summary::new(&report, &maker.reports.extras(), plan, maker.directory.clone());
     let errors: Vec<_> = errors.iter().map(|error| plan.explain(error)).collect();
     if arguments.supervised {
-        files::print_json(&ManagerSummary::new(summary, &report, errors))?;
+        crate::print::print_json(&ManagerSummary::new(summary, &report, errors))?;
         return Ok(Verdict::Good);
     }
     let written =
@@ -197,12 +197,12 @@ fn manager(
 
 fn print_run(summary: &Summary, report: &RunReport, arguments: &NodeArguments) -> anyhow::Result<()> {
     if arguments.json {
-        return files::print_json(summary);
+        return crate::print::print_json(summary);
     }
     if report.started_at.is_none() {
         return Ok(());
     }
-    files::print(&summary.to_string())?;
+    crate::print::print(&summary.to_string())?;
     if report.lost_builders > 0 {
         log::info!(
             "files of lost builder sessions may hold events that do not count; readers of the run skip them"
@@ -231,7 +231,7 @@ fn other(
     }
     let summary = NodeSummary { node: node.name.clone(), extras: maker.reports.extras(), errors };
     if arguments.json {
-        files::print_json(&summary)?;
+        crate::print::print_json(&summary)?;
     }
     match summary.errors.first() {
         Some(error) if !arguments.supervised => bail!("{error}"),

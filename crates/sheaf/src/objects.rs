@@ -3,8 +3,8 @@
 //! Builders upload the files that they close, and their events count when these are there. When the run closes, what sealing
 //! has changed since is uploaded again, what it has removed is removed, and `run.json` says what counts.
 
-use crate::cli::UploadArguments;
-use crate::{Verdict, output};
+use crate::Verdict;
+use crate::arguments::UploadArguments;
 use anyhow::Context;
 use sheaf_config::{Config, OutputKind, Sync};
 use sheaf_store::event_file::ClosedFile;
@@ -42,7 +42,7 @@ pub(crate) trait RunObjects {
 /// # Errors
 /// Where something is and this build or the environment cannot do it.
 pub(crate) fn of(config: &Config) -> anyhow::Result<Option<Box<dyn RunObjects>>> {
-    if output::stream_names(config).any(|stream| is_uploaded(config, stream)) {
+    if config.stream_names().any(|stream| is_uploaded(config, stream)) {
         open(config).map(Some)
     } else {
         Ok(None)
@@ -86,7 +86,7 @@ pub(crate) fn command(arguments: &UploadArguments) -> anyhow::Result<Verdict> {
     manifest.removed_objects.clear();
     manifest.write(path)?;
     objects.put_manifest(path)?;
-    crate::files::print(&format!("{} files are in the object store\n", files.len()))?;
+    crate::print::print(&format!("{} files are in the object store\n", files.len()))?;
     Ok(Verdict::Good)
 }
 

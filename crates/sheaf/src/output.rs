@@ -1,6 +1,6 @@
 //! Where accepted events go: from the configuration to a sink.
 
-use crate::assemble::Plan;
+use crate::plan::Plan;
 use crate::{hdf5, objects};
 use anyhow::Context;
 use sheaf_config::{Config, Stream, Sync, TransportKind};
@@ -50,11 +50,6 @@ impl Plan {
         let rules = tags.iter().map(rule).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(if rules.is_empty() { sink } else { Box::new(PrescaledTags::new(rules, sink)) })
     }
-}
-
-/// The names of all streams. The default one is there also where the configuration has no table of its own for it.
-pub(crate) fn stream_names(config: &Config) -> impl Iterator<Item = &str> {
-    config.streams.keys().map(String::as_str).chain([StreamName::DEFAULT])
 }
 
 /// Returns the writer options for files whose stream sets none of its own.

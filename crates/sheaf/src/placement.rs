@@ -1,6 +1,6 @@
 //! Where the threads of nodes run: from the configuration to the machine.
 
-use crate::assemble::Plan;
+use crate::plan::Plan;
 use anyhow::bail;
 use sheaf_config::NodeConfig;
 use sheaf_machine::{MemoryPolicy, Placement, PlacementError};

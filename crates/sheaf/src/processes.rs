@@ -6,8 +6,8 @@
 //! own: Ctrl-C reaches the parent alone, which asks the event manager to end the run. They know each other by a key that is made for
 //! the run, so that nobody else on the machine takes a node's place.
 
-use crate::assemble::Plan;
 use crate::console::Console;
+use crate::plan::Plan;
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};

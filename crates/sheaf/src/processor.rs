@@ -1,15 +1,14 @@
 //! `sheaf processor`: a worker that joins a builder unit while the run goes on.
 
-use crate::cli::ProcessorArguments;
+use crate::arguments::ProcessorArguments;
 use crate::code::Code;
 use crate::run_directory::Scratch;
-use crate::{Verdict, files, filters, network, signals};
+use crate::summary::WorkerSummary;
+use crate::{Verdict, filters, network, print, signals};
 use anyhow::Context;
 use rustix::process::Signal;
-use serde::Serialize;
 use sheaf_config::{Config, FilterKind};
 use sheaf_node::farm::Launch;
-use sheaf_node::judging::WorkerTimes;
 use sheaf_node::processor::{Processor, ProcessorError, ProcessorOptions};
 use sheaf_wire::Nanos;
 use std::os::unix::process::CommandExt;
@@ -17,39 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Work of one worker, as `--json` and the summary of a run print it.
-#[derive(Clone, Debug, Serialize, serde::Deserialize)]
-pub(crate) struct WorkerSummary {
-    /// The builder unit.
-    pub(crate) builder: String,
-    /// The worker's place in its farm, and how many had it before: `2.0`. Empty where the worker says it itself.
-    pub(crate) worker: String,
-    /// Events judged.
-    pub(crate) judged: u64,
-    /// Processor time of the filter.
-    pub(crate) filter_s: f64,
-    /// Processor time of the worker, the filter's included.
-    pub(crate) worker_s: f64,
-    /// Of that, looking for events where there were none.
-    pub(crate) idle_s: f64,
-    /// Processor time for an event beside the filter's.
-    pub(crate) overhead_ns: Option<u64>,
-}
-
-impl WorkerSummary {
-    pub(crate) fn new(builder: String, worker: String, times: &WorkerTimes) -> Self {
-        Self {
-            builder,
-            worker,
-            judged: times.judged,
-            filter_s: times.filter.as_secs_f64(),
-            worker_s: times.worker.as_secs_f64(),
-            idle_s: times.idle.as_secs_f64(),
-            overhead_ns: times.overhead().map(|overhead| overhead.0),
-        }
-    }
-}
 
 /// Judges events until the run is over, or a signal comes; with `--stay` those of the runs that follow, too.
 pub(crate) fn command(arguments: &ProcessorArguments) -> anyhow::Result<Verdict> {
@@ -146,9 +112,9 @@ fn judge(
     };
     let summary = || WorkerSummary::new(node.to_string(), String::new(), &times);
     if arguments.json && arguments.stay {
-        files::print_json_line(&summary())?;
+        print::print_json_line(&summary())?;
     } else if arguments.json {
-        files::print_json(&summary())?;
+        print::print_json(&summary())?;
     } else if !arguments.supervised {
         let overhead = times.overhead().unwrap_or(Nanos::ZERO);
         log::info!("judged {} events; {overhead} an event beside the filter", times.judged);

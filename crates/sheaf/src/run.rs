@@ -1,9 +1,9 @@
 //! A whole system in this process.
 
 use crate::agents::{AgentMaker, Reports};
-use crate::assemble::Plan;
 use crate::console::Console;
 use crate::network::Connection;
+use crate::plan::Plan;
 use crate::run_directory::{self, Stored};
 use crate::summary::Summary;
 use crate::{network, placement};

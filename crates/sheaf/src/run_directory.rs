@@ -3,7 +3,7 @@
 pub(crate) mod remains;
 
 use crate::objects::{self, RunObjects};
-use crate::{hdf5, next};
+use crate::{hdf5, next, run_paths};
 use anyhow::{Context, bail};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -22,9 +22,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
-/// The software's name and version, as files give it.
-pub(crate) const SOFTWARE: &str = concat!("sheaf ", env!("CARGO_PKG_VERSION"));
 
 /// Accepted events that count as stored, for each session that stored.
 pub(crate) type Stored = BTreeMap<(NodeId, SessionId), Counting>;
@@ -90,7 +87,7 @@ impl RunDirectory {
         let objects = objects::of(config)?;
         hdf5::check(config)?;
         let reserve = Some(Reserve::create(path)?);
-        let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
+        let manifest = Manifest::new(config.run.number, crate::SOFTWARE, now, &config.to_toml());
         manifest.write(path)?;
         if let Some(objects) = &objects {
             objects.begin(path, config.run.overwrite)?;
@@ -293,7 +290,7 @@ impl SharedManifest {
         }
         fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
         let lock = lock(path, false)?;
-        let manifest = Manifest::new(config.run.number, SOFTWARE, now, &config.to_toml());
+        let manifest = Manifest::new(config.run.number, crate::SOFTWARE, now, &config.to_toml());
         manifest.write(path)?;
         hdf5::check(config)?;
         let objects = objects::of(config)?;
@@ -371,16 +368,6 @@ impl Drop for Scratch {
     }
 }
 
-/// The directory of a run.
-pub(crate) fn path_of(config: &Config) -> PathBuf {
-    config.run.output.join(name_of(config))
-}
-
-/// Its name.
-pub(crate) fn name_of(config: &Config) -> String {
-    format!("run{:06}", config.run.number.0)
-}
-
 fn is_empty(path: &Path) -> anyhow::Result<bool> {
     match fs::read_dir(path) {
         Ok(mut entries) => Ok(entries.next().is_none()),
@@ -398,7 +385,7 @@ fn claim(config: &mut Config) -> anyhow::Result<(PathBuf, RunLock)> {
     if config.run.number == RunNumber(0) {
         loop {
             config.run.number = next_number(&output)?;
-            let path = path_of(config);
+            let path = run_paths::path_of(config);
             match fs::create_dir(&path) {
                 Ok(()) => return lock(&path, makes_more).map(|lock| (path, lock)),
                 // Another run has taken the number since. The next look sees it.
@@ -411,7 +398,7 @@ fn claim(config: &mut Config) -> anyhow::Result<(PathBuf, RunLock)> {
             }
         }
     }
-    let path = path_of(config);
+    let path = run_paths::path_of(config);
     let holder = RunLock::holder(&path);
     if let Some(holder) =
         holder.with_context(|| format!("cannot tell which process writes {}", path.display()))?

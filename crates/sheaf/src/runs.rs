@@ -1,15 +1,15 @@
 //! `sheaf run`: one run, or several one after the other. Each has its number, its directory, its books, and what is installed when
 //! it begins.
 
-use crate::assemble::Plan;
-use crate::cli::RunArguments;
+use crate::arguments::RunArguments;
 use crate::code::{self, Code};
 use crate::console::Console;
+use crate::plan::Plan;
 use crate::run::{Outcome, in_process};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::signals::Steering;
 use crate::summary::cpu_seconds;
-use crate::{Verdict, files, placement, processes, space};
+use crate::{Verdict, files, placement, processes, rehearsal, space};
 use anyhow::{Context, bail};
 use sheaf_config::{Config, OutputKind, SourceKind, TransportKind};
 use sheaf_node::Clock;
@@ -121,7 +121,7 @@ impl Runs<'_> {
         let scratch = Scratch::new(directory.as_deref())?;
         let (code, records) = Code::take(&plan.config, &scratch.path)?;
         plan.code = code;
-        code::rehearse(&plan.loading(), plan.config.run.number)?;
+        rehearsal::rehearse(&plan.loading(), plan.config.run.number)?;
         code::tell(&records);
         if let Some(directory) = directory.filter(|_| !records.is_empty()) {
             directory.note_code(records)?;
@@ -141,9 +141,9 @@ impl Runs<'_> {
         // The books come first: they are printed also where the disk takes nothing more.
         let closed = directory.map_or(Ok(()), close);
         match (self.arguments.json, self.several) {
-            (true, false) => files::print_json(&summary)?,
-            (true, true) => files::print_json_line(&summary)?,
-            (false, _) if summary.has_begun() => files::print(&summary.to_string())?,
+            (true, false) => crate::print::print_json(&summary)?,
+            (true, true) => crate::print::print_json_line(&summary)?,
+            (false, _) if summary.has_begun() => crate::print::print(&summary.to_string())?,
             (false, _) => {}
         }
         for error in &errors {

@@ -5,7 +5,7 @@ mod bench;
 
 use crate::Verdict;
 use crate::console::Console;
-use crate::files::{print, print_json};
+use crate::print::{print, print_json};
 use crate::scenarios::{self, Scenario};
 use anyhow::Context;
 use arguments::{CalibrateArguments, Common, PredictArguments, SimArguments, SimVerb, TrafficShape};

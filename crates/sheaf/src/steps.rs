@@ -1,6 +1,6 @@
 //! Events in steps and types of triggers: from the configuration to what builder units are told.
 
-use crate::assemble::Plan;
+use crate::plan::Plan;
 use anyhow::Context;
 use sheaf_config::{Config, StepFilterKind};
 use sheaf_filter::{LibraryStep, Setup};

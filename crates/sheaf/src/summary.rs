@@ -1,9 +1,14 @@
 //! Summary of a run, as a table and as JSON.
 
-use crate::assemble::Plan;
-use crate::kept::Kept;
-use crate::processor::WorkerSummary;
+mod kept;
+mod workers;
+
+pub(crate) use kept::explain;
+pub(crate) use workers::WorkerSummary;
+
+use crate::plan::Plan;
 use crate::run_directory::{self, Counting, Stored};
+use kept::Kept;
 use serde::{Deserialize, Serialize};
 use sheaf_node::builder::BuilderReport;
 use sheaf_node::farm::FarmReport;

@@ -1,7 +1,7 @@
 //! The summary of a run as a table, for people who see it for the first time.
 
 use crate::console::{count, count_f64};
-use crate::kept::explain;
+use crate::summary::explain;
 use crate::summary::{FARM_ACCOUNTS_LOST, LedgerSummary, OUTPUT_ACCOUNTS_LOST, Summary, Trouble};
 use sheaf_protocol::ledger::Counter;
 use sheaf_protocol::manager::DeadTimeCause;

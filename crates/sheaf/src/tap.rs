@@ -1,6 +1,6 @@
 //! `sheaf tap`: events of a run that goes on, printed or saved.
 
-use crate::cli::TapArguments;
+use crate::arguments::TapArguments;
 use crate::console::{count, plural};
 use crate::tap_stream::TappedStream;
 use crate::{Verdict, signals};

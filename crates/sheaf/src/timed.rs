@@ -1,6 +1,6 @@
 //! Sources of time slices: what of the configuration becomes what.
 
-use crate::assemble::blocks;
+use crate::blocks::blocks;
 use anyhow::Context;
 use sheaf_buffer::{Memory, Pool};
 use sheaf_config as conf;

@@ -6,7 +6,7 @@ use super::limits::Limit;
 use super::links;
 use super::report::{Curve, Picture, Report, Sample, Scanned, column};
 use super::scan::Scan;
-use crate::assemble::Plan;
+use crate::plan::Plan;
 use crate::processes;
 use crate::run::in_process;
 use crate::run_directory::{RunDirectory, Scratch};

@@ -9,7 +9,7 @@ use super::bounds;
 use super::builder::{Quiet, outcome};
 use super::report::{Curve, Picture, Report, Sample, Scanned, column};
 use super::scan::Scan;
-use crate::assemble::Plan;
+use crate::plan::Plan;
 use crate::summary::Summary;
 use anyhow::Context;
 use serde_json::{Map, json};
@@ -142,7 +142,7 @@ fn sample(summary: &Summary, workers: u16, filter_us: u64) -> Sample {
         ("bytes_per_second", summary.bytes_per_second),
         ("events", summary.events_built as f64),
     ];
-    let sum = |of: fn(&crate::processor::WorkerSummary) -> f64| summary.workers.iter().map(of).sum::<f64>();
+    let sum = |of: fn(&crate::summary::WorkerSummary) -> f64| summary.workers.iter().map(of).sum::<f64>();
     let judged = sum(|worker| worker.judged as f64);
     // The builder unit's own thread keeps no account: its filter took what it was told to.
     let filter_s = match workers {

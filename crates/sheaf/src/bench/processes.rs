@@ -53,7 +53,7 @@ pub(super) fn be_node(assignment: &str) -> anyhow::Result<()> {
         Some(std::io::stdin().as_fd().try_clone_to_owned().context("no socket on standard input")?)
     };
     let outcome = node::run_assigned(&assignment, socket, &AtomicBool::new(false))?;
-    crate::files::print_json(&outcome)
+    crate::print::print_json(&outcome)
 }
 
 /// Children that end with this process' interest in them.

@@ -70,6 +70,6 @@ fn a_library_that_is_not_there_is_told_with_its_key() {
     let mut config = Config::default();
     config.filter.kind = FilterKind::Library;
     config.filter.path = Some("nowhere/libmine.so".into());
-    let error = describe(&Code::take(&config, run.path()).unwrap_err());
+    let error = crate::describe(&Code::take(&config, run.path()).unwrap_err());
     assert!(error.contains("cannot read nowhere/libmine.so (`filter.path`)"), "{error}");
 }

@@ -1,7 +1,6 @@
 //! Running the commands of findings, when asked to.
 
-use crate::cli::DoctorArguments;
-use crate::files;
+use crate::arguments::DoctorArguments;
 use anyhow::{Context, bail};
 use sheaf_machine::Root;
 use sheaf_machine::doctor::{Finding, Remedy, Wanted, examine};
@@ -25,9 +24,9 @@ pub(super) fn run(
         bail!("standard input is not a terminal: add --yes to run the commands without asking");
     }
     for (finding, command) in &commands {
-        files::print(&format!("{}: {}\n  {command}\n", finding.key, finding.value))?;
+        crate::print::print(&format!("{}: {}\n  {command}\n", finding.key, finding.value))?;
         if !arguments.yes && !agreed()? {
-            files::print("  left as it is\n")?;
+            crate::print::print("  left as it is\n")?;
             continue;
         }
         let status = Command::new("sh").args(["-c", command]).status().context("cannot start a shell")?;
@@ -38,7 +37,7 @@ pub(super) fn run(
     let after = examine(root, wanted);
     for (before, _) in commands {
         if let Some(now) = after.iter().find(|finding| finding.key == before.key) {
-            files::print(&format!("{}: now {}\n", now.key, now.value))?;
+            crate::print::print(&format!("{}: now {}\n", now.key, now.value))?;
         }
     }
     Ok(())
@@ -59,7 +58,7 @@ fn command_of<'a>(findings: &'a [Finding], key: &str) -> anyhow::Result<(&'a Fin
 }
 
 fn agreed() -> anyhow::Result<bool> {
-    files::print("  run it? [y/N] ")?;
+    crate::print::print("  run it? [y/N] ")?;
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

@@ -1,7 +1,7 @@
 //! Endpoints that send datagrams and recover what is lost of them.
 
 use super::Connection;
-use crate::assemble::Plan;
+use crate::plan::Plan;
 use anyhow::{Context, bail};
 use sheaf_config::NodeConfig;
 use sheaf_node::lossy::{self, LossyOptions, LossySettings};

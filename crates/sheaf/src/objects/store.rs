@@ -45,7 +45,7 @@ impl Store {
         };
         let secrets = Secrets::from_environment()?;
         let client = Client::new(settings.clone(), secrets.clone())?;
-        Ok(Self { settings, secrets, client, run: crate::run_directory::name_of(config) })
+        Ok(Self { settings, secrets, client, run: crate::run_paths::name_of(config) })
     }
 
     fn key(&self, file: &str) -> String {

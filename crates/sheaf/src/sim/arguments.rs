@@ -40,7 +40,7 @@ pub(crate) struct Common {
     /// Number of threads [default: one for each processor]. The result does not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Print JSON on standard output.
+    /// Print JSON on standard output, and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -65,7 +65,7 @@ pub(crate) struct BenchArguments {
     /// Approximate duration of the measurement at each fidelity.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = parse_seconds)]
     pub(crate) seconds: f64,
-    /// Print JSON on standard output.
+    /// Print JSON on standard output, and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
 }

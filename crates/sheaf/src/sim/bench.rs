@@ -3,7 +3,7 @@
 use super::arguments::BenchArguments;
 use crate::Verdict;
 use crate::console::count_f64;
-use crate::files::{print, print_json};
+use crate::print::{print, print_json};
 use crate::summary::peak_rss_bytes;
 use serde::Serialize;
 use sheaf_netsim::scenario::{Fidelity, FlitModel, Scenario, Switching};

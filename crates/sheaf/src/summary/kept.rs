@@ -2,8 +2,8 @@
 //!
 //! Which bins are losses is a table of [`DropReason::account`]; here is how they are told, with a cause and a remedy.
 
+use super::Summary;
 use crate::console::count;
-use crate::summary::Summary;
 use serde::{Deserialize, Serialize};
 use sheaf_wire::{Account, DropReason, MissingReason};
 use std::collections::BTreeMap;

@@ -1,0 +1,425 @@
+//! The arguments of commands that have no module of their own for them, and what `sheaf run` changes in a configuration.
+
+use clap::Args;
+use sheaf_config::{Config, Pacing, SizeModel, SourceKind, TransportKind, Trigger, TriggerMode};
+use sheaf_store::event_file::StreamName;
+use sheaf_wire::{ByteCount, Nanos};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+#[derive(Debug, Args)]
+pub(crate) struct UploadArguments {
+    /// Run directory.
+    pub(crate) path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PreprocessorArguments {
+    /// The shared library.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: PathBuf,
+    /// The function that gives the preprocessor.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) symbol: String,
+    /// A text for the preprocessor.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) parameters: String,
+    /// The number of the run.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) run: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RehearsalArguments {
+    /// The number of the run.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) run: u32,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct RunArguments {
+    /// Configuration file (TOML) [default: an emulated detector for ten seconds].
+    pub(crate) config: Option<PathBuf>,
+    /// Number of readout units [default: 4].
+    #[arg(long, value_name = "N")]
+    pub(crate) readouts: Option<u16>,
+    /// Number of builder units [default: 4].
+    #[arg(long, value_name = "M")]
+    pub(crate) builders: Option<u16>,
+    /// Number of output nodes that store events for the builder units; 0: builder units store their own [default: 0].
+    #[arg(long, value_name = "N")]
+    pub(crate) outputs: Option<u16>,
+    /// Mean size of emulated fragments [default: 2048].
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) fragment_size: Option<u64>,
+    /// Standard deviation of the fragment size (log-normal); 0: fixed size [default: the mean].
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) fragment_rms: Option<u64>,
+    /// Stop after K triggers; 0: no limit.
+    #[arg(long, value_name = "K")]
+    pub(crate) events: Option<u64>,
+    /// Number of triggers per second (implies `--trigger-mode fixed`, unless the mode is `poisson`).
+    #[arg(long, value_name = "HZ")]
+    pub(crate) trigger_rate: Option<f64>,
+    /// Source of triggers [default: `poisson` at 10,000 Hz; with a configuration, as it says].
+    #[arg(long, value_name = "free|fixed|poisson|source|seen", value_parser = TriggerMode::from_str)]
+    pub(crate) trigger_mode: Option<TriggerMode>,
+    /// Stop after this many seconds; 0: no limit [default: 10, unless something else ends the run].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, allow_negative_numbers = true)]
+    pub(crate) duration: Option<Nanos>,
+    /// Number of consecutive runs; 0: until Ctrl-C. `sheaf next` ends the current run early and starts the next [default: 1].
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<u32>,
+    /// Take triggers as fast as builder units accept events; the same as `--trigger-mode free`.
+    #[arg(long, conflicts_with_all = ["replay", "trigger_rate", "trigger_mode"])]
+    pub(crate) full_speed: bool,
+    /// Transport for messages between nodes [default: memory].
+    #[arg(long, value_name = "memory|tcp|udp|ethernet|shm|mixed|libfabric", value_parser = TransportKind::from_str)]
+    pub(crate) transport: Option<TransportKind>,
+    /// Run each role in its own process, over TCP on loopback or through shared memory.
+    #[arg(long)]
+    pub(crate) processes: bool,
+    /// Directory in which the run directory is created [default: runs].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Build events from the fragment streams in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Number of passes over the replayed data, with renumbered events; 0: until stopped.
+    #[arg(long, value_name = "TIMES")]
+    pub(crate) loops: Option<u32>,
+    /// Replay at full speed, at the recorded times, or at the rate of `--rate`.
+    #[arg(long, value_name = "full|recorded|fixed", value_parser = Pacing::from_str)]
+    pub(crate) pacing: Option<Pacing>,
+    /// Replay at this rate, whether or not the system keeps up (implies `--pacing fixed`).
+    #[arg(long, value_name = "HZ")]
+    pub(crate) rate: Option<f64>,
+    /// Replay only every N-th event.
+    #[arg(long, value_name = "N")]
+    pub(crate) rate_division: Option<u32>,
+    /// Pause between two fragments of a replayed source.
+    #[arg(long, value_name = "MICROSECONDS")]
+    pub(crate) pause_us: Option<u64>,
+    /// Print the summary as JSON on standard output, one object per line for several runs.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The trigger rate of a run that nobody has configured, in Hz: with its 4 sources of 2 KiB, 82 MB/s.
+const TRIGGER_RATE_HZ: f64 = 10_000.0;
+
+impl RunArguments {
+    /// The flags that say how to replay, of those that are given.
+    pub(crate) fn replay_flags(&self) -> Vec<&'static str> {
+        let flags = [
+            ("--loops", self.loops.is_some()),
+            ("--pacing", self.pacing.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--rate-division", self.rate_division.is_some()),
+            ("--pause-us", self.pause_us.is_some()),
+        ];
+        flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag).collect()
+    }
+
+    /// Makes the changes to a configuration that the flags ask for.
+    pub(crate) fn apply(&self, config: &mut Config) {
+        if let Some(directory) = &self.replay {
+            config.set_replay(directory.clone());
+        }
+        self.apply_replay(config);
+        if let Some(count) = self.readouts {
+            config.readout.count = count;
+        }
+        if let Some(count) = self.builders {
+            config.builder.count = count;
+        }
+        if let Some(count) = self.outputs {
+            config.output.nodes = count;
+        }
+        self.apply_sizes(config);
+        let is_emulated = config.source.kind == SourceKind::Emulated;
+        self.apply_trigger(&mut config.trigger, is_emulated);
+        if let Some(kind) = self.transport {
+            config.transport.kind = kind;
+        }
+        if self.processes && config.transport.kind == TransportKind::Memory {
+            config.transport.kind = TransportKind::Tcp;
+        }
+        if let Some(output) = &self.output {
+            config.run.output.clone_from(output);
+        }
+        if let Some(runs) = self.runs {
+            config.run.runs = Some(runs).filter(|runs| *runs > 0);
+        }
+        self.apply_length(config);
+    }
+
+    /// A limit that is given replaces the default of ten seconds; a replay ends with its data.
+    fn apply_length(&self, config: &mut Config) {
+        let default_duration = self.config.is_none() && self.duration.is_none();
+        if default_duration && (self.events.is_some() || self.replay.is_some()) {
+            config.run.duration = None;
+        }
+        if self.events.is_some() {
+            config.run.events = self.events.filter(|events| *events > 0);
+        }
+        if let Some(duration) = self.duration {
+            config.run.duration = Some(duration).filter(|duration| *duration > Nanos::ZERO);
+        }
+    }
+
+    /// A run that nobody has configured has a rate that any laptop keeps up with, and that leaves it most of its disk.
+    fn apply_trigger(&self, trigger: &mut Trigger, is_emulated: bool) {
+        let nothing_said =
+            self.config.is_none() && self.trigger_rate.is_none() && self.trigger_mode.is_none();
+        if self.full_speed {
+            (trigger.mode, trigger.rate_hz) = (TriggerMode::Free, None);
+        } else if nothing_said && is_emulated {
+            (trigger.mode, trigger.rate_hz) = (TriggerMode::Poisson, Some(TRIGGER_RATE_HZ));
+        }
+        if let Some(rate) = self.trigger_rate {
+            trigger.rate_hz = Some(rate);
+            if self.trigger_mode.is_none() && trigger.mode != TriggerMode::Poisson {
+                trigger.mode = TriggerMode::Fixed;
+            }
+        }
+        if let Some(mode) = self.trigger_mode {
+            trigger.mode = mode;
+        }
+    }
+
+    fn apply_sizes(&self, config: &mut Config) {
+        let emulated = &mut config.source.emulated;
+        if let Some(mean) = self.fragment_size {
+            emulated.mean = ByteCount(mean);
+            if self.config.is_none() {
+                emulated.rms = ByteCount(mean);
+            }
+        }
+        if let Some(rms) = self.fragment_rms {
+            emulated.rms = ByteCount(rms);
+            if rms == 0 {
+                emulated.size = SizeModel::Fixed;
+            }
+        }
+    }
+
+    fn apply_replay(&self, config: &mut Config) {
+        let replay = &mut config.source.replay;
+        if let Some(loops) = self.loops {
+            replay.loop_count = Some(loops).filter(|loops| *loops > 0);
+        }
+        if let Some(rate) = self.rate {
+            replay.rate_hz = Some(rate);
+            replay.pacing = Pacing::Fixed;
+        }
+        if let Some(pacing) = self.pacing {
+            replay.pacing = pacing;
+        }
+        if let Some(division) = self.rate_division {
+            replay.rate_division = division;
+        }
+        if let Some(pause) = self.pause_us {
+            replay.pause = Nanos::from_micros(pause);
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NextArguments {
+    /// Directory of the run, or of all runs.
+    #[arg(default_value = "runs")]
+    pub(crate) run: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NodeArguments {
+    /// Configuration file, the same on every host.
+    pub(crate) config: PathBuf,
+    /// Name of the node in the configuration.
+    pub(crate) name: String,
+    /// Listen at this address instead of the configured one, which need not belong to this host.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
+    /// Run number, instead of `run.number` in the configuration.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) run: Option<u32>,
+    /// Print one JSON object on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Started by `sheaf run --processes` or `sheaf lab`: ends with its parent, takes its listening socket from standard
+    /// input if there is one.
+    #[arg(long, hide = true)]
+    pub(crate) supervised: bool,
+    /// The file of the key that `sheaf run --processes` has made for the links of its nodes.
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) run_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProcessorArguments {
+    /// Builder unit to join: its socket (`runs/run000001/bu0.farm`), its address on any host (`filter.listen`), the directory of a
+    /// run with one builder unit, or the directory of all runs, for the newest.
+    #[arg(long, value_name = "SOCKET|DIR|HOST:PORT")]
+    pub(crate) join: PathBuf,
+    /// PEM files for a run that requires TLS [default: those of `--config`].
+    #[arg(long, value_names = ["CERTIFICATE", "KEY", "AUTHORITY"], num_args = 3)]
+    pub(crate) tls: Option<Vec<PathBuf>>,
+    /// Key file of the run (`transport.key_file`), for a run that has a key and is joined over the network [default: that of
+    /// `--config`].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// Use the filter of this configuration instead of the run's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Number of events to hold at a time, at most as many as the run allows.
+    #[arg(long, value_name = "EVENTS")]
+    pub(crate) ahead: Option<u32>,
+    /// Wait at most this long for a run to join [default: 0; with `--stay`: no limit].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) wait: Option<Nanos>,
+    /// Join the following runs as well, each with the filter that is installed when it begins, until Ctrl-C or until no run
+    /// has appeared for `--wait` seconds.
+    #[arg(long)]
+    pub(crate) stay: bool,
+    /// Print one JSON object on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Started by a builder unit: ends with it.
+    #[arg(long, hide = true)]
+    pub(crate) supervised: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(override_usage = "sheaf import [OPTIONS] <FORMAT> <FILE>... <DIR>")]
+pub(crate) struct ImportArguments {
+    /// Format of the data: km3net, lst1 or sdhcal.
+    pub(crate) format: String,
+    /// Files of one run, followed by the directory for the streams.
+    #[arg(required = true, num_args = 1.., value_name = "FILE... DIR")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Run number to store instead of the one in the files.
+    #[arg(long)]
+    pub(crate) run: Option<u32>,
+    /// Replace existing streams in the directory.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// km3net: time slices to convert (L0, L1, L2, SN) [default: L1].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stream: Option<String>,
+    /// lst1: append the 22 counter bytes of each module to its payload.
+    #[arg(long)]
+    pub(crate) with_counters: bool,
+    /// Python interpreter for km3net and lst1.
+    #[arg(long, value_name = "PATH", env = sheaf_import::PYTHON_VARIABLE)]
+    pub(crate) python: Option<PathBuf>,
+    /// Print one JSON object on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PathArguments {
+    /// Event files, run directories, fragment streams, or directories of fragment streams. A directory of runs stands for its
+    /// newest run.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Take all runs of directories of runs.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print one JSON object on standard output, one per line for several paths.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// Event file, run directory, or directory of runs, which stands for its newest run.
+    pub(crate) path: PathBuf,
+    /// HDF5 file to create; it must not exist.
+    pub(crate) target: PathBuf,
+    /// Export only the events of this stream.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stream: Option<StreamName>,
+    /// Compression of the columns: `none`, `deflate` or `deflate:1` to `deflate:9`, `zstd` or `zstd:1` to `zstd:22`.
+    #[arg(long, value_name = "METHOD", default_value = "none")]
+    pub(crate) compression: String,
+    /// Print one JSON object on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DumpArguments {
+    /// Event file, run directory, fragment stream, or directory of fragment streams. A directory of runs stands for its newest
+    /// run.
+    pub(crate) path: PathBuf,
+    /// Print comma-separated values `event,source,time_ns,bytes,crc32` with a header line (the only format).
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Print one line per event with the verdict of its filter, instead of one per fragment:
+    /// `event,time_ns,type,incomplete,fragments,missing,bytes,tags,verdict,processed`.
+    #[arg(long)]
+    pub(crate) verdicts: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TapArguments {
+    /// Run directory, directory of runs (its newest run), or the address of one builder unit: its socket (`bu0.tap`) or host:port.
+    #[arg(value_name = "RUN-DIRECTORY|ADDRESS")]
+    pub(crate) target: String,
+    /// Only events with at least one of these tags.
+    #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
+    pub(crate) tags: Vec<String>,
+    /// Only events of this output stream.
+    #[arg(long, value_name = "NAME", conflicts_with = "tags")]
+    pub(crate) stream: Option<String>,
+    /// Keep one event in N of those.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) prescale: u32,
+    /// Stop after this many events [default: until the run ends or Ctrl-C].
+    #[arg(long, value_name = "N")]
+    pub(crate) events: Option<u64>,
+    /// Maximum number of events per second.
+    #[arg(long, value_name = "HZ")]
+    pub(crate) rate: Option<f64>,
+    /// Wait at most this long for a run that has not started.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    pub(crate) wait: Nanos,
+    /// Print one line per event (the default).
+    #[arg(long)]
+    pub(crate) print: bool,
+    /// Write the events to this event file, which must not exist.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["print", "json"])]
+    pub(crate) save: Option<PathBuf>,
+    /// Print one JSON object per event, each on its own line.
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Check the host against the needs of this configuration: processors, memory, sockets, interfaces, output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Also show settings that are OK.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Run the commands of these findings, after confirmation. Without this option nothing is changed.
+    #[arg(long, value_name = "KEY,...", value_delimiter = ',', num_args = 1)]
+    pub(crate) apply: Vec<String>,
+    /// Run commands without confirmation.
+    #[arg(long, requires = "apply")]
+    pub(crate) yes: bool,
+    /// Print one JSON object on standard output.
+    #[arg(long, conflicts_with = "apply")]
+    pub(crate) json: bool,
+    /// Read the files of the kernel below this directory.
+    #[arg(long, hide = true, default_value = "/", value_name = "DIR")]
+    pub(crate) root: PathBuf,
+}
+
+fn parse_seconds(text: &str) -> Result<Nanos, String> {
+    let seconds = text.parse().ok().and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
+    seconds.map(Nanos::from).ok_or_else(|| "must be a number of seconds >= 0".to_owned())
+}

@@ -1,0 +1,343 @@
+//! The plan of a run: its configuration, with all that follows from it for nodes and roles.
+
+use crate::code::Code;
+use crate::timed::TimedSources;
+use anyhow::Context;
+use sheaf_config::{
+    Config, IncompletePolicy, NodeConfig, OutputKind, ShapingPolicy, SourceKind, TriggerMode,
+};
+use sheaf_key::RunKey;
+use sheaf_node::manager::Course;
+use sheaf_node::trigger::TriggerRate;
+use sheaf_protocol::Identity;
+use sheaf_protocol::builder::{BuilderConfig, ReadoutSources};
+use sheaf_protocol::channel::ChannelTimes;
+use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
+use sheaf_protocol::liveness::Patience;
+use sheaf_protocol::manager::{ManagerConfig, Triggers};
+use sheaf_protocol::output::{OutputConfig, SenderConfig};
+use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
+use sheaf_source::{StreamSet, open_directory};
+use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A run's configuration with everything that follows from it.
+pub(crate) struct Plan {
+    pub(crate) config: Config,
+    pub(crate) nodes: Vec<NodeConfig>,
+    /// The run's own copies of what it loads.
+    pub(crate) code: Code,
+    /// The key by which nodes know each other, once it was [taken](Plan::take_key) or [made](Plan::make_key).
+    pub(crate) key: Option<RunKey>,
+    /// The recording that is replayed, if one is.
+    pub(crate) streams: Option<StreamSet>,
+    /// The sources whose data are cut by time, if there are any.
+    pub(crate) timed: Option<TimedSources>,
+}
+
+impl Plan {
+    /// Resolves nodes and sources; opens the directory of a replay.
+    pub(crate) fn new(config: Config) -> anyhow::Result<Self> {
+        let streams = match (config.source.kind, &config.source.replay.directory) {
+            (SourceKind::Replay, Some(directory)) => Some(open_directory(directory)?),
+            _ => None,
+        };
+        let timed = TimedSources::new(&config)?;
+        let nodes = match &streams {
+            Some(streams) => {
+                report_damage(streams);
+                let sources: Vec<SourceId> = streams.streams().iter().map(|stream| stream.source).collect();
+                config.resolve_nodes(&sources)?
+            }
+            None => match &timed {
+                Some(timed) => config.resolve_nodes(timed.cards())?,
+                None => config.nodes()?,
+            },
+        };
+        Self { config, nodes, code: Code::default(), key: None, streams, timed }.check_steps()
+    }
+
+    /// Reads the key that the configuration names, if it names one.
+    ///
+    /// # Errors
+    /// Why there is no key in that file.
+    pub(crate) fn take_key(&mut self) -> anyhow::Result<()> {
+        let key = self.config.transport.key_file.as_deref().map(RunKey::load).transpose();
+        self.key = key.context("`transport.key_file` cannot be used")?;
+        Ok(())
+    }
+
+    /// As [`Plan::take_key`]; where the configuration names none, makes a key that nobody else has: for nodes that all run here.
+    ///
+    /// # Errors
+    /// Why there is no key.
+    pub(crate) fn make_key(&mut self) -> anyhow::Result<()> {
+        self.take_key()?;
+        if self.key.is_none() {
+            self.key = Some(RunKey::random().context("cannot make a key for the run")?);
+        }
+        Ok(())
+    }
+
+    /// The key that those prove to have who join over the network and are no nodes: only one that the configuration names, since
+    /// nobody else knows another.
+    pub(crate) fn key_of_guests(&self) -> Option<RunKey> {
+        self.key.clone().filter(|_| self.config.transport.key_file.is_some())
+    }
+
+    /// The configuration as those need it who load something: with the run's own copies.
+    pub(crate) fn loading(&self) -> Config {
+        self.code.in_place(&self.config)
+    }
+
+    /// The node with this id.
+    pub(crate) fn node(&self, id: NodeId) -> Option<&NodeConfig> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    pub(crate) fn of_role(&self, role: Role) -> impl Iterator<Item = &NodeConfig> {
+        self.nodes.iter().filter(move |node| node.id.role == role)
+    }
+
+    /// Number of nodes with a role.
+    pub(crate) fn count(&self, role: Role) -> u16 {
+        // The configuration has at most 65,535 of each.
+        u16::try_from(self.of_role(role).count()).unwrap_or(u16::MAX)
+    }
+
+    /// A limit after which somebody is given up, as patient as configured.
+    fn patiently(&self, limit: Nanos) -> Nanos {
+        Nanos(limit.0.saturating_mul(u64::from(self.config.manager.patience)))
+    }
+
+    /// Time for which nodes wait for one another.
+    pub(crate) fn patience(&self) -> Patience {
+        let manager = &self.config.manager;
+        Patience {
+            absence: self.patiently(manager.peer_timeout),
+            silence: self.patiently(manager.silence_timeout),
+        }
+    }
+
+    /// Time for which a node waits for the event manager. It is longer than the event manager's own wait for nodes:
+    /// without the event manager the run is over, and nothing is gained by giving up early.
+    pub(crate) fn manager_patience(&self) -> Patience {
+        let manager = &self.config.manager;
+        let Patience { absence, silence } = self.patience();
+        let absence = manager.start_timeout + absence + absence;
+        Patience { absence, silence: absence + silence + silence }
+    }
+
+    /// Who a node is, in a life that begins now.
+    pub(crate) fn identity(&self, node: NodeId, now: Timestamp) -> Identity {
+        Identity { node, run: self.config.run.number, session: SessionId(now.0.max(1)) }
+    }
+
+    fn channel(&self) -> ChannelTimes {
+        let protocol = &self.config.protocol;
+        ChannelTimes { retransmit: protocol.retransmit, acknowledge: protocol.acknowledge }
+    }
+
+    /// Returns how super-fragments reach the builder units.
+    pub(crate) fn gathering(&self) -> Gathering {
+        let Config { shaping, protocol, .. } = &self.config;
+        let credit = shaping.credit;
+        match shaping.policy {
+            ShapingPolicy::Pull => Gathering::Pull,
+            ShapingPolicy::Paced => Gathering::Paced { credit },
+            ShapingPolicy::Push => Gathering::Push,
+            ShapingPolicy::Barrel => Gathering::Barrel { credit, tick: protocol.heartbeat.min(LONGEST_TICK) },
+        }
+    }
+
+    /// Returns the shaping of a readout unit's datagrams. `unit` is the size of the largest on the wire, `rails` the
+    /// number of lines.
+    pub(crate) fn readout_shaper(&self, unit: ByteCount, rails: usize) -> ShaperConfig {
+        let shaping = &self.config.shaping;
+        let barrel = BarrelConfig {
+            builders: usize::from(self.count(Role::Builder)),
+            senders: usize::from(self.count(Role::Readout)),
+            block: shaping.block,
+            guard: shaping.guard,
+            slots: if shaping.synchronised { Slots::Synchronised } else { Slots::FreeRunning },
+            patience: PATIENCE,
+        };
+        let is_barrel = shaping.policy == ShapingPolicy::Barrel;
+        let policy = if is_barrel { Policy::Barrel(barrel) } else { Policy::Unshaped };
+        ShaperConfig { policy, ..self.shaper(unit, rails) }
+    }
+
+    /// Returns the shaping of any other node's datagrams.
+    pub(crate) fn shaper(&self, unit: ByteCount, rails: usize) -> ShaperConfig {
+        let shaping = &self.config.shaping;
+        ShaperConfig {
+            line_rate: shaping.line_rate.map(|rate| rate.times(rails)),
+            burst: shaping.burst,
+            unit,
+            policy: Policy::Unshaped,
+        }
+    }
+
+    /// Returns the shaping of a readout unit's frames, where traffic is shaped and the transport does not do it.
+    pub(crate) fn frame_shaper(&self) -> Option<ShaperConfig> {
+        let Config { shaping, protocol, transport, .. } = &self.config;
+        let shapes_frames = shaping.policy == ShapingPolicy::Barrel && !transport.kind.sends_datagrams();
+        shapes_frames.then(|| self.readout_shaper(protocol.message, usize::from(transport.rails)))
+    }
+
+    fn is_optional(&self, source: SourceId) -> bool {
+        self.config.source.optional.contains(&source)
+    }
+
+    /// Whether event ids come from the data and not from the event manager.
+    pub(crate) fn follows_data(&self) -> bool {
+        matches!(self.config.trigger.mode, TriggerMode::Source | TriggerMode::Seen)
+    }
+
+    pub(crate) fn manager(&self) -> ManagerConfig {
+        let Config { manager, protocol, trigger, run, .. } = &self.config;
+        ManagerConfig {
+            readouts: self.count(Role::Readout),
+            builders: self.count(Role::Builder),
+            outputs: self.count(Role::Output),
+            triggers: match trigger.mode {
+                TriggerMode::Free => Triggers::Free,
+                TriggerMode::Fixed | TriggerMode::Poisson => Triggers::Driven,
+                TriggerMode::Source | TriggerMode::Seen => Triggers::Announced,
+            },
+            first_event: trigger.first_event,
+            max_events: run.events,
+            trigger_type: trigger.trigger_type,
+            trigger_mix: self.trigger_mix(),
+            queue_events: trigger.queue_events as usize,
+            batch_events: manager.batch_events as usize,
+            max_attempts: manager.max_attempts,
+            expected_event: manager.expected_event,
+            start_timeout: manager.start_timeout,
+            stop_timeout: self.patiently(manager.stop_timeout),
+            patience: self.patience(),
+            heartbeat: protocol.heartbeat,
+            batch_time: manager.release_delay,
+            shaping: self.gathering().shaping(),
+            channel: self.channel(),
+        }
+    }
+
+    pub(crate) fn course(&self, stop: Arc<AtomicBool>) -> Course {
+        let Config { trigger, run, .. } = &self.config;
+        let rate = match (trigger.mode, trigger.rate_hz) {
+            (TriggerMode::Fixed, Some(rate_hz)) => Some(TriggerRate::Fixed { rate_hz }),
+            (TriggerMode::Poisson, Some(rate_hz)) => {
+                Some(TriggerRate::Poisson { rate_hz, seed: trigger.seed })
+            }
+            _ => None,
+        };
+        let triggers = rate.map(|rate| (rate, trigger.trigger_type));
+        Course { triggers, duration: run.duration, warm_up: run.warm_up, stop }
+    }
+
+    pub(crate) fn readout(&self, node: &NodeConfig) -> ReadoutConfig {
+        let Config { readout, protocol, trigger, incomplete, .. } = &self.config;
+        let source = |id: &SourceId| SourceConfig { id: *id, optional: self.is_optional(*id) };
+        ReadoutConfig {
+            sources: node.sources.iter().map(source).collect(),
+            buffer: readout.buffer,
+            buffer_events: readout.buffer_events as usize,
+            max_fragment: self.config.max_fragment(),
+            announce: match (trigger.mode, trigger.source) {
+                (TriggerMode::Seen, _) => Announce::All,
+                (TriggerMode::Source, Some(source)) => Announce::Source(source),
+                _ => Announce::Never,
+            },
+            merge_timeout: self.patiently(readout.merge_timeout),
+            wait_for_required: incomplete.policy == IncompletePolicy::Wait,
+            // Emulated sources run ahead of the triggers that they wait for.
+            orphan_timeout: readout.orphan_timeout.filter(|_| self.follows_data()),
+            message_bytes: protocol.message,
+            message_events: protocol.message_events as usize,
+            request_events: protocol.request_events as usize,
+            heartbeat: protocol.heartbeat,
+            channel: self.channel(),
+        }
+    }
+
+    pub(crate) fn builder(&self) -> BuilderConfig {
+        let Config { builder, protocol, incomplete, .. } = &self.config;
+        let sources = |node: &NodeConfig| ReadoutSources { sources: node.sources.clone() };
+        BuilderConfig {
+            readouts: self.of_role(Role::Readout).map(sources).collect(),
+            optional: self.config.source.optional.iter().copied().collect(),
+            slots: builder.slots,
+            memory: builder.memory,
+            incomplete: match incomplete.policy {
+                IncompletePolicy::Wait => sheaf_protocol::builder::IncompletePolicy::Wait,
+                IncompletePolicy::Store => sheaf_protocol::builder::IncompletePolicy::Store,
+                IncompletePolicy::Drop => sheaf_protocol::builder::IncompletePolicy::Drop,
+            },
+            event_timeout: self.patiently(builder.event_timeout),
+            patience: self.patience(),
+            request_retry: builder.request_retry,
+            asking: self.gathering().asking(),
+            scope: self.scope(),
+            batch_events: builder.report_events as usize,
+            batch_time: builder.report_delay,
+            heartbeat: protocol.heartbeat,
+            channel: self.channel(),
+        }
+    }
+
+    /// Returns how a builder unit sends events to output nodes, if there are any.
+    pub(crate) fn sender(&self) -> Option<SenderConfig> {
+        let Config { protocol, .. } = &self.config;
+        let config = SenderConfig {
+            outputs: self.count(Role::Output),
+            message: protocol.message,
+            peer_timeout: self.patience().absence,
+            heartbeat: protocol.heartbeat,
+            channel: self.channel(),
+        };
+        (config.outputs > 0).then_some(config)
+    }
+
+    pub(crate) fn output_node(&self) -> OutputConfig {
+        let Config { protocol, output, .. } = &self.config;
+        OutputConfig {
+            builders: self.count(Role::Builder),
+            window_events: output.window_events,
+            window: output.window,
+            heartbeat: protocol.heartbeat,
+            channel: self.channel(),
+        }
+    }
+
+    /// Returns the metadata that every event file of the run carries and that consumers receive.
+    pub(crate) fn file_metadata(&self) -> serde_json::Value {
+        serde_json::json!({
+            "software": crate::SOFTWARE,
+            "configuration": self.config.to_toml(),
+            "tags": self.config.filter.tags,
+        })
+    }
+
+    /// Whether events are written to files.
+    pub(crate) fn writes_files(&self) -> bool {
+        self.config.output.kind == OutputKind::File
+    }
+}
+
+/// Where slots are synchronised, readout units are told the time at least this often.
+const LONGEST_TICK: Nanos = Nanos::from_millis(100);
+
+/// Time for which a link that takes nothing holds a free-running slot.
+const PATIENCE: Nanos = Nanos::from_millis(1);
+
+/// Damage in a recording is no reason not to replay it, and no secret.
+fn report_damage(streams: &StreamSet) {
+    for stream in streams.streams() {
+        let damaged = stream.counts.corrupt_headers + stream.counts.corrupt_payloads;
+        if damaged > 0 {
+            log::warn!("{}: {damaged} damaged records are skipped", stream.path.display());
+        }
+    }
+}
