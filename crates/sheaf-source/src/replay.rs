@@ -14,7 +14,7 @@
 //! Damaged records are counted and skipped: their events lack this source.
 
 use crate::pacing::{Pace, PaceError, Pacer, Place, Schedule};
-use crate::stream_set::{Shift, StreamInfo, Timeline};
+use crate::stream_set::{Shift, StreamInfo, StreamSet, Timeline};
 use crate::{Source, SourcePoll, SourceStats};
 use bytes::Bytes;
 use sheaf_store::fragment_stream::{StreamDamage, StreamOpenError, StreamReadError, StreamReader};
@@ -95,6 +95,19 @@ pub struct ReplaySource {
     next: Option<(Fragment<Bytes>, Place)>,
     ended: bool,
     stats: SourceStats,
+}
+
+impl StreamSet {
+    /// The source that replays the stream of `source`.
+    ///
+    /// # Errors
+    /// Where there is no such stream, it cannot be opened again, or it lacks what the configuration needs.
+    pub fn source(&self, source: SourceId, config: &ReplayConfig) -> Result<ReplaySource, ReplayError> {
+        let index = self.streams.binary_search_by_key(&source, |stream| stream.source).map_err(|_| {
+            ReplayError::UnknownSource { source_id: source, directory: self.directory.clone() }
+        })?;
+        ReplaySource::open(&self.streams[index], Arc::clone(&self.timeline), config)
+    }
 }
 
 impl ReplaySource {

@@ -5,7 +5,6 @@
 //! eight bytes of memory per event.
 
 use crate::pacing::Place;
-use crate::replay::{ReplayConfig, ReplayError, ReplaySource};
 use sheaf_store::fragment_stream::{
     EXTENSION, Ending, StreamCounts, StreamHeader, StreamOpenError, StreamReadError, StreamReader,
 };
@@ -91,10 +90,10 @@ pub struct StreamInfo {
 /// All streams of a directory.
 #[derive(Clone, Debug)]
 pub struct StreamSet {
-    directory: PathBuf,
-    run: RunNumber,
-    streams: Vec<StreamInfo>,
-    timeline: Arc<Timeline>,
+    pub(crate) directory: PathBuf,
+    pub(crate) run: RunNumber,
+    pub(crate) streams: Vec<StreamInfo>,
+    pub(crate) timeline: Arc<Timeline>,
 }
 
 /// Opens all fragment streams in `directory`.
@@ -220,17 +219,6 @@ impl StreamSet {
     #[must_use]
     pub fn events(&self) -> u64 {
         self.timeline.ids.len() as u64
-    }
-
-    /// The source that replays the stream of `source`.
-    ///
-    /// # Errors
-    /// Where there is no such stream, it cannot be opened again, or it lacks what the configuration needs.
-    pub fn source(&self, source: SourceId, config: &ReplayConfig) -> Result<ReplaySource, ReplayError> {
-        let index = self.streams.binary_search_by_key(&source, |stream| stream.source).map_err(|_| {
-            ReplayError::UnknownSource { source_id: source, directory: self.directory.clone() }
-        })?;
-        ReplaySource::open(&self.streams[index], Arc::clone(&self.timeline), config)
     }
 }
 
