@@ -18,7 +18,7 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
 
 fn source(doctor: &mut Doctor<'_>) {
     let Some(current) = doctor.root.text(CURRENT) else {
-        return doctor.unknown("clock.source", CURRENT, "what the kernel takes the time from is not told");
+        return doctor.unknown("clock.source", CURRENT, "the kernel does not report its clock source");
     };
     if FAST.contains(&current.as_str()) {
         return doctor.good("clock.source", current, CURRENT);
@@ -30,7 +30,7 @@ fn source(doctor: &mut Doctor<'_>) {
     let remedy = match better {
         Some(better) => Remedy::command(format!("echo {better} > {CURRENT}")),
         None => Remedy::advice(
-            "`dmesg | grep -i clocksource` tells why the kernel does not trust the processor's counter",
+            "`dmesg | grep -i clocksource` shows why the kernel does not trust the processor's counter",
         ),
     };
     doctor.warn("clock.source", current, CURRENT, cost, remedy);
@@ -41,16 +41,16 @@ fn discipline(doctor: &mut Doctor<'_>) {
         return doctor.unknown(
             "clock.synchronised",
             "adjtimex",
-            "whether the clock is kept in step is not told",
+            "the kernel does not report whether the clock is synchronised",
         );
     };
     // Of a clock that nobody keeps, the kernel's errors are placeholders.
     let value = match state.synchronised {
         true => format!(
-            "kept in step; error {} us estimated, {} us at most",
+            "synchronised; error {} us estimated, {} us at most",
             state.estimated_error_us, state.max_error_us
         ),
-        false => "not kept in step".to_owned(),
+        false => "not synchronised".to_owned(),
     };
     if !state.synchronised {
         let cost = "times of different hosts drift apart, mostly some microseconds a second: sessions (start times) of a \

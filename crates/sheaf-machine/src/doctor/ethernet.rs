@@ -42,7 +42,7 @@ fn interface(doctor: &mut Doctor<'_>, name: &str, mtu_bytes: u64) {
     let key = format!("{name}.ethernet");
     let kind = format!("{NET}/{name}/type");
     match doctor.root.number(&kind) {
-        None => doctor.unknown(&key, &kind, "whether the interface is Ethernet is not told"),
+        None => doctor.unknown(&key, &kind, "the kernel does not report whether the interface is Ethernet"),
         Some(ETHERNET_TYPE) => {
             let driver = std::fs::read_link(doctor.root.path(&format!("{NET}/{name}/device/driver")));
             let driver = driver.ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
@@ -59,7 +59,7 @@ fn interface(doctor: &mut Doctor<'_>, name: &str, mtu_bytes: u64) {
     }
     let (key, source) = (format!("{name}.ethernet_mtu"), format!("{NET}/{name}/mtu"));
     match doctor.root.number(&source).and_then(|mtu| u64::try_from(mtu).ok()) {
-        None => doctor.unknown(&key, &source, "how large a frame may be is not told"),
+        None => doctor.unknown(&key, &source, "the kernel does not report how large a frame may be"),
         Some(mtu) if mtu >= mtu_bytes => {
             doctor.good(&key, format!("{mtu} bytes, {mtu_bytes} are configured"), &source);
         }
@@ -84,7 +84,7 @@ fn capabilities(doctor: &mut Doctor<'_>, wanted: &Ethernet) {
         u64::from_str_radix(line.trim(), 16).ok()
     });
     let Some(held) = held else {
-        return doctor.unknown(KEY, STATUS, "whether raw frames may be sent is not told");
+        return doctor.unknown(KEY, STATUS, "the kernel does not report whether raw frames may be sent");
     };
     let missing: Vec<&str> =
         CAPABILITIES.iter().filter(|(_, bit)| held >> bit & 1 == 0).map(|(name, _)| *name).collect();

@@ -10,10 +10,14 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
     let release = "/proc/sys/kernel/osrelease";
     match doctor.root.text(release) {
         Some(kernel) => doctor.good("feature.kernel", format!("Linux {kernel}"), release),
-        None => doctor.unknown("feature.kernel", release, "which kernel runs is not told"),
+        None => doctor.unknown("feature.kernel", release, "the kernel version is unknown"),
     }
     match doctor.root.text(PROTOCOLS) {
-        None => doctor.unknown("feature.af_xdp", PROTOCOLS, "whether raw frames can be had is not told"),
+        None => doctor.unknown(
+            "feature.af_xdp",
+            PROTOCOLS,
+            "the kernel does not report whether raw frames are supported",
+        ),
         Some(text) if text.lines().any(|line| line.split_whitespace().next() == Some("XDP")) => {
             doctor.good("feature.af_xdp", "there", PROTOCOLS);
         }

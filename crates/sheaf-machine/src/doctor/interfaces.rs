@@ -31,7 +31,7 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
         );
     }
     if let Some(addresses) = used.get("") {
-        let why = "no table of the kernel says which interface leads there";
+        let why = "no routing table of the kernel names the interface";
         doctor.unknown("interfaces.addresses", &addresses.join(", "), why);
     }
 }
@@ -62,7 +62,7 @@ fn state(doctor: &mut Doctor<'_>, name: &str, used: bool) {
     let speed = doctor.root.number(&format!("{NET}/{name}/speed")).filter(|speed| *speed > 0);
     let speed = speed.map_or_else(String::new, |speed| format!(", {speed} Mbit/s"));
     match doctor.root.text(&source).as_deref() {
-        None => doctor.unknown(&key, &source, "whether the interface is up is not told"),
+        None => doctor.unknown(&key, &source, "the kernel does not report whether the interface is up"),
         Some("down" | "lowerlayerdown") if used => {
             let remedy = Remedy::command(format!("ip link set {name} up"));
             doctor.problem(&key, "down", &source, "the configuration uses it", remedy);
@@ -74,7 +74,7 @@ fn state(doctor: &mut Doctor<'_>, name: &str, used: bool) {
 fn mtu(doctor: &mut Doctor<'_>, name: &str) {
     let (source, key) = (format!("{NET}/{name}/mtu"), format!("{name}.mtu"));
     match doctor.root.number(&source) {
-        None => doctor.unknown(&key, &source, "how large a frame may be is not told"),
+        None => doctor.unknown(&key, &source, "the kernel does not report how large a frame may be"),
         Some(mtu) if mtu > ORDINARY_MTU => doctor.good(&key, format!("{mtu} bytes"), &source),
         Some(mtu) => {
             let cost = "six times as many frames and acknowledgements as with 9000, each with its share of an interrupt; \
@@ -119,7 +119,11 @@ fn served(doctor: &mut Doctor<'_>, name: &str) {
     let interrupts = interrupts::of_interface(doctor.root, name);
     let source = "/proc/irq/*/effective_affinity_list";
     if interrupts.is_empty() {
-        return doctor.unknown(&key, source, "which processors serve the interface is not told");
+        return doctor.unknown(
+            &key,
+            source,
+            "the kernel does not report which processors serve the interface",
+        );
     }
     let cpus: CpuList = interrupts.iter().flat_map(|it| it.cpus.iter().collect::<Vec<_>>()).collect();
     let value = format!("{} interrupts on processors {cpus}", interrupts.len());
@@ -170,7 +174,7 @@ fn drops(doctor: &mut Doctor<'_>, name: &str) {
         ["rx_dropped", "rx_missed_errors", "rx_fifo_errors", "rx_crc_errors", "tx_dropped", "tx_errors"];
     let counters: Vec<(&str, u64)> = names.into_iter().filter_map(|name| Some((name, of(name)?))).collect();
     if counters.is_empty() {
-        return doctor.unknown(&key, &source, "what the interface dropped is not told");
+        return doctor.unknown(&key, &source, "the kernel does not report the interface's drops");
     }
     let bad: Vec<String> = counters
         .iter()
@@ -182,6 +186,7 @@ fn drops(doctor: &mut Doctor<'_>, name: &str) {
     }
     let cost = "since the interface came up; each is a frame that TCP had to send again. rx_missed and rx_fifo: the \
                 interface's ring was full (interrupts too late, ring too small); rx_crc: a cable or a transceiver";
-    let remedy = Remedy::command(format!("ethtool -G {name} rx 4096  # `ethtool -g {name}` tells the most"));
+    let remedy =
+        Remedy::command(format!("ethtool -G {name} rx 4096  # `ethtool -g {name}` shows the maximum"));
     doctor.warn(&key, bad.join(", "), &source, cost, remedy);
 }

@@ -28,7 +28,11 @@ fn meminfo(doctor: &Doctor<'_>, name: &str) -> Option<u64> {
 fn available(doctor: &mut Doctor<'_>) {
     let (Some(total), Some(available)) = (meminfo(doctor, "MemTotal"), meminfo(doctor, "MemAvailable"))
     else {
-        return doctor.unknown("memory.available", MEMINFO, "whether the pools fit is not told");
+        return doctor.unknown(
+            "memory.available",
+            MEMINFO,
+            "the available memory is unknown, so that the pools cannot be checked",
+        );
     };
     let (total, available) = (total.saturating_mul(1024), available.saturating_mul(1024));
     let value = format!("{} of {} available", size(available), size(total));
@@ -54,7 +58,11 @@ fn numa(doctor: &mut Doctor<'_>) {
     let describe = |(node, cpus): &(usize, crate::CpuList)| format!("node {node}: processors {cpus}");
     let value = nodes.iter().map(describe).collect::<Vec<_>>().join("; ");
     match nodes.len() {
-        0 => doctor.unknown("memory.numa", source, "which memory is near to which processor is not told"),
+        0 => doctor.unknown(
+            "memory.numa",
+            source,
+            "the kernel does not report which memory is near to which processor",
+        ),
         1 => doctor.good("memory.numa", format!("one node: all memory is near ({value})"), source),
         _ => {
             let threads = doctor.wanted.threads.clone();
@@ -101,7 +109,11 @@ fn balancing(doctor: &mut Doctor<'_>) {
 
 fn swap(doctor: &mut Doctor<'_>) {
     match meminfo(doctor, "SwapTotal") {
-        None => doctor.unknown("memory.swap", MEMINFO, "whether memory may be swapped out is not told"),
+        None => doctor.unknown(
+            "memory.swap",
+            MEMINFO,
+            "the kernel does not report whether memory may be swapped out",
+        ),
         Some(0) => doctor.good("memory.swap", "none", MEMINFO),
         Some(kib) => {
             let cost = "a buffer that was swapped out comes back at the speed of a disk: the node is silent meanwhile";
@@ -115,9 +127,11 @@ fn transparent_huge_pages(doctor: &mut Doctor<'_>) {
     let text = doctor.root.text(THP).unwrap_or_default();
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     match chosen {
-        None => {
-            doctor.unknown("memory.transparent", THP, "whether there are transparent huge pages is not told")
-        }
+        None => doctor.unknown(
+            "memory.transparent",
+            THP,
+            "the kernel does not report whether there are transparent huge pages",
+        ),
         Some("never") => {
             let cost = "every 4 KiB of a pool has an entry of its own in the processor's translation cache, which pools of \
                         many MiB overflow";
@@ -134,7 +148,7 @@ fn shared_huge_pages(doctor: &mut Doctor<'_>) {
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     match chosen {
         None => {
-            let why = "whether shared memory may have huge pages is not told";
+            let why = "the kernel does not report whether shared memory may have huge pages";
             doctor.unknown("memory.transparent_shared", SHARED_THP, why);
         }
         Some(word @ ("never" | "deny")) if doctor.wanted.huge_pages => {
@@ -161,7 +175,11 @@ fn huge_pages(doctor: &mut Doctor<'_>) {
 
 fn locked(doctor: &mut Doctor<'_>) {
     let Some(limit) = doctor.limit("Max locked memory") else {
-        return doctor.unknown("memory.locked", LIMITS, "how much memory may be locked is not told");
+        return doctor.unknown(
+            "memory.locked",
+            LIMITS,
+            "the kernel does not report how much memory may be locked",
+        );
     };
     let value = if limit == u64::MAX { "unlimited".to_owned() } else { size(limit) };
     let wanted = doctor.wanted.memory_bytes;

@@ -55,7 +55,7 @@ fn governor(doctor: &mut Doctor<'_>) {
         }
     }
     if by_governor.is_empty() {
-        let why = "no frequency scaling is told; in a virtual machine the host decides";
+        let why = "the kernel reports no frequency scaling; in a virtual machine the host decides";
         return doctor.unknown("cpu.governor", &source, why);
     }
     let value: Vec<String> = by_governor.iter().map(|(name, cpus)| format!("{name} on {cpus}")).collect();
@@ -79,7 +79,11 @@ fn siblings(doctor: &mut Doctor<'_>) {
     };
     let siblings: BTreeMap<usize, CpuList> = online.iter().map(|cpu| (cpu, of(cpu))).collect();
     if siblings.is_empty() || siblings.values().all(CpuList::is_empty) {
-        return doctor.unknown("cpu.siblings", &source, "which processors share a core is not told");
+        return doctor.unknown(
+            "cpu.siblings",
+            &source,
+            "the kernel does not report which processors share a core",
+        );
     }
     if siblings.values().all(|list| list.len() <= 1) {
         return doctor.good("cpu.siblings", "each processor is a core of its own", &source);
@@ -99,7 +103,7 @@ fn siblings(doctor: &mut Doctor<'_>) {
         Some(shared) => {
             let cost = format!("{shared}: each slows the other down while both are busy");
             let remedy = Remedy::advice(
-                "give them processors of different cores, as thread_siblings_list tells; or switch the second halves \
+                "give them processors of different cores, as thread_siblings_list shows; or switch the second halves \
                  off: echo off > /sys/devices/system/cpu/smt/control",
             );
             doctor.warn("cpu.siblings", value, &source, cost, remedy);
@@ -123,7 +127,11 @@ fn stolen(doctor: &mut Doctor<'_>) {
         .collect();
     // user nice system idle iowait irq softirq steal; what follows is part of the first two.
     let Some(steal) = ticks.get(7).copied() else {
-        return doctor.unknown("cpu.steal", STAT, "whether a hypervisor takes time is not told");
+        return doctor.unknown(
+            "cpu.steal",
+            STAT,
+            "the kernel does not report whether a hypervisor takes time",
+        );
     };
     let busy = ticks[..8].iter().sum::<u128>() - ticks[3] - ticks[4];
     let per_mille = (steal * 1000).checked_div(busy).unwrap_or(0);
@@ -157,7 +165,7 @@ fn quota(doctor: &mut Doctor<'_>) {
             doctor.warn("cpu.quota", value, &source, cost, remedy);
         }
         Some(None) => doctor.good("cpu.quota", "none", &source),
-        None => doctor.unknown("cpu.quota", &source, "no cgroup tells whether processor time is limited"),
+        None => doctor.unknown("cpu.quota", &source, "no cgroup reports whether processor time is limited"),
     }
 }
 
@@ -204,7 +212,11 @@ fn priority(doctor: &mut Doctor<'_>) {
     let privileged = capability(doctor, CAP_SYS_NICE);
     let wanted = doctor.wanted.priority;
     let (Some(limit), Some(privileged)) = (limit, privileged) else {
-        return doctor.unknown("cpu.priority", LIMITS, "whether real-time priority is allowed is not told");
+        return doctor.unknown(
+            "cpu.priority",
+            LIMITS,
+            "the kernel does not report whether real-time priority is allowed",
+        );
     };
     let value = match (privileged, limit) {
         (true, _) => "real-time priority is allowed (CAP_SYS_NICE)".to_owned(),

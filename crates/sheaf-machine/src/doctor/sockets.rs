@@ -48,7 +48,11 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
 fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, direction: &str) {
     let Some([least, first, most]) = doctor.root.numbers(source).and_then(|it| <[u64; 3]>::try_from(it).ok())
     else {
-        return doctor.unknown(key, source, "how far a connection's window may grow is not told");
+        return doctor.unknown(
+            key,
+            source,
+            "the kernel does not report how far a connection's window may grow",
+        );
     };
     let value = format!("{direction} buffers grow to {}", size(most));
     if most >= WINDOW_BYTES {
@@ -68,7 +72,11 @@ fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, directio
 fn cap(doctor: &mut Doctor<'_>, key: &str, name: &str, file: &str, wanted: Option<u64>, knob: &str) {
     let source = format!("{CORE}/{file}");
     let Some(most) = doctor.root.number(&source).and_then(|it| u64::try_from(it).ok()) else {
-        return doctor.unknown(key, &source, "how large a socket buffer may be set is not told");
+        return doctor.unknown(
+            key,
+            &source,
+            "the kernel does not report how large a socket buffer may be set",
+        );
     };
     let value = format!("buffers may be set up to {}", size(most));
     match wanted {
@@ -83,15 +91,17 @@ fn cap(doctor: &mut Doctor<'_>, key: &str, name: &str, file: &str, wanted: Optio
 fn backlog(doctor: &mut Doctor<'_>) {
     let source = format!("{CORE}/netdev_max_backlog");
     match doctor.root.number(&source) {
-        None => {
-            doctor.unknown("network.backlog", &source, "how many frames may wait for a processor is not told")
-        }
+        None => doctor.unknown(
+            "network.backlog",
+            &source,
+            "the kernel does not report how many frames may wait for a processor",
+        ),
         Some(frames) if frames >= BACKLOG => {
             doctor.good("network.backlog", format!("{frames} frames a processor"), &source);
         }
         Some(frames) => {
             let cost = "many senders at once to one builder fill it where frames change processors (loopback, veth, RPS); \
-                        what comes then is dropped and sent again";
+                        further packets are dropped and retransmitted";
             let remedy = Remedy::sysctl("net.core.netdev_max_backlog", BACKLOG);
             doctor.warn("network.backlog", format!("{frames} frames a processor"), &source, cost, remedy);
         }
@@ -102,7 +112,11 @@ fn waiting_callers(doctor: &mut Doctor<'_>) {
     let source = format!("{CORE}/somaxconn");
     let sockets = i64::try_from(doctor.wanted.sockets).unwrap_or(i64::MAX);
     match doctor.root.number(&source) {
-        None => doctor.unknown("network.somaxconn", &source, "how many callers may wait is not told"),
+        None => doctor.unknown(
+            "network.somaxconn",
+            &source,
+            "the kernel does not report how many callers may wait",
+        ),
         Some(most) if most >= sockets.max(128) => {
             doctor.good("network.somaxconn", format!("{most} callers may wait"), &source);
         }
@@ -117,7 +131,11 @@ fn waiting_callers(doctor: &mut Doctor<'_>) {
 fn congestion(doctor: &mut Doctor<'_>) {
     let source = format!("{IPV4}/tcp_congestion_control");
     let Some(name) = doctor.root.text(&source) else {
-        return doctor.unknown("network.congestion", &source, "how TCP answers loss is not told");
+        return doctor.unknown(
+            "network.congestion",
+            &source,
+            "the kernel does not report its congestion control",
+        );
     };
     let available = doctor.root.text(&format!("{IPV4}/tcp_available_congestion_control")).unwrap_or_default();
     match name.as_str() {
@@ -142,7 +160,11 @@ fn softnet(doctor: &mut Doctor<'_>) {
     let rows: Vec<Option<[u64; 3]>> =
         rows.lines().map(|line| Some([column(line, 0)?, column(line, 1)?, column(line, 2)?])).collect();
     let Some(rows) = rows.into_iter().collect::<Option<Vec<_>>>().filter(|rows| !rows.is_empty()) else {
-        return doctor.unknown("network.softnet", SOFTNET, "how many frames the kernel dropped is not told");
+        return doctor.unknown(
+            "network.softnet",
+            SOFTNET,
+            "the kernel does not report how many frames it dropped",
+        );
     };
     let [frames, dropped, squeezed] = rows.iter().fold([0; 3], |sum: [u64; 3], row| {
         std::array::from_fn(|index| sum[index].saturating_add(row[index]))
@@ -174,12 +196,16 @@ fn counter(text: &str, prefix: &str, name: &str) -> Option<u64> {
 fn overflows(doctor: &mut Doctor<'_>) {
     let text = doctor.root.text(NETSTAT).unwrap_or_default();
     match counter(&text, "TcpExt:", "ListenOverflows") {
-        None => doctor.unknown("network.overflows", NETSTAT, "whether callers were turned away is not told"),
-        Some(0) => doctor.good("network.overflows", "no caller was turned away", NETSTAT),
+        None => doctor.unknown(
+            "network.overflows",
+            NETSTAT,
+            "the kernel does not report whether connections were refused",
+        ),
+        Some(0) => doctor.good("network.overflows", "no connection was refused", NETSTAT),
         Some(count) => {
             let cost = "a listening socket's queue was full: callers came up a second or more later";
             let remedy = Remedy::sysctl("net.core.somaxconn", 4096);
-            doctor.warn("network.overflows", format!("{count} callers turned away"), NETSTAT, cost, remedy);
+            doctor.warn("network.overflows", format!("{count} connections refused"), NETSTAT, cost, remedy);
         }
     }
 }
@@ -188,9 +214,9 @@ fn retransmissions(doctor: &mut Doctor<'_>) {
     let text = doctor.root.text(SNMP).unwrap_or_default();
     let of = |name| counter(&text, "Tcp:", name);
     let (Some(sent), Some(again)) = (of("OutSegs"), of("RetransSegs")) else {
-        return doctor.unknown("network.retransmissions", SNMP, "how much was sent again is not told");
+        return doctor.unknown("network.retransmissions", SNMP, "the kernel does not report retransmissions");
     };
-    let value = format!("{again} of {sent} segments sent again");
+    let value = format!("{again} of {sent} segments retransmitted");
     if again.saturating_mul(1_000) <= sent.saturating_mul(RETRANSMITTED_PER_MILLE) {
         return doctor.good("network.retransmissions", value, SNMP);
     }
@@ -206,7 +232,7 @@ fn files(doctor: &mut Doctor<'_>) {
         return doctor.unknown(
             "network.files",
             LIMITS,
-            "how many files and sockets a process may have is not told",
+            "the kernel does not report how many files and sockets a process may have",
         );
     };
     let wanted = doctor.wanted.sockets + OTHER_FILES;

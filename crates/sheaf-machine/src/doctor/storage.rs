@@ -55,7 +55,7 @@ fn output_directory(doctor: &mut Doctor<'_>, directory: &Path) {
         return doctor.unknown("output.room", &shown, "the directory and those above it cannot be looked at");
     };
     match room(doctor.root, &there) {
-        None => doctor.unknown("output.room", &shown, "how much may be written there is not told"),
+        None => doctor.unknown("output.room", &shown, "the free space there is unknown"),
         Some((free, total)) => {
             let value = format!("{} of {} free for {shown}", size(free), size(total));
             if free >= LITTLE_ROOM {
@@ -68,7 +68,7 @@ fn output_directory(doctor: &mut Doctor<'_>, directory: &Path) {
         }
     }
     match file_system(doctor.root, &there) {
-        None => doctor.unknown("output.file_system", MOUNTS, "what the directory is on is not told"),
+        None => doctor.unknown("output.file_system", MOUNTS, "the file system of the directory is unknown"),
         Some((point, kind)) if kind == "tmpfs" || kind == "ramfs" => {
             let cost = "events are in memory only, and gone with the next start of the machine";
             let remedy = Remedy::advice("a `run.output` on a disk");

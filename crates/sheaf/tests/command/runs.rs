@@ -206,7 +206,7 @@ fn a_version_that_does_not_load_begins_no_run_and_harms_none() {
         } else {
             exchange(&place, &running, define);
         }
-        let ended = running.end().exits(1).says(&["run 2 does not begin", why, "libfilter.so"]);
+        let ended = running.end().exits(1).says(&["run 2 is not started", why, "libfilter.so"]);
         let [first] = lines(&ended).try_into().expect("one run");
         assert_every(&place, &first, 2);
         assert!(!place.join("runs/run000002").exists());
