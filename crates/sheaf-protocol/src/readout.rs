@@ -18,91 +18,40 @@
 //! | is still held when the run closes | dropped, `never_triggered` |
 
 mod books;
+mod config;
+mod inputs;
 mod orders;
+mod orphans;
+mod own_time;
 mod ready;
+mod released;
+mod reports;
 mod requests;
 mod slots;
 mod stretch;
 
-use crate::channel::{Channel, ChannelTimes, Received};
-use crate::event_set::EventSet;
-use crate::flow::SlotClock;
+pub use config::{Announce, ReadoutConfig, SourceConfig};
+
+use crate::channel::{Channel, Received};
 use crate::ledger::{Counter, NodeBooks};
 use crate::liveness::{Link, Liveness};
 use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
 use books::{Books, Ending};
+use inputs::Inputs;
+use orders::ShapeClock;
+use orphans::Orphans;
+use own_time::OwnTime;
 use ready::Ready;
+use released::Released;
+use reports::Reports;
 use requests::Wanted;
-use rustc_hash::FxHashMap;
 use sheaf_wire::message::{Announcement, Body, Message, SuperFragments};
 use sheaf_wire::{
-    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId,
-    Timestamp,
+    ByteCount, DropReason, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId, Timestamp,
 };
 use slots::{Answer, Cell, Filled, SlotKey, Slots};
 use std::collections::VecDeque;
 use stretch::Stretch;
-
-/// Number of separate ranges of released events that a readout unit remembers. Older gaps count as released.
-const RELEASED_RANGES: usize = 4096;
-
-/// Number of separate ranges of expired events that a readout unit remembers. For older gaps, too, it does not wait
-/// without limit.
-const EXPIRED_RANGES: usize = 4096;
-
-/// One source of a readout unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceConfig {
-    /// Its number.
-    pub id: SourceId,
-    /// Whether an event without it is complete all the same.
-    pub optional: bool,
-}
-
-/// Which new event ids a readout unit tells the event manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Announce {
-    /// None: triggers come from elsewhere.
-    Never,
-    /// Those of this source.
-    Source(SourceId),
-    /// Those of all its sources, each once.
-    All,
-}
-
-/// Configuration of a readout unit. Memory: payload up to `buffer`, and up to as much again for events that builders
-/// have requested (a source may hold one fragment in any case); bookkeeping of some 100 bytes a held fragment.
-#[derive(Clone, Debug)]
-pub struct ReadoutConfig {
-    /// The sources that it reads.
-    pub sources: Vec<SourceConfig>,
-    /// Payload that it holds at most, shared out evenly to the sources; twice that with events that are asked for.
-    pub buffer: ByteCount,
-    /// Fragments that it holds at most of one source; twice that with events that are asked for.
-    pub buffer_events: usize,
-    /// The largest fragment that it takes.
-    pub max_fragment: ByteCount,
-    /// Which ids it announces.
-    pub announce: Announce,
-    /// Time for which it waits for silent sources after the request for an event. A source that sends lower ids is
-    /// behind but not silent; the builder's timeout for the event bounds the wait for it.
-    pub merge_timeout: Nanos,
-    /// Whether it waits for required sources without limit instead.
-    pub wait_for_required: bool,
-    /// Time after which an orphan is dropped: a fragment whose event is not requested although later ones are. No limit
-    /// if `None`. The time does not run while nothing is requested, so that back-pressure loses nothing.
-    pub orphan_timeout: Option<Nanos>,
-    /// It answers with messages of at most this much payload (one super-fragment may be larger).
-    pub message_bytes: ByteCount,
-    /// It answers with at most this many super-fragments a message.
-    pub message_events: usize,
-    /// It takes at most this many events in one request message.
-    pub request_events: usize,
-    /// It reports its state at least this often.
-    pub heartbeat: Nanos,
-    /// Times of the channel to the event manager.
-    pub channel: ChannelTimes,
-}
 
 /// Event for the driver of a readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,42 +79,16 @@ pub struct ReadoutUnit<P> {
     config: ReadoutConfig,
     channel: Channel<P>,
     slots: Slots<P>,
-    released: EventSet,
-    /// The highest event that was released. Nearly all that come are above.
-    highest_released: Option<EventId>,
-    /// Of the released ones, events of which not all was asked for.
-    passed_by: EventSet,
-    /// Events of which fragments were dropped because nothing asked for them in time.
-    expired: EventSet,
-    sources: FxHashMap<SourceId, usize>,
-    inputs: Vec<Input>,
-    /// The place of the source that gave the last fragment: mostly the next one's, too.
-    last_input: usize,
-    /// Whether some source has ended.
-    some_ended: bool,
-    /// Builders that have asked once more for what is not there yet: they are told that they were heard.
-    heard: VecDeque<u16>,
-    /// Payload that is held of one source at most, where no builder has asked for it.
-    share: u64,
+    released: Released,
+    inputs: Inputs,
+    orphans: Orphans,
     /// Super-fragments ready to go.
     ready: Ready,
-    announcements: VecDeque<Announcement>,
-    /// The event manager's clock, and when it last spoke on shaping by it.
-    slot_clock: SlotClock,
-    shaped_at: Timestamp,
+    reports: Reports,
+    shape_clock: ShapeClock,
+    own_time: OwnTime,
     /// Waits for silent sources, by the part of the event that is asked for.
     merge_deadlines: EventDeadlines<u16>,
-    /// Time for which the node was held up in all. Waits are measured in its own time, without it.
-    held_up: Nanos,
-    /// Events that a fragment opened and nobody has asked for, in the order of their age.
-    unasked: VecDeque<Stretch>,
-    next_age: u64,
-    /// Events younger than this have been asked for: older ones that were not are passed over.
-    passed: u64,
-    /// Events passed over.
-    orphan_deadlines: EventDeadlines<()>,
-    status_at: Timestamp,
-    refused_since_status: bool,
     books: Books,
     events: VecDeque<ReadoutEvent>,
     discarded: Vec<P>,
@@ -175,73 +98,23 @@ pub struct ReadoutUnit<P> {
     closed: bool,
 }
 
-/// Fragments held of one source, and its progress.
-#[derive(Clone, Debug)]
-struct Input {
-    id: SourceId,
-    optional: bool,
-    /// Whether its events are announced.
-    announced: bool,
-    ended: bool,
-    held_events: usize,
-    held: ByteCount,
-    highest: Option<EventId>,
-    /// Its data wait until they are taken: it is never silent, only not as far yet.
-    keeps_data: bool,
-    /// When it last gave a fragment, by the node's own time.
-    gave_at: Timestamp,
-    /// The event of the fragment that was refused for lack of room, until it is taken.
-    held_back: Option<EventId>,
-}
-
 impl<P: Payload> ReadoutUnit<P> {
     /// A readout unit that holds nothing yet. It speaks first: its state is due at `now`.
     #[must_use]
     pub fn new(me: Identity, config: ReadoutConfig, now: Timestamp) -> Self {
         assert_eq!(me.node.role, Role::Readout, "{} is not a readout unit", me.node);
-        let sources = config.sources.iter().enumerate().map(|(index, source)| (source.id, index)).collect();
-        let input = |source: &SourceConfig| Input {
-            id: source.id,
-            optional: source.optional,
-            announced: match config.announce {
-                Announce::Never => false,
-                Announce::All => true,
-                Announce::Source(id) => id == source.id,
-            },
-            ended: false,
-            held_events: 0,
-            held: ByteCount::ZERO,
-            highest: None,
-            keeps_data: false,
-            gave_at: now,
-            held_back: None,
-        };
         Self {
             me,
             channel: Channel::new(NodeId::MANAGER, config.channel),
             slots: Slots::new(config.sources.iter().map(|source| source.id)),
-            released: EventSet::new(RELEASED_RANGES),
-            highest_released: None,
-            passed_by: EventSet::new(RELEASED_RANGES),
-            expired: EventSet::new(EXPIRED_RANGES),
-            sources,
-            inputs: config.sources.iter().map(input).collect(),
-            last_input: 0,
-            some_ended: false,
-            heard: VecDeque::new(),
-            share: config.buffer.0 / (config.sources.len() as u64).max(1),
+            released: Released::new(),
+            inputs: Inputs::new(&config, now),
+            orphans: Orphans::new(config.orphan_timeout),
             ready: Ready::default(),
-            announcements: VecDeque::new(),
-            slot_clock: SlotClock::default(),
-            shaped_at: Timestamp::ZERO,
+            reports: Reports::new(&config, now),
+            shape_clock: ShapeClock::default(),
+            own_time: OwnTime::default(),
             merge_deadlines: EventDeadlines::new(),
-            held_up: Nanos::ZERO,
-            unasked: VecDeque::new(),
-            next_age: 0,
-            passed: 0,
-            orphan_deadlines: EventDeadlines::new(),
-            status_at: now,
-            refused_since_status: false,
             books: Books::default(),
             events: VecDeque::new(),
             discarded: Vec::new(),
@@ -272,7 +145,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Payload bytes and events held now.
     #[must_use]
     pub fn held(&self) -> (ByteCount, usize) {
-        (ByteCount(self.inputs.iter().map(|input| input.held.0).sum()), self.slots.len())
+        (self.inputs.held(), self.slots.len())
     }
 
     /// The books as they stand; what is held counts as in flight.
@@ -293,7 +166,7 @@ impl<P: Payload> ReadoutUnit<P> {
         if self.closed {
             return Err(fragment);
         }
-        let Some(index) = self.input_of(fragment.source) else {
+        let Some(index) = self.inputs.find(fragment.source) else {
             self.books.receive(1, fragment.payload.len() as u64);
             self.drop_fragment(fragment, DropReason::UnknownSource);
             return Ok(());
@@ -301,17 +174,12 @@ impl<P: Payload> ReadoutUnit<P> {
         let event = fragment.event;
         let bytes = fragment.payload.len();
         let known = self.slots.find(event);
-        if !self.inputs[index].has_room(bytes, self.share, self.config.buffer_events)
-            && !self.makes_way(now, index, bytes, known)
-        {
-            self.refused_since_status = true;
-            self.inputs[index].held_back = Some(event);
+        if !self.inputs.has_room(index, bytes) && !self.makes_way(now, index, bytes, known) {
+            self.inputs.refuse(index, event);
             return Err(fragment);
         }
         self.books.receive(1, bytes as u64);
-        let input = &mut self.inputs[index];
-        let announced = input.announced;
-        if input.note(Timestamp(now.0.saturating_sub(self.held_up.0)), event) {
+        if self.inputs.note(index, self.own_time.at(now), event) {
             self.books.count(Counter::OutOfOrder);
         }
         let key = match known {
@@ -320,9 +188,9 @@ impl<P: Payload> ReadoutUnit<P> {
                 self.drop_released(fragment);
                 return Ok(());
             }
-            None => self.open_slot(event),
+            None => self.orphans.open(event, &mut self.slots),
         };
-        if announced {
+        if self.inputs.is_announced(index) {
             self.announce(key, &fragment);
         }
         self.fill(index, key, fragment);
@@ -348,14 +216,10 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Takes note that a source will send nothing more.
     pub fn handle_source_end(&mut self, now: Timestamp, source: SourceId) {
-        let Some(&index) = self.sources.get(&source) else {
+        let Some(index) = self.inputs.end(source) else {
             return;
         };
-        if std::mem::replace(&mut self.inputs[index].ended, true) {
-            return;
-        }
-        self.some_ended = true;
-        self.status_at = now;
+        self.reports.report_at(now);
         for key in self.slots.asked_keys() {
             self.settle(key, index, MissingReason::SourceEnded);
         }
@@ -392,19 +256,12 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Takes note that the data of a source wait until they are taken, as recorded data do: it has no deadline. It misses in an
     /// event only when it has ended or given a later one.
     pub fn wait_for_source(&mut self, source: SourceId) {
-        if let Some(&index) = self.sources.get(&source) {
-            self.inputs[index].keeps_data = true;
-        }
+        self.inputs.keep_data(source);
     }
 
     /// Takes note that the node was held up itself for so long, and has not looked: no wait goes on meanwhile.
     pub fn handle_stall(&mut self, stall: Nanos) {
-        self.held_up = self.held_up + stall;
-    }
-
-    /// The node's own time at `now`, without its stalls.
-    fn own(&self, now: Timestamp) -> Timestamp {
-        Timestamp(now.0.saturating_sub(self.held_up.0))
+        self.own_time.note_stall(stall);
     }
 
     /// Takes note of the link to a node.
@@ -416,16 +273,13 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        let own = self.own(now);
+        let own = self.own_time.at(now);
         while let Some((event, part)) =
             self.merge_deadlines.pop_due(own, |event, part| self.slots.is_merging(event, part))
         {
             self.give_up_waiting(now, event, part);
         }
-        while let Some((event, ())) =
-            self.orphan_deadlines.pop_due(own, |event, ()| self.slots.orphan(event).is_some())
-        {
-            self.expired.insert_range(event, 1);
+        while let Some(event) = self.orphans.pop_due(own, &self.slots) {
             self.end_event(event, Ending::dropped(DropReason::UnknownEvent));
         }
     }
@@ -433,7 +287,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// The next message that is no answer. A driver that takes no more answers for now, because it is busy with those that
     /// it has, asks for this in place of [`Self::poll_transmit`]; requests then wait, as many as builder units have credit for.
     pub fn poll_control(&mut self, now: Timestamp) -> Option<Transmit<P>> {
-        if let Some(builder) = self.heard.pop_front() {
+        if let Some(builder) = self.ready.next_heard() {
             return Some(Transmit {
                 to: NodeId::builder(builder),
                 message: self.me.plain(Body::Acknowledge),
@@ -483,25 +337,17 @@ impl<P: Payload> ReadoutUnit<P> {
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
         let merge = self.merge_deadlines.peek(|event, part| self.slots.is_merging(event, part));
-        let everybodys = |own: Timestamp| Timestamp(own.0.saturating_add(self.held_up.0));
-        let merge =
-            merge.map(|(at, event, _)| Deadline { at: everybodys(at), why: Why::SourceSilent(event) });
-        let orphan = self.orphan_deadlines.peek(|event, ()| self.slots.orphan(event).is_some());
-        let orphan = orphan.map(|(at, event, ())| Deadline { at: everybodys(at), why: Why::Orphan(event) });
+        let merge = merge.map(|(own, event, _)| (own, Why::SourceSilent(event)));
+        let orphan = self.orphans.peek(&self.slots).map(|(own, event)| (own, Why::Orphan(event)));
+        let [merge, orphan] = [merge, orphan]
+            .map(|wait| wait.map(|(own, why)| Deadline { at: self.own_time.to_common(own), why }));
         // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
-        let may_speak = !self.closed && self.channel.is_open() && self.announcements.is_empty();
-        let heartbeat = may_speak.then_some(Deadline { at: self.status_at, why: Why::Heartbeat });
+        let heartbeat = self.reports.due_at().filter(|_| self.channel.is_open());
+        let heartbeat = heartbeat.map(|at| Deadline { at, why: Why::Heartbeat });
         [merge, orphan, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
     }
 
     // Fragments in.
-
-    fn input_of(&mut self, source: SourceId) -> Option<usize> {
-        if self.inputs.get(self.last_input).is_none_or(|input| input.id != source) {
-            self.last_input = *self.sources.get(&source)?;
-        }
-        Some(self.last_input)
-    }
 
     /// Whether a fragment that does not fit its source's share is taken all the same: one that a builder waits for must not wait
     /// for room that fragments take up which nobody asks for. Still there is a bound: events that are answered stay until they
@@ -511,89 +357,35 @@ impl<P: Payload> ReadoutUnit<P> {
             return false;
         }
         // What fills the source's share came earlier, and the builders are further on.
-        self.pass_over(now, self.next_age, Stretch::default());
-        self.inputs[index].has_room(
-            bytes,
-            self.share.saturating_mul(2),
-            self.config.buffer_events.saturating_mul(2),
-        )
-    }
-
-    fn open_slot(&mut self, event: EventId) -> SlotKey {
-        let key = self.slots.insert(event, self.next_age);
-        self.next_age += 1;
-        if self.config.orphan_timeout.is_some()
-            && !self.unasked.back_mut().is_some_and(|last| last.join(Stretch::one(event)))
-        {
-            self.unasked.push_back(Stretch::one(event));
-            if self.unasked.len() > 64 + 2 * self.slots.len() {
-                let Self { unasked, slots, .. } = self;
-                unasked.retain_mut(|stretch| {
-                    let settled = stretch.events().take_while(|event| slots.orphan(*event).is_none());
-                    stretch.take(settled.count() as u64);
-                    !stretch.is_empty()
-                });
-            }
-        }
-        key
-    }
-
-    /// Notes that events were `asked` for, the youngest of which is `age` old: the time of older ones that were not begins to
-    /// run.
-    fn pass_over(&mut self, now: Timestamp, age: u64, asked: Stretch) {
-        let Some(timeout) = self.config.orphan_timeout else {
-            return;
-        };
-        self.passed = self.passed.max(age);
-        let own = self.own(now);
-        while let Some(oldest) = self.unasked.front_mut() {
-            // Mostly just these are the oldest: there is no need to look at each.
-            oldest.take(oldest.begins_within(asked));
-            let Some(event) = oldest.first() else {
-                self.unasked.pop_front();
-                continue;
-            };
-            if let Some(slot) = self.slots.orphan(event) {
-                if slot.age >= self.passed {
-                    break;
-                }
-                let is_orphan = |event, ()| self.slots.orphan(event).is_some();
-                self.orphan_deadlines.push(own + timeout, event, 1, (), is_orphan);
-            }
-            oldest.take(1);
-        }
+        self.orphans.pass_over_all(self.own_time.at(now), &self.slots);
+        self.inputs.has_room_if_asked(index, bytes)
     }
 
     fn announce(&mut self, key: SlotKey, fragment: &Fragment<P>) {
         if !std::mem::replace(&mut self.slots.found_mut(key).announced, true) {
-            self.announcements.push_back(Announcement { event: fragment.event, time: fragment.time });
+            self.reports.announce(Announcement { event: fragment.event, time: fragment.time });
         }
     }
 
     /// Takes fragments as long as they are as nearly all are: of the source that gave the last one, in order, with room for
     /// each and nothing to be said against it. Returns how many.
     fn take_regular(&mut self, now: Timestamp, fragments: &[Fragment<P>]) -> usize {
-        let (share, buffer_events) = (self.share, self.config.buffer_events);
         let (mut taken, mut bytes) = (0, 0);
-        let own = self.own(now);
-        let index = self.last_input;
-        let Some(input) = self.inputs.get(index).filter(|_| !self.closed) else {
+        let Some((index, source)) = self.inputs.last().filter(|_| !self.closed) else {
             return 0;
         };
-        let (source, announced) = (input.id, input.announced);
+        let announced = self.inputs.is_announced(index);
         for fragment in fragments {
             let (event, length) = (fragment.event, fragment.payload.len());
-            let input = &self.inputs[index];
             if fragment.source != source
-                || input.highest.is_some_and(|highest| event <= highest)
                 || length as u64 > self.config.max_fragment.0
-                || !input.has_room(length, share, buffer_events)
+                || !self.inputs.goes_on(index, event, length)
             {
                 break;
             }
             let key = match self.slots.find(event) {
                 Some(key) => key,
-                None if Some(event) > self.highest_released => self.open_slot(event),
+                None if self.released.is_above_all(event) => self.orphans.open(event, &mut self.slots),
                 None => break,
             };
             let Filled::Now(ready) = self.slots.fill(key, index, fragment) else {
@@ -605,15 +397,12 @@ impl<P: Payload> ReadoutUnit<P> {
             if announced {
                 self.announce(key, fragment);
             }
-            let input = &mut self.inputs[index];
-            input.highest = Some(event);
-            input.hold(length);
+            self.inputs.go_on(index, event, length);
             taken += 1;
             bytes += length as u64;
         }
         if taken > 0 {
-            let input = &mut self.inputs[index];
-            (input.gave_at, input.held_back) = (own, None);
+            self.inputs.note_given(index, self.own_time.at(now));
             self.books.receive(taken as u64, bytes);
         }
         taken
@@ -628,7 +417,7 @@ impl<P: Payload> ReadoutUnit<P> {
                 return;
             }
         } else if let Filled::Now(ready) = self.slots.fill(key, index, &fragment) {
-            self.inputs[index].hold(fragment.payload.len());
+            self.inputs.hold(index, fragment.payload.len());
             if let Some(builder) = ready {
                 self.ready.push(builder, Stretch::one(key.event));
             }
@@ -644,7 +433,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// A fragment of an event that was released. What nobody wanted of an event that has ended cannot be too late for it.
     #[cold]
     fn drop_released(&mut self, fragment: Fragment<P>) {
-        if self.passed_by.contains(fragment.event) {
+        if self.released.is_passed_by(fragment.event) {
             self.books.pass_by(1, fragment.payload.len() as u64);
             self.discard(fragment);
         } else {
@@ -702,40 +491,6 @@ impl<P: Payload> ReadoutUnit<P> {
         }
         self.books.send(bytes);
         (answered > 0).then_some(answers)
-    }
-}
-
-impl Input {
-    /// Whether there is no room for the source's next fragment, and an event is still to come, or just that.
-    fn is_held_back_before(&self, event: EventId) -> bool {
-        !self.ended && self.held_back.is_some_and(|next| next <= event)
-    }
-
-    /// Whether a fragment of so many bytes fits where `most` bytes and `most_events` fragments may be held.
-    fn has_room(&self, bytes: usize, most: u64, most_events: usize) -> bool {
-        // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.
-        self.held_events == 0 || (self.held.0 + bytes as u64 <= most && self.held_events < most_events)
-    }
-
-    fn hold(&mut self, bytes: usize) {
-        self.held_events += 1;
-        self.held += ByteCount::from(bytes);
-    }
-
-    fn let_go(&mut self, bytes: usize) {
-        self.held_events -= 1;
-        self.held -= ByteCount::from(bytes);
-    }
-
-    /// Takes note of a fragment. Whether it came after one of a higher event.
-    fn note(&mut self, now: Timestamp, event: EventId) -> bool {
-        (self.gave_at, self.held_back) = (now, None);
-        let before = self.highest.replace(event);
-        let is_late = before.is_some_and(|before| event < before);
-        if is_late {
-            self.highest = before;
-        }
-        is_late
     }
 }
 

@@ -4,41 +4,20 @@ use super::books::{Ending, Fragments};
 use super::requests::Wanted;
 use super::slots::Ended;
 use super::stretch::Stretch;
-use super::{Announce, Input, ReadoutEvent, ReadoutUnit};
+use super::{ReadoutEvent, ReadoutUnit};
+use crate::flow::SlotClock;
 use crate::ledger::Counter;
 use crate::manager::DISPATCH_EVENTS;
-use sheaf_wire::message::{Body, Command, Destination, PARTS_NOT_ASKED, ReadoutStatus, Release, Shape};
+use sheaf_wire::message::{Body, Command, Destination, PARTS_NOT_ASKED, Release, Shape};
 use sheaf_wire::{DropReason, EventId, Outcome, Payload, Timestamp};
 
 impl<P: Payload> ReadoutUnit<P> {
     pub(super) fn fill_channel(&mut self, now: Timestamp) {
-        while !self.announcements.is_empty() && self.channel.is_open() {
-            let count = self.announcements.len().min(self.config.request_events);
-            self.channel.push(Body::Announce(self.announcements.drain(..count).collect()));
-        }
-        if !self.closed && self.status_at <= now && self.channel.is_open() && self.announcements.is_empty() {
-            self.status_at = now + self.config.heartbeat;
-            let status = self.status();
-            self.refused_since_status = false;
-            self.channel.push(Body::ReadoutStatus(status));
-        }
-    }
-
-    fn status(&self) -> ReadoutStatus {
-        let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let (held, events) = self.held();
-        // Where one source makes the triggers, the end of the others says nothing: they may be held back for ever by
-        // fragments that nothing will ask for.
-        let makes_events = |input: &&Input| match self.config.announce {
-            Announce::Never | Announce::All => true,
-            Announce::Source(reference) => input.id == reference,
-        };
-        ReadoutStatus {
-            sources: count(self.inputs.iter().filter(makes_events).count()),
-            sources_ended: count(self.inputs.iter().filter(makes_events).filter(|input| input.ended).count()),
-            buffered_events: count(events),
-            buffered: held,
-            busy: self.refused_since_status,
+        let Self { channel, reports, inputs, slots, .. } = self;
+        while channel.is_open()
+            && let Some(body) = reports.next(now, || inputs.take_status(slots.len()))
+        {
+            channel.push(body);
         }
     }
 
@@ -53,7 +32,7 @@ impl<P: Payload> ReadoutUnit<P> {
             Body::Command(Command::Join) => self.join(now),
             Body::Command(Command::Close) => self.close(),
             Body::Dispatch(destinations) => self.handle_dispatch(now, &destinations),
-            Body::Shape(shape) => self.handle_shape(now, shape),
+            Body::Shape(shape) => self.events.extend(self.shape_clock.note(now, shape)),
             _ => self.books.count(Counter::UnexpectedMessages),
         }
     }
@@ -68,16 +47,6 @@ impl<P: Payload> ReadoutUnit<P> {
             };
             left = rest;
             self.handle_range(now, *builder, events, u64::MAX, Wanted::All);
-        }
-    }
-
-    fn handle_shape(&mut self, now: Timestamp, shape: Shape) {
-        self.slot_clock.note(now, shape.clock);
-        // What is repeated in the channel may be older than a tick that came outside it.
-        if shape.clock >= self.shaped_at {
-            self.shaped_at = shape.clock;
-            let epoch = self.slot_clock.to_own(shape.epoch);
-            self.events.push_back(ReadoutEvent::Shape { turning: shape.turning, epoch });
         }
     }
 
@@ -97,21 +66,20 @@ impl<P: Payload> ReadoutUnit<P> {
                 };
                 rest.take(events);
                 if is_built && (parts == PARTS_NOT_ASKED || !is_all_asked) {
-                    self.passed_by.insert_range(event, u32::try_from(events).unwrap_or(u32::MAX));
+                    self.released.pass_by(Stretch::new(event, events));
                 }
             }
             self.book(ending, alike);
         } else {
             // Of most of these events nothing was ever here.
             if is_built {
-                self.passed_by.insert_range(first, count);
+                self.released.pass_by(events);
             }
             for key in self.slots.keys_where(|slot| events.has(slot.event)) {
                 self.end_event(key.event, ending);
             }
         }
-        self.released.insert_range(first, count);
-        self.highest_released = self.highest_released.max(events.last());
+        self.released.insert(events);
     }
 
     /// The run was under way before this unit came. Builders may have asked already, and their events' time may be over
@@ -131,6 +99,7 @@ impl<P: Payload> ReadoutUnit<P> {
         for key in self.slots.all_keys() {
             self.end_event(key.event, Ending::dropped(DropReason::NeverTriggered));
         }
+        self.reports.close();
         self.channel.push(Body::Report(self.books().to_counts()));
         self.events.push_back(ReadoutEvent::Closed);
     }
@@ -148,7 +117,7 @@ impl<P: Payload> ReadoutUnit<P> {
         let Self { slots, inputs, books, discarded, .. } = self;
         slots.end(event, |index, part, payload| {
             let bytes = payload.len();
-            inputs[index].let_go(bytes);
+            inputs.let_go(index, bytes);
             match part {
                 Some(0) => alike.asked.add(bytes),
                 None => alike.unasked.add(bytes),
@@ -166,7 +135,7 @@ impl<P: Payload> ReadoutUnit<P> {
         let Self { slots, inputs, discarded, .. } = self;
         slots.end_asked(events, |index, payload| {
             let bytes = payload.len();
-            inputs[index].let_go(bytes);
+            inputs.let_go(index, bytes);
             asked.add(bytes);
             if P::IS_COUNTED_ELSEWHERE {
                 discarded.push(payload);
@@ -186,4 +155,24 @@ impl<P: Payload> ReadoutUnit<P> {
 struct Alike {
     asked: Fragments,
     unasked: Fragments,
+}
+
+/// The event manager's clock, and when it last spoke on shaping by it.
+#[derive(Debug, Default)]
+pub(super) struct ShapeClock {
+    slots: SlotClock,
+    heard_at: Timestamp,
+}
+
+impl ShapeClock {
+    /// Takes a word on shaping. Returns what the driver is to know, if the word is not older than one before.
+    fn note(&mut self, now: Timestamp, shape: Shape) -> Option<ReadoutEvent> {
+        self.slots.note(now, shape.clock);
+        // What is repeated in the channel may be older than a tick that came outside it.
+        if shape.clock < self.heard_at {
+            return None;
+        }
+        self.heard_at = shape.clock;
+        Some(ReadoutEvent::Shape { turning: shape.turning, epoch: self.slots.to_own(shape.epoch) })
+    }
 }

@@ -11,6 +11,8 @@ pub(super) struct Ready {
     stretches: usize,
     /// Whose turn it is.
     turn: usize,
+    /// Builders that have asked once more for what is not there yet: they are told that they were heard.
+    heard: VecDeque<u16>,
 }
 
 impl Ready {
@@ -29,6 +31,18 @@ impl Ready {
         }
         self.queues[builder].push_back(events);
         self.stretches += 1;
+    }
+
+    /// Has a builder told that it was heard.
+    pub(super) fn note_heard(&mut self, builder: u16) {
+        if !self.heard.contains(&builder) {
+            self.heard.push_back(builder);
+        }
+    }
+
+    /// The next builder to be told that it was heard.
+    pub(super) fn next_heard(&mut self) -> Option<u16> {
+        self.heard.pop_front()
     }
 
     /// The next builder for which there is something; the turn passes on.

@@ -10,7 +10,7 @@ use sheaf_wire::{EventId, MissingReason, Payload, Timestamp};
 impl<P: Payload> ReadoutUnit<P> {
     pub(super) fn handle_part_request(&mut self, now: Timestamp, builder: u16, request: &PartRequest) {
         let mut inputs: Vec<usize> =
-            request.sources.iter().filter_map(|source| self.sources.get(source).copied()).collect();
+            request.sources.iter().filter_map(|source| self.inputs.index_of(*source)).collect();
         inputs.sort_unstable();
         inputs.dedup();
         if inputs.len() != request.sources.len() {
@@ -52,9 +52,9 @@ impl<P: Payload> ReadoutUnit<P> {
         let mut rest = events;
         while let Some(event) = rest.first() {
             let mut taken = Taken::default();
-            if asked.part == 0 && !self.some_ended {
+            if asked.part == 0 && !self.inputs.some_ended() {
                 // As nearly every time: of events that nobody asked for, the whole.
-                let are_new = Some(event) > self.highest_released && !self.closed;
+                let are_new = self.released.is_above_all(event) && !self.closed;
                 taken = self.slots.ask(rest, asked, are_new);
             }
             if taken.events == 0 {
@@ -71,7 +71,7 @@ impl<P: Payload> ReadoutUnit<P> {
             passed = passed.max(Some(taken.age));
         }
         if let Some(age) = passed {
-            self.pass_over(now, age, events);
+            self.orphans.pass_over(self.own_time.at(now), age, events, &self.slots);
         }
     }
 
@@ -98,8 +98,8 @@ impl<P: Payload> ReadoutUnit<P> {
         }
         let before = slot.asked.replace(asked);
         let age = slot.age;
-        if before.is_some() && !self.heard.contains(&asked.builder) {
-            self.heard.push_back(asked.builder);
+        if before.is_some() {
+            self.ready.note_heard(asked.builder);
         }
         self.take_request(now, key, asked, before, wanted);
         before.is_none().then_some(age)
@@ -143,7 +143,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// An event is to be answered as soon as what is asked for is there.
     fn merge(&mut self, key: SlotKey) {
         self.slots.found_mut(key).state = SlotState::Merging;
-        if self.some_ended {
+        if self.inputs.some_ended() {
             self.settle_ended(key);
         }
         if let Some(builder) = self.slots.found_mut(key).get_ready() {
@@ -161,7 +161,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// From now on sources are awaited for consecutive events, if there are any: not without limit.
     fn limit_wait(&mut self, now: Timestamp, events: Stretch, part: u16) {
         if let Some(first) = events.first() {
-            let at = self.own(now) + self.config.merge_timeout;
+            let at = self.own_time.at(now) + self.config.merge_timeout;
             let is_merging = |event, part| self.slots.is_merging(event, part);
             self.merge_deadlines.push(at, first, events.len(), part, is_merging);
         }
@@ -169,7 +169,7 @@ impl<P: Payload> ReadoutUnit<P> {
 
     fn settle_ended(&mut self, key: SlotKey) {
         for index in 0..self.inputs.len() {
-            if self.inputs[index].ended {
+            if self.inputs.has_ended(index) {
                 self.settle(key, index, MissingReason::SourceEnded);
             }
         }
@@ -187,41 +187,32 @@ impl<P: Payload> ReadoutUnit<P> {
         let Some(key) = self.slots.find(event) else {
             return;
         };
-        let is_gone = self.joined_late || self.expired.contains(event);
+        let is_gone = self.joined_late || self.orphans.is_expired(event);
         let wait = self.config.wait_for_required && !is_gone;
         let reason =
             if self.joined_late { MissingReason::ReadoutRestarted } else { MissingReason::SourceSilent };
+        let own = self.own_time.at(now);
         let mut some_on_their_way = false;
         for index in 0..self.inputs.len() {
             if !self.slots.is_wanted(key, index) {
                 continue;
             }
-            if self.is_on_its_way(now, index, event) {
+            if self.inputs.is_on_its_way(index, own, event, self.config.merge_timeout) {
                 some_on_their_way = true;
-            } else if self.inputs[index].optional {
+            } else if self.inputs.is_optional(index) {
                 self.settle(key, index, MissingReason::SourceSilent);
             } else if !wait {
                 self.settle(key, index, reason);
             }
         }
         if some_on_their_way {
-            if self.inputs.iter().any(|input| input.is_held_back_before(event)) {
+            if self.inputs.some_held_back_before(event) {
                 // What fills the source's share came earlier than this event, and the builders are further on. If nobody ever asks
                 // for it, the source never gets as far as here.
-                self.pass_over(now, self.next_age, Stretch::default());
+                self.orphans.pass_over_all(own, &self.slots);
             }
             self.wait_for_sources(now, event, part);
         }
-    }
-
-    /// Whether a source sends, and has not come as far as the event: late by its own load or this node's, not silent. One that
-    /// this unit itself holds back is not silent either, nor one whose data wait.
-    fn is_on_its_way(&self, now: Timestamp, index: usize, event: EventId) -> bool {
-        let input = &self.inputs[index];
-        let speaks = self.own(now).since(input.gave_at) < self.config.merge_timeout;
-        let sends = !input.ended && (input.keeps_data || speaks);
-        let is_behind = input.highest.map_or(input.keeps_data, |highest| highest < event);
-        (sends && is_behind) || input.is_held_back_before(event)
     }
 }
 

@@ -109,7 +109,7 @@ proptest! {
             prop_assert_eq!(said, take(&mut single, &mut other_now, step, false));
             prop_assert_eq!(together.held(), single.held());
             prop_assert_eq!(together.books(), single.books());
-            prop_assert_eq!(&together.announcements, &single.announcements);
+            prop_assert_eq!(&together.reports, &single.reports);
             prop_assert_eq!(together.poll_timeout(), single.poll_timeout());
             prop_assert!(together.books().fragments.is_balanced());
         }

@@ -1,0 +1,264 @@
+//! The sources of a readout unit: how much is held of each, and how far it has come.
+
+use super::config::{Announce, ReadoutConfig, SourceConfig};
+use rustc_hash::FxHashMap;
+use sheaf_wire::message::ReadoutStatus;
+use sheaf_wire::{ByteCount, EventId, Nanos, SourceId, Timestamp};
+
+/// All sources, by index in the order of the configuration.
+#[derive(Clone, Debug)]
+pub(super) struct Inputs {
+    inputs: Vec<Input>,
+    by_source: FxHashMap<SourceId, usize>,
+    /// The source that gave the last fragment: mostly the next one's, too.
+    last: usize,
+    /// Whether some source has ended.
+    some_ended: bool,
+    /// Payload that is held of one source at most, where no builder has asked for it.
+    share: u64,
+    /// Fragments that are held of one source at most, where no builder has asked for them.
+    share_events: usize,
+    /// Whether a fragment was refused since the last status.
+    refused: bool,
+}
+
+/// What is held of one source.
+#[derive(Clone, Debug)]
+struct Input {
+    id: SourceId,
+    optional: bool,
+    /// Whether its events are announced.
+    announced: bool,
+    /// Whether its end says something about the triggers.
+    makes_events: bool,
+    ended: bool,
+    held_events: usize,
+    held: ByteCount,
+    highest: Option<EventId>,
+    /// Its data wait until they are taken: it is never silent, only not as far yet.
+    keeps_data: bool,
+    /// When it last gave a fragment, by the node's own time.
+    gave_at: Timestamp,
+    /// The event of the fragment that was refused for lack of room, until it is taken.
+    held_back: Option<EventId>,
+}
+
+impl Inputs {
+    pub(super) fn new(config: &ReadoutConfig, now: Timestamp) -> Self {
+        let by_source = config.sources.iter().enumerate().map(|(index, source)| (source.id, index)).collect();
+        Self {
+            inputs: config.sources.iter().map(|source| Input::new(source, config.announce, now)).collect(),
+            by_source,
+            last: 0,
+            some_ended: false,
+            share: config.buffer.0 / (config.sources.len() as u64).max(1),
+            share_events: config.buffer_events,
+            refused: false,
+        }
+    }
+
+    /// The index of a source, which is then the [`last`](Self::last).
+    #[inline]
+    pub(super) fn find(&mut self, source: SourceId) -> Option<usize> {
+        if self.inputs.get(self.last).is_none_or(|input| input.id != source) {
+            self.last = self.index_of(source)?;
+        }
+        Some(self.last)
+    }
+
+    pub(super) fn index_of(&self, source: SourceId) -> Option<usize> {
+        self.by_source.get(&source).copied()
+    }
+
+    /// The source that was found last.
+    #[inline]
+    pub(super) fn last(&self) -> Option<(usize, SourceId)> {
+        self.inputs.get(self.last).map(|input| (self.last, input.id))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.inputs.len()
+    }
+
+    pub(super) fn is_optional(&self, index: usize) -> bool {
+        self.inputs[index].optional
+    }
+
+    /// Whether the events of a source are announced.
+    #[inline]
+    pub(super) fn is_announced(&self, index: usize) -> bool {
+        self.inputs[index].announced
+    }
+
+    /// Whether the share of a source has room for its next fragment.
+    #[inline]
+    pub(super) fn has_room(&self, index: usize, bytes: usize) -> bool {
+        self.inputs[index].has_room(bytes, self.share, self.share_events)
+    }
+
+    /// Whether there is room for the next fragment of a source where a builder has asked for it.
+    pub(super) fn has_room_if_asked(&self, index: usize, bytes: usize) -> bool {
+        let (share, events) = (self.share.saturating_mul(2), self.share_events.saturating_mul(2));
+        self.inputs[index].has_room(bytes, share, events)
+    }
+
+    /// Takes note of a fragment that is refused for lack of room.
+    pub(super) fn refuse(&mut self, index: usize, event: EventId) {
+        self.refused = true;
+        self.inputs[index].held_back = Some(event);
+    }
+
+    /// Takes note of a fragment. Returns whether it came after one of a higher event.
+    pub(super) fn note(&mut self, index: usize, own: Timestamp, event: EventId) -> bool {
+        self.note_given(index, own);
+        let input = &mut self.inputs[index];
+        let is_late = input.highest.is_some_and(|highest| event < highest);
+        if !is_late {
+            input.highest = Some(event);
+        }
+        is_late
+    }
+
+    /// Takes note that a source gives fragments.
+    pub(super) fn note_given(&mut self, index: usize, own: Timestamp) {
+        let input = &mut self.inputs[index];
+        (input.gave_at, input.held_back) = (own, None);
+    }
+
+    /// Whether a source's fragment is in order and has room.
+    #[inline]
+    pub(super) fn goes_on(&self, index: usize, event: EventId, bytes: usize) -> bool {
+        let input = &self.inputs[index];
+        input.highest.is_none_or(|highest| event > highest)
+            && input.has_room(bytes, self.share, self.share_events)
+    }
+
+    /// Holds a source's fragment that is in order.
+    #[inline]
+    pub(super) fn go_on(&mut self, index: usize, event: EventId, bytes: usize) {
+        let input = &mut self.inputs[index];
+        input.highest = Some(event);
+        input.hold(bytes);
+    }
+
+    #[inline]
+    pub(super) fn hold(&mut self, index: usize, bytes: usize) {
+        self.inputs[index].hold(bytes);
+    }
+
+    #[inline]
+    pub(super) fn let_go(&mut self, index: usize, bytes: usize) {
+        self.inputs[index].let_go(bytes);
+    }
+
+    /// Payload that is held of all sources.
+    pub(super) fn held(&self) -> ByteCount {
+        ByteCount(self.inputs.iter().map(|input| input.held.0).sum())
+    }
+
+    /// Takes note that a source will send nothing more. Returns its index if that is news.
+    pub(super) fn end(&mut self, source: SourceId) -> Option<usize> {
+        let index = self.index_of(source)?;
+        if std::mem::replace(&mut self.inputs[index].ended, true) {
+            return None;
+        }
+        self.some_ended = true;
+        Some(index)
+    }
+
+    /// Whether some source has ended.
+    #[inline]
+    pub(super) fn some_ended(&self) -> bool {
+        self.some_ended
+    }
+
+    pub(super) fn has_ended(&self, index: usize) -> bool {
+        self.inputs[index].ended
+    }
+
+    /// Takes note that the data of a source wait until they are taken.
+    pub(super) fn keep_data(&mut self, source: SourceId) {
+        if let Some(index) = self.index_of(source) {
+            self.inputs[index].keeps_data = true;
+        }
+    }
+
+    /// Whether a source sends, and has not come as far as the event: late by its own load or this node's, not silent. One that
+    /// this unit itself holds back is not silent either, nor one whose data wait. One that has given nothing for `timeout` does not
+    /// send.
+    pub(super) fn is_on_its_way(&self, index: usize, own: Timestamp, event: EventId, timeout: Nanos) -> bool {
+        let input = &self.inputs[index];
+        let speaks = own.since(input.gave_at) < timeout;
+        let sends = !input.ended && (input.keeps_data || speaks);
+        let is_behind = input.highest.map_or(input.keeps_data, |highest| highest < event);
+        (sends && is_behind) || input.is_held_back_before(event)
+    }
+
+    /// Whether there is no room for some source's next fragment, and an event is still to come of it, or just that.
+    pub(super) fn some_held_back_before(&self, event: EventId) -> bool {
+        self.inputs.iter().any(|input| input.is_held_back_before(event))
+    }
+
+    /// The state to report, where so many `events` are held. Fragments that are refused from now on are for the next report.
+    pub(super) fn take_status(&mut self, events: usize) -> ReadoutStatus {
+        let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let makes_events = |input: &&Input| input.makes_events;
+        ReadoutStatus {
+            sources: count(self.inputs.iter().filter(makes_events).count()),
+            sources_ended: count(self.inputs.iter().filter(makes_events).filter(|input| input.ended).count()),
+            buffered_events: count(events),
+            buffered: self.held(),
+            busy: std::mem::take(&mut self.refused),
+        }
+    }
+}
+
+impl Input {
+    fn new(source: &SourceConfig, announce: Announce, now: Timestamp) -> Self {
+        Self {
+            id: source.id,
+            optional: source.optional,
+            announced: match announce {
+                Announce::Never => false,
+                Announce::All => true,
+                Announce::Source(id) => id == source.id,
+            },
+            // Where one source makes the triggers, the end of the others says nothing: they may be held back for ever by
+            // fragments that nothing will ask for.
+            makes_events: match announce {
+                Announce::Never | Announce::All => true,
+                Announce::Source(reference) => reference == source.id,
+            },
+            ended: false,
+            held_events: 0,
+            held: ByteCount::ZERO,
+            highest: None,
+            keeps_data: false,
+            gave_at: now,
+            held_back: None,
+        }
+    }
+
+    fn is_held_back_before(&self, event: EventId) -> bool {
+        !self.ended && self.held_back.is_some_and(|next| next <= event)
+    }
+
+    /// Whether a fragment of so many bytes fits where `most` bytes and `most_events` fragments may be held.
+    #[inline]
+    fn has_room(&self, bytes: usize, most: u64, most_events: usize) -> bool {
+        // The first fragment always fits, or a share smaller than a fragment would stop the source for ever.
+        self.held_events == 0 || (self.held.0 + bytes as u64 <= most && self.held_events < most_events)
+    }
+
+    #[inline]
+    fn hold(&mut self, bytes: usize) {
+        self.held_events += 1;
+        self.held += ByteCount::from(bytes);
+    }
+
+    #[inline]
+    fn let_go(&mut self, bytes: usize) {
+        self.held_events -= 1;
+        self.held -= ByteCount::from(bytes);
+    }
+}

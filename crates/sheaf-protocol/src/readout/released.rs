@@ -1,0 +1,57 @@
+//! Events that have ended, as far as a readout unit remembers them.
+
+use super::stretch::Stretch;
+use crate::event_set::EventSet;
+use sheaf_wire::EventId;
+
+/// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
+const RANGES: usize = 4096;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Released {
+    all: EventSet,
+    /// The highest of them. Nearly all events that come are above.
+    highest: Option<EventId>,
+    /// Those of which not all was asked for.
+    passed_by: EventSet,
+}
+
+impl Released {
+    pub(super) fn new() -> Self {
+        Self { all: EventSet::new(RANGES), highest: None, passed_by: EventSet::new(RANGES) }
+    }
+
+    pub(super) fn contains(&self, event: EventId) -> bool {
+        self.all.contains(event)
+    }
+
+    /// Whether an event is above all released ones, so that it is not released itself.
+    #[inline]
+    pub(super) fn is_above_all(&self, event: EventId) -> bool {
+        Some(event) > self.highest
+    }
+
+    /// Whether an event was released without all of it having been asked for.
+    pub(super) fn is_passed_by(&self, event: EventId) -> bool {
+        self.passed_by.contains(event)
+    }
+
+    pub(super) fn insert(&mut self, events: Stretch) {
+        if let Some(first) = events.first() {
+            self.all.insert_range(first, count(events));
+            self.highest = self.highest.max(events.last());
+        }
+    }
+
+    /// Notes that not all was asked for of events that are released.
+    pub(super) fn pass_by(&mut self, events: Stretch) {
+        if let Some(first) = events.first() {
+            self.passed_by.insert_range(first, count(events));
+        }
+    }
+}
+
+fn count(events: Stretch) -> u32 {
+    u32::try_from(events.len()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,63 @@
+//! What a readout unit is to tell the event manager: new events, and its state.
+
+use super::config::ReadoutConfig;
+use sheaf_wire::message::{Announcement, Body, ReadoutStatus};
+use sheaf_wire::{Nanos, Timestamp};
+use std::collections::VecDeque;
+
+/// See the [module](self).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reports {
+    announcements: VecDeque<Announcement>,
+    /// At most so many events are announced in one message.
+    message_events: usize,
+    /// When the state is due; never after the run has closed.
+    status_at: Option<Timestamp>,
+    heartbeat: Nanos,
+}
+
+impl Reports {
+    /// The first state is due at `now`.
+    pub(super) fn new(config: &ReadoutConfig, now: Timestamp) -> Self {
+        Self {
+            announcements: VecDeque::new(),
+            message_events: config.request_events,
+            status_at: Some(now),
+            heartbeat: config.heartbeat,
+        }
+    }
+
+    pub(super) fn announce(&mut self, announcement: Announcement) {
+        self.announcements.push_back(announcement);
+    }
+
+    /// Has the state reported at `at` at the latest.
+    pub(super) fn report_at(&mut self, at: Timestamp) {
+        self.status_at = self.status_at.map(|_| at);
+    }
+
+    /// Ends the reports of the state. What is to be announced still is.
+    pub(super) fn close(&mut self) {
+        self.status_at = None;
+    }
+
+    /// When the next message is due, where that is not at once.
+    pub(super) fn due_at(&self) -> Option<Timestamp> {
+        self.status_at.filter(|_| self.announcements.is_empty())
+    }
+
+    /// The next message that is due.
+    pub(super) fn next<P>(
+        &mut self,
+        now: Timestamp,
+        status: impl FnOnce() -> ReadoutStatus,
+    ) -> Option<Body<P>> {
+        if !self.announcements.is_empty() {
+            let count = self.announcements.len().min(self.message_events);
+            return Some(Body::Announce(self.announcements.drain(..count).collect()));
+        }
+        self.status_at.filter(|at| *at <= now)?;
+        self.status_at = Some(now + self.heartbeat);
+        Some(Body::ReadoutStatus(status()))
+    }
+}
