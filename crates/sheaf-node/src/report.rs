@@ -170,7 +170,7 @@ impl RunReport {
         self.dead_time = role.dead_time(self.last_end_at.unwrap_or_default());
         self.committed = role.committed();
         self.kept = role.kept().clone();
-        self.stored_fragments = role.stored().0;
+        self.stored_fragments = role.stored().fragments;
         self.outbox = outbox;
     }
 

@@ -12,6 +12,8 @@
 //! the places that builders name are the part that is valid ([`EventManager::kept`], [`crate::output`]).
 
 mod assigning;
+mod backlog;
+mod builders;
 mod config;
 mod credit;
 mod dead_time;
@@ -20,14 +22,17 @@ mod ending;
 mod news;
 mod outputs;
 mod peers;
+mod phase;
 mod precedence;
 mod releases;
 mod shaping;
+mod totals;
 
 pub use config::{ManagerConfig, Shaping, Triggers};
 pub use dead_time::{DeadTime, DeadTimeCause};
 pub use draining::Awaited;
 pub use news::{Ended, ManagerEvent, Tallies, Veto};
+pub use totals::StoredTotals;
 
 use crate::channel::Received;
 use crate::event_index::EventTable;
@@ -35,29 +40,23 @@ use crate::event_set::EventSet;
 use crate::ledger::{Counter, Ledger, NodeBooks};
 use crate::liveness::Link;
 use crate::machine::{Deadline, Identity, Transmit, Why};
-use credit::Credit;
+use backlog::Backlog;
+use builders::{BuilderState, Builders, EndedSession};
 use dead_time::Shut;
 use outputs::Outputs;
 use peers::Peers;
+use phase::{Phase, RunPhase};
 use precedence::Precedence;
 use releases::Releases;
 pub(crate) use shaping::DISPATCH_EVENTS;
 use shaping::{Dispatches, Steering};
-use sheaf_wire::message::{Announcement, Assignment, Body, Command, Message, ReadoutStatus, Request, Work};
-use sheaf_wire::{ByteCount, DropReason, EventId, Nanos, NodeId, Role, SessionId, Timestamp, TriggerType};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use sheaf_wire::message::{Announcement, Assignment, Body, Command, Message, ReadoutStatus, Request};
+use sheaf_wire::{ByteCount, DropReason, EventId, NodeId, Role, SessionId, Timestamp, TriggerType};
+use std::collections::{BTreeMap, VecDeque};
+use totals::Totals;
 
 /// Number of separate ranges of ended events that the event manager remembers. Older gaps count as ended.
 const ENDED_RANGES: usize = 65_536;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Waiting { until: Timestamp },
-    Running,
-    Draining { until: Timestamp },
-    Closing { until: Timestamp },
-    Closed,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -97,25 +96,6 @@ impl Entry {
 }
 
 #[derive(Debug, Default)]
-struct BuilderState {
-    credit: Credit,
-    /// The session that works, once heard of.
-    session: Option<SessionId>,
-    /// The latest session given up.
-    fenced: Option<SessionId>,
-    /// Events of this session booked as stored.
-    committed: u64,
-    outstanding: usize,
-    /// Its output holds it up.
-    output_behind: bool,
-    /// Its work on the events that it has built.
-    work: Work,
-    /// When it last returned an event, or was given one after it had none.
-    moved_at: Timestamp,
-    reported: bool,
-}
-
-#[derive(Debug, Default)]
 struct ReadoutState {
     status: Option<ReadoutStatus>,
     /// It was told to close, after everything that it was to release.
@@ -128,37 +108,23 @@ struct ReadoutState {
 pub struct EventManager<P> {
     me: Identity,
     config: ManagerConfig,
-    phase: Phase,
-    stop_asked: bool,
-    /// Asked to stop twice: what is in flight is dropped, whoever works on it.
-    is_cut: bool,
+    phase: RunPhase,
     peers: Peers<P>,
-    builders: Vec<BuilderState>,
+    builders: Builders,
     readouts: Vec<ReadoutState>,
     outputs: Outputs,
+    /// Events that have not ended.
     table: EventTable<Entry>,
-    /// Waiting for a builder for the first time, ascending.
-    queue: VecDeque<EventId>,
-    /// Waiting for another builder.
-    again: BTreeSet<EventId>,
+    backlog: Backlog,
     precedence: Precedence,
     next_event: EventId,
-    next_builder: u16,
-    mean_event: Option<u64>,
     ended: EventSet,
     releases: Releases,
     dispatches: Dispatches,
     steering: Option<Steering>,
-    ledger: Ledger,
-    stored_fragments: u64,
-    stored_bytes: u64,
-    incomplete: u64,
-    sessions: BTreeMap<(NodeId, SessionId), u64>,
+    totals: Totals,
     dead_time: DeadTime,
     counters: NodeBooks,
-    liveness_at: Timestamp,
-    /// When all nodes hear of this one again.
-    beat_at: Timestamp,
     events: VecDeque<ManagerEvent>,
 }
 
@@ -173,20 +139,15 @@ impl<P: Clone> EventManager<P> {
             .chain((0..config.outputs).map(NodeId::output));
         Self {
             me,
-            phase: Phase::Waiting { until: now + config.start_timeout },
-            stop_asked: false,
-            is_cut: false,
-            peers: Peers::new(nodes, config.channel),
-            builders: (0..config.builders).map(|_| BuilderState::default()).collect(),
+            phase: RunPhase::new(&config, now),
+            peers: Peers::new(nodes, &config, now),
+            builders: Builders::new(config.builders, config.expected_event),
             readouts: (0..config.readouts).map(|_| ReadoutState::default()).collect(),
             outputs: Outputs::new(config.outputs),
             table: EventTable::new(),
-            queue: VecDeque::new(),
-            again: BTreeSet::new(),
+            backlog: Backlog::default(),
             precedence: Precedence::default(),
             next_event: config.first_event,
-            next_builder: 0,
-            mean_event: config.expected_event.map(|bytes| bytes.0),
             ended: EventSet::new(ENDED_RANGES),
             releases: Releases::new(usize::from(config.readouts)),
             dispatches: Dispatches::new(match config.shaping {
@@ -197,15 +158,9 @@ impl<P: Clone> EventManager<P> {
                 Shaping::Barrel { tick } => Some(Steering::new(tick, now)),
                 Shaping::Pull | Shaping::Push => None,
             },
-            ledger: Ledger::default(),
-            stored_fragments: 0,
-            stored_bytes: 0,
-            incomplete: 0,
-            sessions: BTreeMap::new(),
+            totals: Totals::default(),
             dead_time: DeadTime::default(),
             counters: NodeBooks::default(),
-            liveness_at: now + config.patience.absence,
-            beat_at: now + config.heartbeat,
             events: VecDeque::new(),
             config,
         }
@@ -214,13 +169,13 @@ impl<P: Clone> EventManager<P> {
     /// Whether the run is closed and nothing is left to say.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.phase == Phase::Closed
+        self.phase.is_closed()
     }
 
     /// Whether the run goes on: it has begun, and its triggers have not ended.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.phase == Phase::Running
+        self.phase.is_running()
     }
 
     /// Whether a trigger would be offered to the run: accepted, or vetoed and counted.
@@ -232,25 +187,19 @@ impl<P: Clone> EventManager<P> {
     /// The books of all triggers, as they stand.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
-        Ledger { in_flight: self.table.len() as u64, ..self.ledger.clone() }
+        self.totals.ledger(self.table.len())
     }
 
-    /// Fragments and bytes in events booked as stored, and how many of those events miss a required source.
+    /// Totals of the events booked as stored.
     #[must_use]
-    pub fn stored(&self) -> (u64, ByteCount, u64) {
-        (self.stored_fragments, ByteCount(self.stored_bytes), self.incomplete)
+    pub fn stored(&self) -> StoredTotals {
+        self.totals.stored()
     }
 
     /// The numbers of the books that change while the run goes, without making a ledger.
     #[must_use]
     pub fn tallies(&self) -> Tallies {
-        Tallies {
-            stored: self.ledger.stored,
-            rejected: self.ledger.rejected,
-            dropped: self.ledger.dropped_total(),
-            in_flight: self.table.len() as u64,
-            vetoed: self.dead_time.vetoed_total(),
-        }
+        self.totals.tallies(self.table.len(), self.dead_time.vetoed_total())
     }
 
     /// Payload bytes that the readout units hold, as they last said.
@@ -264,16 +213,7 @@ impl<P: Clone> EventManager<P> {
     /// sessions. Empty where output nodes store.
     #[must_use]
     pub fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
-        if !self.outputs.is_empty() {
-            return BTreeMap::new();
-        }
-        let mut sessions = self.sessions.clone();
-        for (index, builder) in self.builders.iter().enumerate() {
-            if let Some(session) = builder.session {
-                sessions.insert((builder_node(index), session), builder.committed);
-            }
-        }
-        sessions
+        if self.outputs.is_empty() { self.builders.committed() } else { BTreeMap::new() }
     }
 
     /// Live time and dead time by cause, up to `now` or the end of triggers.
@@ -306,13 +246,13 @@ impl<P: Clone> EventManager<P> {
             return Err(Veto::NotRunning);
         }
         let at = time.min(now);
-        if self.waiting() >= self.config.queue_events {
+        if self.backlog.len() >= self.config.queue_events {
             let shut = self.dead_time.shut().unwrap_or_else(|| self.busy());
             self.dead_time.veto(at, shut);
             return Err(Veto::Busy(shut.cause));
         }
         let event = self.accept_next(time, kind);
-        self.queue.push_back(event);
+        self.backlog.push(event);
         if self.is_full() {
             self.dead_time.end(at);
         } else if let Some(shut) = self.shut() {
@@ -324,9 +264,9 @@ impl<P: Clone> EventManager<P> {
     /// Ends the triggers by themselves: none came after `at`, which may be past. The time of the run ends there, and the run
     /// closes when what is in flight is done. The first stop after that cuts nothing short.
     pub fn handle_end_of_triggers(&mut self, now: Timestamp, at: Timestamp) {
-        if self.phase == Phase::Running {
+        if self.phase.is_running() {
             self.dead_time.end(at.min(now));
-            self.phase = Phase::Draining { until: now + self.config.stop_timeout };
+            self.phase.drain(now);
         }
     }
 
@@ -334,20 +274,7 @@ impl<P: Clone> EventManager<P> {
     /// flight ends as `stopped`.
     pub fn handle_stop(&mut self, now: Timestamp) {
         self.dead_time.end(now);
-        let again = std::mem::replace(&mut self.stop_asked, true);
-        match self.phase {
-            Phase::Waiting { .. } | Phase::Running => {
-                self.phase = Phase::Draining { until: now + self.config.stop_timeout };
-            }
-            // A run that is ending by itself is not cut short by the first stop.
-            Phase::Draining { .. } | Phase::Closing { .. } if !again => {}
-            Phase::Draining { .. } => {
-                self.is_cut = true;
-                self.phase = Phase::Draining { until: now };
-            }
-            Phase::Closing { .. } => self.phase = Phase::Closing { until: now },
-            Phase::Closed => {}
-        }
+        self.phase.stop(now);
     }
 
     /// Takes a message.
@@ -358,7 +285,7 @@ impl<P: Clone> EventManager<P> {
             self.counters.count(Counter::StaleMessages, 1);
             return;
         }
-        if self.is_fenced(sender, header.session) {
+        if self.builders.is_fenced(sender, header.session) {
             self.counters.count(Counter::StaleMessages, 1);
             self.peers.say(sender, self.me.plain(Body::Fence(header.session)));
             return;
@@ -388,20 +315,11 @@ impl<P: Clone> EventManager<P> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         self.peers.wake(now);
-        if self.liveness_at <= now {
-            let between = Nanos(self.config.patience.absence.0 / 4);
-            if now.since(self.liveness_at) >= between {
-                // This node was held up itself, by its disk or because its process was stopped. So may have been those
-                // that share its fate; they have not had the time to speak.
-                self.peers.excuse(now);
-            }
-            self.liveness_at = now + between;
+        self.peers.wake(now);
+        if self.peers.look(now) {
             self.give_up_lost_builders(now);
         }
-        if self.beat_at <= now {
-            self.beat_at = now + self.config.heartbeat;
-            self.peers.keep_alive(now, self.config.heartbeat);
-        }
+        self.peers.beat(now);
         self.advance(now);
     }
 
@@ -422,28 +340,19 @@ impl<P: Clone> EventManager<P> {
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
-        let phase = match self.phase {
-            Phase::Waiting { until } => Some(Deadline { at: until, why: Why::Start }),
-            Phase::Draining { until } | Phase::Closing { until } => {
-                Some(Deadline { at: until, why: Why::Drain })
-            }
-            Phase::Running | Phase::Closed => None,
-        };
-        let silent = Deadline { at: self.liveness_at, why: Why::PeersSilent };
-        let beat = Deadline { at: self.beat_at, why: Why::Heartbeat };
-        let lasts = self.phase != Phase::Closed;
-        let (silent, beat) = (lasts.then_some(silent), lasts.then_some(beat));
         let batch = self.releases.due_at().map(|at| Deadline { at, why: Why::Batch });
-        let tick =
-            self.steering.as_ref().filter(|_| matches!(self.phase, Phase::Running | Phase::Draining { .. }));
+        let tick = self.steering.as_ref().filter(|_| self.phase.builds());
         let tick = tick.map(|steering| Deadline { at: steering.due_at(), why: Why::Tick });
-        [phase, silent, beat, batch, tick].into_iter().fold(self.peers.poll_timeout(), Deadline::earliest)
+        let peers = if self.phase.is_closed() { [None; 2] } else { self.peers.care_timeouts().map(Some) };
+        let [silent, beat] = peers;
+        let deadlines = [self.phase.deadline(), silent, beat, batch, tick];
+        deadlines.into_iter().fold(self.peers.poll_timeout(), Deadline::earliest)
     }
 
     // The course of the run.
 
     fn advance(&mut self, now: Timestamp) {
-        match self.phase {
+        match self.phase.get() {
             Phase::Waiting { until } => {
                 let absent = self.peers.absent();
                 if absent.is_empty() || until <= now {
@@ -453,14 +362,14 @@ impl<P: Clone> EventManager<P> {
             Phase::Running => {
                 if self.is_full() || self.all_sources_ended(now) {
                     self.dead_time.end(now);
-                    self.phase = Phase::Draining { until: now + self.config.stop_timeout };
+                    self.phase.drain(now);
                 }
             }
             Phase::Draining { until } => self.drain(now, until),
             Phase::Closing { until } => {
                 self.close_outputs(now, until <= now);
                 if until <= now || self.all_reported(now) {
-                    self.phase = Phase::Closed;
+                    self.phase.close();
                     self.peers.acknowledge_all();
                     self.events.push_back(ManagerEvent::Closed);
                 }
@@ -475,10 +384,10 @@ impl<P: Clone> EventManager<P> {
             missing(Role::Builder) == self.builders.len() || missing(Role::Readout) == self.readouts.len();
         if nobody {
             self.events.push_back(ManagerEvent::StartFailed { absent });
-            self.phase = Phase::Draining { until: now };
+            self.phase.fail_to_start(now);
             return;
         }
-        self.phase = Phase::Running;
+        self.phase.start();
         self.dead_time.begin(now);
         for node in self.peers.present() {
             self.peers.push(node, Body::Command(Command::Start));
@@ -499,7 +408,7 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn is_full(&self) -> bool {
-        self.config.max_events.is_some_and(|limit| self.ledger.received >= limit)
+        self.config.max_events.is_some_and(|limit| self.totals.received() >= limit)
     }
 
     fn all_sources_ended(&self, now: Timestamp) -> bool {
@@ -507,13 +416,13 @@ impl<P: Clone> EventManager<P> {
         let is_ahead = self.config.triggers != Triggers::Announced && self.config.max_events.is_some();
         let ended = |(index, readout): (usize, &ReadoutState)| {
             let ended = readout.status.is_some_and(|status| status.sources_ended >= status.sources);
-            (ended && !is_ahead) || self.peers.is_lost(readout_node(index), now, self.config.patience)
+            (ended && !is_ahead) || self.peers.is_lost(readout_node(index), now)
         };
         !self.readouts.is_empty() && self.readouts.iter().enumerate().all(ended)
     }
 
     fn all_reported(&self, now: Timestamp) -> bool {
-        let lost = |node| self.peers.is_lost(node, now, self.config.patience);
+        let lost = |node| self.peers.is_lost(node, now);
         let readout = |(index, state): (usize, &ReadoutState)| state.reported || lost(readout_node(index));
         self.readouts.iter().enumerate().all(readout)
             && self.builders_reported(now)
@@ -521,32 +430,20 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn builders_reported(&self, now: Timestamp) -> bool {
-        let builder = |(index, state): (usize, &BuilderState)| {
-            let lost = || self.peers.is_lost(builder_node(index), now, self.config.patience);
-            state.reported || state.session.is_none() || lost()
+        let builder = |(node, state): (NodeId, &BuilderState)| {
+            state.has_reported() || !state.lives() || self.peers.is_lost(node, now)
         };
-        self.builders.iter().enumerate().all(builder)
+        self.builders.iter().all(builder)
     }
 
     // Peers come and go.
-
-    fn is_fenced(&self, node: NodeId, session: SessionId) -> bool {
-        let builder =
-            (node.role == Role::Builder).then(|| self.builders.get(usize::from(node.index))).flatten();
-        builder.and_then(|builder| builder.fenced).is_some_and(|fenced| session <= fenced)
-    }
 
     /// A peer speaks for the first time, or in a new life.
     fn meet(&mut self, now: Timestamp, node: NodeId, session: SessionId) {
         match node.role {
             Role::Builder => {
                 self.lose_builder(now, node);
-                let builder = &mut self.builders[usize::from(node.index)];
-                *builder = BuilderState {
-                    session: Some(session),
-                    fenced: builder.fenced,
-                    ..BuilderState::default()
-                };
+                self.builders.begin_session(node.index, session);
             }
             Role::Readout => {
                 let readout = &mut self.readouts[usize::from(node.index)];
@@ -562,7 +459,7 @@ impl<P: Clone> EventManager<P> {
             }
             Role::Manager => {}
         }
-        match self.phase {
+        match self.phase.get() {
             Phase::Running | Phase::Draining { .. } => {
                 let late = if node.role == Role::Readout { Command::Join } else { Command::Start };
                 self.peers.push(node, Body::Command(late));
@@ -581,13 +478,11 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn give_up_lost_builders(&mut self, now: Timestamp) {
-        for index in 0..self.builders.len() {
-            let node = builder_node(index);
+        for index in 0..self.config.builders {
+            let node = NodeId::builder(index);
+            let state = self.builders.get(index);
             // A builder that has reported has nothing more to say, and closes its link.
-            if self.builders[index].session.is_some()
-                && !self.builders[index].reported
-                && self.peers.is_lost(node, now, self.config.patience)
-            {
+            if state.lives() && !state.has_reported() && self.peers.is_lost(node, now) {
                 // A process that exists and says nothing is frozen or starved: that is no event's doing.
                 let blame = self.peers.is_down(node).then_some(DropReason::BuilderLost);
                 self.end_session(now, node, blame);
@@ -604,28 +499,20 @@ impl<P: Clone> EventManager<P> {
     /// Ends a builder's session: its output counts as far as it was returned, the rest is built elsewhere. Without a `blame` that
     /// takes no chance from any event.
     fn end_session(&mut self, now: Timestamp, node: NodeId, blame: Option<DropReason>) {
-        let state = &mut self.builders[usize::from(node.index)];
-        let Some(session) = state.session.take() else {
+        let Some(EndedSession { session, committed }) = self.builders.end_session(node.index) else {
             return;
         };
-        let committed = state.committed;
-        *state = BuilderState { fenced: Some(session), reported: state.reported, ..BuilderState::default() };
         self.precedence.note_news(node.index);
         if let Some(steering) = &mut self.steering {
             steering.look_again();
         }
-        self.sessions.insert((node, session), committed);
         let lost = self.events_where(|entry| entry.assigned && entry.builder == Some(node.index));
         let reassigned = lost.len();
         for event in lost {
             self.try_again(now, event, blame);
         }
-        if let Phase::Draining { until } = &mut self.phase
-            && *until > now
-        {
-            // Others have the time to build its events again.
-            *until = now + self.config.stop_timeout;
-        }
+        // Others have the time to build its events again.
+        self.phase.prolong_draining(now);
         self.events.push_back(ManagerEvent::BuilderLost { builder: node, session, committed, reassigned });
     }
 
@@ -640,12 +527,8 @@ impl<P: Clone> EventManager<P> {
     // What peers say.
 
     fn handle_body(&mut self, now: Timestamp, from: NodeId, body: Body<P>) {
-        if let Phase::Closing { until } = &mut self.phase
-            && *until > now
-        {
-            // A node that says anything new lives, and its report may be behind it.
-            *until = now + self.config.patience.silence;
-        }
+        // A node that says anything new lives, and its report may be behind it.
+        self.phase.prolong_closing(now);
         match (from.role, body) {
             (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(now, &announcements),
             (Role::Readout, Body::ReadoutStatus(status)) => {
@@ -655,7 +538,7 @@ impl<P: Clone> EventManager<P> {
             (_, Body::Report(counts)) => {
                 match from.role {
                     Role::Readout => self.readouts[usize::from(from.index)].reported = true,
-                    Role::Builder => self.builders[usize::from(from.index)].reported = true,
+                    Role::Builder => self.builders.note_report(from.index),
                     Role::Output => self.outputs.note_report(from),
                     Role::Manager => {}
                 }
@@ -667,7 +550,7 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn handle_announcements(&mut self, now: Timestamp, announcements: &[Announcement]) {
-        if self.config.triggers != Triggers::Announced || self.phase != Phase::Running {
+        if self.config.triggers != Triggers::Announced || !self.phase.is_running() {
             return;
         }
         for Announcement { event, time } in announcements {
@@ -675,15 +558,13 @@ impl<P: Clone> EventManager<P> {
                 continue;
             }
             self.accept(*event, *time, now, self.config.trigger_type);
-            self.enqueue(*event);
+            self.backlog.push(*event);
         }
     }
 
     fn handle_request(&mut self, now: Timestamp, builder: u16, request: Request) {
         self.precedence.note_news(builder);
-        let state = &mut self.builders[usize::from(builder)];
-        state.credit.grant(request.slots, request.bytes);
-        (state.output_behind, state.work) = (request.output_behind, request.work);
+        self.builders.note_request(builder, &request);
         for absent in &request.absent {
             let entry = self.table.get(absent.event);
             if entry.is_some_and(|entry| entry.assigned && entry.builder == Some(builder)) {
@@ -704,14 +585,9 @@ impl<P: Clone> EventManager<P> {
     }
 
     fn accept(&mut self, event: EventId, time: Timestamp, began: Timestamp, trigger_type: TriggerType) {
-        self.ledger.received += 1;
+        self.totals.receive(1);
         let trigger_type = self.config.trigger_mix.of(event).unwrap_or(trigger_type);
         self.table.insert(event, Entry::waiting(time, began, trigger_type));
-    }
-
-    /// Events that wait for a builder.
-    fn waiting(&self) -> usize {
-        self.queue.len() + self.again.len()
     }
 
     fn release(&mut self, now: Timestamp) {
@@ -719,7 +595,7 @@ impl<P: Clone> EventManager<P> {
             self.releases.flush();
         }
         self.releases.close_batch(now);
-        let closes = matches!(self.phase, Phase::Closing { .. } | Phase::Closed);
+        let closes = self.phase.is_over();
         for index in 0..self.readouts.len() {
             let node = readout_node(index);
             while self.releases.has_pending(index) && self.peers.is_open(node) {
@@ -746,7 +622,7 @@ impl<P: Clone> EventManager<P> {
 
     fn shut(&self) -> Option<Shut> {
         match self.config.triggers {
-            Triggers::Driven => (self.waiting() >= self.config.queue_events).then(|| self.busy()),
+            Triggers::Driven => (self.backlog.len() >= self.config.queue_events).then(|| self.busy()),
             Triggers::Free => Some(self.busy()).filter(|busy| {
                 !matches!(busy.cause, DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager)
             }),
@@ -756,36 +632,32 @@ impl<P: Clone> EventManager<P> {
 
     /// Whether a builder could be given an event.
     fn has_credit(&self) -> bool {
-        (0_u16..).zip(&self.builders).any(|(index, builder)| {
-            builder.session.is_some()
-                && builder.credit.offer(self.mean_event, builder.outstanding).is_some()
-                && self.peers.is_open(NodeId::builder(index))
-        })
+        self.builders.some_have_credit(|builder| self.peers.is_open(builder))
     }
 
     /// Why no event can be given to a builder, and whose fault it is where that is one node's alone.
     fn busy(&self) -> Shut {
-        let living = |builder: &BuilderState| builder.session.is_some();
-        let behind = |builder: &BuilderState| living(builder) && builder.output_behind;
+        let has_any =
+            |wanted: fn(&BuilderState) -> bool| self.builders.iter().any(|(_, state)| wanted(state));
         let cause = if self.has_credit() {
             DeadTimeCause::EventManager
-        } else if !self.builders.iter().any(living) {
+        } else if !has_any(BuilderState::lives) {
             DeadTimeCause::NoBuilder
         } else if self.readouts.iter().any(|readout| readout.status.is_none()) {
             DeadTimeCause::NoReadout
-        } else if self.builders.iter().any(behind) {
+        } else if has_any(BuilderState::is_output_behind) {
             DeadTimeCause::Output
         } else {
             DeadTimeCause::BuilderCredit
         };
         let culprit = match cause {
             DeadTimeCause::EventManager => Some(NodeId::MANAGER),
-            DeadTimeCause::NoBuilder => the_only(&self.builders, |_| true).map(builder_node),
+            DeadTimeCause::NoBuilder => self.builders.the_only(|_| true),
             DeadTimeCause::NoReadout => {
                 the_only(&self.readouts, |readout| readout.status.is_none()).map(readout_node)
             }
-            DeadTimeCause::Output => the_only(&self.builders, behind).map(builder_node),
-            DeadTimeCause::BuilderCredit => the_only(&self.builders, living).map(builder_node),
+            DeadTimeCause::Output => self.builders.the_only(BuilderState::is_output_behind),
+            DeadTimeCause::BuilderCredit => self.builders.the_only(BuilderState::lives),
         };
         Shut { cause, culprit }
     }

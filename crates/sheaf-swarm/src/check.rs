@@ -205,7 +205,7 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
     Ok(Report {
         ledger: evidence.manager.ledger(),
         fragments: evidence.fragment_books(),
-        incomplete: evidence.manager.stored().2,
+        incomplete: evidence.manager.stored().incomplete,
         missing: evidence.watch.missing.clone(),
         counters: evidence.counters(),
         latency_max: evidence.watch.latency_max,

@@ -242,7 +242,7 @@ impl Roles {
 
     fn event_counts(&self) -> EventCounts {
         let ledger = self.ledger();
-        let (_, _, stored_incomplete) = self.manager.machine.stored();
+        let stored_incomplete = self.manager.machine.stored().incomplete;
         EventCounts {
             complete: ledger.stored - stored_incomplete,
             incomplete: stored_incomplete + ledger.rejected + ledger.dropped_total(),
@@ -262,7 +262,7 @@ impl Roles {
                 ledger.dropped_total()
             )
         };
-        let (stored, ..) = self.manager.machine.stored();
+        let stored = self.manager.machine.stored().fragments;
         let may_differ = !self.is_closed() || self.tally.deaths > 0;
         vec![
             Check { name: "ledger of events", pass: ledger.is_balanced(), detail: say(&ledger) },

@@ -3,7 +3,7 @@
 //! Mostly nothing has come back, and events go out as consecutive ones. So they are given a run at a time, as long as credit and
 //! batch allow.
 
-use super::{Entry, EventManager, Phase, Triggers};
+use super::{Entry, EventManager, Triggers};
 use sheaf_wire::message::{Assignment, Body};
 use sheaf_wire::{EventId, NodeId, Timestamp};
 
@@ -17,13 +17,12 @@ struct Target {
 impl<P: Clone> EventManager<P> {
     /// Gives what waits to builders that have credit, in turn, a batch at a time.
     pub(super) fn assign(&mut self, now: Timestamp) {
-        if !matches!(self.phase, Phase::Running | Phase::Draining { .. }) {
+        if !self.phase.builds() {
             return;
         }
         let mut idle_builders = 0;
         while idle_builders < self.builders.len() {
-            let builder = self.next_builder;
-            self.next_builder = (builder + 1) % self.config.builders;
+            let builder = self.builders.next_in_turn();
             let batch = self.next_batch(now, builder);
             if batch.is_empty() {
                 idle_builders += 1;
@@ -39,13 +38,11 @@ impl<P: Clone> EventManager<P> {
 
     fn next_batch(&mut self, now: Timestamp, builder: u16) -> Vec<Assignment> {
         let mut batch = Vec::new();
-        let state = &self.builders[usize::from(builder)];
-        if state.session.is_none() || !self.peers.is_open(NodeId::builder(builder)) {
+        if !self.builders.get(builder).lives() || !self.peers.is_open(NodeId::builder(builder)) {
             return batch;
         }
         while batch.len() < self.config.batch_events {
-            let state = &self.builders[usize::from(builder)];
-            let Some((charged, events)) = state.credit.offer_many(self.mean_event, state.outstanding) else {
+            let Some((charged, events)) = self.builders.offer_many(builder) else {
                 break;
             };
             let room = self.config.batch_events - batch.len();
@@ -54,24 +51,18 @@ impl<P: Clone> EventManager<P> {
             if !self.give(now, Target { builder, charged }, most, &mut batch) {
                 break;
             }
-            let given = batch.len() - before;
-            let state = &mut self.builders[usize::from(builder)];
-            state.credit.take(charged, given as u64);
-            if state.outstanding == 0 {
-                state.moved_at = now;
-            }
-            state.outstanding += given;
+            self.builders.give(now, builder, charged, batch.len() - before);
         }
         batch
     }
 
     /// Gives at most so many events of one kind; whether any waited, or came.
     fn give(&mut self, now: Timestamp, to: Target, most: usize, batch: &mut Vec<Assignment>) -> bool {
-        if self.again.is_empty() {
+        if self.backlog.returned() == 0 {
             return self.give_waiting(to, most, batch) || self.give_new(now, to, most, batch);
         }
         if let Some(event) = self.next_again(to.builder) {
-            self.again.remove(&event);
+            self.backlog.take_returned(event);
             if let Some(entry) = self.table.get_mut(event) {
                 batch.push(entry.assign_to(to.builder, event, to.charged));
                 self.precedence.note_assigned(event, event);
@@ -86,26 +77,20 @@ impl<P: Clone> EventManager<P> {
     fn next_again(&self, builder: u16) -> Option<EventId> {
         // Rather another builder than the one that failed, but only if it could take an event now: its credit may
         // depend on this very event, whose fragments stand in the way of others.
-        let others_have_credit = self.builders.iter().enumerate().any(|(index, state)| {
-            index != usize::from(builder)
-                && state.session.is_some()
-                && state.credit.offer(self.mean_event, state.outstanding).is_some()
-        });
-        let fits = |event: &EventId| {
-            let failed_here = self.table.get(*event).is_some_and(|entry| entry.builder == Some(builder));
+        let others_have_credit = self.builders.some_have_credit(|other| other.index != builder);
+        self.backlog.next_returned(|event| {
+            let failed_here = self.table.get(event).is_some_and(|entry| entry.builder == Some(builder));
             !(failed_here && others_have_credit)
-        };
-        // The oldest first: that which waits longest may be what all others wait for.
-        let event = self.again.iter().copied().find(fits);
-        event.filter(|event| self.queue.front().is_none_or(|other| event < other))
+        })
     }
 
     /// Gives events that wait for a builder for the first time.
     fn give_waiting(&mut self, to: Target, most: usize, batch: &mut Vec<Assignment>) -> bool {
-        let count = self.queue.len().min(most);
-        batch.reserve(count);
         let before = batch.len();
-        for event in self.queue.drain(..count) {
+        let events = self.backlog.take_new(most);
+        let count = events.len();
+        batch.reserve(count);
+        for event in events {
             if let Some(entry) = self.table.get_mut(event) {
                 batch.push(entry.assign_to(to.builder, event, to.charged));
             }
@@ -122,16 +107,16 @@ impl<P: Clone> EventManager<P> {
     fn give_new(&mut self, now: Timestamp, to: Target, most: usize, batch: &mut Vec<Assignment>) -> bool {
         // No new ones while those that builders gave back pile up.
         let free = self.config.triggers == Triggers::Free
-            && self.phase == Phase::Running
-            && (self.again.is_empty() || self.again.len() < self.config.queue_events);
+            && self.phase.is_running()
+            && (self.backlog.returned() == 0 || self.backlog.returned() < self.config.queue_events);
         let left =
-            self.config.max_events.map_or(u64::MAX, |limit| limit.saturating_sub(self.ledger.received));
+            self.config.max_events.map_or(u64::MAX, |limit| limit.saturating_sub(self.totals.received()));
         let count = left.min(most as u64);
         if !free || count == 0 {
             return false;
         }
         let (first, end) = (self.next_event, EventId(self.next_event.0 + count));
-        self.ledger.received += count;
+        self.totals.receive(count);
         self.next_event = end;
         batch.extend((first.0..end.0).map(EventId).map(|event| {
             let kind = self.config.trigger_mix.of(event).unwrap_or(self.config.trigger_type);

@@ -5,7 +5,7 @@
 //! unit that has events reports work on them ([`Work`]). A call that never returns is no concern of this rule: the farm has a
 //! limit of its own for those, and a second stop cuts the run.
 
-use super::{EventManager, Phase, builder_node, readout_node};
+use super::{EventManager, Phase, readout_node};
 use sheaf_wire::message::{Body, Work};
 use sheaf_wire::{DropReason, Nanos, NodeId, Timestamp};
 
@@ -30,26 +30,26 @@ impl<P: Clone> EventManager<P> {
     /// events.
     #[must_use]
     pub fn awaited(&self) -> Option<Awaited> {
-        if !matches!(self.phase, Phase::Draining { .. }) {
+        if !matches!(self.phase.get(), Phase::Draining { .. }) {
             return None;
         }
-        let having = self.builders.iter().enumerate().filter(|(_, state)| state.outstanding > 0);
-        let (index, state) = having.min_by_key(|(_, state)| state.moved_at)?;
-        let (work, events, since) = (state.work, state.outstanding, state.moved_at);
-        Some(Awaited { builder: builder_node(index), work, events, since })
+        let having = self.builders.iter().filter(|(_, state)| state.outstanding() > 0);
+        let (builder, state) = having.min_by_key(|(_, state)| state.moved_at())?;
+        let (work, events, since) = (state.work(), state.outstanding(), state.moved_at());
+        Some(Awaited { builder, work, events, since })
     }
 
     /// Goes on with the end of the run, which is limited to `until` unless events end or somebody works on them.
     pub(super) fn drain(&mut self, now: Timestamp, until: Timestamp) {
         if until <= now {
-            if !self.is_cut && (self.somebody_works() || self.somebody_is_quiet(now)) {
-                self.phase = Phase::Draining { until: now + self.config.stop_timeout };
+            if !self.phase.is_cut() && (self.somebody_works() || self.somebody_is_quiet(now)) {
+                self.phase.drain(now);
             } else {
                 self.drop_everything(now);
             }
         }
         if self.table.is_empty() {
-            self.phase = Phase::Closing { until: now + self.config.patience.silence };
+            self.phase.begin_closing(now);
             self.releases.flush();
             self.close_builders();
         }
@@ -57,22 +57,18 @@ impl<P: Clone> EventManager<P> {
 
     /// Whether a living builder unit that has events works on them, as far as it said.
     fn somebody_works(&self) -> bool {
-        self.builders
-            .iter()
-            .any(|state| state.session.is_some() && state.outstanding > 0 && state.work != Work::None)
+        let mut builders = self.builders.iter();
+        builders.any(|(_, state)| state.lives() && state.outstanding() > 0 && state.work() != Work::None)
     }
 
     /// Whether a node that events may wait for says nothing, and is not given up: it may be frozen. Its silence is no sign that the
     /// events do not move, and has a limit of its own.
     fn somebody_is_quiet(&self, now: Timestamp) -> bool {
         let quiet = Nanos(self.config.heartbeat.0.saturating_mul(QUIET_HEARTBEATS));
-        let is_quiet = |node| {
-            self.peers.is_silent(node, now, quiet) && !self.peers.is_lost(node, now, self.config.patience)
-        };
-        let mut builders = self.builders.iter().enumerate();
-        builders.any(|(index, state)| {
-            state.session.is_some() && state.outstanding > 0 && is_quiet(builder_node(index))
-        }) || (0..self.readouts.len()).any(|index| is_quiet(readout_node(index)))
+        let is_quiet = |node| self.peers.is_silent(node, now, quiet) && !self.peers.is_lost(node, now);
+        let mut builders = self.builders.iter();
+        builders.any(|(node, state)| state.lives() && state.outstanding() > 0 && is_quiet(node))
+            || (0..self.readouts.len()).any(|index| is_quiet(readout_node(index)))
     }
 
     /// The time to finish is over. Builders that still have events are given up with them, so that nothing they may
@@ -82,17 +78,17 @@ impl<P: Clone> EventManager<P> {
         for event in self.events_where(|_| true) {
             self.drop_event(now, event, DropReason::Stopped);
         }
-        for index in 0..self.builders.len() {
-            if self.builders[index].outstanding > 0 {
+        for index in 0..self.config.builders {
+            let (node, state) = (NodeId::builder(index), self.builders.get(index));
+            if state.outstanding() > 0 {
                 // It is told, because it may never speak again: it waits, and so would its driver.
-                if let Some(session) = self.builders[index].session {
-                    self.peers.say(builder_node(index), self.me.plain(Body::Fence(session)));
+                if let Some(session) = state.session() {
+                    self.peers.say(node, self.me.plain(Body::Fence(session)));
                 }
-                self.lose_builder(now, builder_node(index));
-                self.peers.reset(builder_node(index));
+                self.lose_builder(now, node);
+                self.peers.reset(node);
             }
         }
-        self.queue.clear();
-        self.again.clear();
+        self.backlog.clear();
     }
 }

@@ -3,7 +3,7 @@
 //! A builder's message tells of many events, and mostly they follow on one another and ended alike. So what is the same for all of
 //! them is done once for a run of such events; only what each has of its own, its entry and its size, is looked at one by one.
 
-use super::{Ended, Entry, EventManager, ManagerEvent, Phase};
+use super::{Ended, Entry, EventManager, ManagerEvent};
 use crate::ledger::Counter;
 use sheaf_wire::message::{Finished, Release};
 use sheaf_wire::{ByteCount, DropReason, EventId, Outcome, Timestamp};
@@ -49,7 +49,7 @@ impl<P: Clone> EventManager<P> {
                 continue;
             };
             returned += 1;
-            self.learn_size(finished.bytes);
+            self.builders.learn_size(finished.bytes);
             let ended = Ended {
                 first: finished.event,
                 count: 1,
@@ -70,13 +70,7 @@ impl<P: Clone> EventManager<P> {
             }
         }
         self.book(now, run);
-        let state = &mut self.builders[usize::from(builder)];
-        // The order of a session's output is the order of these words, whatever became of the event meanwhile.
-        state.committed += stored;
-        state.outstanding -= returned;
-        if returned > 0 {
-            state.moved_at = now;
-        }
+        self.builders.take_back(now, builder, returned, stored);
     }
 
     /// A builder gives an event back; whether it had it.
@@ -103,7 +97,7 @@ impl<P: Clone> EventManager<P> {
             let reason = reason.unwrap_or(DropReason::BuilderOutOfMemory);
             self.drop_event(now, event, reason);
         } else {
-            self.again.insert(event);
+            self.backlog.put_back(event);
         }
     }
 
@@ -130,21 +124,11 @@ impl<P: Clone> EventManager<P> {
         let Some(Run { first, reason, in_flight, last }) = run else {
             return;
         };
-        if let Phase::Draining { until } = &mut self.phase
-            && *until > now
-        {
-            // As long as events end, the others may yet.
-            *until = now + self.config.stop_timeout;
-        }
+        // As long as events end, the others may yet.
+        self.phase.prolong_draining(now);
         let count = u32::try_from(last.first.0 - first.0).map_or(u32::MAX, |before| before + last.count);
         let outcome = last.outcome;
-        match outcome {
-            Outcome::Stored => self.ledger.stored += u64::from(count),
-            Outcome::Rejected => self.ledger.rejected += u64::from(count),
-            Outcome::Dropped | Outcome::GivenBack => {
-                self.ledger.drop_for(reason.unwrap_or(DropReason::Stopped), u64::from(count));
-            }
-        }
+        self.totals.end(outcome, reason, count);
         self.ended.insert_range(first, count);
         let release = Release { first, count, outcome, reason, parts: 0 };
         self.releases.add(now + self.config.batch_time, release, in_flight);
@@ -153,18 +137,7 @@ impl<P: Clone> EventManager<P> {
 
     /// Tells the driver of events that have ended, and adds up what is stored.
     fn tell(&mut self, ended: Ended) {
-        if ended.outcome == Outcome::Stored {
-            let count = u64::from(ended.count);
-            self.stored_fragments += u64::from(ended.fragments) * count;
-            self.stored_bytes += ended.bytes.0;
-            self.incomplete += u64::from(ended.incomplete) * count;
-        }
+        self.totals.add_stored(&ended);
         self.events.push_back(ManagerEvent::Ended(ended));
-    }
-
-    /// A running mean over about 16 events, enough to follow a change of conditions.
-    fn learn_size(&mut self, bytes: ByteCount) {
-        let mean = self.mean_event.unwrap_or(bytes.0);
-        self.mean_event = Some(mean - mean / 16 + bytes.0 / 16);
     }
 }

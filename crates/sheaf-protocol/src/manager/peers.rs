@@ -3,7 +3,8 @@
 //! With a thousand peers, looking at each for something to send or a timer would cost more than the work itself. So
 //! a peer is looked at only when it was touched: by a message, by something pushed, or by its own deadline.
 
-use crate::channel::{Channel, ChannelTimes};
+use super::ManagerConfig;
+use crate::channel::Channel;
 use crate::liveness::{Link, Liveness, Patience};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use sheaf_wire::message::{Body, Message};
@@ -27,16 +28,27 @@ pub(super) struct Peers<P> {
     timers: BTreeSet<(Timestamp, NodeId)>,
     /// Messages outside the channels.
     plain: VecDeque<Transmit<P>>,
+    patience: Patience,
+    heartbeat: Nanos,
+    /// When it is looked at next who is lost.
+    look_at: Timestamp,
+    /// When all peers hear of this node again.
+    beat_at: Timestamp,
 }
 
 impl<P: Clone> Peers<P> {
-    pub(super) fn new(nodes: impl Iterator<Item = NodeId>, times: ChannelTimes) -> Self {
-        let peer = |node| Peer { channel: Channel::new(node, times), is_touched: false, timer: None };
+    pub(super) fn new(nodes: impl Iterator<Item = NodeId>, config: &ManagerConfig, now: Timestamp) -> Self {
+        let peer =
+            |node| Peer { channel: Channel::new(node, config.channel), is_touched: false, timer: None };
         Self {
             peers: nodes.map(|node| (node, peer(node))).collect(),
             touched: VecDeque::new(),
             timers: BTreeSet::new(),
             plain: VecDeque::new(),
+            patience: config.patience,
+            heartbeat: config.heartbeat,
+            look_at: now + config.patience.absence,
+            beat_at: now + config.heartbeat,
         }
     }
 
@@ -104,8 +116,8 @@ impl<P: Clone> Peers<P> {
     }
 
     /// Whether a node was never heard of, or is given up.
-    pub(super) fn is_lost(&self, node: NodeId, now: Timestamp, patience: Patience) -> bool {
-        self.heard_of(node).is_none_or(|liveness| liveness.lost_at(now, patience) <= now)
+    pub(super) fn is_lost(&self, node: NodeId, now: Timestamp) -> bool {
+        self.heard_of(node).is_none_or(|liveness| liveness.lost_at(now, self.patience) <= now)
     }
 
     /// Whether the link to a node is known to be down.
@@ -118,8 +130,39 @@ impl<P: Clone> Peers<P> {
         channel.filter(|channel| channel.peer_session().is_some()).map(Channel::liveness)
     }
 
+    /// Whether it is time to look who is lost.
+    pub(super) fn look(&mut self, now: Timestamp) -> bool {
+        if self.look_at > now {
+            return false;
+        }
+        let between = Nanos(self.patience.absence.0 / 4);
+        if now.since(self.look_at) >= between {
+            // This node was held up itself, by its disk or because its process was stopped. So may have been those
+            // that share its fate; they have not had the time to speak.
+            self.excuse(now);
+        }
+        self.look_at = now + between;
+        true
+    }
+
+    /// Has peers hear that this node lives, if that is due.
+    pub(super) fn beat(&mut self, now: Timestamp) {
+        if self.beat_at <= now {
+            self.beat_at = now + self.heartbeat;
+            self.keep_alive(now, self.heartbeat);
+        }
+    }
+
+    /// When [`Self::look`] and [`Self::beat`] are due.
+    pub(super) fn care_timeouts(&self) -> [Deadline; 2] {
+        [
+            Deadline { at: self.look_at, why: Why::PeersSilent },
+            Deadline { at: self.beat_at, why: Why::Heartbeat },
+        ]
+    }
+
     /// Takes back everybody's silence.
-    pub(super) fn excuse(&mut self, now: Timestamp) {
+    fn excuse(&mut self, now: Timestamp) {
         self.peers.values_mut().for_each(|peer| peer.channel.excuse(now));
     }
 
@@ -138,7 +181,7 @@ impl<P: Clone> Peers<P> {
 
     /// Has every node that was sent nothing for `interval` hear that this one lives: one that only waits, as an output node
     /// does, would otherwise take an event manager that has nothing to say for a dead one.
-    pub(super) fn keep_alive(&mut self, now: Timestamp, interval: Nanos) {
+    fn keep_alive(&mut self, now: Timestamp, interval: Nanos) {
         for node in self.nodes(|channel| {
             channel.peer_session().is_some() && channel.sent_at().is_none_or(|at| now.since(at) >= interval)
         }) {

@@ -4,9 +4,9 @@
 //! all others wait for, and if it waits for a builder while these hold every place, nothing moves. Then the builder with
 //! the youngest event is told to give that back.
 
-use super::{EventManager, builder_node};
-use sheaf_wire::EventId;
+use super::EventManager;
 use sheaf_wire::message::{Body, Command};
+use sheaf_wire::{EventId, NodeId};
 
 /// Ages of the assigned events.
 #[derive(Debug, Default)]
@@ -33,27 +33,15 @@ impl Precedence {
 }
 
 impl<P: Clone> EventManager<P> {
-    /// Takes an event that waits for a builder for the first time. Mostly it is the youngest.
-    pub(super) fn enqueue(&mut self, event: EventId) {
-        if self.queue.back().is_none_or(|youngest| *youngest < event) {
-            self.queue.push_back(event);
-        } else {
-            self.queue.insert(self.queue.partition_point(|other| *other < event), event);
-        }
-    }
-
     /// If the oldest event of all waits for a builder and none has credit, the youngest makes way.
     pub(super) fn make_way(&mut self) {
-        let first = self.queue.front().copied();
-        let Some(waiting) = self.again.first().copied().into_iter().chain(first).min() else {
+        let Some(waiting) = self.backlog.oldest() else {
             return;
         };
         if Some(waiting) > self.precedence.youngest || self.precedence.told.is_some() {
             return;
         }
-        let may_be_given = self.builders.iter().any(|state| {
-            state.session.is_some() && state.credit.offer(self.mean_event, state.outstanding).is_some()
-        });
+        let may_be_given = self.builders.some_have_credit(|_| true);
         if may_be_given || self.oldest_assigned().is_none_or(|oldest| oldest < waiting) {
             return;
         }
@@ -62,7 +50,7 @@ impl<P: Clone> EventManager<P> {
             && let Some(builder) = entry.builder
         {
             self.precedence.told = Some(builder);
-            self.peers.push(builder_node(usize::from(builder)), Body::Command(Command::GiveWay));
+            self.peers.push(NodeId::builder(builder), Body::Command(Command::GiveWay));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The event manager's part in traffic shaping: who sends what to whom unasked, and from when the slots of a barrel shifter
 //! are counted.
 
-use super::{EventManager, Phase, builder_node, readout_node};
+use super::{EventManager, readout_node};
 use crate::builder::to_ranges;
 use sheaf_wire::message::{Assignment, Body, Destination, Shape};
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
@@ -93,9 +93,8 @@ impl<P: Clone> EventManager<P> {
 
     /// Lets the barrel turn while all nodes are there, and tells readout units the time.
     pub(super) fn steer(&mut self, now: Timestamp) {
-        let running = matches!(self.phase, Phase::Running | Phase::Draining { .. });
-        let Some(steering) = self.steering.as_ref().filter(|steering| running && steering.due_at <= now)
-        else {
+        let due = self.steering.as_ref().filter(|steering| steering.due_at <= now);
+        let Some(steering) = due.filter(|_| self.phase.builds()) else {
             return;
         };
         let (was_turning, mut shape) = (steering.turning, steering.shape(now));
@@ -120,9 +119,8 @@ impl<P: Clone> EventManager<P> {
     /// Whether every node is there.
     fn is_whole(&self, now: Timestamp) -> bool {
         let speaks = |node: NodeId| !self.peers.is_silent(node, now, self.config.patience.absence);
-        let mut builders = self.builders.iter().enumerate();
         let mut readouts = self.readouts.iter().enumerate();
-        builders.all(|(index, state)| state.session.is_some() && speaks(builder_node(index)))
+        self.builders.iter().all(|(node, state)| state.lives() && speaks(node))
             && readouts.all(|(index, state)| state.status.is_some() && speaks(readout_node(index)))
     }
 

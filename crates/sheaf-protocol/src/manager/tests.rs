@@ -8,8 +8,8 @@ mod shaping;
 use super::*;
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
-use sheaf_wire::message::{Finished, Header, Release};
-use sheaf_wire::{Outcome, RunNumber, SessionId, TriggerMix};
+use sheaf_wire::message::{Finished, Header, Release, Work};
+use sheaf_wire::{Nanos, Outcome, RunNumber, SessionId, TriggerMix};
 
 const START: Timestamp = Timestamp(0);
 

@@ -36,7 +36,7 @@ fn triggers(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         }
     }
     let incomplete = endings.values().filter(|ending| ending.outcome == Outcome::Stored && ending.incomplete);
-    let (incomplete, booked) = (incomplete.count() as u64, evidence.manager.stored().2);
+    let (incomplete, booked) = (incomplete.count() as u64, evidence.manager.stored().incomplete);
     if incomplete != booked {
         violations.push(format!("{booked} incomplete events are booked, {incomplete} were announced"));
     }
@@ -81,7 +81,7 @@ fn bytes(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         event.fragments.iter().map(|fragment| u64::from(fragment.payload.length)).sum()
     };
     let on_disks = evidence.counting().iter().map(|(_, event)| of_event(event)).sum::<u64>();
-    let (booked, told) = (evidence.manager.stored().1.0, evidence.watch.stored_bytes.0);
+    let (booked, told) = (evidence.manager.stored().bytes.0, evidence.watch.stored_bytes.0);
     if booked != on_disks || told != on_disks {
         violations.push(format!(
             "stored events have {on_disks} B on disks; {booked} B are booked, {told} B were announced"
@@ -119,7 +119,7 @@ fn fragments(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         let events = evidence.watch.ended.values().filter(|ending| ending.outcome == outcome);
         events.map(|ending| u64::from(ending.fragments)).sum::<u64>()
     };
-    let (stored, _, _) = evidence.manager.stored();
+    let stored = evidence.manager.stored().fragments;
     let pairs = [
         ("fragments stored at readout units", books.stored, "in the event manager's stored events", stored),
         ("fragments in stored events", of(Outcome::Stored), "by the event manager's count", stored),

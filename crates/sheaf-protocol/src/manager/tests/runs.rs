@@ -9,7 +9,7 @@ const EVENTS: u32 = 60;
 #[derive(Debug, PartialEq)]
 struct Outcomes {
     ledger: Ledger,
-    stored: (u64, ByteCount, u64),
+    stored: StoredTotals,
     committed: BTreeMap<(NodeId, SessionId), u64>,
     mean_event: Option<u64>,
     outstanding: usize,
@@ -65,8 +65,8 @@ fn outcomes(triggers: Triggers, finished: &[Finished], at_once: usize) -> Outcom
         ledger: manager.ledger(),
         stored: manager.stored(),
         committed: manager.committed(),
-        mean_event: manager.mean_event,
-        outstanding: manager.builders[0].outstanding,
+        mean_event: manager.builders.mean_event(),
+        outstanding: manager.builders.get(0).outstanding(),
         stale: manager.books(),
         news,
         bytes,

@@ -1,0 +1,203 @@
+//! Builders as the event manager knows them: their sessions, their credit, and whose turn it is.
+
+use super::builder_node;
+use super::credit::Credit;
+use sheaf_wire::message::{Request, Work};
+use sheaf_wire::{ByteCount, NodeId, SessionId, Timestamp};
+use std::collections::BTreeMap;
+
+/// One builder, in its present session.
+#[derive(Debug, Default)]
+pub(super) struct BuilderState {
+    credit: Credit,
+    /// The session that works, once heard of.
+    session: Option<SessionId>,
+    /// The latest session given up.
+    fenced: Option<SessionId>,
+    /// Events of this session booked as stored.
+    committed: u64,
+    outstanding: usize,
+    /// Its output holds it up.
+    output_behind: bool,
+    /// Its work on the events that it has built.
+    work: Work,
+    /// When it last returned an event, or was given one after it had none.
+    moved_at: Timestamp,
+    reported: bool,
+}
+
+impl BuilderState {
+    pub(super) fn session(&self) -> Option<SessionId> {
+        self.session
+    }
+
+    pub(super) fn lives(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Events that it has.
+    pub(super) fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    pub(super) fn is_output_behind(&self) -> bool {
+        self.lives() && self.output_behind
+    }
+
+    /// Its work on the events that it has built, as far as it said.
+    pub(super) fn work(&self) -> Work {
+        self.work
+    }
+
+    /// When it last returned an event, or was given one after it had none.
+    pub(super) fn moved_at(&self) -> Timestamp {
+        self.moved_at
+    }
+
+    pub(super) fn has_reported(&self) -> bool {
+        self.reported
+    }
+}
+
+/// A session that is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EndedSession {
+    pub(super) session: SessionId,
+    /// Events of it booked as stored.
+    pub(super) committed: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Builders {
+    states: Vec<BuilderState>,
+    /// Whose turn it is to be given events.
+    turn: usize,
+    /// An event's size, which it is charged to credit at.
+    mean_event: Option<u64>,
+    /// How many events of each session that is over were stored.
+    past: BTreeMap<(NodeId, SessionId), u64>,
+}
+
+impl Builders {
+    pub(super) fn new(count: u16, expected_event: Option<ByteCount>) -> Self {
+        Self {
+            states: (0..count).map(|_| BuilderState::default()).collect(),
+            turn: 0,
+            mean_event: expected_event.map(|bytes| bytes.0),
+            past: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    pub(super) fn get(&self, builder: u16) -> &BuilderState {
+        &self.states[usize::from(builder)]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &BuilderState)> {
+        self.states.iter().enumerate().map(|(index, state)| (builder_node(index), state))
+    }
+
+    /// The only builder of which something is true, if there is just one.
+    pub(super) fn the_only(&self, is_so: impl Fn(&BuilderState) -> bool) -> Option<NodeId> {
+        super::the_only(&self.states, is_so).map(builder_node)
+    }
+
+    /// The builder whose turn it is. The turn passes on.
+    pub(super) fn next_in_turn(&mut self) -> u16 {
+        let builder = self.turn;
+        self.turn = (builder + 1) % self.states.len();
+        super::index_u16(builder)
+    }
+
+    /// Whether one of the builders that are `wanted` lives and has credit for another event.
+    pub(super) fn some_have_credit(&self, wanted: impl Fn(NodeId) -> bool) -> bool {
+        self.iter().any(|(node, state)| {
+            state.lives() && state.credit.offer(self.mean_event, state.outstanding).is_some() && wanted(node)
+        })
+    }
+
+    /// What each of the next events would be charged at a builder, and how many there is credit for.
+    pub(super) fn offer_many(&self, builder: u16) -> Option<(u32, u64)> {
+        let state = self.get(builder);
+        state.credit.offer_many(self.mean_event, state.outstanding)
+    }
+
+    /// Takes note of events that a builder is given, each `charged` to its credit.
+    pub(super) fn give(&mut self, now: Timestamp, builder: u16, charged: u32, events: usize) {
+        let state = &mut self.states[usize::from(builder)];
+        state.credit.take(charged, events as u64);
+        if state.outstanding == 0 {
+            state.moved_at = now;
+        }
+        state.outstanding += events;
+    }
+
+    /// Takes note of what a builder says of itself.
+    pub(super) fn note_request(&mut self, builder: u16, request: &Request) {
+        let state = &mut self.states[usize::from(builder)];
+        state.credit.grant(request.slots, request.bytes);
+        (state.output_behind, state.work) = (request.output_behind, request.work);
+    }
+
+    /// Takes note of events that a builder has returned, and of those that it says are `stored`.
+    pub(super) fn take_back(&mut self, now: Timestamp, builder: u16, returned: usize, stored: u64) {
+        let state = &mut self.states[usize::from(builder)];
+        // The order of a session's output is the order of these words, whatever became of the event meanwhile.
+        state.committed += stored;
+        state.outstanding -= returned;
+        if returned > 0 {
+            state.moved_at = now;
+        }
+    }
+
+    pub(super) fn note_report(&mut self, builder: u16) {
+        self.states[usize::from(builder)].reported = true;
+    }
+
+    /// Follows the size of events with a running mean over about 16, enough to follow a change of conditions.
+    #[inline]
+    pub(super) fn learn_size(&mut self, bytes: ByteCount) {
+        let mean = self.mean_event.unwrap_or(bytes.0);
+        self.mean_event = Some(mean - mean / 16 + bytes.0 / 16);
+    }
+
+    #[cfg(test)]
+    pub(super) fn mean_event(&self) -> Option<u64> {
+        self.mean_event
+    }
+
+    /// Whether a node is a builder, in a session that was given up.
+    pub(super) fn is_fenced(&self, node: NodeId, session: SessionId) -> bool {
+        let state =
+            self.states.get(usize::from(node.index)).filter(|_| node.role == sheaf_wire::Role::Builder);
+        state.and_then(|state| state.fenced).is_some_and(|fenced| session <= fenced)
+    }
+
+    /// Begins a builder's session. The one before is over.
+    pub(super) fn begin_session(&mut self, builder: u16, session: SessionId) {
+        let state = &mut self.states[usize::from(builder)];
+        *state = BuilderState { session: Some(session), fenced: state.fenced, ..BuilderState::default() };
+    }
+
+    /// Ends a builder's session, if it has one, and fences it.
+    pub(super) fn end_session(&mut self, builder: u16) -> Option<EndedSession> {
+        let state = &mut self.states[usize::from(builder)];
+        let session = state.session?;
+        let committed = state.committed;
+        *state = BuilderState { fenced: Some(session), reported: state.reported, ..BuilderState::default() };
+        self.past.insert((NodeId::builder(builder), session), committed);
+        Some(EndedSession { session, committed })
+    }
+
+    /// How many events of each session are booked as stored, living sessions included.
+    pub(super) fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
+        let mut sessions = self.past.clone();
+        let living = |(node, state): (NodeId, &BuilderState)| Some(((node, state.session?), state.committed));
+        sessions.extend(self.iter().filter_map(living));
+        sessions
+    }
+}

@@ -1,0 +1,141 @@
+//! The phase of a run, and how long it may last.
+
+use super::ManagerConfig;
+use crate::machine::{Deadline, Why};
+use sheaf_wire::{Nanos, Timestamp};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nodes are awaited, until then at the latest.
+    Waiting {
+        until: Timestamp,
+    },
+    Running,
+    /// There are no more triggers; what is in flight may finish until then, and longer as long as it moves.
+    Draining {
+        until: Timestamp,
+    },
+    /// All events have ended; nodes report until then at the latest.
+    Closing {
+        until: Timestamp,
+    },
+    Closed,
+}
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunPhase {
+    phase: Phase,
+    stop_asked: bool,
+    /// Asked to stop twice: what is in flight is dropped, whoever works on it.
+    is_cut: bool,
+    stop_timeout: Nanos,
+    /// How long a node that has spoken may take for its next word, when the run closes.
+    silence: Nanos,
+}
+
+impl RunPhase {
+    pub(super) fn new(config: &ManagerConfig, now: Timestamp) -> Self {
+        Self {
+            phase: Phase::Waiting { until: now + config.start_timeout },
+            stop_asked: false,
+            is_cut: false,
+            stop_timeout: config.stop_timeout,
+            silence: config.patience.silence,
+        }
+    }
+
+    pub(super) fn get(self) -> Phase {
+        self.phase
+    }
+
+    pub(super) fn is_running(self) -> bool {
+        self.phase == Phase::Running
+    }
+
+    pub(super) fn is_closed(self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// Whether events are built: the run goes on, or drains.
+    pub(super) fn builds(self) -> bool {
+        matches!(self.phase, Phase::Running | Phase::Draining { .. })
+    }
+
+    /// Whether all events have ended.
+    pub(super) fn is_over(self) -> bool {
+        matches!(self.phase, Phase::Closing { .. } | Phase::Closed)
+    }
+
+    /// Whether the run was asked to stop twice.
+    pub(super) fn is_cut(self) -> bool {
+        self.is_cut
+    }
+
+    /// When the phase ends at the latest.
+    pub(super) fn deadline(self) -> Option<Deadline> {
+        match self.phase {
+            Phase::Waiting { until } => Some(Deadline { at: until, why: Why::Start }),
+            Phase::Draining { until } | Phase::Closing { until } => {
+                Some(Deadline { at: until, why: Why::Drain })
+            }
+            Phase::Running | Phase::Closed => None,
+        }
+    }
+
+    pub(super) fn start(&mut self) {
+        self.phase = Phase::Running;
+    }
+
+    /// Ends a run that cannot begin.
+    pub(super) fn fail_to_start(&mut self, now: Timestamp) {
+        self.phase = Phase::Draining { until: now };
+    }
+
+    /// Ends the triggers, or gives what is in flight the whole time to finish once more.
+    pub(super) fn drain(&mut self, now: Timestamp) {
+        self.phase = Phase::Draining { until: now + self.stop_timeout };
+    }
+
+    /// Lets a run that drains go on for the whole time from now on, unless its time is over: something moves.
+    pub(super) fn prolong_draining(&mut self, now: Timestamp) {
+        if let Phase::Draining { until } = &mut self.phase
+            && *until > now
+        {
+            *until = now + self.stop_timeout;
+        }
+    }
+
+    /// Lets a run that closes wait for the next report, unless its time is over: a node that says anything new lives.
+    pub(super) fn prolong_closing(&mut self, now: Timestamp) {
+        if let Phase::Closing { until } = &mut self.phase
+            && *until > now
+        {
+            *until = now + self.silence;
+        }
+    }
+
+    /// Takes note that somebody asks to stop the run.
+    pub(super) fn stop(&mut self, now: Timestamp) {
+        let again = std::mem::replace(&mut self.stop_asked, true);
+        match self.phase {
+            Phase::Waiting { .. } | Phase::Running => self.drain(now),
+            // A run that is ending by itself is not cut short by the first stop.
+            Phase::Draining { .. } | Phase::Closing { .. } if !again => {}
+            Phase::Draining { .. } => {
+                self.is_cut = true;
+                self.phase = Phase::Draining { until: now };
+            }
+            Phase::Closing { .. } => self.phase = Phase::Closing { until: now },
+            Phase::Closed => {}
+        }
+    }
+
+    pub(super) fn begin_closing(&mut self, now: Timestamp) {
+        self.phase = Phase::Closing { until: now + self.silence };
+    }
+
+    pub(super) fn close(&mut self) {
+        self.phase = Phase::Closed;
+    }
+}
