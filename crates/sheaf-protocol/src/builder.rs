@@ -17,38 +17,38 @@
 //! | the event manager has given this session up | everything is forgotten; the driver starts a new session |
 
 mod answered;
+mod asks;
 mod assembly;
 mod config;
 mod early;
 mod owing;
 mod parts;
 mod pull;
+mod returns;
 mod scope;
+mod waits;
 
 pub use config::{Asking, BuilderConfig, IncompletePolicy, ReadoutSources};
 pub use scope::{More, PartDecision, Scope};
 
 use crate::channel::{Channel, Received};
-use crate::event_set::EventSet;
 use crate::ledger::{Counter, NodeBooks};
 use crate::liveness::{Link, Liveness};
-use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
+use crate::machine::{Deadline, Identity, Transmit, Why};
 use crate::output::Place;
-use crate::output::places::note_kept;
-use assembly::{Assemblies, Assembly, AssemblyKey};
+use asks::Asks;
+use assembly::{Assemblies, AssemblyKey};
 use early::{Early, Part};
 use owing::Owing;
-use pull::Pull;
-use scope::{Ask, Plans};
-use sheaf_wire::message::{
-    AbsentReadout, Assignment, Body, Command, EventRange, Finished, Message, Request, Shape, SuperFragments,
-    Work,
-};
+use returns::{Returns, Room};
+use scope::{Plans, Question};
+use sheaf_wire::message::{Assignment, Body, Command, EventRange, Message, SuperFragments, Work};
 use sheaf_wire::{
     ByteCount, DropReason, Event, EventId, Fragment, MissingReason, MissingSource, NodeId, Outcome, Payload,
     Role, SourceId, SuperFragment, Timestamp,
 };
 use std::collections::VecDeque;
+use waits::Waits;
 
 /// Decision of the driver on a built event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,33 +113,17 @@ pub struct BuilderUnit<P> {
     assemblies: Assemblies<P>,
     /// Bytes of all events in `assemblies`, under construction or built and not decided.
     held: ByteCount,
-    /// Slots and bytes of events that went back for lack of memory: granted anew when another event here has ended, so that
-    /// what did not fit is not tried again and again meanwhile.
-    withheld: (u32, ByteCount),
-    /// Next request under construction.
-    request: Request,
-    request_at: Option<Timestamp>,
-    heartbeat_at: Timestamp,
-    /// Requests for fragments, ready to send: readout unit, what of the events, and which.
-    asking: VecDeque<(u16, Ask, Vec<EventRange>)>,
+    returns: Returns,
+    asks: Asks,
     plans: Plans,
-    /// Requests that wait for credit, where there is a bound.
-    pull: Option<Pull>,
-    /// Where readout units send unasked: what came before its assignment, and which events are over.
-    unasked: Option<(Early<P>, EventSet)>,
-    /// The latest word of the event manager on shaping, by its clock.
-    shaped_at: Timestamp,
+    /// Where readout units send unasked: what came before its assignment.
+    early: Option<Early<P>>,
     /// Whether the readout units live, as far as can be known.
     readouts: Vec<Owing>,
-    /// Waits for answers, by attempt and part.
-    event_deadlines: EventDeadlines<(u16, u16)>,
-    retry_deadlines: EventDeadlines<(u16, u16)>,
+    waits: Waits,
     books: NodeBooks,
     /// News for the driver.
     news: VecDeque<News<P>>,
-    /// Event that stays here while the driver looks at it; otherwise empty.
-    lent: Event<P>,
-    spare_fragments: Vec<Vec<Fragment<P>>>,
     closed: bool,
     fenced: bool,
 }
@@ -154,7 +138,6 @@ impl<P: Payload> BuilderUnit<P> {
             "{}: readout units that send unasked send everything at once",
             me.node
         );
-        let request = Request { slots: config.slots, bytes: config.memory, ..Request::default() };
         Self {
             me,
             channel: Channel::new(NodeId::MANAGER, config.channel),
@@ -164,30 +147,17 @@ impl<P: Payload> BuilderUnit<P> {
                 config.asking.is_bounded(),
             ),
             held: ByteCount::ZERO,
-            withheld: (0, ByteCount::ZERO),
-            request,
-            request_at: Some(now),
-            heartbeat_at: now,
-            asking: VecDeque::new(),
+            returns: Returns::new(&config, now),
+            asks: Asks::new(&config, me.node.index),
             plans: Plans::new(&config.scope, &config.readouts),
-            pull: match config.asking {
-                Asking::Paced(credit) | Asking::Barrel(credit) => {
-                    Some(Pull::new(config.readouts.len(), me.node.index, credit))
-                }
-                Asking::AtOnce | Asking::Unasked => None,
-            },
-            unasked: (config.asking == Asking::Unasked).then(|| {
+            early: (config.asking == Asking::Unasked).then(|| {
                 let parts = (config.slots as usize).saturating_mul(config.readouts.len());
-                (Early::new(config.memory.0 / 4, parts), EventSet::new(ENDED_RANGES))
+                Early::new(config.memory.0 / 4, parts)
             }),
-            shaped_at: Timestamp::ZERO,
             readouts: vec![Owing::new(now); config.readouts.len()],
-            event_deadlines: EventDeadlines::new(),
-            retry_deadlines: EventDeadlines::new(),
+            waits: Waits::new(&config),
             books: NodeBooks::default(),
             news: VecDeque::new(),
-            lent: assembly::no_event(),
-            spare_fragments: Vec::new(),
             closed: false,
             fenced: false,
             config,
@@ -233,7 +203,7 @@ impl<P: Payload> BuilderUnit<P> {
     /// Bytes asked for and not answered, as far as they are counted: where there is a bound.
     #[must_use]
     pub fn in_flight(&self) -> ByteCount {
-        self.pull.as_ref().map_or(ByteCount::ZERO, Pull::in_flight)
+        self.asks.in_flight()
     }
 
     /// The counters as they stand.
@@ -291,16 +261,13 @@ impl<P: Payload> BuilderUnit<P> {
     /// Takes note of whether the output holds the builder up, so that the event manager can name the cause of dead time.
     /// The node knows: it sees the output fail, and how many events wait for it.
     pub fn handle_output(&mut self, now: Timestamp, behind: bool) {
-        if self.request.output_behind != behind {
-            self.request.output_behind = behind;
-            self.request_at.get_or_insert(now + self.config.batch_time);
-        }
+        self.returns.note_output(now, behind);
     }
 
     /// Takes note of the work that is under way on built events. The event manager hears of it with the next request, at the
     /// latest with a heartbeat: it matters to the end of a run alone, which waits for that long at least.
     pub fn handle_work(&mut self, work: Work) {
-        self.request.work = work;
+        self.returns.note_work(work);
     }
 
     /// Takes the decision about a built event that has none. Events are decided in any order, but [`Decision::Stored`] is
@@ -313,26 +280,21 @@ impl<P: Payload> BuilderUnit<P> {
         let (outcome, reason) = match decision {
             Decision::Stored => (Outcome::Stored, None),
             Decision::StoredAt(place) => {
-                note_kept(&mut self.request.kept, place);
+                self.returns.note_kept(place);
                 (Outcome::Stored, None)
             }
             Decision::Rejected => (Outcome::Rejected, None),
             Decision::Dropped(reason) => (Outcome::Dropped, Some(reason)),
         };
         let assembly = self.assemblies.decide(event).expect("a decision follows a built event");
-        let held = note_finished(&mut self.request, assembly, outcome, reason);
+        self.held -= self.returns.finish(now, assembly, outcome, reason);
         assembly.clear_event();
-        self.let_go(now, held);
     }
 
     /// Takes back the vectors of an event that was taken, so that the next one needs no new ones.
     #[inline]
     pub fn recycle(&mut self, event: Event<P>) {
-        let mut fragments = event.fragments;
-        fragments.clear();
-        if fragments.capacity() > 0 && self.spare_fragments.len() < self.config.slots as usize {
-            self.spare_fragments.push(fragments);
-        }
+        self.assemblies.recycle(event);
     }
 
     /// Takes note of the link to a node.
@@ -350,14 +312,10 @@ impl<P: Payload> BuilderUnit<P> {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        while let Some((event, _)) =
-            self.event_deadlines.pop_due(now, |event, wait| self.assemblies.is_open(event, wait))
-        {
+        while let Some(event) = self.waits.pop_look(now, &self.assemblies) {
             self.give_up_waiting(now, event);
         }
-        while let Some((event, _)) =
-            self.retry_deadlines.pop_due(now, |event, wait| self.assemblies.is_open(event, wait))
-        {
+        while let Some(event) = self.waits.pop_retry(now, &self.assemblies) {
             self.ask_again(now, event);
         }
     }
@@ -367,13 +325,7 @@ impl<P: Payload> BuilderUnit<P> {
         if self.fenced {
             return None;
         }
-        if let Some((readout, ask, ranges)) = self.asking.pop_front() {
-            let message = self.me.plain(ask.into_body(ranges));
-            return Some(Transmit { to: NodeId::readout(readout), message });
-        }
-        if let Some(pull) = &mut self.pull
-            && let Some((readout, ask, ranges)) = pull.next(now, &mut self.assemblies)
-        {
+        if let Some(Question { readout, ask, ranges }) = self.asks.next(now, &mut self.assemblies) {
             let message = self.me.plain(ask.into_body(ranges));
             return Some(Transmit { to: NodeId::readout(readout), message });
         }
@@ -396,11 +348,7 @@ impl<P: Payload> BuilderUnit<P> {
     /// not moved for that, nor are its vectors made anew.
     #[inline]
     pub fn lend<R>(&mut self, built: Built, see: impl FnOnce(&mut Event<P>) -> R) -> R {
-        self.assemblies.at(built.0).swap_event(&mut self.lent);
-        let seen = see(&mut self.lent);
-        self.lent.fragments.clear();
-        self.lent.missing.clear();
-        seen
+        self.assemblies.lend(built.0, see)
     }
 
     /// Takes a built event, for longer than [`Self::lend`] does.
@@ -418,15 +366,11 @@ impl<P: Payload> BuilderUnit<P> {
         if self.fenced {
             return None;
         }
-        let event = self.event_deadlines.peek(|event, wait| self.assemblies.is_open(event, wait));
-        let event = event.map(|(at, event, _)| Deadline { at, why: Why::EventTimeout(event) });
-        let retry = self.retry_deadlines.peek(|event, wait| self.assemblies.is_open(event, wait));
-        let retry = retry.map(|(at, event, _)| Deadline { at, why: Why::RequestRetry(event) });
+        let [event, retry] = self.waits.deadlines(&self.assemblies);
         // While the channel is full nothing can be said: the acknowledgement that opens it is the next chance.
-        let may_speak = self.channel.is_open();
-        let batch = self.request_at.filter(|_| may_speak).map(|at| Deadline { at, why: Why::Batch });
-        let heartbeat = Deadline { at: self.heartbeat_at, why: Why::Heartbeat };
-        let heartbeat = (may_speak && !self.closed).then_some(heartbeat);
+        let [batch, heartbeat] = self.returns.due_at().map(|at| at.filter(|_| self.channel.is_open()));
+        let batch = batch.map(|at| Deadline { at, why: Why::Batch });
+        let heartbeat = heartbeat.map(|at| Deadline { at, why: Why::Heartbeat });
         [event, retry, batch, heartbeat].into_iter().fold(self.channel.poll_timeout(), Deadline::earliest)
     }
 
@@ -443,87 +387,39 @@ impl<P: Payload> BuilderUnit<P> {
                 self.tell(BuilderEvent::Fenced);
             }
             Body::Fence(_) => self.books.count(Counter::StaleMessages, 1),
-            Body::Shape(shape) => self.handle_shape(shape),
+            Body::Shape(shape) => self.asks.note_shape(shape),
             _ => self.books.count(Counter::UnexpectedMessages, 1),
         }
     }
 
     fn handle_assignments(&mut self, now: Timestamp, assignments: &[Assignment]) {
         for assignment in assignments {
-            if self.assemblies.open(assignment, &mut self.spare_fragments).is_none() {
+            if self.assemblies.open(assignment).is_none() {
                 // Assigned twice: the event manager never does that within a session.
                 self.books.count(Counter::UnexpectedMessages, 1);
             }
         }
         if !self.config.scope.is_everything() {
-            if let Some(pull) = &mut self.pull {
-                pull.expect(expected_size(assignments));
-            }
+            self.asks.expect(expected_size(assignments));
             self.begin_in_parts(now, assignments);
             return;
         }
         let ranges = to_ranges(assignments);
         for range in &ranges {
-            self.limit_wait(now, range.first, u64::from(range.count), (range.attempt, 0));
+            self.waits.begin_all(now, range, &self.assemblies);
         }
-        if self.unasked.is_some() {
+        if self.early.is_some() {
             self.take_early(now, assignments);
-            return;
-        }
-        if let Some(pull) = &mut self.pull {
-            pull.add(&ranges, expected_size(assignments));
-            return;
-        }
-        for readout in 0..self.config.readouts.len() {
-            self.asking.push_back((index_u16(readout), Ask::default(), ranges.clone()));
-        }
-    }
-
-    /// From now on answers are awaited for consecutive events: not without limit, and not without asking again.
-    fn limit_wait(&mut self, now: Timestamp, first: EventId, count: u64, wait: (u16, u16)) {
-        self.limit_life(now, first, count, wait);
-        self.limit_silence(now, first, count, wait);
-    }
-
-    fn limit_life(&mut self, now: Timestamp, first: EventId, count: u64, wait: (u16, u16)) {
-        if self.config.incomplete != IncompletePolicy::Wait {
-            let at = now + self.config.event_timeout;
-            let is_open = |event, wait| self.assemblies.is_open(event, wait);
-            self.event_deadlines.push(at, first, count, wait, is_open);
-        }
-    }
-
-    fn limit_silence(&mut self, now: Timestamp, first: EventId, count: u64, wait: (u16, u16)) {
-        let is_open = |event, wait| self.assemblies.is_open(event, wait);
-        self.retry_deadlines.push(now + self.config.request_retry, first, count, wait, is_open);
-    }
-
-    /// The barrel shifter turns or stands: what may be in flight is what is asked for, or the credit.
-    fn handle_shape(&mut self, shape: Shape) {
-        if shape.clock < self.shaped_at {
-            return;
-        }
-        self.shaped_at = shape.clock;
-        if let (Some(pull), Asking::Barrel(credit)) = (&mut self.pull, self.config.asking) {
-            pull.set_credit(if shape.turning { ByteCount(u64::MAX) } else { credit });
+        } else {
+            self.asks.ask_all(&ranges, expected_size(assignments));
         }
     }
 
     fn fill_channel(&mut self, now: Timestamp) {
-        let due = self.request_at.is_some_and(|at| at <= now)
-            || self.request.finished.len() >= self.config.batch_events
-            || (self.assemblies.len() == 0
-                && self.assemblies.built() == 0
-                && !self.request.finished.is_empty())
-            || (self.heartbeat_at <= now && !self.closed);
-        if due && self.channel.is_open() {
-            self.request_at = None;
-            self.heartbeat_at = now + self.config.heartbeat;
-            let Request { output_behind, work, .. } = self.request;
-            // Room for as many events as there were: in a steady state the list never grows.
-            let finished = Vec::with_capacity(self.request.finished.len());
-            let next = Request { output_behind, work, finished, ..Request::default() };
-            let request = std::mem::replace(&mut self.request, next);
+        let idle = self.assemblies.len() == 0 && self.assemblies.built() == 0;
+        if self.channel.is_open()
+            && let Some(request) = self.returns.next(now, idle)
+        {
             self.channel.push(Body::Request(request));
         }
     }
@@ -537,28 +433,18 @@ impl<P: Payload> BuilderUnit<P> {
         reason: Option<DropReason>,
         incomplete: bool,
     ) {
-        self.settle_charges(key);
+        self.asks.give_up_all(&mut self.assemblies[key]);
         let assembly = self.assemblies.close(key);
         assembly.sum_up(incomplete);
-        let held = note_finished(&mut self.request, assembly, outcome, reason);
+        self.held -= self.returns.finish(now, assembly, outcome, reason);
         assembly.clear();
-        self.let_go(now, held);
-    }
-
-    /// An event that held so much is over: there is room for another, and the event manager is to hear of it.
-    fn let_go(&mut self, now: Timestamp, held: ByteCount) {
-        self.held -= held;
-        if self.withheld.0 > 0 {
-            self.request.slots += std::mem::take(&mut self.withheld.0);
-            self.request.bytes += std::mem::take(&mut self.withheld.1);
-        }
-        self.request_at.get_or_insert(now + self.config.batch_time);
     }
 
     fn close(&mut self) {
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
+        self.returns.close();
         self.channel.push(Body::Report(self.books().to_counts()));
         self.tell(BuilderEvent::Closed);
     }
@@ -617,10 +503,7 @@ impl<P: Payload> BuilderUnit<P> {
             return;
         }
         let bytes = assembly.add(fragments, missing);
-        if let Some(pull) = &mut self.pull {
-            pull.settle(usize::from(readout), assembly.uncharge(readout));
-            pull.learn(readout, assembly.part, bytes.0);
-        }
+        self.asks.note_answer(readout, assembly, bytes);
         self.held += bytes;
         let is_whole = assembly.awaited == 0;
         if self.held > self.config.memory {
@@ -642,12 +525,10 @@ impl<P: Payload> BuilderUnit<P> {
             let is_too_large = self.assemblies[youngest].bytes > self.config.memory;
             let reason = is_too_large.then_some(DropReason::BuilderOutOfMemory);
             let charged = ByteCount(u64::from(self.assemblies[youngest].charged));
-            let (slots, bytes) = self.withheld;
+            let Room { slots, bytes } = self.returns.withheld();
             self.give_back(now, youngest, reason);
             if !is_too_large {
-                self.withheld = (slots + 1, bytes + charged);
-                self.request.slots -= self.withheld.0;
-                self.request.bytes -= self.withheld.1;
+                self.returns.withhold(Room { slots: slots + 1, bytes: bytes + charged });
             }
             if youngest == key {
                 return;
@@ -662,17 +543,17 @@ impl<P: Payload> BuilderUnit<P> {
     fn give_way(&mut self, now: Timestamp) {
         if let Some(youngest) = self.assemblies.youngest(|_| true) {
             self.give_back(now, youngest, None);
-            self.request_at = Some(now);
+            self.returns.hurry(now);
         }
     }
 
     /// Whether an event that is not built here may be one that will be.
     fn may_be_early(&self, event: EventId) -> bool {
-        !self.closed && self.unasked.as_ref().is_some_and(|(_, over)| !over.contains(event))
+        !self.closed && self.early.as_ref().is_some_and(|early| early.may_come(event))
     }
 
     fn keep_early(&mut self, event: EventId, part: Part<P>) {
-        if let Some((early, _)) = &mut self.unasked {
+        if let Some(early) = &mut self.early {
             let given_up = early.keep(event, part);
             self.books.count(Counter::StaleSuperFragments, given_up);
         }
@@ -681,7 +562,7 @@ impl<P: Payload> BuilderUnit<P> {
     /// Takes what came before these assignments.
     fn take_early(&mut self, now: Timestamp, assignments: &[Assignment]) {
         for assignment in assignments {
-            let Some((early, _)) = &mut self.unasked else {
+            let Some(early) = &mut self.early else {
                 return;
             };
             for part in early.take(assignment.event) {
@@ -692,15 +573,6 @@ impl<P: Payload> BuilderUnit<P> {
                 } else {
                     self.books.count(Counter::StaleSuperFragments, 1);
                 }
-            }
-        }
-    }
-
-    /// Nobody waits for what is in flight of an event.
-    fn settle_charges(&mut self, key: AssemblyKey) {
-        if let Some(pull) = &mut self.pull {
-            for (readout, charge) in self.assemblies[key].take_charges() {
-                pull.settle(readout, charge);
             }
         }
     }
@@ -718,10 +590,10 @@ impl<P: Payload> BuilderUnit<P> {
             }
             self.name_unasked(key);
         }
-        if let Some((_, over)) = &mut self.unasked {
-            over.insert_range(key.event, 1);
+        if let Some(early) = &mut self.early {
+            early.end(key.event);
         }
-        self.settle_charges(key);
+        self.asks.give_up_all(&mut self.assemblies[key]);
         let assembly = &mut self.assemblies[key];
         let incomplete = assembly.is_incomplete(&self.config.optional);
         assembly.sort();
@@ -759,7 +631,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
         if self.assemblies[key].awaited > 0 {
             // These live: what they have will come.
-            self.limit_life(now, event, 1, key.wait());
+            self.waits.look_again(now, key, &self.assemblies);
             return;
         }
         self.complete(now, key);
@@ -776,45 +648,29 @@ impl<P: Payload> BuilderUnit<P> {
         let reason = MissingReason::ReadoutSilent;
         assembly.missing.extend(sources.iter().map(|source| MissingSource { source: *source, reason }));
         assembly.end_wait(readout);
-        if let Some(pull) = &mut self.pull {
-            pull.settle(index, assembly.uncharge(readout));
-        }
+        self.asks.give_up(readout, assembly);
     }
 
     fn ask_again(&mut self, now: Timestamp, event: EventId) {
         let Some(key) = self.assemblies.find(event) else {
             return;
         };
-        self.limit_silence(now, key.event, 1, key.wait());
+        self.waits.retry_again(now, key, &self.assemblies);
         let assembly = &mut self.assemblies[key];
         // Where requests wait for credit, the time runs from the last of them that went.
-        let is_young = self.pull.is_some() && now.since(assembly.asked_at) < self.config.request_retry;
+        let is_young = self.asks.is_bounded() && now.since(assembly.asked_at) < self.config.request_retry;
         if is_young || !assembly.loses_patience() {
             return;
         }
-        let range = EventRange { first: assembly.event, count: 1, attempt: assembly.attempt };
         let silent: Vec<u16> =
             assembly.awaited_readouts().filter(|readout| assembly.was_asked(*readout)).collect();
         self.books.count(Counter::RetriedRequests, silent.len() as u64);
         for readout in silent {
             self.readouts[usize::from(readout)].note_question(now);
-            let assembly = &mut self.assemblies[key];
-            let (ask, charge) = (assembly.ask(usize::from(readout)), assembly.uncharge(readout));
-            match &mut self.pull {
-                Some(pull) => {
-                    pull.settle(usize::from(readout), charge);
-                    pull.add_again(readout, ask, range);
-                }
-                // One message for each readout unit and round: events that are retried together share it.
-                None => self.queue_ask(readout, ask, range),
-            }
+            self.asks.ask_again(readout, &mut self.assemblies[key]);
         }
     }
 }
-
-/// Number of separate ranges of ended events that a builder remembers if readout units send unasked. Older gaps count
-/// as ended.
-const ENDED_RANGES: usize = 4_096;
 
 /// Repeated requests, and those for parts, share messages of at most this many events.
 const MESSAGE_EVENTS: u64 = 256;
@@ -843,34 +699,6 @@ pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
         }
     }
     ranges
-}
-
-/// Takes an event that is over into the next request, and gives its credit back with it. Returns what it held.
-fn note_finished<P>(
-    request: &mut Request,
-    assembly: &mut Assembly<P>,
-    outcome: Outcome,
-    reason: Option<DropReason>,
-) -> ByteCount {
-    let event = assembly.event;
-    request.slots += 1;
-    request.bytes += ByteCount(u64::from(assembly.charged));
-    // Named in the same message as the event's end, not before: the event manager tells readout units when it hears of the end.
-    if !assembly.absent.is_empty() {
-        let absent = |(readout, parts)| AbsentReadout { event, readout, parts };
-        request.absent.extend(assembly.absent.drain(..).map(absent));
-    }
-    request.finished.push(Finished {
-        event,
-        attempt: assembly.attempt,
-        outcome,
-        reason,
-        bytes: assembly.bytes,
-        fragments: assembly.fragment_count,
-        missing: assembly.missing_count,
-        incomplete: assembly.incomplete,
-    });
-    assembly.bytes
 }
 
 #[cfg(test)]

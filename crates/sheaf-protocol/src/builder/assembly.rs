@@ -303,8 +303,16 @@ impl<P: Payload> Assembly<P> {
     }
 }
 
+/// The assembly of an event that is under construction or built.
+#[inline]
+fn at<P>(assemblies: &mut [Assembly<P>], key: AssemblyKey) -> &mut Assembly<P> {
+    let assembly = &mut assemblies[key.index() as usize];
+    debug_assert!(assembly.event == key.event && assembly.stage != Stage::Free, "event {}", key.event);
+    assembly
+}
+
 /// An event of which there is nothing.
-pub(super) fn no_event<P>() -> Event<P> {
+fn no_event<P>() -> Event<P> {
     Event {
         id: EventId(0),
         time: Timestamp::ZERO,
@@ -330,6 +338,11 @@ pub(super) struct Assemblies<P> {
     by_event: EventIndex,
     /// Paced pull: events under construction, ascending, and some that are no more.
     by_age: VecDeque<EventId>,
+    /// What is shown of an event that stays here; else empty.
+    lent: Event<P>,
+    /// Empty vectors, to use where one was taken from here.
+    spares: Vec<Vec<Fragment<P>>>,
+    most_spares: usize,
 }
 
 impl<P: Payload> Assemblies<P> {
@@ -343,6 +356,30 @@ impl<P: Payload> Assemblies<P> {
             keeps_charges,
             by_event: EventIndex::new(slots),
             by_age: VecDeque::new(),
+            lent: no_event(),
+            spares: Vec::new(),
+            most_spares: slots,
+        }
+    }
+
+    /// Shows an event to `see`, which takes out of it what it keeps; what it leaves is let go.
+    #[inline]
+    pub(super) fn lend<R>(&mut self, key: AssemblyKey, see: impl FnOnce(&mut Event<P>) -> R) -> R {
+        let Self { assemblies, lent, .. } = self;
+        at(assemblies, key).swap_event(lent);
+        let seen = see(lent);
+        lent.fragments.clear();
+        lent.missing.clear();
+        seen
+    }
+
+    /// Takes back the vectors of an event that was taken.
+    #[inline]
+    pub(super) fn recycle(&mut self, event: Event<P>) {
+        let mut fragments = event.fragments;
+        fragments.clear();
+        if fragments.capacity() > 0 && self.spares.len() < self.most_spares {
+            self.spares.push(fragments);
         }
     }
 
@@ -356,13 +393,9 @@ impl<P: Payload> Assemblies<P> {
         self.built
     }
 
-    /// Begins an event; `None` if it is here already. `spares` are empty vectors to use again, where one was taken from here.
+    /// Begins an event; `None` if it is here already.
     #[inline]
-    pub(super) fn open(
-        &mut self,
-        assignment: &Assignment,
-        spares: &mut Vec<Vec<Fragment<P>>>,
-    ) -> Option<AssemblyKey> {
+    pub(super) fn open(&mut self, assignment: &Assignment) -> Option<AssemblyKey> {
         if self.by_event.get(assignment.event).is_some() {
             return None;
         }
@@ -373,7 +406,7 @@ impl<P: Payload> Assemblies<P> {
         (assembly.event, assembly.time, assembly.trigger_type) = (event, time, trigger_type);
         (assembly.attempt, assembly.charged, assembly.awaited) = (attempt, charged, readouts);
         if assembly.fragments.capacity() == 0
-            && let Some(spare) = spares.pop()
+            && let Some(spare) = self.spares.pop()
         {
             assembly.fragments = spare;
         }
@@ -497,9 +530,7 @@ impl<P: Payload> Assemblies<P> {
 
     /// The assembly of an event that the driver is about to get.
     pub(super) fn at(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
-        let assembly = &mut self.assemblies[key.index() as usize];
-        debug_assert!(assembly.event == key.event && assembly.stage != Stage::Free, "event {}", key.event);
-        assembly
+        at(&mut self.assemblies, key)
     }
 
     /// Takes note that an event is built and the driver's to decide. Its assembly stays until [`Self::decide`].

@@ -4,6 +4,7 @@
 //! bound in bytes and in super-fragments; the lowest event ids go first, for these are most likely of events that were
 //! built elsewhere meanwhile.
 
+use crate::event_set::EventSet;
 use sheaf_wire::{EventId, Fragment, MissingSource, Payload};
 use std::collections::BTreeMap;
 
@@ -29,12 +30,29 @@ pub(super) struct Early<P> {
     count: usize,
     max_bytes: u64,
     max_count: usize,
+    /// Events that are over here: nothing more of them is kept.
+    over: EventSet,
 }
+
+/// How many separate ranges of events that are over are remembered. Older gaps count as over.
+const OVER_RANGES: usize = 4_096;
 
 impl<P: Payload> Early<P> {
     /// Keeps at most `max_bytes` of payload and `max_count` parts.
     pub(super) fn new(max_bytes: u64, max_count: usize) -> Self {
-        Self { parts: BTreeMap::new(), held: 0, count: 0, max_bytes, max_count }
+        let over = EventSet::new(OVER_RANGES);
+        Self { parts: BTreeMap::new(), held: 0, count: 0, max_bytes, max_count, over }
+    }
+
+    /// Whether an event that is not assigned here may still be.
+    pub(super) fn may_come(&self, event: EventId) -> bool {
+        !self.over.contains(event)
+    }
+
+    /// Takes note that an event is over here.
+    #[inline]
+    pub(super) fn end(&mut self, event: EventId) {
+        self.over.insert_range(event, 1);
     }
 
     /// Keeps a part; says how many parts were given up for it.

@@ -2,7 +2,7 @@
 
 use super::assembly::AssemblyKey;
 use super::scope::{Ask, Plan, Selection};
-use super::{BuilderUnit, IncompletePolicy, MESSAGE_EVENTS, More, News, PartDecision, index_u16};
+use super::{BuilderUnit, IncompletePolicy, More, News, PartDecision, index_u16};
 use crate::ledger::Counter;
 use sheaf_wire::message::{Assignment, EventRange, PARTS_NOT_ASKED};
 use sheaf_wire::{DropReason, Event, MissingReason, MissingSource, Outcome, Payload, SourceId, Timestamp};
@@ -72,7 +72,7 @@ impl<P: Payload> BuilderUnit<P> {
             }
             self.assemblies[key].selection = first;
             let key = self.assemblies.find(assignment.event).unwrap_or(key);
-            self.limit_wait(now, key.event, 1, key.wait());
+            self.waits.begin(now, key, &self.assemblies);
             self.ask_for_part(key, &plan);
             if self.assemblies[key].awaited == 0 {
                 // Nobody answers triggers of this type.
@@ -97,42 +97,13 @@ impl<P: Payload> BuilderUnit<P> {
             .collect();
         for (readout, ask) in asks {
             match ask {
-                Some(ask) => self.ask(readout, ask, range),
+                Some(ask) => self.asks.ask(readout, ask, range),
                 None if is_begin && self.config.scope.tells_all => {
                     let nothing = Ask { part: 1, sources: Some(Arc::from([])) };
-                    self.queue_ask(readout, nothing, range);
+                    self.asks.tell(readout, nothing, range);
                 }
                 None => {}
             }
-        }
-    }
-
-    fn ask(&mut self, readout: u16, ask: Ask, range: EventRange) {
-        match &mut self.pull {
-            Some(pull) => pull.add_one(readout, ask, range),
-            None => self.queue_ask(readout, ask, range),
-        }
-    }
-
-    /// Asks without regard to any credit. Events that want the same share a message.
-    pub(super) fn queue_ask(&mut self, readout: u16, ask: Ask, range: EventRange) {
-        let events = |ranges: &[EventRange]| ranges.iter().map(|range| u64::from(range.count)).sum::<u64>();
-        let same =
-            self.asking.iter_mut().rev().find(|(to, queued, ranges)| {
-                *to == readout && *queued == ask && events(ranges) < MESSAGE_EVENTS
-            });
-        let Some((_, _, ranges)) = same else {
-            self.asking.push_back((readout, ask, vec![range]));
-            return;
-        };
-        match ranges.last_mut() {
-            Some(last)
-                if last.attempt == range.attempt
-                    && last.first.0.checked_add(u64::from(last.count)) == Some(range.first.0) =>
-            {
-                last.count += range.count;
-            }
-            _ => ranges.push(range),
         }
     }
 
@@ -143,7 +114,7 @@ impl<P: Payload> BuilderUnit<P> {
         if assembly.is_last || (incomplete && self.config.incomplete == IncompletePolicy::Drop) {
             return false;
         }
-        self.settle_charges(key);
+        self.asks.give_up_all(&mut self.assemblies[key]);
         let assembly = &mut self.assemblies[key];
         assembly.sort();
         assembly.sum_up(incomplete);
@@ -177,7 +148,7 @@ impl<P: Payload> BuilderUnit<P> {
             self.complete(now, key);
             return true;
         }
-        self.limit_wait(now, key.event, 1, key.wait());
+        self.waits.begin(now, key, &self.assemblies);
         self.ask_for_part(key, &plan);
         true
     }

@@ -17,7 +17,7 @@
 //!   readout unit at a time.
 
 use super::assembly::Assemblies;
-use super::scope::Ask;
+use super::scope::{Ask, Question};
 use sheaf_wire::message::EventRange;
 use sheaf_wire::{ByteCount, EventId, Payload, Timestamp};
 use std::collections::VecDeque;
@@ -169,7 +169,7 @@ impl Pull {
         &mut self,
         now: Timestamp,
         assemblies: &mut Assemblies<P>,
-    ) -> Option<(u16, Ask, Vec<EventRange>)> {
+    ) -> Option<Question> {
         if self.queued == 0 {
             return None;
         }
@@ -185,7 +185,7 @@ impl Pull {
             let (ask, ranges) = self.take(now, readout, events, assemblies);
             if !ranges.is_empty() {
                 self.turn = (readout + 1) % readouts;
-                return Some((u16::try_from(readout).ok()?, ask, ranges));
+                return Some(Question { readout: u16::try_from(readout).ok()?, ask, ranges });
             }
         }
         self.ask_for_oldest(now, assemblies)
@@ -196,7 +196,7 @@ impl Pull {
         &mut self,
         now: Timestamp,
         assemblies: &mut Assemblies<P>,
-    ) -> Option<(u16, Ask, Vec<EventRange>)> {
+    ) -> Option<Question> {
         let oldest = assemblies.oldest()?;
         let readout = oldest.stands_at()?;
         let asked = &mut self.readouts[readout];
@@ -205,7 +205,11 @@ impl Pull {
         asked.in_flight += u64::from(charge);
         self.in_flight += u64::from(charge);
         let range = EventRange { first: oldest.event, count: 1, attempt: oldest.attempt };
-        Some((u16::try_from(readout).ok()?, oldest.ask(readout), vec![range]))
+        Some(Question {
+            readout: u16::try_from(readout).ok()?,
+            ask: oldest.ask(readout),
+            ranges: vec![range],
+        })
     }
 
     /// For how many events a readout unit may be asked now.

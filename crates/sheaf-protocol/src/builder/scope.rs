@@ -71,6 +71,14 @@ impl Ask {
     }
 }
 
+/// A message to a readout unit: what it is asked for, and of which events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) readout: u16,
+    pub(super) ask: Ask,
+    pub(super) ranges: Vec<EventRange>,
+}
+
 /// Some sources of every readout unit.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {

@@ -8,6 +8,7 @@ use super::*;
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use sheaf_wire::Nanos;
+use sheaf_wire::message::{AbsentReadout, Request};
 use sheaf_wire::{Fragment, RunNumber, SessionId, SuperFragment, TriggerType};
 use std::collections::BTreeSet;
 

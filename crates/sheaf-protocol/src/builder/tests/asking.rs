@@ -50,9 +50,7 @@ impl Field {
             config.asking = asking;
         });
         builder.me.node = NodeId::builder(me);
-        if let Asking::Paced(credit) | Asking::Barrel(credit) = asking {
-            builder.pull = Some(Pull::new(usize::from(readouts), me, credit));
-        }
+        builder.asks = Asks::new(&builder.config, me);
         Self { builder, now: START, readouts, bytes, open: Vec::new(), built: 0, requests: 0 }
     }
 
@@ -199,7 +197,7 @@ fn a_silent_readout_unit_holds_a_quarter_of_the_credit_and_the_others_go_on() {
     }
     let silent = field.open.len();
     assert!((1..=16).contains(&silent), "{silent} events are asked of the silent one");
-    assert_eq!(field.builder.pull.as_ref().map(|pull| pull.in_flight().0), Some(silent as u64 * 1_064));
+    assert_eq!(field.builder.in_flight().0, silent as u64 * 1_064);
 }
 
 #[test]
@@ -223,6 +221,7 @@ fn the_oldest_event_is_asked_for_though_others_that_do_not_come_hold_all_credit(
 fn events_that_time_out_give_their_credit_back() {
     let mut field = Field::new(2, 1_000, 0, Asking::Paced(ByteCount(10_000)));
     field.builder.config.incomplete = IncompletePolicy::Drop;
+    field.builder.waits = Waits::new(&field.builder.config);
     field.assign(0, 50);
     for _ in 0..100 {
         field.wait();
@@ -275,7 +274,7 @@ fn what_was_lost_of_what_comes_unasked_is_asked_for() {
 #[test]
 fn what_comes_unasked_and_is_never_assigned_takes_a_quarter_of_the_memory_at_most() {
     let mut field = Field::new(1, 1_000, 0, Asking::Unasked);
-    field.builder.unasked = Some((Early::new(10_000, 100), EventSet::new(16)));
+    field.builder.early = Some(Early::new(10_000, 100));
     for event in 0..50 {
         field.answer(0, event);
     }

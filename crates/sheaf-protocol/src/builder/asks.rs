@@ -1,0 +1,163 @@
+//! Requests for fragments: those that are ready to send, and those that wait for credit where there is a bound.
+
+use super::assembly::{Assemblies, Assembly};
+use super::pull::Pull;
+use super::scope::{Ask, Question};
+use super::{Asking, BuilderConfig, MESSAGE_EVENTS, index_u16};
+use sheaf_wire::message::{EventRange, Shape};
+use sheaf_wire::{ByteCount, Payload, Timestamp};
+use std::collections::VecDeque;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Asks {
+    readouts: u16,
+    /// Ready to send, whatever the credit.
+    ready: VecDeque<Question>,
+    /// Those that wait for credit, where there is a bound.
+    pull: Option<Pull>,
+    /// The credit while a barrel shifter stands, where there is one.
+    barrel: Option<ByteCount>,
+    /// The latest word of the event manager on shaping, by its clock.
+    shaped_at: Timestamp,
+}
+
+impl Asks {
+    /// Asks of builder `me`, which begins at the readout unit that falls to it.
+    pub(super) fn new(config: &BuilderConfig, me: u16) -> Self {
+        let (credit, barrel) = match config.asking {
+            Asking::Paced(credit) => (Some(credit), None),
+            Asking::Barrel(credit) => (Some(credit), Some(credit)),
+            Asking::AtOnce | Asking::Unasked => (None, None),
+        };
+        Self {
+            readouts: index_u16(config.readouts.len()),
+            ready: VecDeque::new(),
+            pull: credit.map(|credit| Pull::new(config.readouts.len(), me, credit)),
+            barrel,
+            shaped_at: Timestamp::ZERO,
+        }
+    }
+
+    /// Whether requests may wait for credit.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.pull.is_some()
+    }
+
+    /// Bytes asked for and not answered, as far as they are counted: where there is a bound.
+    pub(super) fn in_flight(&self) -> ByteCount {
+        self.pull.as_ref().map_or(ByteCount::ZERO, Pull::in_flight)
+    }
+
+    /// Takes note that the barrel shifter turns or stands: what may be in flight is what is asked for, or the credit.
+    pub(super) fn note_shape(&mut self, shape: Shape) {
+        if shape.clock < self.shaped_at {
+            return;
+        }
+        self.shaped_at = shape.clock;
+        if let (Some(pull), Some(credit)) = (&mut self.pull, self.barrel) {
+            pull.set_credit(if shape.turning { ByteCount(u64::MAX) } else { credit });
+        }
+    }
+
+    /// Takes an event's expected size, where nothing better is known.
+    pub(super) fn expect(&mut self, expected: u64) {
+        if let Some(pull) = &mut self.pull {
+            pull.expect(expected);
+        }
+    }
+
+    /// Asks all readout units for whole events of an expected size.
+    pub(super) fn ask_all(&mut self, ranges: &[EventRange], expected: u64) {
+        if let Some(pull) = &mut self.pull {
+            pull.add(ranges, expected);
+            return;
+        }
+        for readout in 0..self.readouts {
+            self.ready.push_back(Question { readout, ask: Ask::default(), ranges: ranges.to_vec() });
+        }
+    }
+
+    /// Asks a readout unit for an event, or a part of one.
+    pub(super) fn ask(&mut self, readout: u16, ask: Ask, range: EventRange) {
+        match &mut self.pull {
+            Some(pull) => pull.add_one(readout, ask, range),
+            None => self.tell(readout, ask, range),
+        }
+    }
+
+    /// Asks a readout unit once more for what it was asked for of an event.
+    pub(super) fn ask_again<P: Payload>(&mut self, readout: u16, assembly: &mut Assembly<P>) {
+        let range = EventRange { first: assembly.event, count: 1, attempt: assembly.attempt };
+        let (ask, charge) = (assembly.ask(usize::from(readout)), assembly.uncharge(readout));
+        match &mut self.pull {
+            Some(pull) => {
+                pull.settle(usize::from(readout), charge);
+                pull.add_again(readout, ask, range);
+            }
+            // One message for each readout unit and round: events that are retried together share it.
+            None => self.tell(readout, ask, range),
+        }
+    }
+
+    /// Asks without regard to any credit. Events that want the same share a message.
+    pub(super) fn tell(&mut self, readout: u16, ask: Ask, range: EventRange) {
+        let events = |ranges: &[EventRange]| ranges.iter().map(|range| u64::from(range.count)).sum::<u64>();
+        let same = self.ready.iter_mut().rev().find(|question| {
+            question.readout == readout && question.ask == ask && events(&question.ranges) < MESSAGE_EVENTS
+        });
+        let Some(Question { ranges, .. }) = same else {
+            self.ready.push_back(Question { readout, ask, ranges: vec![range] });
+            return;
+        };
+        match ranges.last_mut() {
+            Some(last)
+                if last.attempt == range.attempt
+                    && last.first.0.checked_add(u64::from(last.count)) == Some(range.first.0) =>
+            {
+                last.count += range.count;
+            }
+            _ => ranges.push(range),
+        }
+    }
+
+    /// Takes note of a readout unit's answer with so much payload.
+    #[inline]
+    pub(super) fn note_answer<P: Payload>(
+        &mut self,
+        readout: u16,
+        assembly: &mut Assembly<P>,
+        bytes: ByteCount,
+    ) {
+        if let Some(pull) = &mut self.pull {
+            pull.settle(usize::from(readout), assembly.uncharge(readout));
+            pull.learn(readout, assembly.part, bytes.0);
+        }
+    }
+
+    /// Takes note that a readout unit's answer is awaited no more.
+    pub(super) fn give_up<P: Payload>(&mut self, readout: u16, assembly: &mut Assembly<P>) {
+        if let Some(pull) = &mut self.pull {
+            pull.settle(usize::from(readout), assembly.uncharge(readout));
+        }
+    }
+
+    /// Takes note that nobody waits for what is in flight of an event.
+    #[inline]
+    pub(super) fn give_up_all<P: Payload>(&mut self, assembly: &mut Assembly<P>) {
+        if let Some(pull) = &mut self.pull {
+            for (readout, charge) in assembly.take_charges() {
+                pull.settle(readout, charge);
+            }
+        }
+    }
+
+    /// The next message to send.
+    pub(super) fn next<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        assemblies: &mut Assemblies<P>,
+    ) -> Option<Question> {
+        self.ready.pop_front().or_else(|| self.pull.as_mut()?.next(now, assemblies))
+    }
+}

@@ -1,0 +1,143 @@
+//! What a builder is to tell the event manager: events that are over, and credit for others.
+
+use super::BuilderConfig;
+use super::assembly::Assembly;
+use crate::output::Place;
+use crate::output::places::note_kept;
+use sheaf_wire::message::{AbsentReadout, Finished, Request, Work};
+use sheaf_wire::{ByteCount, DropReason, Nanos, Outcome, Timestamp};
+
+/// Slots and bytes for events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) slots: u32,
+    pub(super) bytes: ByteCount,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Returns {
+    /// What is to go into the next request.
+    request: Request,
+    request_at: Option<Timestamp>,
+    /// When the event manager hears of this node in any case; never after the run has closed.
+    heartbeat_at: Option<Timestamp>,
+    /// Room of events that went back for lack of memory: granted anew when another event here has ended, so that what did not
+    /// fit is not tried again and again meanwhile.
+    withheld: Room,
+    batch_events: usize,
+    batch_time: Nanos,
+    heartbeat: Nanos,
+}
+
+impl Returns {
+    /// A first request for all slots, at `now`.
+    pub(super) fn new(config: &BuilderConfig, now: Timestamp) -> Self {
+        Self {
+            request: Request { slots: config.slots, bytes: config.memory, ..Request::default() },
+            request_at: Some(now),
+            heartbeat_at: Some(now),
+            withheld: Room::default(),
+            batch_events: config.batch_events,
+            batch_time: config.batch_time,
+            heartbeat: config.heartbeat,
+        }
+    }
+
+    /// Takes note of whether the output holds the builder up.
+    pub(super) fn note_output(&mut self, now: Timestamp, behind: bool) {
+        if self.request.output_behind != behind {
+            self.request.output_behind = behind;
+            self.request_at.get_or_insert(now + self.batch_time);
+        }
+    }
+
+    /// Takes note of the work that is under way on built events.
+    pub(super) fn note_work(&mut self, work: Work) {
+        self.request.work = work;
+    }
+
+    /// Takes note of an event that an output node has stored.
+    pub(super) fn note_kept(&mut self, place: Place) {
+        note_kept(&mut self.request.kept, place);
+    }
+
+    /// Takes an event that is over into the next request, and gives its credit back with it: there is room for another. Returns what
+    /// it held.
+    pub(super) fn finish<P>(
+        &mut self,
+        now: Timestamp,
+        assembly: &mut Assembly<P>,
+        outcome: Outcome,
+        reason: Option<DropReason>,
+    ) -> ByteCount {
+        let request = &mut self.request;
+        let event = assembly.event;
+        request.slots += 1;
+        request.bytes += ByteCount(u64::from(assembly.charged));
+        // Named in the same message as the event's end, not before: the event manager tells readout units when it hears of the end.
+        if !assembly.absent.is_empty() {
+            let absent = |(readout, parts)| AbsentReadout { event, readout, parts };
+            request.absent.extend(assembly.absent.drain(..).map(absent));
+        }
+        request.finished.push(Finished {
+            event,
+            attempt: assembly.attempt,
+            outcome,
+            reason,
+            bytes: assembly.bytes,
+            fragments: assembly.fragment_count,
+            missing: assembly.missing_count,
+            incomplete: assembly.incomplete,
+        });
+        if self.withheld.slots > 0 {
+            request.slots += std::mem::take(&mut self.withheld.slots);
+            request.bytes += std::mem::take(&mut self.withheld.bytes);
+        }
+        self.request_at.get_or_insert(now + self.batch_time);
+        assembly.bytes
+    }
+
+    /// Room that is withheld for lack of memory.
+    pub(super) fn withheld(&self) -> Room {
+        self.withheld
+    }
+
+    /// Takes room out of the next request, until another event has ended.
+    pub(super) fn withhold(&mut self, room: Room) {
+        self.withheld = room;
+        self.request.slots -= room.slots;
+        self.request.bytes -= room.bytes;
+    }
+
+    /// Has the next request sent at once.
+    pub(super) fn hurry(&mut self, now: Timestamp) {
+        self.request_at = Some(now);
+    }
+
+    /// Ends the heartbeats. What is still to be said is.
+    pub(super) fn close(&mut self) {
+        self.heartbeat_at = None;
+    }
+
+    /// When a request is due for its events, and when for a heartbeat.
+    pub(super) fn due_at(&self) -> [Option<Timestamp>; 2] {
+        [self.request_at, self.heartbeat_at]
+    }
+
+    /// The next request, if it is due. A builder that is `idle` does not wait for more events to return.
+    pub(super) fn next(&mut self, now: Timestamp, idle: bool) -> Option<Request> {
+        let finished = self.request.finished.len();
+        let is_full = finished >= self.batch_events || (idle && finished > 0);
+        if !is_full && !self.due_at().into_iter().flatten().any(|at| at <= now) {
+            return None;
+        }
+        self.request_at = None;
+        self.heartbeat_at = self.heartbeat_at.map(|_| now + self.heartbeat);
+        let Request { output_behind, work, .. } = self.request;
+        // Room for as many events as there were: in a steady state the list never grows.
+        let finished = Vec::with_capacity(finished);
+        let next = Request { output_behind, work, finished, ..Request::default() };
+        Some(std::mem::replace(&mut self.request, next))
+    }
+}

@@ -1,0 +1,129 @@
+//! Waits for the answers of readout units.
+
+use super::assembly::{Assemblies, AssemblyKey};
+use super::{BuilderConfig, IncompletePolicy};
+use crate::machine::{Deadline, EventDeadlines, Why};
+use sheaf_wire::message::EventRange;
+use sheaf_wire::{EventId, Nanos, Payload, Timestamp};
+
+/// Names what is waited for of an event: its attempt and part.
+type Wait = (u16, u16);
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Waits {
+    /// Until it is looked whether the readout units that an event waits for live.
+    lives: EventDeadlines<Wait>,
+    /// Until they are asked again.
+    answers: EventDeadlines<Wait>,
+    /// Interval of looks; none where events wait without limit.
+    life_interval: Option<Nanos>,
+    retry: Nanos,
+}
+
+impl Waits {
+    pub(super) fn new(config: &BuilderConfig) -> Self {
+        Self {
+            lives: EventDeadlines::new(),
+            answers: EventDeadlines::new(),
+            life_interval: (config.incomplete != IncompletePolicy::Wait).then_some(config.event_timeout),
+            retry: config.request_retry,
+        }
+    }
+
+    /// From now on answers are awaited for consecutive events, as wholes: not without limit, and not without asking again.
+    pub(super) fn begin_all<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        events: &EventRange,
+        assemblies: &Assemblies<P>,
+    ) {
+        let wait = (events.attempt, 0);
+        self.limit_life(now, events, wait, assemblies);
+        self.limit_silence(now, events, wait, assemblies);
+    }
+
+    /// The same for one event, or the part of it that is under construction.
+    pub(super) fn begin<P: Payload>(&mut self, now: Timestamp, key: AssemblyKey, assemblies: &Assemblies<P>) {
+        self.look_again(now, key, assemblies);
+        self.retry_again(now, key, assemblies);
+    }
+
+    /// Has it looked again whether the readout units live that an event waits for.
+    pub(super) fn look_again<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        key: AssemblyKey,
+        assemblies: &Assemblies<P>,
+    ) {
+        self.limit_life(now, &one(key), key.wait(), assemblies);
+    }
+
+    /// Has the readout units asked again that an event waits for.
+    pub(super) fn retry_again<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        key: AssemblyKey,
+        assemblies: &Assemblies<P>,
+    ) {
+        self.limit_silence(now, &one(key), key.wait(), assemblies);
+    }
+
+    fn limit_life<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        events: &EventRange,
+        wait: Wait,
+        assemblies: &Assemblies<P>,
+    ) {
+        if let Some(interval) = self.life_interval {
+            let is_open = |event, wait| assemblies.is_open(event, wait);
+            self.lives.push(now + interval, events.first, u64::from(events.count), wait, is_open);
+        }
+    }
+
+    fn limit_silence<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        events: &EventRange,
+        wait: Wait,
+        assemblies: &Assemblies<P>,
+    ) {
+        let is_open = |event, wait| assemblies.is_open(event, wait);
+        self.answers.push(now + self.retry, events.first, u64::from(events.count), wait, is_open);
+    }
+
+    /// The next event for which it is time to look whether the readout units live.
+    pub(super) fn pop_look<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        assemblies: &Assemblies<P>,
+    ) -> Option<EventId> {
+        let (event, _) = self.lives.pop_due(now, |event, wait| assemblies.is_open(event, wait))?;
+        Some(event)
+    }
+
+    /// The next event for which it is time to ask again.
+    pub(super) fn pop_retry<P: Payload>(
+        &mut self,
+        now: Timestamp,
+        assemblies: &Assemblies<P>,
+    ) -> Option<EventId> {
+        let (event, _) = self.answers.pop_due(now, |event, wait| assemblies.is_open(event, wait))?;
+        Some(event)
+    }
+
+    /// When the next look and the next repetition are due.
+    pub(super) fn deadlines<P: Payload>(&mut self, assemblies: &Assemblies<P>) -> [Option<Deadline>; 2] {
+        let is_open = |event, wait| assemblies.is_open(event, wait);
+        let (life, answer) = (self.lives.peek(is_open), self.answers.peek(is_open));
+        [
+            life.map(|(at, event, _)| Deadline { at, why: Why::EventTimeout(event) }),
+            answer.map(|(at, event, _)| Deadline { at, why: Why::RequestRetry(event) }),
+        ]
+    }
+}
+
+fn one(key: AssemblyKey) -> EventRange {
+    EventRange { first: key.event, count: 1, attempt: key.wait().0 }
+}
