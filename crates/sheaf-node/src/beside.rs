@@ -6,7 +6,7 @@
 //!
 //! The giver of the events bounds the queue of the thread: it keeps the place of each event until it is stored.
 
-use crate::sink::{EventSink, FileSink, Taken};
+use crate::sink::{EventSink, FileSink, SinkError, Taken};
 use bytes::Bytes;
 use sheaf_store::streams::Routing;
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
@@ -47,7 +47,7 @@ struct Seen {
     stored: u64,
     due: Timestamp,
     has_room: bool,
-    trouble: Option<String>,
+    trouble: Option<SinkError>,
 }
 
 #[derive(Debug)]
@@ -72,7 +72,7 @@ struct State {
     rounds: u64,
     seen: Seen,
     /// Result of closing the files.
-    closed: Option<Result<(), String>>,
+    closed: Option<Result<(), SinkError>>,
     /// Counters at that time.
     counters: Vec<(String, u64)>,
 }
@@ -121,11 +121,11 @@ impl FilesBeside {
 }
 
 impl EventSink for FilesBeside {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         self.give(&mut event.clone(), verdict)
     }
 
-    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         if self.routing.route(event.id, verdict.tags).is_empty() {
             self.left_out += 1;
             return Ok(Taken::LeftOut);
@@ -135,7 +135,7 @@ impl EventSink for FilesBeside {
     }
 
     /// Hands the batch over, and looks what was done of those before: an error is that of an earlier call.
-    fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
         let mut state = self.shared.state();
         let is_new = !self.batch.is_empty() || self.pressed;
         // What failed is tried again whenever the node asks for it.
@@ -180,7 +180,7 @@ impl EventSink for FilesBeside {
         }
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), SinkError> {
         let mut state = self.shared.state();
         hand_over(&mut self.batch, &mut state.events);
         state.closing = true;
@@ -190,10 +190,7 @@ impl EventSink for FilesBeside {
         (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         self.seen.clone_from(&state.seen);
         let Some(closed) = state.closed.clone() else {
-            let seconds = self.patience.as_secs();
-            return Err(format!(
-                "the output's files could not be closed: a call of the operating system has not come back for {seconds} s"
-            ));
+            return Err(SinkError::NotClosed { seconds: self.patience.as_secs() });
         };
         drop(state);
         if let Some(thread) = self.thread.take() {
@@ -234,7 +231,7 @@ fn hand_over(from: &mut VecDeque<(Event<Bytes>, Verdict)>, to: &mut VecDeque<(Ev
 }
 
 impl Seen {
-    fn of(sink: &dyn EventSink, trouble: Option<String>) -> Self {
+    fn of(sink: &dyn EventSink, trouble: Option<SinkError>) -> Self {
         Self { stored: sink.stored(), due: sink.due(), has_room: sink.has_room(), trouble }
     }
 }
@@ -252,9 +249,7 @@ struct Writing(Arc<Shared>);
 impl Drop for Writing {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state
-            .closed
-            .get_or_insert_with(|| Err("the thread that writes the output's files has panicked".to_owned()));
+        state.closed.get_or_insert(Err(SinkError::Panicked));
         self.0.changed.notify_all();
     }
 }
@@ -308,7 +303,7 @@ impl Writing {
         &self,
         sink: &mut dyn EventSink,
         events: &mut VecDeque<(Event<Bytes>, Verdict)>,
-    ) -> Result<(), String> {
+    ) -> Result<(), SinkError> {
         while sink.has_room()
             && let Some((event, verdict)) = events.front()
         {

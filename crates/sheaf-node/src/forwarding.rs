@@ -1,6 +1,6 @@
 //! Accepted events on their way to output nodes, and who looks on.
 
-use crate::sink::EventSink;
+use crate::sink::{EventSink, SinkError};
 use bytes::Bytes;
 use sheaf_protocol::builder::Decision;
 use sheaf_protocol::output::{Sender, SenderEvent};
@@ -56,7 +56,7 @@ impl Forwarding {
         deadline.min(self.watching.due())
     }
 
-    pub(crate) fn finish(&mut self) -> Result<(), String> {
+    pub(crate) fn finish(&mut self) -> Result<(), SinkError> {
         self.watching.finish()
     }
 }

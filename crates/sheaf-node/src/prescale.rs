@@ -1,6 +1,6 @@
 //! A trigger menu's prescales: of the events that have a tag, one of so many keeps it.
 
-use crate::sink::{EventSink, Taken};
+use crate::sink::{EventSink, SinkError, Taken};
 use bytes::Bytes;
 use sheaf_wire::mix::mix64;
 use sheaf_wire::{Event, EventId, Tags, Timestamp, Verdict};
@@ -63,11 +63,11 @@ impl TagRule {
 }
 
 impl EventSink for PrescaledTags {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         self.give(&mut event.clone(), verdict)
     }
 
-    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         let before = verdict.tags;
         if before.contains(Tags::QUARANTINED) {
             return self.sink.give(event, verdict);
@@ -86,7 +86,7 @@ impl EventSink for PrescaledTags {
         Ok(taken)
     }
 
-    fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
         self.sink.end_batch(now)
     }
 
@@ -106,7 +106,7 @@ impl EventSink for PrescaledTags {
         self.sink.due()
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), SinkError> {
         self.sink.finish()
     }
 

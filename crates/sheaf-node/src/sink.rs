@@ -8,6 +8,7 @@ use sheaf_store::upload::Uploads;
 use sheaf_wire::{Event, Nanos, Timestamp, Verdict};
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Takes accepted events. An event counts as stored when [`EventSink::stored`] includes it; events become stored in the
 /// order in which they were written.
@@ -16,14 +17,14 @@ pub trait EventSink: Send {
     ///
     /// # Errors
     /// Describes the failure to the operator. The event was not accepted and may be offered again.
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String>;
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError>;
 
     /// As [`EventSink::write`], of an event that the caller has no more need of: a sink that is not done with it when this returns
     /// takes out of it what it holds ([`Event::take`]). A sink in front of another hands this on.
     ///
     /// # Errors
     /// As there; the event is as it was.
-    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         self.write(event, verdict)
     }
 
@@ -31,7 +32,7 @@ pub trait EventSink: Send {
     ///
     /// # Errors
     /// Describes the failure. Nothing accepted is lost by it; the call may be repeated.
-    fn end_batch(&mut self, now: Timestamp) -> Result<(), String>;
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError>;
 
     /// Whoever gives the events is running out of room, because events wait to be stored: what a sink does in larger units
     /// than batches, it does at the next end of a batch. A sink in front of another hands this on.
@@ -55,11 +56,54 @@ pub trait EventSink: Send {
     ///
     /// # Errors
     /// Describes the failure.
-    fn finish(&mut self) -> Result<(), String>;
+    fn finish(&mut self) -> Result<(), SinkError>;
 
     /// Returns its counters by name.
     fn counters(&self) -> Vec<(String, u64)> {
         Vec::new()
+    }
+}
+
+/// Reason why an output does not do what it is asked. The same call may be made again.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SinkError {
+    /// An event file could not be written.
+    #[error(transparent)]
+    Files(Arc<EventWriteError>),
+    /// A closed file could not be made into another format, for this reason. It stays as it is.
+    #[error("{0}")]
+    Conversion(String),
+    /// A closed file could not be uploaded, for this reason.
+    #[error("{0}")]
+    Upload(String),
+    /// The files were not closed in time.
+    #[error(
+        "the output's files could not be closed: a call of the operating system has not come back for {seconds} s"
+    )]
+    NotClosed {
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// The thread that writes the files is gone.
+    #[error("the thread that writes the output's files has panicked")]
+    Panicked,
+    /// An output that has no files fails, for this reason.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Errors are equal that say the same: those of the operating system cannot be compared.
+impl PartialEq for SinkError {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for SinkError {}
+
+impl From<EventWriteError> for SinkError {
+    fn from(error: EventWriteError) -> Self {
+        Self::Files(Arc::new(error))
     }
 }
 
@@ -80,12 +124,12 @@ pub struct NullSink {
 }
 
 impl EventSink for NullSink {
-    fn write(&mut self, _event: &Event<Bytes>, _verdict: &Verdict) -> Result<Taken, String> {
+    fn write(&mut self, _event: &Event<Bytes>, _verdict: &Verdict) -> Result<Taken, SinkError> {
         self.accepted += 1;
         Ok(Taken::Accepted)
     }
 
-    fn end_batch(&mut self, _now: Timestamp) -> Result<(), String> {
+    fn end_batch(&mut self, _now: Timestamp) -> Result<(), SinkError> {
         Ok(())
     }
 
@@ -95,7 +139,7 @@ impl EventSink for NullSink {
         self.accepted
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
 }
@@ -156,15 +200,14 @@ impl FileSink {
     }
 
     /// Has the last files converted, and lists them.
-    fn finish_converter(&mut self) -> Result<(), String> {
+    fn finish_converter(&mut self) -> Result<(), SinkError> {
         let Some(converter) = &mut self.converter else { return Ok(()) };
         self.writer.take_replaceable().into_iter().for_each(|file| converter.submit(file));
-        let ended = converter.finish();
+        let ended = converter.finish().map_err(SinkError::Conversion);
         while let Some(file) = converter.poll() {
             self.writer.replaced(&file);
         }
-        let listed = self.writer.finish().map_err(|error| error.to_string());
-        ended.and(listed)
+        ended.and(self.writer.finish().map_err(SinkError::from))
     }
 
     /// Has closed files of streams made into another format that say so ([`WriterOptions::replaced`]).
@@ -175,18 +218,18 @@ impl FileSink {
     }
 
     /// Hands closed files over, and hears which were converted and which are in the store.
-    fn exchange(&mut self) -> Result<(), String> {
+    fn exchange(&mut self) -> Result<(), SinkError> {
         let converted = self.converter.as_mut().map_or(Ok(()), |converter| {
             self.writer.take_replaceable().into_iter().for_each(|file| converter.submit(file));
             while let Some(file) = converter.poll() {
                 self.writer.replaced(&file);
             }
-            converter.trouble().map_or(Ok(()), Err)
+            converter.trouble().map_or(Ok(()), |trouble| Err(SinkError::Conversion(trouble)))
         });
         converted.and(self.exchange_uploads())
     }
 
-    fn exchange_uploads(&mut self) -> Result<(), String> {
+    fn exchange_uploads(&mut self) -> Result<(), SinkError> {
         let Some(uploads) = &mut self.uploads else { return Ok(()) };
         for file in self.writer.take_uploads() {
             uploads.submit(file);
@@ -194,13 +237,13 @@ impl FileSink {
         while let Some(file) = uploads.poll() {
             self.writer.confirm(&file);
         }
-        uploads.trouble().map_or(Ok(()), Err)
+        uploads.trouble().map_or(Ok(()), |trouble| Err(SinkError::Upload(trouble)))
     }
 }
 
 impl EventSink for FileSink {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
-        match self.writer.write(event, verdict).map_err(|error| error.to_string())? {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
+        match self.writer.write(event, verdict)? {
             true => Ok(Taken::Accepted),
             false => {
                 self.prescaled += 1;
@@ -209,10 +252,10 @@ impl EventSink for FileSink {
         }
     }
 
-    fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
         self.looked_at = now;
         let pressed = if std::mem::take(&mut self.pressed) { self.writer.press() } else { Ok(()) };
-        let ended = pressed.and(self.writer.end_batch(now)).map_err(|error| error.to_string());
+        let ended = pressed.and(self.writer.end_batch(now)).map_err(SinkError::from);
         ended.and(self.exchange())
     }
 
@@ -235,17 +278,17 @@ impl EventSink for FileSink {
         self.writer.due().min(look)
     }
 
-    fn finish(&mut self) -> Result<(), String> {
-        let finished = self.writer.finish().map_err(|error| error.to_string());
+    fn finish(&mut self) -> Result<(), SinkError> {
+        let finished = self.writer.finish().map_err(SinkError::from);
         let finished = finished.and(self.finish_converter());
         // What is closed only now has no event that counts: the run has not waited for it.
         let Some(uploads) = &mut self.uploads else { return finished };
-        let ended = uploads.finish();
+        let ended = uploads.finish().map_err(SinkError::Upload);
         while let Some(file) = uploads.poll() {
             self.writer.confirm(&file);
         }
         // Writes the list once more, with what was confirmed.
-        let listed = self.writer.finish().map_err(|error| error.to_string());
+        let listed = self.writer.finish().map_err(SinkError::from);
         finished.and(ended).and(listed)
     }
 

@@ -1,7 +1,7 @@
 //! An output in use: events on their way into it, until they are as durable as configured. Whoever stores drives one of these,
 //! a builder unit or an output node.
 
-use crate::sink::{EventSink, Taken};
+use crate::sink::{EventSink, SinkError, Taken};
 use bytes::Bytes;
 use sheaf_wire::{Event, Nanos, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ pub(crate) struct Storing<T> {
 }
 
 struct Trouble {
-    error: String,
+    error: SinkError,
     try_again_at: Timestamp,
 }
 
@@ -124,7 +124,7 @@ impl<T> Storing<T> {
         }
     }
 
-    fn note_trouble(&mut self, now: Timestamp, error: String) {
+    fn note_trouble(&mut self, now: Timestamp, error: SinkError) {
         if self.trouble.is_none() {
             log::error!("{}: {error}; events wait until it works again", self.node);
         }
@@ -175,7 +175,7 @@ impl<T> Storing<T> {
     ///
     /// # Errors
     /// Returns the last failure of the output, for the operator.
-    pub(crate) fn finish(&mut self) -> Result<(), String> {
+    pub(crate) fn finish(&mut self) -> Result<(), SinkError> {
         let closed = self.sink.finish();
         self.trouble.take().map_or(closed, |trouble| Err(trouble.error))
     }

@@ -1,6 +1,7 @@
 //! A thread that runs agents.
 
 use crate::Clock;
+use crate::sink::SinkError;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::num::NonZeroU64;
 
@@ -88,7 +89,7 @@ pub enum NodeError {
         /// The node.
         node: NodeId,
         /// Description of the error.
-        error: String,
+        error: SinkError,
     },
     /// A builder could not begin a session.
     #[error("{node} could not begin a session: {error}")]

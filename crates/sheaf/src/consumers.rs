@@ -3,7 +3,7 @@
 
 use crate::plan::Plan;
 use bytes::Bytes;
-use sheaf_node::sink::{EventSink, Taken};
+use sheaf_node::sink::{EventSink, SinkError, Taken};
 use sheaf_protocol::Identity;
 use sheaf_protocol::sampler::Bounds;
 use sheaf_tap::address::in_directory;
@@ -93,17 +93,17 @@ impl WatchedSink {
 }
 
 impl EventSink for WatchedSink {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         self.show(event, verdict);
         self.sink.write(event, verdict).inspect_err(|_| self.refused = Some(event.id))
     }
 
-    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         self.show(event, verdict);
         self.sink.give(event, verdict).inspect_err(|_| self.refused = Some(event.id))
     }
 
-    fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
         self.now = now;
         if let Some(feed) = &mut self.feed {
             feed.tend();
@@ -127,7 +127,7 @@ impl EventSink for WatchedSink {
         self.sink.due()
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), SinkError> {
         self.sink.finish()
     }
 

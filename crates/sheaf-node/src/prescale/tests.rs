@@ -14,15 +14,15 @@ struct Keeper {
 }
 
 impl EventSink for Keeper {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         if self.refuses && self.refused.replace(event.id.0) != Some(event.id.0) {
-            return Err("the disk is full".into());
+            return Err(SinkError::Other("the disk is full".into()));
         }
         self.written.lock().unwrap().insert(event.id.0, verdict.tags);
         Ok(Taken::Accepted)
     }
 
-    fn end_batch(&mut self, _now: Timestamp) -> Result<(), String> {
+    fn end_batch(&mut self, _now: Timestamp) -> Result<(), SinkError> {
         Ok(())
     }
 
@@ -32,7 +32,7 @@ impl EventSink for Keeper {
         self.written.lock().unwrap().len() as u64
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
 }

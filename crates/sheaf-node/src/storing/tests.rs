@@ -16,10 +16,10 @@ struct Script {
 struct Scripted(Arc<Mutex<Script>>);
 
 impl EventSink for Scripted {
-    fn write(&mut self, event: &Event<Bytes>, _: &Verdict) -> Result<Taken, String> {
+    fn write(&mut self, event: &Event<Bytes>, _: &Verdict) -> Result<Taken, SinkError> {
         let mut script = self.0.lock().expect("no test panics with it");
         if script.fails {
-            return Err("the disk is full".to_owned());
+            return Err(SinkError::Other("the disk is full".to_owned()));
         }
         if event.id.0.is_multiple_of(10) {
             return Ok(Taken::LeftOut);
@@ -28,7 +28,7 @@ impl EventSink for Scripted {
         Ok(Taken::Accepted)
     }
 
-    fn end_batch(&mut self, _: Timestamp) -> Result<(), String> {
+    fn end_batch(&mut self, _: Timestamp) -> Result<(), SinkError> {
         self.0.lock().expect("no test panics with it").batches += 1;
         Ok(())
     }
@@ -43,7 +43,7 @@ impl EventSink for Scripted {
         self.0.lock().expect("no test panics with it").stored
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
 }

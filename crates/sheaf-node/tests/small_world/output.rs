@@ -2,6 +2,7 @@
 
 use crate::world::{EVENTS, World};
 use sheaf_node::NodeError;
+use sheaf_node::sink::SinkError;
 use sheaf_node::trigger::TriggerRate;
 use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_wire::{DropReason, NodeId};
@@ -56,7 +57,7 @@ fn an_output_that_stays_broken_does_not_keep_the_run_from_ending() {
     }
     world.interrupt();
     world.run_to_end();
-    let error = "the disk is full".to_owned();
+    let error = SinkError::Other("the disk is full".to_owned());
     assert_eq!(world.errors, [NodeError::Output { node: NodeId::builder(0), error }]);
     let report = world.report();
     assert_eq!(report.imbalances(1), [""; 0]);

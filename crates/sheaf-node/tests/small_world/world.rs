@@ -9,7 +9,7 @@ use sheaf_node::output::OutputNode;
 use sheaf_node::readout::ReadoutNode;
 use sheaf_node::reborn::Reborn;
 use sheaf_node::report::{Gauges, RunReport};
-use sheaf_node::sink::{EventSink, NullSink, Taken};
+use sheaf_node::sink::{EventSink, NullSink, SinkError, Taken};
 use sheaf_node::trigger::TriggerRate;
 use sheaf_node::{Agent, NodeError, Progress};
 use sheaf_protocol::Identity;
@@ -435,9 +435,9 @@ impl Disk {
         written.filter(|(_, incomplete)| *incomplete).count() as u64
     }
 
-    fn fail(&mut self) -> Result<(), String> {
+    fn fail(&mut self) -> Result<(), SinkError> {
         self.failures += 1;
-        Err("the disk is full".to_owned())
+        Err(SinkError::Other("the disk is full".to_owned()))
     }
 }
 
@@ -450,7 +450,7 @@ struct Sink {
 }
 
 impl EventSink for Sink {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         let mut disk = self.disk.lock().unwrap();
         if disk.broken {
             return Err(disk.fail().unwrap_err());
@@ -463,7 +463,7 @@ impl EventSink for Sink {
         Ok(Taken::Accepted)
     }
 
-    fn end_batch(&mut self, _now: Timestamp) -> Result<(), String> {
+    fn end_batch(&mut self, _now: Timestamp) -> Result<(), SinkError> {
         let mut disk = self.disk.lock().unwrap();
         if disk.cannot_sync {
             return disk.fail();
@@ -483,7 +483,7 @@ impl EventSink for Sink {
         self.disk.lock().unwrap().sessions[self.session].durable
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), SinkError> {
         let mut disk = self.disk.lock().unwrap();
         if disk.broken { disk.fail() } else { Ok(()) }
     }

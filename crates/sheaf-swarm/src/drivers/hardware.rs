@@ -5,7 +5,7 @@ use super::options::DriverOptions;
 use crate::dice::mix;
 use bytes::{Bytes, BytesMut};
 use sheaf_node::filter::{Filter, FilterFailure};
-use sheaf_node::sink::{EventSink, Taken};
+use sheaf_node::sink::{EventSink, SinkError, Taken};
 use sheaf_source::{Source, SourcePoll, SourceStats, content};
 use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, Nanos, NodeId, SessionId, SourceId, Tags, Timestamp, Verdict,
@@ -212,10 +212,10 @@ impl SimSink {
         })
     }
 
-    fn fail(&self, disks: &mut DriverDisks, now: Timestamp) -> Result<(), String> {
+    fn fail(&self, disks: &mut DriverDisks, now: Timestamp) -> Result<(), SinkError> {
         if disks.fails_until.get(&self.owner.0).is_some_and(|until| *until > now) {
             disks.failures += 1;
-            return Err("no space left on device".to_owned());
+            return Err(SinkError::Other("no space left on device".to_owned()));
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl SimSink {
 }
 
 impl EventSink for SimSink {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, String> {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
         let now = self.network.lock().now;
         let mut disks = self.disks.lock();
         self.fail(&mut disks, now)?;
@@ -247,7 +247,7 @@ impl EventSink for SimSink {
         Ok(Taken::Accepted)
     }
 
-    fn end_batch(&mut self, now: Timestamp) -> Result<(), String> {
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
         let mut disks = self.disks.lock();
         let files = disks.sessions.entry(self.owner).or_default();
         if files.durable == files.written.len() || now < self.synced_at + self.options.disk.sync_interval {
@@ -274,7 +274,7 @@ impl EventSink for SimSink {
         if waits { self.synced_at + self.options.disk.sync_interval } else { Timestamp::MAX }
     }
 
-    fn finish(&mut self) -> Result<(), String> {
+    fn finish(&mut self) -> Result<(), SinkError> {
         let now = self.network.lock().now;
         let mut disks = self.disks.lock();
         let files = disks.sessions.entry(self.owner).or_default();
