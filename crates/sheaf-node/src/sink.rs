@@ -81,7 +81,7 @@ pub enum SinkError {
         "the output's files could not be closed: a call of the operating system has not come back for {seconds} s"
     )]
     NotClosed {
-        /// How long it was waited for.
+        /// Time for which they were awaited.
         seconds: u64,
     },
     /// The thread that writes the files is gone.

@@ -338,7 +338,7 @@ pub(super) struct Assemblies<P> {
     by_event: EventIndex,
     /// Paced pull: events under construction, ascending, and some that are no more.
     by_age: VecDeque<EventId>,
-    /// What is shown of an event that stays here; else empty.
+    /// Event that stays here while the driver looks at it; otherwise empty.
     lent: Event<P>,
     /// Empty vectors, to use where one was taken from here.
     spares: Vec<Vec<Fragment<P>>>,

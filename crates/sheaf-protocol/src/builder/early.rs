@@ -34,7 +34,7 @@ pub(super) struct Early<P> {
     over: EventSet,
 }
 
-/// How many separate ranges of events that are over are remembered. Older gaps count as over.
+/// Number of separate ranges of events that are over which are remembered. Older gaps count as over.
 const OVER_RANGES: usize = 4_096;
 
 impl<P: Payload> Early<P> {

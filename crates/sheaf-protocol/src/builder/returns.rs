@@ -1,4 +1,4 @@
-//! What a builder is to tell the event manager: events that are over, and credit for others.
+//! Next request to the event manager: events that are over, and credit for others.
 
 use super::BuilderConfig;
 use super::assembly::Assembly;
@@ -17,7 +17,7 @@ pub(super) struct Room {
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Returns {
-    /// What is to go into the next request.
+    /// Next request under construction.
     request: Request,
     request_at: Option<Timestamp>,
     /// When the event manager hears of this node in any case; never after the run has closed.

@@ -14,12 +14,12 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// How many events wait.
+    /// Number of events that wait.
     pub(super) fn len(&self) -> usize {
         self.queue.len() + self.again.len()
     }
 
-    /// How many of them have come back from a builder.
+    /// Number of them that have come back from a builder.
     #[inline]
     pub(super) fn returned(&self) -> usize {
         self.again.len()

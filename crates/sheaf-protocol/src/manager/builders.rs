@@ -75,7 +75,7 @@ pub(super) struct Builders {
     turn: usize,
     /// An event's size, which it is charged to credit at.
     mean_event: Option<u64>,
-    /// How many events of each session that is over were stored.
+    /// Number of events stored by each session that is over.
     past: BTreeMap<(NodeId, SessionId), u64>,
 }
 
@@ -120,7 +120,7 @@ impl Builders {
         })
     }
 
-    /// What each of the next events would be charged at a builder, and how many there is credit for.
+    /// Charge of each of the next events at a builder, and the number of events that there is credit for.
     pub(super) fn offer_many(&self, builder: u16) -> Option<(u32, u64)> {
         let state = self.get(builder);
         state.credit.offer_many(self.mean_event, state.outstanding)
@@ -193,7 +193,7 @@ impl Builders {
         Some(EndedSession { session, committed })
     }
 
-    /// How many events of each session are booked as stored, living sessions included.
+    /// Number of events of each session that are booked as stored, living sessions included.
     pub(super) fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
         let mut sessions = self.past.clone();
         let living = |(node, state): (NodeId, &BuilderState)| Some(((node, state.session?), state.committed));

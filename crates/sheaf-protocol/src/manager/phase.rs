@@ -1,4 +1,4 @@
-//! The phase of a run, and how long it may last.
+//! Phases of a run, and their limits in time.
 
 use super::ManagerConfig;
 use crate::machine::{Deadline, Why};
@@ -30,7 +30,7 @@ pub(super) struct RunPhase {
     /// Asked to stop twice: what is in flight is dropped, whoever works on it.
     is_cut: bool,
     stop_timeout: Nanos,
-    /// How long a node that has spoken may take for its next word, when the run closes.
+    /// Time that a node which has spoken may take for its next message, when the run closes.
     silence: Nanos,
 }
 

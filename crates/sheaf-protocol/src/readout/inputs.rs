@@ -1,4 +1,4 @@
-//! The sources of a readout unit: how much is held of each, and how far it has come.
+//! Sources of a readout unit: amount held of each, and its progress.
 
 use super::config::{Announce, ReadoutConfig, SourceConfig};
 use rustc_hash::FxHashMap;
@@ -22,7 +22,7 @@ pub(super) struct Inputs {
     refused: bool,
 }
 
-/// What is held of one source.
+/// Fragments held of one source, and its progress.
 #[derive(Clone, Debug)]
 struct Input {
     id: SourceId,

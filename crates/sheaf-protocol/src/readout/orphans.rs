@@ -10,8 +10,8 @@ use crate::machine::EventDeadlines;
 use sheaf_wire::{EventId, Nanos, Payload, Timestamp};
 use std::collections::VecDeque;
 
-/// How many separate ranges of expired events a readout unit remembers. For older gaps, too, it does not wait without
-/// limit.
+/// Number of separate ranges of expired events that a readout unit remembers. For older gaps, too, it does not wait
+/// without limit.
 const EXPIRED_RANGES: usize = 4096;
 
 /// A shorter queue of events that nobody has asked for is never swept.
@@ -20,7 +20,7 @@ const SWEEP_FLOOR: usize = 64;
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Orphans {
-    /// How long a fragment is held that was passed over; no limit if `None`.
+    /// Time for which a fragment is held that was passed over; no limit if `None`.
     timeout: Option<Nanos>,
     /// Events that nobody has asked for, in the order of their age.
     unasked: VecDeque<Stretch>,

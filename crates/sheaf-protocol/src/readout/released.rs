@@ -4,7 +4,7 @@ use super::stretch::Stretch;
 use crate::event_set::EventSet;
 use sheaf_wire::EventId;
 
-/// How many separate ranges of released events a readout unit remembers. Older gaps count as released.
+/// Number of separate ranges of released events that a readout unit remembers. Older gaps count as released.
 const RANGES: usize = 4096;
 
 /// See the [module](self).

@@ -1,4 +1,4 @@
-//! What a readout unit is to tell the event manager: new events, and its state.
+//! Reports of a readout unit to the event manager: new events, and its state.
 
 use super::config::ReadoutConfig;
 use sheaf_wire::message::{Announcement, Body, ReadoutStatus};
