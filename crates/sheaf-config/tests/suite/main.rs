@@ -1,0 +1,5 @@
+//! The configuration as its users meet it: defaults, messages, and properties.
+
+mod defaults;
+mod messages;
+mod properties;

@@ -1,0 +1,844 @@
+//! The text of every kind of error, character by character.
+
+mod streams;
+
+use sheaf_config::{Config, ConfigErrors, ErrorKind, Origin};
+use std::path::Path;
+
+/// The rendered errors must be `expected`, and their kinds `kinds`.
+#[track_caller]
+fn says<T: std::fmt::Debug>(result: Result<T, ConfigErrors>, kinds: &[ErrorKind], expected: &str) {
+    let errors = result.expect_err("this configuration is wrong");
+    let found: Vec<ErrorKind> = errors.errors().iter().map(|error| error.kind).collect();
+    assert_eq!(errors.to_string(), expected.trim_start_matches('\n').trim_end(), "as rendered:\n{errors}");
+    assert_eq!(found, kinds);
+}
+
+fn parse(text: &str) -> Result<Config, ConfigErrors> {
+    Config::parse(text, "run.toml")
+}
+
+#[test]
+fn an_unreadable_file() {
+    let errors = Config::load(Path::new("no/such/file.toml")).unwrap_err();
+    let error = &errors.errors()[0];
+    assert_eq!(error.kind, ErrorKind::Unreadable);
+    assert_eq!(error.origin, Origin::File("no/such/file.toml".into()));
+    let text = errors.to_string();
+    assert!(text.starts_with("error: the configuration cannot be read: "), "{text}");
+    let end = "\n  --> no/such/file.toml\n   = help: give the path of a configuration file, or none for the default";
+    assert!(text.ends_with(end), "{text}");
+}
+
+#[test]
+fn a_file_larger_than_any_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("events.toml");
+    std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
+    let expected = format!(
+        "error: the file has more than 1048576 bytes\n  --> {}\n   = help: no configuration is that large; is this \
+         the right file?",
+        path.display()
+    );
+    says(Config::load(&path), &[ErrorKind::TooLarge], &expected);
+}
+
+#[test]
+fn a_file_that_is_not_utf_8() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("latin.toml");
+    std::fs::write(&path, b"[run]\n# caf\xe9\nnumber = 1\n").unwrap();
+    let errors = Config::load(&path).unwrap_err();
+    let expected = format!(
+        "error: byte 11 of the file, 0xe9, is not UTF-8
+  --> {}:2:6
+   |
+ 2 | # caf\u{fffd}
+   |      ^
+   = help: save the file as UTF-8",
+        path.display()
+    );
+    says::<()>(Err(errors), &[ErrorKind::NotUtf8], &expected);
+}
+
+#[test]
+fn text_that_is_not_toml() {
+    let text = "[run]\nnumber = 3\nnumber = 4\n[readout]\ncount = 0\n";
+    says(
+        parse(text),
+        &[ErrorKind::Syntax, ErrorKind::BadValue],
+        "
+error: this is not TOML: duplicate key
+  --> run.toml:3:1
+   |
+ 3 | number = 4
+   | ^^^^^^
+   = help: keep one of them
+
+error: `readout.count` is 0
+  --> run.toml:5:9
+   |
+ 5 | count = 0
+   |         ^
+   = help: it should be an integer from 1 to 4096",
+    );
+    says(
+        parse("[run]\noutput = \"runs\n"),
+        &[ErrorKind::Syntax],
+        "
+error: this is not TOML: invalid basic string, expected `\"`
+  --> run.toml:2:15
+   |
+ 2 | output = \"runs
+   |               ^
+   = help: a table is `[name]`, a value is `key = value`, text is in double quotes",
+    );
+}
+
+#[test]
+fn a_mistake_before_an_error_of_syntax_is_told_and_what_follows_is_not_guessed() {
+    let text = "[readout]\ncuont = 3\n[builder\nslots = 1\n";
+    says(
+        parse(text),
+        &[ErrorKind::Unknown, ErrorKind::Syntax],
+        "
+error: there is no key `cuont` in [readout]
+  --> run.toml:2:1
+   |
+ 2 | cuont = 3
+   | ^^^^^
+   = help: did you mean `count`?
+
+error: this is not TOML: unclosed table, expected `]`
+  --> run.toml:3:9
+   |
+ 3 | [builder
+   |         ^
+   = help: a table is `[name]`, a value is `key = value`, text is in double quotes",
+    );
+}
+
+#[test]
+fn unknown_tables_and_keys() {
+    let text = "count = 3\n[readot]\n[readout]\nmerge_timeot_ms = 5\nslots = 3\nx = 1\n[source.replai]\n[[node]]\n\
+                name = \"evm\"\nrole = \"manager\"\nadress = \"a:1\"\n";
+    says(
+        parse(text),
+        &[ErrorKind::Unknown; 7],
+        "
+error: there is no key `count` outside of tables
+  --> run.toml:1:1
+   |
+ 1 | count = 3
+   | ^^^^^
+   = help: `count` is a key of [source], [readout], [builder]
+
+error: there is no table [readot]
+  --> run.toml:2:2
+   |
+ 2 | [readot]
+   |  ^^^^^^
+   = help: did you mean [readout]?
+
+error: there is no key `merge_timeot_ms` in [readout]
+  --> run.toml:4:1
+   |
+ 4 | merge_timeot_ms = 5
+   | ^^^^^^^^^^^^^^^
+   = help: did you mean `merge_timeout_ms`?
+
+error: there is no key `slots` in [readout]
+  --> run.toml:5:1
+   |
+ 5 | slots = 3
+   | ^^^^^
+   = help: `slots` is a key of [builder]
+
+error: there is no key `x` in [readout]
+  --> run.toml:6:1
+   |
+ 6 | x = 1
+   | ^
+   = help: known are `count`, `buffer_bytes`, `buffer_events`, `max_fragment_bytes`, `merge_timeout_ms`, `orphan_timeout_ms`
+
+error: there is no table [source.replai]
+  --> run.toml:7:9
+   |
+ 7 | [source.replai]
+   |         ^^^^^^
+   = help: did you mean [source.replay]?
+
+error: there is no key `adress` in [[node]]
+  --> run.toml:11:1
+   |
+11 | adress = \"a:1\"
+   | ^^^^^^
+   = help: did you mean `address`?",
+    );
+}
+
+#[test]
+fn values_of_the_wrong_type() {
+    let text =
+        "readout = 3\nnode = [1]\n[run]\nnumber = \"one\"\nevents = 1.5\n[builder]\n  check_content = 1\n";
+    says(
+        parse(text),
+        &[ErrorKind::WrongType; 5],
+        "
+error: `readout` is an integer, not a table
+  --> run.toml:1:1
+   |
+ 1 | readout = 3
+   | ^^^^^^^
+   = help: write a line `[readout]` and its keys below it
+
+error: `node[0]` is an integer, not a table
+  --> run.toml:2:9
+   |
+ 2 | node = [1]
+   |         ^
+   = help: write a line `[[node]]` for each node and its keys below it
+
+error: `run.number` is a string
+  --> run.toml:4:10
+   |
+ 4 | number = \"one\"
+   |          ^^^^^
+   = help: it should be an integer from 0 to 4294967295
+
+error: `run.events` is a decimal number
+  --> run.toml:5:10
+   |
+ 5 | events = 1.5
+   |          ^^^
+   = help: it should be 0, or an integer from 1 to 9223372036854775807
+
+error: `builder.check_content` is an integer
+  --> run.toml:7:19
+   |
+ 7 |   check_content = 1
+   |                   ^
+   = help: it should be true or false",
+    );
+}
+
+#[test]
+fn values_that_are_not_accepted() {
+    let text = "[run]\noutput = \"\"\nduration_s = -1\nnumber = 99999999999999999999999999\n[trigger]\nmode = \"fre\"\n\
+                rate_hz = inf\n[source]\noptional = [1, \"9-3\"]\n[builder]\nmemory_bytes = 0x10\n";
+    says(
+        parse(text),
+        &[ErrorKind::BadValue; 7],
+        "
+error: `run.output` is \"\"
+  --> run.toml:2:10
+   |
+ 2 | output = \"\"
+   |          ^^
+   = help: it should be a path in UTF-8 that is not empty
+
+error: `run.duration_s` is -1
+  --> run.toml:3:14
+   |
+ 3 | duration_s = -1
+   |              ^^
+   = help: it should be 0, or a number of seconds from 0.000000001 to 8640000
+
+error: `run.number` is 99999999999999999999999999
+  --> run.toml:4:10
+   |
+ 4 | number = 99999999999999999999999999
+   |          ^^^^^^^^^^^^^^^^^^^^^^^^^^
+   = help: it should be an integer from 0 to 4294967295
+
+error: `trigger.mode` is \"fre\"
+  --> run.toml:6:8
+   |
+ 6 | mode = \"fre\"
+   |        ^^^^^
+   = help: it should be \"free\", \"fixed\", \"poisson\", \"source\" or \"seen\"
+
+error: `trigger.rate_hz` is inf
+  --> run.toml:7:11
+   |
+ 7 | rate_hz = inf
+   |           ^^^
+   = help: it should be a number from 0.001 to 1000000000
+
+error: `source.optional` is [1, \"9-3\"]
+  --> run.toml:9:12
+   |
+ 9 | optional = [1, \"9-3\"]
+   |            ^^^^^^^^^^
+   = help: it should be a list like [1, 5, \"10-19\"] of numbers from 0 to 4294967295, each at most once, at most 65536 of them
+
+error: `builder.memory_bytes` is 0x10
+  --> run.toml:11:16
+   |
+11 | memory_bytes = 0x10
+   |                ^^^^
+   = help: it should be an integer from 1048576 (1 MiB) to 1099511627776 (1 TiB)",
+    );
+}
+
+/// Rather than run at another rate than was asked for.
+#[test]
+fn a_rate_without_a_mode_that_has_one() {
+    let text = parse("[trigger]\nrate_hz = 500.0\n").unwrap_err().to_string();
+    assert!(text.contains("run.toml:2:11") && text.contains("write `mode = \"fixed\"`"), "{text}");
+}
+
+#[test]
+fn keys_that_are_needed() {
+    says(
+        parse("[trigger]\nmode = \"poisson\"\n[source]\nkind = \"emulated\"\n[[node]]\nname = \"evm\"\n"),
+        &[ErrorKind::Missing, ErrorKind::Missing],
+        "
+error: `trigger.mode` is \"poisson\", and `trigger.rate_hz` is not set
+  --> run.toml:2:8
+   |
+ 2 | mode = \"poisson\"
+   |        ^^^^^^^^^
+   = help: write the rate, like `rate_hz = 1000.0`
+
+error: `node[0]` has no `role`
+  --> run.toml:5:1
+   |
+ 5 | [[node]]
+   | ^^^^^^^^
+   = help: each [[node]] needs a `name` and a `role`",
+    );
+    says(
+        parse(
+            "[trigger]\nmode = \"source\"\n[source]\nkind = \"replay\"\n[source.replay]\npacing = \"fixed\"\n",
+        ),
+        &[ErrorKind::Missing, ErrorKind::Missing, ErrorKind::Missing],
+        "
+error: `trigger.mode` is \"source\", and `trigger.source` is not set
+  --> run.toml:2:8
+   |
+ 2 | mode = \"source\"
+   |        ^^^^^^^^
+   = help: write the id of the reference source, like `source = 0`
+
+error: `source.kind` is \"replay\", and `source.replay.directory` is not set
+  --> run.toml:4:8
+   |
+ 4 | kind = \"replay\"
+   |        ^^^^^^^^
+   = help: write the directory with the fragment streams below [source.replay], or give --replay DIR
+
+error: `source.replay.pacing` is \"fixed\", and `source.replay.rate_hz` is not set
+  --> run.toml:6:10
+   |
+ 6 | pacing = \"fixed\"
+   |          ^^^^^^^
+   = help: write the rate, like `rate_hz = 1000.0`",
+    );
+}
+
+#[test]
+fn time_slices_need_a_file_or_an_address_and_cards() {
+    says(
+        parse("[source]\nkind = \"capture\"\n[source.timed]\nslice_us = 10.0\nafter_us = 161.0\n"),
+        &[ErrorKind::Missing, ErrorKind::Conflict],
+        "
+error: `source.kind` is \"capture\", and `source.timed.file` is not set
+  --> run.toml:2:8
+   |
+ 2 | kind = \"capture\"
+   |        ^^^^^^^^^
+   = help: write the path of the pcap or pcapng file
+
+error: the overlaps of a time slice are together longer than 16 slices
+  --> run.toml:5:12
+   |
+ 5 | after_us = 161.0
+   |            ^^^^^
+   = help: make slices longer or overlaps shorter",
+    );
+    says(
+        parse("[source]\nkind = \"packets\"\n[readout]\ncount = 2\n"),
+        &[ErrorKind::Missing, ErrorKind::Missing, ErrorKind::Conflict],
+        "
+error: `source.kind` is \"packets\", and `source.timed.listen` is not set
+  --> run.toml:2:8
+   |
+ 2 | kind = \"packets\"
+   |        ^^^^^^^^^
+   = help: write where the packets come to, like `listen = \"0.0.0.0:6006\"`
+
+error: `source.kind` is \"packets\", and `source.timed.cards` is not set
+  --> run.toml:2:8
+   |
+ 2 | kind = \"packets\"
+   |        ^^^^^^^^^
+   = help: write which cards send packets, like `cards = [1, 2]`
+
+error: 2 readout units of one host cannot share a socket
+  --> run.toml:4:9
+   |
+ 4 | count = 2
+   |         ^
+   = help: one readout unit reads all cards that send to an address",
+    );
+}
+
+#[test]
+fn a_node_is_not_called_like_a_directory_or_an_option() {
+    for name in [".", "..", ".hidden", "-v", "_x", "a/b", ""] {
+        let text = format!("[[node]]\nname = \"{name}\"\nrole = \"manager\"\n");
+        let error = Config::parse(&text, "x.toml").unwrap_err().to_string();
+        assert!(error.contains("the first a letter or digit"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_misspelt_key_is_not_reported_as_missing_too() {
+    says(
+        parse("[source]\nkind = \"replay\"\n[source.replay]\ndirektory = \"streams\"\n"),
+        &[ErrorKind::Unknown],
+        "
+error: there is no key `direktory` in [source.replay]
+  --> run.toml:4:1
+   |
+ 4 | direktory = \"streams\"
+   | ^^^^^^^^^
+   = help: did you mean `directory`?",
+    );
+}
+
+#[test]
+fn values_that_cannot_go_together() {
+    let text = "[trigger]\nmode = \"free\"\n[source]\nkind = \"replay\"\n[source.replay]\ndirectory = \"streams\"\n\
+                [builder]\nevent_timeout_ms = 600\n[readout]\nmerge_timeout_ms = 700.5\n[manager]\nbatch_events = 1000\n";
+    says(
+        parse(text),
+        &[ErrorKind::Conflict; 3],
+        "
+error: `trigger.mode` is \"free\", but the data has its own event ids
+  --> run.toml:2:8
+   |
+ 2 | mode = \"free\"
+   |        ^^^^^^
+   = help: with `source.kind = \"replay\"` the mode is \"seen\" or \"source\"
+
+error: `readout.merge_timeout_ms` is 700.5, and `builder.event_timeout_ms` is 600
+  --> run.toml:10:20
+   |
+10 | merge_timeout_ms = 700.5
+   |                    ^^^^^
+   = help: `readout.merge_timeout_ms` should be less than `builder.event_timeout_ms`: a readout unit must give up a \
+         silent source before its builder unit gives up the event
+
+error: `manager.batch_events` is 1000, more than `builder.slots`, 512
+  --> run.toml:12:16
+   |
+12 | batch_events = 1000
+   |                ^^^^
+   = help: a batch is at most what a builder unit has slots for",
+    );
+}
+
+#[test]
+fn the_place_is_the_key_that_the_file_sets_not_the_default_it_collides_with() {
+    says(
+        parse("[manager]\npeer_timeout_ms = 200\n[protocol]\nretransmit_ms = 100\n"),
+        &[ErrorKind::Conflict],
+        "
+error: `protocol.heartbeat_ms` is 200, and `manager.peer_timeout_ms` is 200
+  --> run.toml:2:19
+   |
+ 2 | peer_timeout_ms = 200
+   |                   ^^^
+   = help: `protocol.heartbeat_ms` should be less than `manager.peer_timeout_ms`: a living node must be heard before \
+         it is held for dead",
+    );
+}
+
+#[test]
+fn bounds_that_cannot_hold_what_they_must() {
+    says(
+        parse("[builder]\nmemory_bytes = 1048576\n[source.emulated]\nmean_bytes = 1000000\nsize = \"fixed\"\n"),
+        &[ErrorKind::TooSmall],
+        "
+error: `builder.memory_bytes` is 1048576, less than an event of 4 fragments, one of them the largest, 4000000 bytes
+  --> run.toml:2:16
+   |
+ 2 | memory_bytes = 1048576
+   |                ^^^^^^^
+   = help: `builder.memory_bytes` should be at least 4000000",
+    );
+    says(
+        parse("[transport]\nqueue_bytes = 65536\n"),
+        &[ErrorKind::TooSmall],
+        "
+error: `transport.queue_bytes` is 65536, less than a frame of `transport.max_frame_bytes`, 16777216 bytes
+  --> run.toml:2:15
+   |
+ 2 | queue_bytes = 65536
+   |               ^^^^^
+   = help: `transport.queue_bytes` should be at least 16777216",
+    );
+}
+
+#[test]
+fn shaping_that_cannot_work_is_refused_with_what_would() {
+    says(
+        parse("[shaping]\nsynchronised = true\n"),
+        &[ErrorKind::Conflict],
+        "
+error: `shaping.synchronised` is true, and `shaping.policy` is \"pull\"
+  --> run.toml:2:16
+   |
+ 2 | synchronised = true
+   |                ^^^^
+   = help: only time slots can be synchronised: write `policy = \"barrel\"`, or leave `synchronised` out",
+    );
+    says(
+        parse("[shaping]\npolicy = \"barrel\"\nsynchronised = true\nblock_bytes = 1048576\n"),
+        &[ErrorKind::Missing],
+        "
+error: `shaping.synchronised` is true, and `shaping.line_rate_bits` is not set
+  --> run.toml:3:16
+   |
+ 3 | synchronised = true
+   |                ^^^^
+   = help: slots have a length only where the line's rate is known; write it, like `line_rate_bits = 1_000_000_000`",
+    );
+    says(
+        parse("[shaping]\npolicy = \"barrel\"\nblock_bytes = 65536\n[protocol]\nmessage_bytes = 131072\n"),
+        &[ErrorKind::TooSmall],
+        "
+error: `shaping.block_bytes` is 65536, less than a message of `protocol.message_bytes`, which goes in one slot, 131072 bytes
+  --> run.toml:3:15
+   |
+ 3 | block_bytes = 65536
+   |               ^^^^^
+   = help: `shaping.block_bytes` should be at least 131072",
+    );
+}
+
+#[test]
+fn sources_that_are_nowhere_or_twice() {
+    let nodes = "[[node]]\nname = \"evm\"\nrole = \"manager\"\n[[node]]\nname = \"bu0\"\nrole = \"builder\"\n\
+                 [[node]]\nname = \"ru0\"\nrole = \"readout\"\nsources = [\"0-3\"]\n\
+                 [[node]]\nname = \"ru1\"\nrole = \"readout\"\nsources = [3, 4]\n";
+    says(
+        parse(&format!("[source]\ncount = 6\n{nodes}")),
+        &[ErrorKind::Sources, ErrorKind::Sources],
+        "
+error: `source.count` is 6, but the readout units list 5 sources
+  --> run.toml:2:9
+   |
+ 2 | count = 6
+   |         ^
+   = help: leave the count out where nodes list sources, or make the two agree
+
+error: source 3 is read by \"ru0\" and by \"ru1\"
+  --> run.toml:16:11
+   |
+16 | sources = [3, 4]
+   |           ^^^^^^
+   = help: a source is read by exactly one readout unit",
+    );
+    says(
+        parse("[trigger]\nmode = \"source\"\nsource = 99\n[source]\noptional = [7]\n"),
+        &[ErrorKind::Sources, ErrorKind::Sources],
+        "
+error: the reference source 99 does not exist
+  --> run.toml:3:10
+   |
+ 3 | source = 99
+   |          ^^
+   = help: there are 4 sources, from 0 to 3
+
+error: the optional source 7 does not exist
+  --> run.toml:5:12
+   |
+ 5 | optional = [7]
+   |            ^^^
+   = help: there are 4 sources, from 0 to 3",
+    );
+}
+
+#[test]
+fn nodes_that_make_no_system() {
+    let text = "[[node]]\nname = \"evm\"\nrole = \"manager\"\naddress = \"daq0:7000\"\nsources = [1]\n\
+                [[node]]\nname = \"evm\"\nrole = \"manager\"\naddress = \"daq0:7000\"\n\
+                [[node]]\nname = \"ru0\"\nrole = \"readout\"\n[readout]\ncount = 2\n";
+    says(
+        parse(text),
+        &[
+            ErrorKind::Nodes,
+            ErrorKind::Sources,
+            ErrorKind::Nodes,
+            ErrorKind::Nodes,
+            ErrorKind::Nodes,
+            ErrorKind::Sources,
+            ErrorKind::Nodes,
+        ],
+        "
+error: there is no node with the role \"builder\"
+  --> run.toml:1:1
+   |
+ 1 | [[node]]
+   | ^^^^^^^^
+   = help: a system has at least one
+
+error: \"evm\" has a list of sources, but is not a readout unit
+  --> run.toml:5:11
+   |
+ 5 | sources = [1]
+   |           ^^^
+   = help: only readout units have `sources`
+
+error: node[0] and node[1] have the same name, \"evm\"
+  --> run.toml:7:8
+   |
+ 7 | name = \"evm\"
+   |        ^^^^^
+   = help: no two nodes have the same name
+
+error: there are 2 nodes with the role \"manager\"
+  --> run.toml:8:8
+   |
+ 8 | role = \"manager\"
+   |        ^^^^^^^^^
+   = help: a system has exactly one event manager
+
+error: node[0] and node[1] have the same address, \"daq0:7000\"
+  --> run.toml:9:11
+   |
+ 9 | address = \"daq0:7000\"
+   |           ^^^^^^^^^^^
+   = help: no two nodes have the same address
+
+error: readout unit \"ru0\" has no list of sources, but others have
+  --> run.toml:10:1
+   |
+10 | [[node]]
+   | ^^^^^^^^
+   = help: either every readout unit has `sources`, or none
+
+error: `readout.count` is 2, but the number of nodes with the role \"readout\" is 1
+  --> run.toml:14:9
+   |
+14 | count = 2
+   |         ^
+   = help: leave the count out where nodes are listed, or make the two agree",
+    );
+}
+
+#[test]
+fn a_node_that_cannot_be_started_alone() {
+    says(
+        Config::parse_for_node("", "run.toml", "ru0"),
+        &[ErrorKind::Conflict, ErrorKind::Nodes, ErrorKind::Nodes],
+        "
+error: `transport.kind` is \"memory\", which ends at the process
+  --> run.toml
+   = help: nodes that are started one by one need `kind = \"tcp\"`, `\"udp\"`, `\"ethernet\"`, `\"shm\"` on one host, `\"mixed\"` or `\"libfabric\"`
+
+error: `run.number` is 0: each node would choose for itself
+  --> run.toml
+   = help: give the run a number, 1 or more
+
+error: there are no [[node]] tables
+  --> run.toml
+   = help: nodes that are started one by one are listed, each with name, role and address",
+    );
+    let nodes = "run.number = 7\n[transport]\nkind = \"tcp\"\n[[node]]\nname = \"evm\"\nrole = \"manager\"\n\
+                 [[node]]\nname = \"ru0\"\nrole = \"readout\"\naddress = \"a:1\"\n\
+                 [[node]]\nname = \"bu0\"\nrole = \"builder\"\naddress = \"a:2\"\n";
+    says(
+        Config::parse_for_node(nodes, "run.toml", "ru1"),
+        &[ErrorKind::Missing, ErrorKind::Nodes],
+        "
+error: node \"evm\" has no address
+  --> run.toml:4:1
+   |
+ 4 | [[node]]
+   | ^^^^^^^^
+   = help: nodes that are started one by one need `address = \"host:port\"`
+
+error: there is no node \"ru1\"
+  --> run.toml
+   = help: did you mean \"ru0\"?",
+    );
+}
+
+#[test]
+fn what_the_command_line_makes_wrong_names_the_flag() {
+    let result = Config::parse_with("[readout]\ncount = 3\n[source]\ncount = 3\n", "run.toml", |config| {
+        config.readout.count = 5;
+    });
+    says(
+        result,
+        &[ErrorKind::Sources],
+        "
+error: there are fewer sources, 3, than readout units, 5
+  --> --readouts on the command line
+   = help: a readout unit reads one source or more; with `source.count = 0` there is one for each",
+    );
+}
+
+#[test]
+fn what_a_program_makes_wrong_names_key_and_flag() {
+    let mut config = Config::default();
+    config.readout.count = 0;
+    config.trigger.seed = u64::MAX;
+    says(
+        config.validate(),
+        &[ErrorKind::BadValue, ErrorKind::BadValue],
+        "
+error: `trigger.seed` is 18446744073709551615
+  --> trigger.seed
+   = help: it should be an integer from 0 to 9223372036854775807
+
+error: `readout.count` is 0
+  --> readout.count (flag --readouts)
+   = help: it should be an integer from 1 to 4096",
+    );
+}
+
+#[test]
+fn long_lines_strange_characters_and_windows_line_ends_are_shown_so_that_the_mark_fits() {
+    let text = format!("[run]\r\n\tnumber = \"{}\"\r\noverwrite = {}0\r\n", "é".repeat(200), " ".repeat(300));
+    let dots = "é".repeat(99);
+    let expected = format!(
+        "
+error: `run.number` is a string
+  --> run.toml:2:11
+   |
+ 2 |  number = \"{dots}
+   |           {}
+   = help: it should be an integer from 0 to 4294967295
+
+error: `run.overwrite` is an integer
+  --> run.toml:3:313
+   |
+ 3 | {}0
+   | {}^
+   = help: it should be true or false",
+        "^".repeat(100),
+        " ".repeat(60),
+        " ".repeat(60),
+    );
+    says(parse(&text), &[ErrorKind::WrongType, ErrorKind::WrongType], &expected);
+}
+
+#[test]
+fn of_very_many_errors_the_first_are_shown_and_the_rest_counted() {
+    let text: String = (0..300).map(|index| format!("unknown{index} = 1\n")).collect();
+    let errors = parse(&text).unwrap_err();
+    assert_eq!(errors.errors().len(), 50);
+    assert_eq!(errors.errors()[0].line(), Some(1));
+    assert!(errors.to_string().ends_with("\n\nerror: 250 more errors are not shown"));
+
+    // Each of them in a very long line: to look all of them up would take minutes.
+    let text = format!("run = {{{}}}\n", "number = 1,".repeat(80_000));
+    let errors = parse(&text).unwrap_err();
+    assert_eq!(errors.errors().len(), 50);
+    assert!(errors.errors().iter().all(|error| error.line() == Some(1) && error.to_string().len() < 1_000));
+    assert!(errors.to_string().ends_with("\n\nerror: 79949 more errors are not shown"), "{errors}");
+}
+
+#[test]
+fn steps_and_types_of_triggers_that_cannot_be() {
+    let text = "[readout]
+count = 2
+[trigger]
+mode = \"seen\"
+[shaping]
+policy = \"push\"
+[building]
+first_step = [1]
+[triggers.a]
+type = 3
+weight = 0
+readouts = [0, 2]
+[triggers.b]
+type = 3
+weight = 0
+";
+    let errors = parse(text).unwrap_err();
+    let mut found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
+    found.sort_unstable();
+    let mut expected = [
+        "`building.first_step` is set, and `shaping.policy` is \"push\"",
+        "there are types of triggers, and `trigger.mode` is \"seen\"",
+        "there are types of triggers, and `shaping.policy` is \"push\"",
+        "every type of trigger has the weight 0",
+        "`triggers.b.type` is 3, as that of [triggers.a]",
+        "`triggers.a.readouts` names readout unit 2, and there are 2",
+    ];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    let errors = parse("[building]\nfilter = \"activity\"\n").unwrap_err();
+    assert_eq!(errors.errors()[0].line(), Some(2));
+    assert_eq!(
+        errors.errors()[0].found,
+        "`building.filter` is \"activity\", and `building.first_step` has no sources"
+    );
+}
+
+#[test]
+fn preprocessing_clocks_and_tags_that_cannot_be() {
+    let text = "[preprocessing]
+path = \"libzero.so\"
+time_limit_ms = 5000
+[building]
+first_step = [1]
+filter = \"library\"
+[filter]
+tags = [\"muon\"]
+[tags.muno]
+prescale = 2
+[clocks.near]
+cards = [1, \"4-6\"]
+[clocks.far]
+cards = [5]
+offset_ps = -3
+bits = 65
+";
+    let errors = parse(text).unwrap_err();
+    let mut found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
+    found.sort_unstable();
+    let mut expected = [
+        "`preprocessing.time_limit_ms` is 5000, and `builder.event_timeout_ms` is 5000",
+        "`building.filter` is \"library\", and `building.path` is not set",
+        "`tags.muno` has \"muno\", which `filter.tags` does not name",
+        "`clocks.near.cards` names card 5, as [clocks.far] does",
+        "`clocks.far.bits` is 65",
+    ];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn clocks_and_tags_are_read_and_written() {
+    let text =
+        "[filter]\ntags = [\"muon\"]\n[tags.muon]\nprescale = 7\n[clocks.far]\ncards = [5]\noffset_ps = -3\n";
+    let config = parse(text).unwrap();
+    assert_eq!((config.tags["muon"].prescale, config.clocks["far"].offset_ps), (7, -3));
+    assert_eq!(parse(&config.to_toml()).unwrap(), config);
+}
+
+#[test]
+fn formats_of_output_that_cannot_be() {
+    let text = "[output]
+format = \"hdf5\"
+compression = \"deflate\"
+compression_level = 12
+";
+    let errors = parse(text).unwrap_err();
+    let found: Vec<_> = errors.errors().iter().map(|error| error.found.as_str()).collect();
+    assert_eq!(found, ["`output.compression_level` is 12"]);
+    let store = "[object_store]\nendpoint = \"https://x.org\"\nbucket = \"b\"\n";
+    for format in ["sheaf", "hdf5"] {
+        let stream = format!("[streams.physics]\nformat = \"{format}\"\nsync = \"uploaded\"\n");
+        let config = parse(&format!("[output]\nformat = \"hdf5\"\n{stream}{store}")).unwrap();
+        assert_eq!(parse(&config.to_toml()).unwrap(), config);
+    }
+}

@@ -1,0 +1,85 @@
+//! Nodes that are held up: by a slow disk, or because the whole process was stopped for a while.
+
+use super::world::{EVENTS, World};
+use sheaf_node::NodeError;
+use sheaf_node::trigger::TriggerRate;
+use sheaf_wire::{Nanos, NodeId};
+use std::collections::BTreeMap;
+
+/// Ctrl-Z and on again: everything goes on as if nothing had happened.
+#[test]
+fn a_process_that_is_stopped_for_a_while_goes_on() {
+    let mut world = World::new(|_| {});
+    for events in [20, 80, 140] {
+        world.run_until(|world| world.disk().events().len() >= events);
+        world.pause(Nanos::from_secs(100));
+    }
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    let report = world.report();
+    assert_eq!((report.ledger.stored, report.lost_builders, report.incomplete), (EVENTS, 0, 0));
+    assert_eq!(world.disk().events(), (0..EVENTS).collect::<Vec<_>>());
+}
+
+/// A builder that takes longer for a write than events may take: what came meanwhile is not held for missing.
+#[test]
+fn a_builder_that_is_held_up_for_a_while_marks_nothing_incomplete() {
+    let mut world = World::new(|_| {});
+    world.run_until(|world| world.disk().events().len() >= 50);
+    for _ in 0..1_900 {
+        world.step_without(Some(NodeId::builder(0)));
+    }
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    let report = world.report();
+    assert_eq!((report.ledger.stored, report.lost_builders, report.incomplete), (EVENTS, 0, 0));
+}
+
+/// One that is held up for longer is given up. It begins a new session, and what counts of both is every event once.
+#[test]
+fn a_builder_that_was_given_up_begins_a_new_session() {
+    let mut world = World::new(|_| {});
+    world.run_until(|world| world.disk().events().len() >= 50);
+    for _ in 0..3_000 {
+        world.step_without(Some(NodeId::builder(0)));
+    }
+    assert_eq!(world.gauges.snapshot().lost_builders, 1);
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    let report = world.report();
+    assert_eq!((report.ledger.stored, report.lost_builders), (EVENTS, 1));
+    assert_eq!(report.ledger.dropped, BTreeMap::new());
+    let committed: Vec<_> = report.committed.into_values().collect();
+    assert_eq!(committed.len(), 2);
+    let mut events = world.disk().committed_events(&committed);
+    events.sort_unstable();
+    assert_eq!(events, (0..EVENTS).collect::<Vec<_>>());
+}
+
+/// A node that was held up itself does not blame the event manager.
+#[test]
+fn a_readout_unit_that_is_held_up_does_not_give_up() {
+    let mut world = World::new(|setup| setup.events = None);
+    world.run_until(|world| world.disk().events().len() >= 50);
+    for _ in 0..2_500 {
+        world.step_without(Some(NodeId::readout(0)));
+    }
+    world.interrupt();
+    world.run_to_end();
+    let blames = |error: &NodeError| matches!(error, NodeError::ManagerSilent { .. });
+    assert!(!world.errors.iter().any(blames), "{:?}", world.errors);
+}
+
+/// An event manager that has nothing to say is heard all the same, by those that only wait as well: a run whose events are
+/// further apart than any time limit ends in good order.
+#[test]
+fn an_output_node_outlives_every_silence_of_the_run() {
+    let mut world = World::new(|setup| {
+        setup.has_output = true;
+        setup.rate = Some(TriggerRate::Fixed { rate_hz: 0.1 });
+        setup.events = Some(5);
+    });
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    assert_eq!((world.report().ledger.stored, world.disk().events()), (5, vec![0, 1, 2, 3, 4]));
+}

@@ -1,0 +1,11 @@
+//! Scenarios: simulated clusters and drivers under faults that are chosen, not drawn; and tests of the checker itself.
+
+mod barrel;
+mod checker;
+mod drivers;
+mod farm;
+mod outputs;
+mod scenarios;
+mod shrink;
+mod steps;
+mod table;
