@@ -1,7 +1,7 @@
 //! Programs in C that take part in a run: they judge its events, or look on.
 
-use bytes::Bytes;
 use crate::common::{compile, library_directory, text};
+use bytes::Bytes;
 use sheaf_node::farm::{DoorSetup, Farm, FarmSetup, PlacingOptions};
 use sheaf_node::processor::Welcome;
 use sheaf_protocol::farm::ConverterConfig;

@@ -1,7 +1,7 @@
 //! Programs in C that use the library: compiled, linked and run.
 
-use bytes::Bytes;
 use crate::common::{compile, folder, library_directory, text};
+use bytes::Bytes;
 use sheaf_filter::{
     Filter, LibraryFilter, LibraryPreprocessor, LibraryStep, Preprocessor, Processed, RawFragment, Setup,
     Step,
