@@ -265,7 +265,7 @@ def test_a_filter_is_exchanged_between_runs(start: Callable[..., Run], tmp_path:
     run.process.send_signal(signal.SIGUSR1)
     out, err = run.process.communicate(timeout=PATIENCE)
     assert run.process.returncode == 1, err
-    assert "run 3 does not begin" in err
+    assert "run 3 is not started" in err
     assert "SyntaxError" in err
     assert not (tmp_path / "run000003").exists()
     checksums = set()

@@ -103,7 +103,7 @@ fn what_cannot_be_opened_is_told_with_what_would_be_right() {
         assert!(said.contains(text), "{symbol}: {said}");
     }
     let refused = error(&path, "sheaf_filter", &setup("refuse"));
-    assert!(refused.ends_with("refuses its configuration: run 7 has 1 tags"), "{refused}");
+    assert!(refused.ends_with("rejects its configuration: run 7 has 1 tags"), "{refused}");
     assert!(error(&path, "sheaf_filter", &setup("silent")).ends_with("it does not say why"));
     assert!(error(&path, "sheaf_filter", &setup("a\0b")).contains("`filter.parameters` has a NUL"));
 }
@@ -137,7 +137,7 @@ fn the_next_run_has_the_version_that_is_on_disk_when_it_starts() {
 fn a_table_of_the_program_makes_a_filter_without_a_library() {
     // SAFETY: null is allowed, and refused.
     let error = unsafe { LibraryFilter::of_table(ptr::null(), &setup("")) }.unwrap_err().to_string();
-    assert_eq!(error, "the table of the filter of this program is none: it is null");
+    assert_eq!(error, "the filter of this program has an invalid table: it is null");
     let table = crate::plugin::table::<Everything>();
     // SAFETY: the table of a plugin is constant.
     let mut filter = unsafe { LibraryFilter::of_table(table, &setup("")) }.unwrap();

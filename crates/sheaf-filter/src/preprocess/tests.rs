@@ -108,10 +108,10 @@ fn what_cannot_be_made_is_told_in_the_words_of_its_table() {
         unsafe { LibraryPreprocessor::of_table(table, &setup) }.unwrap_err().to_string()
     };
     let table = preprocessor_table::<WithoutZeros>();
-    assert_eq!(open(ptr::null(), ""), "the table of the preprocessor of this program is none: it is null");
+    assert_eq!(open(ptr::null(), ""), "the preprocessor of this program has an invalid table: it is null");
     assert_eq!(
         open(table, "refuse"),
-        "the preprocessor of this program refuses its configuration: run 7 has no zeros"
+        "the preprocessor of this program rejects its configuration: run 7 has no zeros"
     );
     assert!(open(table, "a\0").contains("`preprocessing.parameters` has a NUL"));
     // SAFETY: the table of a plugin is constant.
