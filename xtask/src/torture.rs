@@ -14,6 +14,7 @@
 //! | `books` | what is promised, and what is compared with it |
 //! | `machine`, `clients`, `process` | disks and processors to take away; strangers; processes and signals |
 //! | `dice` | choices that the seed decides |
+//! | `tally` | counts over all cases |
 
 mod books;
 mod cases;
@@ -23,6 +24,7 @@ mod machine;
 mod process;
 mod run;
 mod system;
+mod tally;
 mod trial;
 
 use crate::build::{self, Profile};
@@ -32,6 +34,7 @@ use cases::{Case, FAMILIES, Outcome};
 use dice::Dice;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tally::Tally;
 use trial::{Scale, Trial};
 
 /// The seed for every change: a change is refused for what it did, not for what was drawn.
@@ -43,6 +46,10 @@ pub(crate) struct TortureArguments {
     /// change once, with faults of seconds.
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
+    /// Repeats cases that kill or freeze processes, in an order that the seed decides, until so many were killed or frozen; with
+    /// `--minutes` for no longer than that. Faults of seconds, unless `--full` is given.
+    #[arg(long, value_name = "N")]
+    faults: Option<u64>,
     /// The first seed. Each round through the cases takes the next.
     #[arg(long, value_name = "S", default_value_t = SEED)]
     seed: u64,
@@ -63,7 +70,15 @@ pub(crate) struct TortureArguments {
 impl TortureArguments {
     /// Cases for every change.
     pub(crate) fn for_every_change() -> Self {
-        Self { minutes: None, seed: SEED, only: Vec::new(), full: false, sheaf: None, list: false }
+        Self {
+            minutes: None,
+            faults: None,
+            seed: SEED,
+            only: Vec::new(),
+            full: false,
+            sheaf: None,
+            list: false,
+        }
     }
 
     /// Returns the arguments for a nightly run of this many minutes.
@@ -71,8 +86,14 @@ impl TortureArguments {
         Self { minutes: Some(minutes), seed, ..Self::for_every_change() }
     }
 
+    /// A number of kills and freezes.
+    pub(crate) fn for_faults(faults: u64, seed: u64) -> Self {
+        Self { faults: Some(faults), seed, ..Self::for_every_change() }
+    }
+
     fn scale(&self) -> Scale {
-        if self.full || self.minutes.is_some() { Scale::Full } else { Scale::Short }
+        let is_long = self.minutes.is_some() && self.faults.is_none();
+        if self.full || is_long { Scale::Full } else { Scale::Short }
     }
 }
 
@@ -83,6 +104,7 @@ struct Tried {
     name: &'static str,
     seed: u64,
     seconds: f64,
+    tally: Tally,
     verdict: Verdict,
 }
 
@@ -107,17 +129,31 @@ pub(crate) fn command(arguments: &TortureArguments) -> Result<()> {
     };
     let directory = workspace::target_directory()?.join("torture");
     let end = arguments.minutes.map(|minutes| Instant::now() + Duration::from_mins(minutes));
-    let mut tried = Vec::new();
-    'rounds: for round in 0.. {
-        for (family, case) in &chosen {
-            if end.is_some_and(|end| Instant::now() >= end) {
-                break 'rounds;
+    let is_over = || end.is_some_and(|end| Instant::now() >= end);
+    let mut tried: Vec<Tried> = Vec::new();
+    let try_next = |(family, case): (&'static str, &Case), seed| {
+        try_case(family, case, seed, arguments.scale(), &sheaf, &directory)
+    };
+    if let Some(faults) = arguments.faults {
+        let mut order = Dice::new(arguments.seed, "order");
+        for seed in arguments.seed.. {
+            let done: u64 = tried.iter().map(|tried| tried.tally.faults()).sum();
+            if done >= faults || is_over() {
+                break;
             }
-            let seed = arguments.seed + round;
-            tried.push(try_case(family, case, seed, arguments.scale(), &sheaf, &directory)?);
+            tried.push(try_next(order.pick(&chosen), seed)?);
         }
-        if end.is_none() {
-            break;
+    } else {
+        'rounds: for seed in arguments.seed.. {
+            for case in &chosen {
+                if is_over() {
+                    break 'rounds;
+                }
+                tried.push(try_next(*case, seed)?);
+            }
+            if end.is_none() {
+                break;
+            }
         }
     }
     report(&tried, arguments.scale())
@@ -130,6 +166,7 @@ fn chosen(arguments: &TortureArguments) -> Result<Vec<(&'static str, &'static Ca
         bail!("there is no case {unknown}; there are {}", known.join(", "));
     }
     let is_wanted = |case: &Case| match arguments.only.is_empty() {
+        true if arguments.faults.is_some() => case.hits_processes(),
         true => arguments.list || case.for_every_change || arguments.scale() == Scale::Full,
         false => arguments.only.iter().any(|name| name == case.name),
     };
@@ -157,12 +194,13 @@ fn try_case(
         scale,
         notes: Vec::new(),
         problems: Vec::new(),
+        tally: Tally::default(),
     };
     let began = Instant::now();
     let outcome = (case.work)(&mut trial);
     // Also after an error nothing is left for the next case.
     trial.collect_processes();
-    let seconds = began.elapsed().as_secs_f64();
+    let (seconds, tally) = (began.elapsed().as_secs_f64(), trial.tally);
     let verdict = match outcome {
         Ok(Outcome::Skipped(reason)) => Verdict::Skipped(reason),
         Ok(Outcome::Done) if trial.problems.is_empty() => Verdict::Good,
@@ -186,25 +224,24 @@ fn try_case(
     if !matches!(verdict, Verdict::Failed(..)) {
         std::fs::remove_dir_all(&directory).with_context(|| directory.display().to_string())?;
     }
-    Ok(Tried { family, name: case.name, seed, seconds, verdict })
+    Ok(Tried { family, name: case.name, seed, seconds, tally, verdict })
 }
 
-/// A line for each case, over all its seeds; then each failure with the command that repeats it.
+/// A line for each case, over all its seeds, and their sum; then each failure with the command that repeats it.
 fn report(tried: &[Tried], scale: Scale) -> Result<()> {
-    println!("\n{:<11}{:<28}{:>6}{:>6}{:>8}{:>9}", "family", "case", "runs", "good", "failed", "seconds");
+    println!(
+        "\n{:<11}{:<28}{:>6}{:>6}{:>8}{:>7}{:>9}{:>6}{:>7}{:>9}",
+        "family", "case", "runs", "good", "failed", "kills", "freezes", "lost", "twice", "seconds"
+    );
     for (family, cases) in FAMILIES {
         for case in cases {
             let of_case: Vec<&Tried> = tried.iter().filter(|tried| tried.name == case.name).collect();
-            if of_case.is_empty() {
-                continue;
+            if !of_case.is_empty() {
+                print_row(family, case.name, &of_case);
             }
-            let good = of_case.iter().filter(|tried| matches!(tried.verdict, Verdict::Good)).count();
-            let failed = of_case.iter().filter(|tried| matches!(tried.verdict, Verdict::Failed(..))).count();
-            let seconds: f64 = of_case.iter().map(|tried| tried.seconds).sum();
-            let runs = of_case.len();
-            println!("{family:<11}{:<28}{runs:>6}{good:>6}{failed:>8}{seconds:>9.1}", case.name);
         }
     }
+    print_row("all", "", &tried.iter().collect::<Vec<_>>());
     let skipped = tried.iter().filter(|tried| matches!(tried.verdict, Verdict::Skipped(_))).count();
     let full = if scale == Scale::Full { " --full" } else { "" };
     let mut failures = 0;
@@ -218,6 +255,20 @@ fn report(tried: &[Tried], scale: Scale) -> Result<()> {
     println!("\n{} runs, {failures} failed, {skipped} skipped", tried.len());
     ensure!(failures == 0, "{failures} of {} runs did not end as the documentation says", tried.len());
     Ok(())
+}
+
+/// One line of the table.
+fn print_row(family: &str, name: &str, tried: &[&Tried]) {
+    let good = tried.iter().filter(|tried| matches!(tried.verdict, Verdict::Good)).count();
+    let failed = tried.iter().filter(|tried| matches!(tried.verdict, Verdict::Failed(..))).count();
+    let seconds: f64 = tried.iter().map(|tried| tried.seconds).sum();
+    let mut sum = Tally::default();
+    tried.iter().for_each(|tried| sum += tried.tally);
+    let Tally { kills, freezes, lost, twice } = sum;
+    let runs = tried.len();
+    println!(
+        "{family:<11}{name:<28}{runs:>6}{good:>6}{failed:>8}{kills:>7}{freezes:>9}{lost:>6}{twice:>7}{seconds:>9.1}"
+    );
 }
 
 #[cfg(test)]
@@ -234,6 +285,15 @@ mod tests {
             assert!(names.insert(case.name), "{} is there twice", case.name);
             assert!(page.contains(&format!("`{}`", case.name)), "{} is not on the page", case.name);
         }
+    }
+
+    #[test]
+    fn faults_are_drawn_from_the_cases_that_kill_or_freeze() {
+        let arguments = TortureArguments::for_faults(1_000, 7);
+        let names: Vec<_> =
+            chosen(&arguments).expect("there are some").iter().map(|(_, case)| case.name).collect();
+        assert!(names.contains(&"kill-processor") && names.contains(&"freeze-manager"), "{names:?}");
+        assert!(!names.contains(&"slow-filter"), "{names:?}");
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub(crate) struct NightlyArguments {
     /// Duration of real faults in real runs.
     #[arg(long, value_name = "N", default_value_t = 60)]
     torture_minutes: u64,
+    /// Number of processes of real runs that are killed or frozen.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    faults: u64,
 }
 
 #[derive(Debug, clap::Args)]
@@ -177,6 +180,8 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     steps.step("planted bugs", || mutants::command(&MutantsArguments::for_a_night()))?;
     let torture = TortureArguments::for_a_night(arguments.torture_minutes, arguments.start);
     steps.step("torture", || torture::command(&torture))?;
+    let faults = TortureArguments::for_faults(arguments.faults, arguments.start);
+    steps.step("kills and freezes", || torture::command(&faults))?;
     steps.step("fuzzing", || fuzz::fuzz_all(arguments.seconds))?;
     steps.finish();
     Ok(())

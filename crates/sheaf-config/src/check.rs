@@ -433,6 +433,18 @@ impl Checker<'_> {
             let key = &["manager.expected_event_bytes"];
             self.holds("builder.memory_bytes", builder.memory, expected.0, what, key);
         }
+        if protocol.request_events < builder.slots {
+            let found = format!(
+                "`protocol.request_events` is {}, less than `builder.slots`, {}",
+                protocol.request_events, builder.slots
+            );
+            self.fail(
+                ErrorKind::Conflict,
+                &["protocol.request_events", "builder.slots"],
+                found,
+                "a builder unit may request as many events at once as it has slots; readout units ignore those beyond the limit",
+            );
+        }
         if manager.batch_events > builder.slots {
             let found = format!(
                 "`manager.batch_events` is {}, more than `builder.slots`, {}",

@@ -3,7 +3,7 @@
 use crate::outbox::Outbox;
 use crate::report::{Gauges, RunReport};
 use crate::trigger::{TriggerClock, TriggerRate};
-use crate::worker::{Agent, NodeError, Progress, list};
+use crate::worker::{Agent, NodeError, Progress, list, word};
 use bytes::Bytes;
 use sheaf_protocol::manager::{EventManager, ManagerEvent};
 use sheaf_transport::Endpoint;
@@ -93,6 +93,15 @@ impl ManagerNode {
                     );
                     self.report.lost_builders += 1;
                 }
+                ManagerEvent::Deserted { role, limit } => {
+                    log::warn!(
+                        "no {} unit is left: the run takes no triggers, and ends in {limit} unless one is started again",
+                        word(role)
+                    );
+                }
+                ManagerEvent::GivenUp { role, limit } => {
+                    self.failed = Some(NodeError::Deserted { role, limit });
+                }
                 ManagerEvent::ReadoutRestarted { readout } => {
                     log::warn!("{readout} restarted; the fragments that it held are lost");
                     self.report.restarted_readouts += 1;
@@ -160,10 +169,13 @@ impl ManagerNode {
         log::info!("stopping: {next}");
         self.report.interrupted = true;
         self.stopped_at.get_or_insert(now);
-        if again && self.role.is_running() {
-            self.role.handle_stop(now);
-        }
-        if again || !self.role.is_running() {
+        // Triggers that are due are handed over before a run stops: `steer` does that. Cutting a run takes a stop before.
+        let stops = match (self.role.is_running(), again) {
+            (true, false) => 0,
+            (false, _) => 1,
+            (true, true) => 2,
+        };
+        for _ in 0..stops {
             self.role.handle_stop(now);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::Clock;
 use crate::sink::SinkError;
-use sheaf_wire::{Nanos, NodeId, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 use std::num::NonZeroU64;
 
 /// Time for which an idle worker polls before it sleeps. A wake-up costs some 10 to 30 microseconds between two cores
@@ -99,9 +99,31 @@ pub enum NodeError {
         /// Description of the error.
         error: String,
     },
+    /// No builder unit, or no readout unit, was left.
+    #[error(
+        "the run was ended: for {limit} no {} unit was left; see the log for why they died, and raise \
+         `manager.silence_timeout_ms` if starting them again takes longer",
+        word(*.role)
+    )]
+    Deserted {
+        /// Builder or readout unit.
+        role: Role,
+        /// Time for which the run has waited.
+        limit: Nanos,
+    },
     /// The run never began: there is no builder unit, or no readout unit.
     #[error("the run could not start: {} did not appear", list(.0))]
     StartFailed(Vec<NodeId>),
+}
+
+/// The name of a role in texts.
+pub(crate) fn word(role: Role) -> &'static str {
+    match role {
+        Role::Manager => "event manager",
+        Role::Readout => "readout",
+        Role::Builder => "builder",
+        Role::Output => "output",
+    }
 }
 
 /// Nodes with commas between them.

@@ -83,6 +83,12 @@ impl Liveness {
         self.sign_at
     }
 
+    /// Whether the link is known to be up.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.link == LinkState::Up
+    }
+
     /// Whether the link is known to be down.
     #[must_use]
     pub fn is_down(&self) -> bool {

@@ -17,6 +17,7 @@ mod builders;
 mod config;
 mod credit;
 mod dead_time;
+mod desertion;
 mod draining;
 mod ending;
 mod news;
@@ -26,6 +27,7 @@ mod phase;
 mod precedence;
 mod releases;
 mod shaping;
+mod suspects;
 mod totals;
 
 pub use config::{ManagerConfig, Shaping, Triggers};
@@ -43,6 +45,7 @@ use crate::machine::{Deadline, Identity, Transmit, Why};
 use backlog::Backlog;
 use builders::{BuilderState, Builders, EndedSession};
 use dead_time::Shut;
+use desertion::Desertion;
 use outputs::Outputs;
 use peers::Peers;
 use phase::{Phase, RunPhase};
@@ -67,8 +70,11 @@ struct Entry {
     trigger_type: TriggerType,
     /// Number of builders that have been given the event, including the present one.
     attempt: u16,
-    /// Number of those that could not build it, without those that gave it back to make way for others.
+    /// Number of those that could not build it, or died of it as far as can be known, without those that gave it back to make way for
+    /// others.
     failures: u16,
+    /// Number of those that died while they had it, for whatever reason.
+    deaths: u8,
     /// The present builder, or the last.
     builder: Option<u16>,
     assigned: bool,
@@ -77,7 +83,7 @@ struct Entry {
 impl Entry {
     /// An event that no builder has had.
     fn waiting(time: Timestamp, began: Timestamp, trigger_type: TriggerType) -> Self {
-        Self { time, began, trigger_type, attempt: 0, failures: 0, builder: None, assigned: false }
+        Self { time, began, trigger_type, attempt: 0, failures: 0, deaths: 0, builder: None, assigned: false }
     }
 
     /// Whether a builder has it, in this attempt.
@@ -124,6 +130,8 @@ pub struct EventManager<P> {
     steering: Option<Steering>,
     totals: Totals,
     dead_time: DeadTime,
+    /// Nobody is left of a role.
+    desertion: Option<Desertion>,
     counters: NodeBooks,
     events: VecDeque<ManagerEvent>,
 }
@@ -160,6 +168,7 @@ impl<P: Clone> EventManager<P> {
             },
             totals: Totals::default(),
             dead_time: DeadTime::default(),
+            desertion: None,
             counters: NodeBooks::default(),
             events: VecDeque::new(),
             config,
@@ -318,6 +327,7 @@ impl<P: Clone> EventManager<P> {
         self.peers.wake(now);
         if self.peers.look(now) {
             self.give_up_lost_builders(now);
+            self.look_for_deserters(now);
         }
         self.peers.beat(now);
         self.advance(now);
@@ -411,16 +421,6 @@ impl<P: Clone> EventManager<P> {
         self.config.max_events.is_some_and(|limit| self.totals.received() >= limit)
     }
 
-    fn all_sources_ended(&self, now: Timestamp) -> bool {
-        // Sources that know how many events there are to be run ahead of the triggers, and end before the last of them.
-        let is_ahead = self.config.triggers != Triggers::Announced && self.config.max_events.is_some();
-        let ended = |(index, readout): (usize, &ReadoutState)| {
-            let ended = readout.status.is_some_and(|status| status.sources_ended >= status.sources);
-            (ended && !is_ahead) || self.peers.is_lost(readout_node(index), now)
-        };
-        !self.readouts.is_empty() && self.readouts.iter().enumerate().all(ended)
-    }
-
     fn all_reported(&self, now: Timestamp) -> bool {
         let lost = |node| self.peers.is_lost(node, now);
         let readout = |(index, state): (usize, &ReadoutState)| state.reported || lost(readout_node(index));
@@ -484,21 +484,21 @@ impl<P: Clone> EventManager<P> {
             // A builder that has reported has nothing more to say, and closes its link.
             if state.lives() && !state.has_reported() && self.peers.is_lost(node, now) {
                 // A process that exists and says nothing is frozen or starved: that is no event's doing.
-                let blame = self.peers.is_down(node).then_some(DropReason::BuilderLost);
-                self.end_session(now, node, blame);
+                let has_died = self.peers.is_down(node);
+                self.end_session(now, node, has_died);
                 self.peers.reset(node);
             }
         }
     }
 
-    /// Ends the session of a builder that has died: each event that it had may have been the cause, and has one chance less.
+    /// Ends the session of a builder that has died: an event that it had may have been the cause.
     fn lose_builder(&mut self, now: Timestamp, node: NodeId) {
-        self.end_session(now, node, Some(DropReason::BuilderLost));
+        self.end_session(now, node, true);
     }
 
-    /// Ends a builder's session: its output counts as far as it was returned, the rest is built elsewhere. Without a `blame` that
-    /// takes no chance from any event.
-    fn end_session(&mut self, now: Timestamp, node: NodeId, blame: Option<DropReason>) {
+    /// Ends a builder's session: its output counts as far as it was returned, the rest is built elsewhere. One that `has_died` makes
+    /// its events suspects.
+    fn end_session(&mut self, now: Timestamp, node: NodeId, has_died: bool) {
         let Some(EndedSession { session, committed }) = self.builders.end_session(node.index) else {
             return;
         };
@@ -508,8 +508,9 @@ impl<P: Clone> EventManager<P> {
         }
         let lost = self.events_where(|entry| entry.assigned && entry.builder == Some(node.index));
         let reassigned = lost.len();
+        let cause = if has_died { self.suspect(&lost) } else { None };
         for event in lost {
-            self.try_again(now, event, blame);
+            self.try_again(now, event, (cause == Some(event)).then_some(DropReason::BuilderLost));
         }
         // Others have the time to build its events again.
         self.phase.prolong_draining(now);

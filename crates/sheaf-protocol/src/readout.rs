@@ -19,6 +19,7 @@
 
 mod books;
 mod config;
+mod delay;
 mod inputs;
 mod orders;
 mod orphans;
@@ -402,7 +403,7 @@ impl<P: Payload> ReadoutUnit<P> {
             bytes += length as u64;
         }
         if taken > 0 {
-            self.inputs.note_given(index, self.own_time.at(now));
+            self.inputs.note_given(index, self.own_time.at(now), &fragments[..taken]);
             self.books.receive(taken as u64, bytes);
         }
         taken

@@ -44,7 +44,7 @@ mod region;
 mod settings;
 mod sys;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod wire;
 mod xdp;
 

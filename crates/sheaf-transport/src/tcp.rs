@@ -18,6 +18,7 @@
 //! | `outbox` | frames that wait to be written, and what of them is written |
 //! | `link`, `sequence` | a link and its rails; the order of frames over several rails, without a socket |
 //! | `socket` | the system calls, and how sockets are set up |
+//! | `kernel` | whether the peer's machine answers, as the own kernel knows it |
 //! | `endpoint` | the endpoint: rounds, sleep, and the port |
 //! | `traffic` | reading from and writing to links that are up, and their end |
 //! | `guests` | callers that no configuration names: they join and leave while the endpoint works |
@@ -40,6 +41,8 @@ pub mod framing;
 mod fuzz;
 pub(crate) mod greeting;
 mod guests;
+#[cfg(target_os = "linux")]
+mod kernel;
 mod link;
 mod meeting;
 mod outbox;

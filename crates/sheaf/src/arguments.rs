@@ -351,9 +351,13 @@ pub(crate) struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DumpArguments {
-    /// Event file, run directory, fragment stream, or directory of fragment streams. A directory of runs stands for its newest
-    /// run.
-    pub(crate) path: PathBuf,
+    /// Event files, run directories, fragment streams, or directories of fragment streams. A directory of runs stands for its
+    /// newest run.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Take all runs of directories of runs.
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print comma-separated values `event,source,time_ns,bytes,crc32` with a header line (the only format).
     #[arg(long)]
     pub(crate) csv: bool,

@@ -111,6 +111,7 @@ impl Plan {
             connect_timeout: transport.connect_timeout,
             greeting_timeout: transport.connect_timeout,
             dead_peer: transport.dead_peer,
+            silent_machine: self.silent_machine(),
             stalled_peer: transport.dead_peer.max(self.patience().silence),
             ..defaults
         };

@@ -11,7 +11,7 @@ use sheaf_import::{Format, ImportOptions, ImportReport};
 use sheaf_store::dump::{dump as dump_fragments, dump_verdicts};
 use sheaf_store::inspect::{HeaderInfo, Inspection, inspect as inspect_path};
 use sheaf_store::kind::Kind;
-use sheaf_store::run::{newest_of, runs_in};
+use sheaf_store::run::runs_in;
 use sheaf_store::verify::{Reading, RunState, VerifyReport, verify_and_tell};
 use sheaf_wire::{ByteCount, RunNumber};
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ fn each<T: Serialize>(
     look: impl Fn(&Path) -> anyhow::Result<(T, Verdict)>,
     describe: impl Fn(&T) -> String,
 ) -> anyhow::Result<Verdict> {
-    let paths = targets(arguments);
+    let paths = targets(&arguments.paths, arguments.all);
     let (mut verdict, mut failed) = (Verdict::Good, 0);
     for path in &paths {
         let (found, of_path) = match look(path) {
@@ -85,13 +85,13 @@ fn each<T: Serialize>(
 }
 
 /// Resolves paths: a directory of runs stands for its newest run, or for all.
-fn targets(arguments: &PathArguments) -> Vec<PathBuf> {
+fn targets(paths: &[PathBuf], all: bool) -> Vec<PathBuf> {
     let mut targets = Vec::new();
-    for path in &arguments.paths {
+    for path in paths {
         // A path that is not there is told with the others, when it is looked at.
         match runs_in(path).unwrap_or_default() {
             runs if runs.is_empty() => targets.push(path.clone()),
-            runs if arguments.all => targets.extend(runs),
+            runs if all => targets.extend(runs),
             mut runs => targets.extend(runs.pop()),
         }
     }
@@ -102,17 +102,44 @@ pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
     if !arguments.csv {
         log::debug!("--csv is the only format, and the default");
     }
-    let path = newest_of(&arguments.path)?;
     let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
-    let summary = match arguments.verdicts {
-        true => dump_verdicts(&path, &mut out)?,
-        false => dump_fragments(&path, &mut out)?,
-    };
-    out.flush().context("cannot write to standard output")?;
-    if let Some(damage) = summary.first_damage {
-        log::warn!("{} places are damaged, the first: {damage}; see `sheaf verify`", summary.damaged);
+    let mut verdict = Verdict::Good;
+    for (index, path) in targets(&arguments.paths, arguments.all).iter().enumerate() {
+        // The names of the columns are printed once.
+        let mut lines = Lines { out: &mut out, skips: index > 0 };
+        let summary = match arguments.verdicts {
+            true => dump_verdicts(path, &mut lines)?,
+            false => dump_fragments(path, &mut lines)?,
+        };
+        if let Some(damage) = summary.first_damage {
+            let (path, damaged) = (path.display(), summary.damaged);
+            log::warn!("{path}: {damaged} places are damaged, the first: {damage}; see `sheaf verify`");
+            verdict = Verdict::NotGood;
+        }
     }
-    Ok(if summary.damaged == 0 { Verdict::Good } else { Verdict::NotGood })
+    out.flush().context("cannot write to standard output")?;
+    Ok(verdict)
+}
+
+/// Lines, without the first where that is left out.
+struct Lines<'a, W> {
+    out: &'a mut W,
+    skips: bool,
+}
+
+impl<W: Write> Write for Lines<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if !self.skips {
+            return self.out.write(bytes);
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        self.skips = end.is_none();
+        Ok(end.map_or(bytes.len(), |end| end + 1))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
 }
 
 pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Verdict> {

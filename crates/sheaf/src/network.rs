@@ -310,6 +310,7 @@ fn settings(plan: &Plan, peers: usize) -> TcpSettings {
         retry_min: transport.retry_min,
         retry_max: transport.retry_max,
         dead_peer: transport.dead_peer,
+        silent_machine: plan.silent_machine(),
         stalled_peer: transport.dead_peer.max(plan.patience().silence),
     }
 }

@@ -233,8 +233,30 @@ fn other(
     if arguments.json {
         crate::print::print_json(&summary)?;
     }
+    // A parent reads all of it in the summary.
+    if arguments.supervised { Ok(Verdict::Good) } else { verdict(&summary) }
+}
+
+/// Verdict of a node that was started by hand.
+fn verdict(summary: &NodeSummary) -> anyhow::Result<Verdict> {
     match summary.errors.first() {
-        Some(error) if !arguments.supervised => bail!("{error}"),
-        _ => Ok(Verdict::Good),
+        Some(error) => bail!("{error}"),
+        None if summary.extras.content_mismatches > 0 => Ok(Verdict::NotGood),
+        None => Ok(Verdict::Good),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_of_a_node_tells_failure_from_wrong_content() {
+        let mut summary = NodeSummary { node: "bu0".into(), ..NodeSummary::default() };
+        assert!(matches!(verdict(&summary), Ok(Verdict::Good)));
+        summary.extras.content_mismatches = 1;
+        assert!(matches!(verdict(&summary), Ok(Verdict::NotGood)));
+        summary.errors.push("bu0 could not write its output".into());
+        assert!(verdict(&summary).is_err());
     }
 }

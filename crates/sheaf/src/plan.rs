@@ -120,6 +120,11 @@ impl Plan {
         }
     }
 
+    /// Time for which the host of a peer may answer nothing over TCP: as long as a node may be gone. Probes take a second at least.
+    pub(crate) fn silent_machine(&self) -> Nanos {
+        self.patience().absence.max(Nanos::from_secs(1))
+    }
+
     /// Time for which a node waits for the event manager. It is longer than the event manager's own wait for nodes:
     /// without the event manager the run is over, and nothing is gained by giving up early.
     pub(crate) fn manager_patience(&self) -> Patience {
@@ -216,6 +221,7 @@ impl Plan {
             expected_event: manager.expected_event,
             start_timeout: manager.start_timeout,
             stop_timeout: self.patiently(manager.stop_timeout),
+            desertion_timeout: self.patience().silence,
             patience: self.patience(),
             heartbeat: protocol.heartbeat,
             batch_time: manager.release_delay,
@@ -251,6 +257,7 @@ impl Plan {
                 _ => Announce::Never,
             },
             merge_timeout: self.patiently(readout.merge_timeout),
+            longest_merge: self.patience().silence,
             wait_for_required: incomplete.policy == IncompletePolicy::Wait,
             // Emulated sources run ahead of the triggers that they wait for.
             orphan_timeout: readout.orphan_timeout.filter(|_| self.follows_data()),

@@ -139,6 +139,8 @@ pub(crate) struct FragmentSummary {
     pub(crate) rejected: u64,
     pub(crate) dropped: BTreeMap<String, u64>,
     pub(crate) in_flight: u64,
+    /// Readout units that died and were started again: what they had booked until then is in no book.
+    pub(crate) restarted_readouts: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -431,6 +433,7 @@ impl LedgerSummary {
                 rejected: fragments.rejected,
                 dropped: dropped(&fragments),
                 in_flight: fragments.in_flight,
+                restarted_readouts: report.restarted_readouts,
             },
             time: TimeSummary {
                 run_ns: dead_time.run().0,
@@ -498,7 +501,7 @@ pub(crate) fn cpu_seconds() -> f64 {
 }
 
 /// JSON that a node other than the event manager prints when it ends.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct NodeSummary {
     pub(crate) node: String,
     #[serde(flatten)]

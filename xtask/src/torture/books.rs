@@ -157,6 +157,7 @@ impl Trial {
             let expected = promise.verify;
             self.problem(format!("verify ended with {}, not with {expected:?}: {problems}", output.status));
         }
+        self.tally.twice += number(&report["duplicates"]);
         if report["duplicates"] != 0 {
             self.problem(format!("verify finds {} events twice", report["duplicates"]));
         }
@@ -181,6 +182,7 @@ impl Trial {
         for (event, sources) in &mut events {
             sources.sort_unstable();
             if sources.windows(2).any(|pair| pair[0] == pair[1]) {
+                self.tally.twice += 1;
                 self.problems.push(format!("event {event} is stored twice"));
             }
         }
@@ -192,6 +194,7 @@ impl Trial {
         let ledger = &summary["ledger"];
         let (triggers, stored) = (number(&ledger["triggers"]), number(&ledger["stored"]));
         let bins = stored + number(&ledger["rejected"]) + dropped(ledger);
+        self.tally.lost += triggers.saturating_sub(bins) + stored.saturating_sub(events.len() as u64);
         if triggers != bins || number(&ledger["in_flight"]) != 0 {
             self.problem(format!("{triggers} triggers are not {bins} ended events: {ledger}"));
         }

@@ -25,6 +25,13 @@ pub(super) struct Case {
     pub(super) work: fn(&mut Trial) -> Result<Outcome>,
 }
 
+impl Case {
+    /// Returns whether it kills or stops processes.
+    pub(super) fn hits_processes(&self) -> bool {
+        ["kill-", "freeze-", "restart-"].iter().any(|begin| self.name.starts_with(begin))
+    }
+}
+
 /// Result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {

@@ -70,7 +70,7 @@ impl Trial {
         }
         let Some(victim) = run.node(node, 0)? else { return Ok(0) };
         process::signal(victim, "KILL")?;
-        self.note(format!("killed {node} at {percent} %"));
+        self.note_kill(node, percent);
         Ok(victim)
     }
 

@@ -2,6 +2,7 @@
 
 use super::dice::Dice;
 use super::process;
+use super::tally::Tally;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -34,12 +35,19 @@ pub(super) struct Trial {
     pub(super) notes: Vec<String>,
     /// Broken promises.
     pub(super) problems: Vec<String>,
+    pub(super) tally: Tally,
 }
 
 impl Trial {
     /// Takes note of something that was done.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
+    }
+
+    /// Takes note of a process that was killed at a share of the work.
+    pub(super) fn note_kill(&mut self, who: &str, percent: u64) {
+        self.tally.kills += 1;
+        self.note(format!("killed {who} at {percent} %"));
     }
 
     /// Takes note of something that is wrong.
@@ -71,6 +79,7 @@ impl Trial {
         if hit.len() < processes.len() || hit.is_empty() {
             self.problem(format!("{} of {} processes could be frozen", hit.len(), processes.len()));
         }
+        self.tally.freezes += hit.len() as u64;
         std::thread::sleep(time);
         for id in hit {
             // One that was killed for its silence is gone; what that means is for the books to say.

@@ -23,8 +23,9 @@ section! {
         /// `buffer_bytes` and 15/16 of `transport.max_frame_bytes` allow.
         max_fragment: Option<ByteCount> = None, "max_fragment_bytes", zero_is_none(bytes(1, GIB));
         /// Time after which a readout unit stops waiting for a silent source, from the request for the event. Then it
-        /// answers with that source marked missing. A source that sends lower ids is behind but not silent. With the
-        /// policy `wait` this applies to optional sources only.
+        /// answers with that source marked missing. A source that sends lower ids is behind but not silent, and one that is
+        /// measured to be slower is waited for four times its delay, up to `manager.silence_timeout_ms`. With the policy
+        /// `wait` this applies to optional sources only.
         merge_timeout: Nanos = Nanos::from_millis(500), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Time after which fragments of an event that no builder unit requests are dropped, with the trigger modes
         /// `source` and `seen`. They are counted as `unknown_event`. 0: never.
@@ -88,8 +89,8 @@ section! {
         /// Number of consecutive events in one assignment. A larger number makes fewer, fuller messages; a smaller
         /// one spreads bursts better.
         batch_events: u32 = 32, "batch_events", whole(1, 4_096);
-        /// Maximum number of builder units that fail to build one event or die while they have it. Then the event is
-        /// dropped and counted: it may be what kills them. A builder unit that falls silent does not count.
+        /// Maximum number of builder units that fail to build one event or die of it. Then the event is dropped and counted.
+        /// A death counts for an event only where no other event there can be the cause; one that falls silent does not count.
         max_attempts: u16 = 3, "max_attempts", whole(1, 1_000);
         /// Expected memory of an event in a builder unit. 0: learned from the events that were built.
         expected_event: Option<ByteCount> = None, "expected_event_bytes", zero_is_none(bytes(1, 64 * GIB));
@@ -104,7 +105,7 @@ section! {
         /// builder unit go to others, and events are built without a readout unit.
         peer_timeout: Nanos = Nanos::from_secs(3), "peer_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Time for which a connected node may stay silent, because it is stopped, swapped out or starved. Then it is
-        /// given up as well.
+        /// given up as well. A run that has had no builder unit, or no readout unit, for this time ends.
         silence_timeout: Nanos = Nanos::from_secs(60), "silence_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Factor by which every limit grows after which a node, a source or an event is given up: `peer_timeout_ms`,
         /// `silence_timeout_ms`, `stop_timeout_ms`, `readout.merge_timeout_ms` and `builder.event_timeout_ms`.

@@ -218,10 +218,11 @@ section! {
         retry_min: Nanos = Nanos::from_millis(20), "retry_min_ms", milliseconds(MILLISECOND, HOUR);
         /// Maximum pause between attempts to connect.
         retry_max: Nanos = Nanos::from_secs(2), "retry_max_ms", milliseconds(MILLISECOND, HOUR);
-        /// Time after which an idle connection whose peer answers no keep-alive probes is considered lost. A connection
-        /// with unacknowledged data, or over datagrams, is considered lost after `manager.silence_timeout_ms` if that is
-        /// longer: until then the peer's process may only be stopped. If a rail fails silently, its frames move to
-        /// another rail after this time.
+        /// Time for which the node at the other end of a connection may say nothing while another node asks for its place. Over
+        /// `libfabric`, also the time after which a peer that answers nothing is considered lost. Over TCP that time is
+        /// `manager.peer_timeout_ms` for a machine that answers nothing (an idle connection takes at least 4 s), and
+        /// `manager.silence_timeout_ms` for a process that takes no data: it may only be stopped. Over datagrams it is
+        /// `manager.silence_timeout_ms`. If a rail fails silently, its frames move to another rail.
         dead_peer: Nanos = Nanos::from_secs(10), "dead_peer_ms", milliseconds(Nanos::from_secs(1), HOUR);
     }
     nested {

@@ -70,6 +70,7 @@ fn role(buffer_events: usize) -> ReadoutUnit<Span> {
         max_fragment: ByteCount(1 << 12),
         announce: Announce::Never,
         merge_timeout: Nanos::from_millis(50),
+        longest_merge: Nanos::from_secs(60),
         wait_for_required: false,
         orphan_timeout: None,
         message_bytes: ByteCount(1 << 12),

@@ -32,7 +32,7 @@ impl<P: Clone> EventManager<P> {
                 self.peers.push(NodeId::builder(builder), Body::Assign(batch));
             }
         }
-        self.make_way();
+        self.make_way(now);
         self.dead_time.turn(now, self.shut());
     }
 
@@ -61,9 +61,10 @@ impl<P: Clone> EventManager<P> {
         if self.backlog.returned() == 0 {
             return self.give_waiting(to, most, batch) || self.give_new(now, to, most, batch);
         }
-        if let Some(event) = self.next_again(to.builder) {
+        if let Some(event) = self.next_again(now, to.builder) {
             self.backlog.take_returned(event);
             if let Some(entry) = self.table.get_mut(event) {
+                self.builders.add_suspect(to.builder, entry);
                 batch.push(entry.assign_to(to.builder, event, to.charged));
                 self.precedence.note_assigned(event, event);
             }
@@ -74,14 +75,32 @@ impl<P: Clone> EventManager<P> {
     }
 
     /// Of the events that came back, the one that this builder is to have next.
-    fn next_again(&self, builder: u16) -> Option<EventId> {
+    fn next_again(&mut self, now: Timestamp, builder: u16) -> Option<EventId> {
         // Rather another builder than the one that failed, but only if it could take an event now: its credit may
         // depend on this very event, whose fragments stand in the way of others.
         let others_have_credit = self.builders.some_have_credit(|other| other.index != builder);
-        self.backlog.next_returned(|event| {
-            let failed_here = self.table.get(event).is_some_and(|entry| entry.builder == Some(builder));
-            !(failed_here && others_have_credit)
+        let may_go = |entry: &Entry| entry.builder != Some(builder) || !others_have_credit;
+        let state = self.builders.get(builder);
+        // A suspect that waits for room keeps younger ones from taking it.
+        let mut some_wait = false;
+        let next = self.backlog.next_returned(|event| {
+            self.table.get(event).is_none_or(|entry| {
+                let has_room = state.may_take(entry) && !(some_wait && entry.is_suspect());
+                some_wait |= !has_room;
+                has_room && may_go(entry)
+            })
+        });
+        next.or_else(|| {
+            let oldest = self.held_up_by_suspects(now, builder)?;
+            self.table.get(oldest).is_some_and(may_go).then_some(oldest)
         })
+    }
+
+    /// The oldest event of all, where it waits for room beside the suspects of a builder that ends no event.
+    fn held_up_by_suspects(&mut self, now: Timestamp, builder: u16) -> Option<EventId> {
+        let first = self.backlog.oldest_returned().filter(|first| Some(*first) == self.backlog.oldest())?;
+        let is_stuck = self.builders.get(builder).is_stuck(now, self.config.patience);
+        (is_stuck && self.oldest_assigned().is_none_or(|oldest| first < oldest)).then_some(first)
     }
 
     /// Gives events that wait for a builder for the first time.

@@ -47,9 +47,14 @@ impl Backlog {
 
     /// The oldest event that has come back and `fits`, unless an older one waits for the first time: that which waits longest may be
     /// what all others wait for.
-    pub(super) fn next_returned(&self, fits: impl Fn(EventId) -> bool) -> Option<EventId> {
+    pub(super) fn next_returned(&self, mut fits: impl FnMut(EventId) -> bool) -> Option<EventId> {
         let event = self.again.iter().copied().find(|event| fits(*event));
         event.filter(|event| self.queue.front().is_none_or(|other| event < other))
+    }
+
+    /// The oldest event that has come back.
+    pub(super) fn oldest_returned(&self) -> Option<EventId> {
+        self.again.first().copied()
     }
 
     /// Removes an event that has come back.

@@ -1,7 +1,9 @@
 //! Builders as the event manager knows them: their sessions, their credit, and whose turn it is.
 
-use super::builder_node;
 use super::credit::Credit;
+use super::suspects::Suspects;
+use super::{Entry, builder_node};
+use crate::liveness::Patience;
 use sheaf_wire::message::{Request, Work};
 use sheaf_wire::{ByteCount, NodeId, SessionId, Timestamp};
 use std::collections::BTreeMap;
@@ -17,11 +19,12 @@ pub(super) struct BuilderState {
     /// Events of this session booked as stored.
     committed: u64,
     outstanding: usize,
+    suspects: Suspects,
     /// Its output holds it up.
     output_behind: bool,
     /// Its work on the events that it has built.
     work: Work,
-    /// When it last returned an event, or was given one after it had none.
+    /// Time at which it last ended an event, or was given one after it had none.
     moved_at: Timestamp,
     reported: bool,
 }
@@ -49,13 +52,24 @@ impl BuilderState {
         self.work
     }
 
-    /// When it last returned an event, or was given one after it had none.
+    /// Time at which it last ended an event, or was given one after it had none.
     pub(super) fn moved_at(&self) -> Timestamp {
         self.moved_at
     }
 
     pub(super) fn has_reported(&self) -> bool {
         self.reported
+    }
+
+    /// Returns whether it may be given this event, which may be a suspect.
+    pub(super) fn may_take(&self, entry: &Entry) -> bool {
+        self.suspects.may_take(entry)
+    }
+
+    /// Returns whether it has ended no event for long. Suspects may wait there for fragments that find no place in a readout unit before
+    /// an older event is released, which waits for them to make room: then it goes beside them.
+    pub(super) fn is_stuck(&self, now: Timestamp, patience: Patience) -> bool {
+        now.since(self.moved_at) >= patience.absence
     }
 }
 
@@ -136,6 +150,17 @@ impl Builders {
         state.outstanding += events;
     }
 
+    /// Takes note of an event that came back before and is given to a builder.
+    pub(super) fn add_suspect(&mut self, builder: u16, entry: &Entry) {
+        self.states[usize::from(builder)].suspects.add(entry);
+    }
+
+    /// Takes note of an event that a builder has returned.
+    #[inline]
+    pub(super) fn remove_suspect(&mut self, builder: u16, entry: &Entry) {
+        self.states[usize::from(builder)].suspects.remove(entry);
+    }
+
     /// Takes note of what a builder says of itself.
     pub(super) fn note_request(&mut self, builder: u16, request: &Request) {
         let state = &mut self.states[usize::from(builder)];
@@ -143,13 +168,20 @@ impl Builders {
         (state.output_behind, state.work) = (request.output_behind, request.work);
     }
 
-    /// Takes note of events that a builder has returned, and of those that it says are `stored`.
-    pub(super) fn take_back(&mut self, now: Timestamp, builder: u16, returned: usize, stored: u64) {
+    /// Takes note of events that a builder has returned, and of those that it says are `stored`. It goes on where `some_ended`.
+    pub(super) fn take_back(
+        &mut self,
+        now: Timestamp,
+        builder: u16,
+        returned: usize,
+        stored: u64,
+        some_ended: bool,
+    ) {
         let state = &mut self.states[usize::from(builder)];
         // The order of a session's output is the order of these words, whatever became of the event meanwhile.
         state.committed += stored;
         state.outstanding -= returned;
-        if returned > 0 {
+        if some_ended {
             state.moved_at = now;
         }
     }

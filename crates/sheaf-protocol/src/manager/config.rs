@@ -55,8 +55,8 @@ pub struct ManagerConfig {
     pub queue_events: usize,
     /// Consecutive events given to one builder at a time.
     pub batch_events: usize,
-    /// Number of builders that may fail to build an event, or die while they have it. One that gave it back to make way for others has
-    /// not failed, nor has one that fell silent.
+    /// Number of builders that may fail to build an event, or die while nothing else that they have can be the cause. One that gave it
+    /// back to make way for others has not failed, nor has one that fell silent.
     pub max_attempts: u16,
     /// An event's size before any was built; a builder's memory over its slots if `None`.
     pub expected_event: Option<ByteCount>,
@@ -65,6 +65,8 @@ pub struct ManagerConfig {
     /// After the last trigger: how long to wait for the next event to end while no builder unit says that it works on any. Events
     /// that have not ended then are dropped.
     pub stop_timeout: Nanos,
+    /// Time after which a run without any builder, or without any readout unit, ends.
+    pub desertion_timeout: Nanos,
     /// Time for which a node without a sign of life is waited for. The events of a builder that is given up go to others.
     pub patience: Patience,
     /// Every node hears of the event manager at least in every second of these intervals, whatever the course of the run.

@@ -21,7 +21,7 @@ pub struct Awaited {
     pub work: Work,
     /// Number of events that it has.
     pub events: usize,
-    /// When it last returned an event, or was first given one.
+    /// When it last ended an event, or was first given one.
     pub since: Timestamp,
 }
 

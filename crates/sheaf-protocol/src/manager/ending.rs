@@ -34,7 +34,7 @@ impl Run {
 impl<P: Clone> EventManager<P> {
     /// A builder says what became of events, in the order in which they ended there.
     pub(super) fn handle_finished(&mut self, now: Timestamp, builder: u16, all: &[Finished]) {
-        let (mut stored, mut returned) = (0, 0);
+        let (mut stored, mut returned, mut some_ended) = (0, 0, false);
         let mut run: Option<Run> = None;
         for finished in all {
             stored += u64::from(finished.outcome == Outcome::Stored);
@@ -48,7 +48,8 @@ impl<P: Clone> EventManager<P> {
                 self.counters.count(Counter::StaleMessages, 1);
                 continue;
             };
-            returned += 1;
+            (returned, some_ended) = (returned + 1, true);
+            self.builders.remove_suspect(builder, &entry);
             self.builders.learn_size(finished.bytes);
             let ended = Ended {
                 first: finished.event,
@@ -70,14 +71,16 @@ impl<P: Clone> EventManager<P> {
             }
         }
         self.book(now, run);
-        self.builders.take_back(now, builder, returned, stored);
+        self.builders.take_back(now, builder, returned, stored, some_ended);
     }
 
     /// A builder gives an event back; whether it had it.
     fn take_back(&mut self, now: Timestamp, builder: u16, finished: &Finished) -> bool {
         let entry = self.table.get(finished.event);
-        let is_current = entry.is_some_and(|entry| entry.is_at(builder, finished.attempt));
-        if is_current {
+        let entry = entry.filter(|entry| entry.is_at(builder, finished.attempt));
+        let is_current = entry.is_some();
+        if let Some(entry) = entry {
+            self.builders.remove_suspect(builder, entry);
             self.try_again(now, finished.event, finished.reason);
         } else {
             self.counters.count(Counter::StaleMessages, 1);

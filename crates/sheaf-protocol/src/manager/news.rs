@@ -2,7 +2,7 @@
 
 use super::DeadTimeCause;
 use crate::ledger::NodeBooks;
-use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Outcome, SessionId};
+use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, Outcome, Role, SessionId};
 
 /// Event for the driver of the event manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,20 @@ pub enum ManagerEvent {
         committed: u64,
         /// Number of events that were assigned again.
         reassigned: usize,
+    },
+    /// No node of a role is left. The run ends if none comes within the limit.
+    Deserted {
+        /// Builder or readout unit.
+        role: Role,
+        /// Time for which the run waits.
+        limit: Nanos,
+    },
+    /// The run ends because no node of a role was left for the limit.
+    GivenUp {
+        /// Builder or readout unit.
+        role: Role,
+        /// Time for which the run has waited.
+        limit: Nanos,
     },
     /// A readout unit has restarted; what it held is lost.
     ReadoutRestarted {

@@ -125,6 +125,11 @@ impl<P: Clone> Peers<P> {
         self.heard_of(node).is_some_and(Liveness::is_down)
     }
 
+    /// Whether the link to a node is known to be up.
+    pub(super) fn is_up(&self, node: NodeId) -> bool {
+        self.heard_of(node).is_some_and(Liveness::is_up)
+    }
+
     fn heard_of(&self, node: NodeId) -> Option<&Liveness> {
         let channel = self.peers.get(&node).map(|peer| &peer.channel);
         channel.filter(|channel| channel.peer_session().is_some()).map(Channel::liveness)

@@ -92,6 +92,11 @@ impl RunPhase {
         self.phase = Phase::Draining { until: now };
     }
 
+    /// Ends a run that nobody is left for.
+    pub(super) fn give_up(&mut self, now: Timestamp) {
+        self.phase = Phase::Draining { until: now };
+    }
+
     /// Ends the triggers, or gives what is in flight the whole time to finish once more.
     pub(super) fn drain(&mut self, now: Timestamp) {
         self.phase = Phase::Draining { until: now + self.stop_timeout };

@@ -6,7 +6,7 @@
 
 use super::EventManager;
 use sheaf_wire::message::{Body, Command};
-use sheaf_wire::{EventId, NodeId};
+use sheaf_wire::{EventId, NodeId, Timestamp};
 
 /// Ages of the assigned events.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Precedence {
 
 impl<P: Clone> EventManager<P> {
     /// If the oldest event of all waits for a builder and none has credit, the youngest makes way.
-    pub(super) fn make_way(&mut self) {
+    pub(super) fn make_way(&mut self, now: Timestamp) {
         let Some(waiting) = self.backlog.oldest() else {
             return;
         };
@@ -42,7 +42,10 @@ impl<P: Clone> EventManager<P> {
             return;
         }
         let may_be_given = self.builders.some_have_credit(|_| true);
-        if may_be_given || self.oldest_assigned().is_none_or(|oldest| oldest < waiting) {
+        if may_be_given
+            || self.waits_for_suspects(now, waiting)
+            || self.oldest_assigned().is_none_or(|oldest| oldest < waiting)
+        {
             return;
         }
         let assigned = self.table.iter().filter(|(_, entry)| entry.assigned);
@@ -54,7 +57,7 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    fn oldest_assigned(&mut self) -> Option<EventId> {
+    pub(super) fn oldest_assigned(&mut self) -> Option<EventId> {
         let is_assigned = |event: &EventId| self.table.get(*event).is_some_and(|entry| entry.assigned);
         if !self.precedence.oldest.as_ref().is_some_and(is_assigned) {
             let assigned = self.table.iter().filter(|(_, entry)| entry.assigned);

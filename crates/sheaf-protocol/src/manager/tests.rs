@@ -1,9 +1,11 @@
 //! Assignment, books, dead time, and builders that die.
 
+mod desertion;
 mod draining;
 mod live_time;
 mod runs;
 mod shaping;
+mod suspects;
 
 use super::*;
 use crate::channel::ChannelTimes;
@@ -529,6 +531,7 @@ impl World {
             expected_event: None,
             start_timeout: Nanos::from_secs(10),
             stop_timeout: Nanos::from_secs(10),
+            desertion_timeout: Nanos::from_secs(5),
             patience: Patience { absence: Nanos::from_secs(1), silence: Nanos::from_secs(1) },
             heartbeat: Nanos::from_millis(100),
             batch_time: Nanos::from_millis(1),

@@ -40,6 +40,8 @@ pub struct ReadoutConfig {
     /// Time for which it waits for silent sources after the request for an event. A source that sends lower ids is
     /// behind but not silent; the builder's timeout for the event bounds the wait for it.
     pub merge_timeout: Nanos,
+    /// Time to which that grows for a source that is measured to take longer from the request of an event to its fragment.
+    pub longest_merge: Nanos,
     /// Whether it waits for required sources without limit instead.
     pub wait_for_required: bool,
     /// Time after which an orphan is dropped: a fragment whose event is not requested although later ones are. No limit

@@ -1,9 +1,10 @@
 //! Sources of a readout unit: amount held of each, and its progress.
 
 use super::config::{Announce, ReadoutConfig, SourceConfig};
+use super::delay::Delay;
 use rustc_hash::FxHashMap;
 use sheaf_wire::message::ReadoutStatus;
-use sheaf_wire::{ByteCount, EventId, Nanos, SourceId, Timestamp};
+use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Timestamp};
 
 /// All sources, by index in the order of the configuration.
 #[derive(Clone, Debug)]
@@ -18,6 +19,9 @@ pub(super) struct Inputs {
     share: u64,
     /// Fragments that are held of one source at most, where no builder has asked for them.
     share_events: usize,
+    /// Time for which a silent source is awaited, and time to which that grows with measured delays.
+    merge_timeout: Nanos,
+    longest_merge: Nanos,
     /// Whether a fragment was refused since the last status.
     refused: bool,
 }
@@ -39,6 +43,7 @@ struct Input {
     keeps_data: bool,
     /// When it last gave a fragment, by the node's own time.
     gave_at: Timestamp,
+    delay: Delay,
     /// The event of the fragment that was refused for lack of room, until it is taken.
     held_back: Option<EventId>,
 }
@@ -53,6 +58,8 @@ impl Inputs {
             some_ended: false,
             share: config.buffer.0 / (config.sources.len() as u64).max(1),
             share_events: config.buffer_events,
+            merge_timeout: config.merge_timeout,
+            longest_merge: config.longest_merge,
             refused: false,
         }
     }
@@ -110,8 +117,9 @@ impl Inputs {
 
     /// Takes note of a fragment. Returns whether it came after one of a higher event.
     pub(super) fn note(&mut self, index: usize, own: Timestamp, event: EventId) -> bool {
-        self.note_given(index, own);
         let input = &mut self.inputs[index];
+        (input.gave_at, input.held_back) = (own, None);
+        input.delay.note_fragment(own, event);
         let is_late = input.highest.is_some_and(|highest| event < highest);
         if !is_late {
             input.highest = Some(event);
@@ -120,9 +128,24 @@ impl Inputs {
     }
 
     /// Takes note that a source gives fragments.
-    pub(super) fn note_given(&mut self, index: usize, own: Timestamp) {
+    pub(super) fn note_given<P>(&mut self, index: usize, own: Timestamp, fragments: &[Fragment<P>]) {
         let input = &mut self.inputs[index];
         (input.gave_at, input.held_back) = (own, None);
+        if input.delay.is_measured() {
+            fragments.iter().for_each(|fragment| input.delay.note_fragment(own, fragment.event));
+        }
+    }
+
+    /// Takes note that an event is requested, which sources may not have given.
+    pub(super) fn note_request(&mut self, own: Timestamp, event: EventId) {
+        let is_behind =
+            |input: &&mut Input| !input.keeps_data && input.highest.is_none_or(|highest| highest < event);
+        self.inputs.iter_mut().filter(is_behind).for_each(|input| input.delay.note_request(own, event));
+    }
+
+    /// Takes note that an event is answered without a source, which is silent.
+    pub(super) fn note_given_up(&mut self, index: usize, event: EventId) {
+        self.inputs[index].delay.note_given_up(event);
     }
 
     /// Whether a source's fragment is in order and has room.
@@ -184,11 +207,12 @@ impl Inputs {
     }
 
     /// Whether a source sends, and has not come as far as the event: late by its own load or this node's, not silent. One that
-    /// this unit itself holds back is not silent either, nor one whose data wait. One that has given nothing for `timeout` does not
-    /// send.
-    pub(super) fn is_on_its_way(&self, index: usize, own: Timestamp, event: EventId, timeout: Nanos) -> bool {
+    /// this unit itself holds back is not silent either, nor one whose data wait. One that has given nothing for longer than its
+    /// measured delay allows does not send.
+    pub(super) fn is_on_its_way(&self, index: usize, own: Timestamp, event: EventId) -> bool {
         let input = &self.inputs[index];
-        let speaks = own.since(input.gave_at) < timeout;
+        let limit = input.delay.limit(self.merge_timeout, self.longest_merge);
+        let speaks = own.since(input.delay.silent_since(input.gave_at)) < limit;
         let sends = !input.ended && (input.keeps_data || speaks);
         let is_behind = input.highest.map_or(input.keeps_data, |highest| highest < event);
         (sends && is_behind) || input.is_held_back_before(event)
@@ -235,6 +259,7 @@ impl Input {
             highest: None,
             keeps_data: false,
             gave_at: now,
+            delay: Delay::default(),
             held_back: None,
         }
     }

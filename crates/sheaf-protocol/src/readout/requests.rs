@@ -161,7 +161,9 @@ impl<P: Payload> ReadoutUnit<P> {
     /// From now on sources are awaited for consecutive events, if there are any: not without limit.
     fn limit_wait(&mut self, now: Timestamp, events: Stretch, part: u16) {
         if let Some(first) = events.first() {
-            let at = self.own_time.at(now) + self.config.merge_timeout;
+            let own = self.own_time.at(now);
+            self.inputs.note_request(own, first);
+            let at = own + self.config.merge_timeout;
             let is_merging = |event, part| self.slots.is_merging(event, part);
             self.merge_deadlines.push(at, first, events.len(), part, is_merging);
         }
@@ -197,12 +199,14 @@ impl<P: Payload> ReadoutUnit<P> {
             if !self.slots.is_wanted(key, index) {
                 continue;
             }
-            if self.inputs.is_on_its_way(index, own, event, self.config.merge_timeout) {
+            if self.inputs.is_on_its_way(index, own, event) {
                 some_on_their_way = true;
-            } else if self.inputs.is_optional(index) {
-                self.settle(key, index, MissingReason::SourceSilent);
-            } else if !wait {
-                self.settle(key, index, reason);
+                continue;
+            }
+            let is_optional = self.inputs.is_optional(index);
+            if is_optional || !wait {
+                self.inputs.note_given_up(index, event);
+                self.settle(key, index, if is_optional { MissingReason::SourceSilent } else { reason });
             }
         }
         if some_on_their_way {

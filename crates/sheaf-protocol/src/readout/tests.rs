@@ -75,6 +75,43 @@ fn a_source_that_is_on_its_way_to_the_event_is_not_silent() {
     assert_eq!(answers(&mut unit, end)[0].1.missing[0].reason, MissingReason::SourceSilent);
 }
 
+/// Answers a request of one event, of which source 1 gives its fragment so long after: the sources that are in it.
+fn answer_after(unit: &mut ReadoutUnit<Size>, at: Timestamp, event: u64, delay: Nanos) -> Vec<u32> {
+    unit.handle_fragment(at, fragment(event, 0, 10)).unwrap();
+    ask_at(unit, at, event);
+    let (mut now, mut given, mut found) = (at, false, Vec::new());
+    while now < at + Nanos(50 * TIMEOUT.0) {
+        if !given && now >= at + delay {
+            unit.handle_fragment(now, fragment(event, 1, 10)).unwrap();
+            given = true;
+        }
+        unit.handle_timeout(now);
+        found.extend(answers(unit, now).first().map(|(_, answer)| sources(answer)));
+        now += Nanos(TIMEOUT.0 / 10);
+    }
+    assert_eq!(found.len(), 1, "event {event} is answered once");
+    found.remove(0)
+}
+
+#[test]
+fn a_source_that_is_slower_than_the_limit_misses_once_and_is_waited_for_from_then_on() {
+    let mut unit = unit(|_| {});
+    let moment = |event: u64| Timestamp(event * 60 * TIMEOUT.0);
+    let slow = Nanos(3 * TIMEOUT.0);
+    assert_eq!(answer_after(&mut unit, moment(1), 1, slow), [0], "nobody could know");
+    for event in 2..20 {
+        assert_eq!(answer_after(&mut unit, moment(event), event, slow), [0, 1]);
+    }
+    // One that dies costs its limit, and half of that with each event.
+    unit.handle_fragment(moment(20), fragment(20, 0, 10)).unwrap();
+    ask_at(&mut unit, moment(20), 20);
+    let end = moment(20) + Nanos(13 * TIMEOUT.0);
+    for tick in 0..=130 {
+        unit.handle_timeout(moment(20) + Nanos(tick * TIMEOUT.0 / 10));
+    }
+    assert_eq!(answers(&mut unit, end)[0].1.missing[0].reason, MissingReason::SourceSilent);
+}
+
 #[test]
 fn a_source_whose_data_wait_is_waited_for_until_it_has_passed_the_event() {
     let mut unit = unit(|_| {});
@@ -428,6 +465,7 @@ fn unit(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
         max_fragment: ByteCount(1_000),
         announce: Announce::Never,
         merge_timeout: TIMEOUT,
+        longest_merge: Nanos(100 * TIMEOUT.0),
         wait_for_required: false,
         orphan_timeout: None,
         message_bytes: ByteCount(65_536),
@@ -460,6 +498,13 @@ fn ask(unit: &mut ReadoutUnit<Size>, builder: u16, first: u64, count: u32, attem
     let builder = Identity { node: NodeId::builder(builder), run: RunNumber(1), session: SessionId(1) };
     let range = EventRange { first: EventId(first), count, attempt };
     unit.handle_input(Timestamp(0), builder.plain(Body::FragmentRequest(vec![range])));
+}
+
+/// A builder asks for one event at a certain time.
+fn ask_at(unit: &mut ReadoutUnit<Size>, now: Timestamp, event: u64) {
+    let builder = Identity { node: NodeId::builder(0), run: RunNumber(1), session: SessionId(1) };
+    let range = EventRange { first: EventId(event), count: 1, attempt: 1 };
+    unit.handle_input(now, builder.plain(Body::FragmentRequest(vec![range])));
 }
 
 fn dispatch(unit: &mut ReadoutUnit<Size>, builder: u16, first: u64, count: u32) {

@@ -432,6 +432,9 @@ impl Check<'_> {
                 format!("the ledger says {stored} events are stored, {} are there", self.report.events);
             self.report.problem(path, None, what);
         }
+        if let Some(what) = ledger::fragments_problem(&manifest.ledger, self.report.fragments) {
+            self.report.problem(path, None, what);
+        }
     }
 }
 

@@ -19,6 +19,16 @@ pub(super) fn problems(ledger: &Value) -> Vec<String> {
     }
 }
 
+/// The contradiction between a ledger that balances and the number of fragments in the files. Fragments of a readout unit that
+/// died are in files, and in no books; such a run says how many there were.
+pub(super) fn fragments_problem(ledger: &Value, there: u64) -> Option<String> {
+    let number = |path| ledger.pointer(path).and_then(Value::as_u64);
+    let booked = number("/fragments/stored").filter(|_| ledger["balanced"] == true)?;
+    let is_exact = number("/fragments/restarted_readouts") == Some(0);
+    let is_right = if is_exact { booked == there } else { booked <= there };
+    (!is_right).then(|| format!("the ledger says {booked} fragments are stored, {there} are there"))
+}
+
 /// A number that is the sum of others.
 struct Sum {
     total: &'static str,

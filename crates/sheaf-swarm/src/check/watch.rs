@@ -152,6 +152,8 @@ impl Watch {
                 self.reported.insert(*node, books.fragments.clone());
             }
             ManagerEvent::ReadoutRestarted { .. }
+            | ManagerEvent::Deserted { .. }
+            | ManagerEvent::GivenUp { .. }
             | ManagerEvent::OutputRestarted { .. }
             | ManagerEvent::Closed => {}
         }

@@ -9,7 +9,7 @@ use crate::source::FIRST_EVENT;
 use sheaf_protocol::Identity;
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, ManagerEvent, Triggers, Veto};
-use sheaf_wire::{NodeId, SessionId, Timestamp, TriggerType};
+use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp, TriggerType};
 
 /// The event manager and its driver.
 #[derive(Debug)]
@@ -58,6 +58,7 @@ fn config(options: &Options) -> ManagerConfig {
         expected_event: options.bounds.expected_event,
         start_timeout: options.times.start,
         stop_timeout: options.times.stop,
+        desertion_timeout: Nanos::from_secs(20),
         patience: options.times.patience(),
         heartbeat: options.times.heartbeat,
         batch_time: options.times.batch,
@@ -109,6 +110,8 @@ impl Cluster {
                     post.note(Line::Node { node: NodeId::MANAGER, session, what: Turn::Closed });
                 }
                 ManagerEvent::StartFailed { .. }
+                | ManagerEvent::Deserted { .. }
+                | ManagerEvent::GivenUp { .. }
                 | ManagerEvent::ReadoutRestarted { .. }
                 | ManagerEvent::OutputRestarted { .. }
                 | ManagerEvent::Reported { .. } => {}

@@ -74,6 +74,7 @@ fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
         max_fragment: options.bounds.max_fragment,
         announce,
         merge_timeout: options.times.merge,
+        longest_merge: options.times.peer,
         wait_for_required: options.policy == IncompletePolicy::Wait,
         orphan_timeout: options.times.orphan,
         message_bytes: options.bounds.message_bytes,

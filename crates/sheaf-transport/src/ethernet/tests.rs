@@ -4,7 +4,7 @@
 mod faults;
 mod processes;
 mod traffic;
-mod world;
+pub(crate) mod world;
 
 use super::*;
 use crate::datagram::{DatagramPort, DatagramRefused};

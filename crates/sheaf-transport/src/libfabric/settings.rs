@@ -186,6 +186,7 @@ impl LibfabricSettings {
             retry_min: self.retry_min,
             retry_max: self.retry_max,
             dead_peer: self.dead_peer,
+            silent_machine: self.dead_peer,
             stalled_peer: TcpSettings::default().stalled_peer,
         }
     }

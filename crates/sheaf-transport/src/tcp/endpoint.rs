@@ -69,6 +69,8 @@ pub struct TcpEndpoint {
     pub(super) room_made: bool,
     /// The earliest time at which something is to be done.
     pub(super) next_timer: Option<Instant>,
+    /// Time of the next check whether the peers' machines answer.
+    pub(super) machines_at: Instant,
     pub(super) closing: bool,
     pub(super) tls: Option<Tls>,
     pub(super) key: Option<RunKey>,
@@ -183,6 +185,7 @@ impl TcpEndpoint {
             looked: false,
             room_made: false,
             next_timer: Some(now),
+            machines_at: now,
             closing: false,
             tls: None,
             key: None,

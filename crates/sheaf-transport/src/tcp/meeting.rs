@@ -29,6 +29,9 @@ const STRANGERS: usize = 64;
 /// The pause after the process ran out of file descriptors: callers wait in the listener's queue meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// It is looked so many times within the time for which a peer's machine may answer nothing whether it does.
+const LOOKS_AT_MACHINES: u32 = 4;
+
 impl TcpEndpoint {
     /// Does what is due: calls peers, gives up connections that take too long, accepts again after a pause.
     pub(super) fn run_timers(&mut self, now: Instant) {
@@ -49,6 +52,11 @@ impl TcpEndpoint {
         for slot in 0..self.connections.len() {
             self.check_deadline(slot, now);
         }
+        if self.machines_at <= now {
+            self.machines_at = now + self.settings.silent_machine.to_std() / LOOKS_AT_MACHINES;
+            self.end_unanswered();
+        }
+        self.arm(self.machines_at);
         for place in 0..self.peers.len() {
             for rail in 0..self.peers[place].dialers.len() {
                 let dialer = &mut self.peers[place].dialers[rail];

@@ -73,11 +73,14 @@ pub struct TcpSettings {
     pub retry_min: Nanos,
     /// The longest pause between attempts to connect. Default 2 s.
     pub retry_max: Nanos,
-    /// Time for which a peer's machine may leave keep-alive probes of an idle connection unanswered. At least 1 s. Default 10 s.
+    /// Time for which the peer at the other end of a connection may say nothing while somebody else asks for its place. At least
+    /// 1 s. Default 10 s.
     pub dead_peer: Nanos,
-    /// Time for which a peer may acknowledge nothing of what was sent, or take nothing: `TCP_USER_TIMEOUT`. The kernel does not tell a
-    /// machine without power from a process that is stopped while its receive buffer is full, so this bounds how long a process
-    /// may be stopped. At least `dead_peer`. Default 60 s.
+    /// Time for which a peer's machine may answer nothing: keep-alive probes of an idle connection, data, or probes of a full receive
+    /// buffer. A machine whose processes are stopped or starved answers; one without power does not. At least 1 s. Default 3 s.
+    pub silent_machine: Nanos,
+    /// Time for which a peer may take nothing of what was sent, although its machine answers: `TCP_USER_TIMEOUT`. So this bounds
+    /// how long a process may be stopped. At least `dead_peer`. Default 60 s.
     pub stalled_peer: Nanos,
 }
 
@@ -98,6 +101,7 @@ impl Default for TcpSettings {
             retry_min: Nanos::from_millis(20),
             retry_max: Nanos::from_secs(2),
             dead_peer: Nanos::from_secs(10),
+            silent_machine: Nanos::from_secs(3),
             stalled_peer: Nanos::from_secs(60),
         }
     }
@@ -204,6 +208,12 @@ impl TcpSettings {
             ("retry_min", self.retry_min.0, self.retry_min > Nanos::ZERO, "more than zero"),
             ("retry_max", self.retry_max.0, self.retry_max >= self.retry_min, "at least `retry_min`"),
             ("dead_peer", self.dead_peer.0, self.dead_peer >= Nanos::from_secs(1), "at least 1 s"),
+            (
+                "silent_machine",
+                self.silent_machine.0,
+                self.silent_machine >= Nanos::from_secs(1),
+                "at least 1 s",
+            ),
         ];
         for (name, value, holds, rule) in rules {
             if !holds {

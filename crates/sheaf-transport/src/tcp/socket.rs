@@ -17,7 +17,7 @@ const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
 const SEND_FLAGS: SendFlags = SendFlags::empty();
 
-/// Keep-alive probes within the time after which a peer counts as dead.
+/// Keep-alive probes within the time after which a peer's machine counts as dead.
 const PROBES: u32 = 3;
 
 /// Begins to connect. The connection is there, or has failed, when the socket becomes writable.
@@ -45,8 +45,7 @@ pub(super) fn set_up(socket: &SockRef<'_>, settings: &TcpSettings) -> io::Result
     socket.set_tcp_nodelay(true)?;
     #[cfg(target_vendor = "apple")]
     socket.set_nosigpipe(true)?;
-    let dead_peer = settings.dead_peer.to_std();
-    let probe = (dead_peer / (PROBES + 1)).max(Duration::from_secs(1));
+    let probe = (settings.silent_machine.to_std() / (PROBES + 1)).max(Duration::from_secs(1));
     let keepalive = TcpKeepalive::new().with_time(probe).with_interval(probe);
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     let keepalive = keepalive.with_retries(PROBES);

@@ -1,6 +1,8 @@
 mod deframer;
 mod greeting;
 mod itself;
+#[cfg(target_os = "linux")]
+mod machines;
 mod outbox;
 mod proving;
 mod sequence;

@@ -3,6 +3,8 @@
 use super::blocks::READ_BYTES;
 use super::deframer::Item;
 use super::endpoint::{self, Connection, Stage, TcpEndpoint};
+#[cfg(target_os = "linux")]
+use super::kernel;
 use super::link::{Link, Rail, Taken};
 use super::outbox::BYTES_PER_WRITE;
 use super::socket;
@@ -124,6 +126,21 @@ impl TcpEndpoint {
     fn violated(&mut self, place: usize) {
         self.stats.links_violated += 1;
         self.end(place, DownReason::Violated);
+    }
+
+    /// Ends the connections to machines that do not answer.
+    pub(super) fn end_unanswered(&mut self) {
+        #[cfg(target_os = "linux")]
+        for slot in 0..self.connections.len() {
+            let limit = self.settings.silent_machine.to_std();
+            let is_silent = |connection: &Connection| {
+                matches!(connection.stage, Stage::Up(_))
+                    && kernel::unanswered_for(&connection.stream).is_some_and(|time| time >= limit)
+            };
+            if self.connections[slot].as_ref().is_some_and(is_silent) {
+                self.stream_ended(slot);
+            }
+        }
     }
 
     /// The end of one connection: of its link, if it was the last.

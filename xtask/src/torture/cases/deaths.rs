@@ -27,11 +27,10 @@ pub(super) const CASES: &[Case] = &[
     always("stop-thrice", |trial| stop(trial, 3)),
 ];
 
-/// A system whose events survive any number of deaths of builder units.
+/// A system with the default number of attempts: no event is dropped for deaths that have other causes.
 fn system(trial: &mut Trial) -> System {
     let mut system = System::new(trial.by_scale(16_000, 60_000));
     system.transport = trial.dice.pick(&["tcp", "shm"]);
-    system.set("manager", "max_attempts = 1000");
     system
 }
 
@@ -92,7 +91,7 @@ fn kill_worker(trial: &mut Trial) -> Result<Outcome> {
         let Some(victim) = run.process(is_alive)? else { break };
         process::signal(victim.id, "KILL")?;
         killed.push(victim.id);
-        trial.note(format!("killed a worker at {percent} %"));
+        trial.note_kill("a worker", percent);
     }
     let ended = run.end()?;
     trial.check(&ended, &Promise::nothing_lost(), system.readouts)?;
@@ -108,7 +107,7 @@ fn kill_processor(trial: &mut Trial) -> Result<Outcome> {
         let processor = join_processor(trial)?;
         if trial.wait_for(&mut run, percent)? {
             processor.signal("KILL")?;
-            trial.note(format!("killed a processor at {percent} %"));
+            trial.note_kill("a processor", percent);
         }
         processor.end()?;
     }
@@ -172,7 +171,7 @@ fn kill_whole(trial: &mut Trial, system: &System) -> Result<Outcome> {
     let percent = trial.moment();
     if trial.wait_for(&mut run, percent)? {
         run.signal("KILL")?;
-        trial.note(format!("killed the run at {percent} %"));
+        trial.note_kill("the run", percent);
     }
     let ended = run.end()?;
     trial.check(&ended, &Promise::no_books(Status::Killed), system.readouts)?;
@@ -256,7 +255,8 @@ fn restart_by_hand(trial: &mut Trial, node: &str) -> Result<Outcome> {
         let index = names.iter().position(|name| *name == node).context("it is one of them")? - 1;
         nodes[index].signal("KILL")?;
         nodes.remove(index).end()?;
-        trial.note(format!("killed {node} at {percent} %, and started it again"));
+        trial.note_kill(node, percent);
+        trial.note(format!("started {node} again"));
         nodes.push(trial.sheaf(&format!("{node}-again"), &["node", "nodes.toml", node, "--json"])?);
     }
     let ended = manager.end()?;

@@ -76,6 +76,8 @@ impl Roles {
                 }
                 // Lost builders are in its ledger, and what nodes report is in their own books.
                 ManagerEvent::StartFailed { .. }
+                | ManagerEvent::Deserted { .. }
+                | ManagerEvent::GivenUp { .. }
                 | ManagerEvent::BuilderLost { .. }
                 | ManagerEvent::ReadoutRestarted { .. }
                 | ManagerEvent::OutputRestarted { .. }

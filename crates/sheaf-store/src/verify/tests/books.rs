@@ -10,7 +10,7 @@ fn ledger() -> Value {
         "offered": 12, "vetoed": { "builder_credit": 3, "output": 1 },
         "triggers": 8, "stored": 5, "rejected": 1, "dropped": { "incomplete": 2 }, "in_flight": 0,
         "balanced": true, "problems": [],
-        "fragments": { "received": 20, "stored": 6, "rejected": 4, "dropped": { "late": 7, "not_built": 3 }, "in_flight": 0 },
+        "fragments": { "received": 19, "stored": 5, "rejected": 4, "dropped": { "late": 7, "not_built": 3 }, "in_flight": 0 },
         "time": { "run_ns": 100, "live_ns": 60, "dead_ns": { "builder_credit": 30, "output": 10 } },
     })
 }
@@ -48,6 +48,26 @@ fn changed(value: &Value) -> Vec<Value> {
         Value::String(text) => vec![json!(format!("{text} ")), json!(text.replace(['0', '1'], "2"))],
         _ => Vec::new(),
     }
+}
+
+/// The readout units say that they gave more or less than is in the files.
+#[test]
+fn fragments_that_are_booked_and_not_there_are_told() {
+    let (directory, good) = run_with_ledger();
+    let told = |received: u64, stored: u64, restarted: Option<u64>| {
+        let mut manifest = good.clone();
+        let fragments = &mut manifest.ledger["fragments"];
+        (fragments["received"], fragments["stored"]) = (received.into(), stored.into());
+        if let Some(restarted) = restarted {
+            fragments["restarted_readouts"] = restarted.into();
+        }
+        manifest.write(directory.path()).unwrap();
+        problems(directory.path())
+    };
+    assert_eq!(told(19, 5, Some(0)), [] as [String; 0]);
+    assert_eq!(told(20, 6, None), ["the ledger says 6 fragments are stored, 5 are there"]);
+    assert_eq!(told(18, 4, Some(0)), ["the ledger says 4 fragments are stored, 5 are there"]);
+    assert_eq!(told(18, 4, Some(1)), [] as [String; 0], "the books of a readout unit that died are lost");
 }
 
 /// Somebody who changes a manifest by hand, or a disk that does.

@@ -13,27 +13,27 @@ const PREFIX: &str = "sheaf-ethernet-";
 
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Host {
+pub(crate) enum Host {
     A,
     B,
 }
 
 /// Cables between the hosts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cables {
-    pub(super) rails: usize,
-    pub(super) mtu: usize,
-    pub(super) queues: usize,
+pub(crate) struct Cables {
+    pub(crate) rails: usize,
+    pub(crate) mtu: usize,
+    pub(crate) queues: usize,
 }
 
 /// The two hosts. Rail `i` is the interface `e<i>` of each, with the address `10.77.<i>.1` or `.2`.
 #[derive(Debug)]
-pub(super) struct World {
+pub(crate) struct World {
     names: [String; 2],
 }
 
 /// The address of a host's interface.
-pub(super) fn address(host: Host, rail: usize) -> MacAddress {
+pub(crate) fn address(host: Host, rail: usize) -> MacAddress {
     MacAddress([2, 0x5e, 0, rail as u8, 0, host as u8 + 1])
 }
 
@@ -59,7 +59,7 @@ fn sweep() {
 
 impl World {
     /// Makes the hosts; `None`, with the reason printed, where that is not possible.
-    pub(super) fn new(cables: Cables) -> Option<Self> {
+    pub(crate) fn new(cables: Cables) -> Option<Self> {
         static NUMBERS: AtomicU32 = AtomicU32::new(0);
         sweep();
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -94,17 +94,17 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn name(&self, host: Host) -> &str {
+    pub(crate) fn name(&self, host: Host) -> &str {
         &self.names[host as usize]
     }
 
     /// Runs `ip` in a host.
-    pub(super) fn ip(&self, host: Host, arguments: &str) -> String {
+    pub(crate) fn ip(&self, host: Host, arguments: &str) -> String {
         ip(&format!("-n {} {arguments}", self.name(host))).unwrap()
     }
 
     /// Calls `f` on a thread in a host.
-    pub(super) fn inside<T: Send>(&self, host: Host, f: impl FnOnce() -> T + Send) -> T {
+    pub(crate) fn inside<T: Send>(&self, host: Host, f: impl FnOnce() -> T + Send) -> T {
         let path: PathBuf = ["/run/netns", self.name(host)].iter().collect();
         let namespace = File::open(path).unwrap();
         let moved = move || {
@@ -115,7 +115,7 @@ impl World {
     }
 
     /// Whether a program of the system succeeds in a host.
-    pub(super) fn succeeds(&self, host: Host, program: &[&str]) -> bool {
+    pub(crate) fn succeeds(&self, host: Host, program: &[&str]) -> bool {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.name(host)]).args(program);
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()

@@ -1,0 +1,80 @@
+//! Builder units die: an event among hundreds may be the cause, and the others are not to suffer for it.
+
+use super::*;
+
+/// Two builders that return fifty events in a round. One dies when it has the poison, or for another reason in every third round:
+/// the ledger, and how often one died.
+fn deaths(events: u64, poison: Option<u64>, other_deaths: u64) -> (Ledger, u64) {
+    const SLOTS: u32 = 200;
+    let mut world = World::new(Triggers::Driven, |config| {
+        (config.max_attempts, config.queue_events, config.batch_events) = (3, 10_000, 1_000);
+    });
+    for _ in 0..events {
+        world.manager.handle_trigger(world.now, world.now, TriggerType(0)).expect("the queue is long enough");
+    }
+    let (mut died, mut held) = (0, [Vec::new(), Vec::new()]);
+    (0..2).for_each(|builder| world.grant(builder, SLOTS));
+    for round in 0..200_u64 {
+        for builder in [0_u16, 1] {
+            let had: &mut Vec<Assignment> = &mut held[usize::from(builder)];
+            for body in world.said_to(NodeId::builder(builder)) {
+                if let Body::Assign(list) = body {
+                    had.extend(list);
+                }
+            }
+            let is_hit = round % 6 == 2 + 3 * u64::from(builder) && died < other_deaths;
+            if is_hit || had.iter().any(|assignment| Some(assignment.event.0) == poison) {
+                died += 1;
+                had.clear();
+                let (session, _) = world.sessions[&NodeId::builder(builder)];
+                world.sessions.insert(NodeId::builder(builder), (session + 1, 0));
+                world.grant(builder, SLOTS);
+                continue;
+            }
+            let finished: Vec<_> = had
+                .drain(..had.len().min(50))
+                .map(|Assignment { event, attempt, .. }| Finished {
+                    event,
+                    attempt,
+                    outcome: Outcome::Stored,
+                    reason: None,
+                    bytes: ByteCount(500),
+                    fragments: 4,
+                    missing: 0,
+                    incomplete: false,
+                })
+                .collect();
+            if !finished.is_empty() {
+                let slots = finished.len() as u32;
+                let bytes = ByteCount(u64::from(slots) * 1_000);
+                world.say(
+                    NodeId::builder(builder),
+                    Body::Request(Request { slots, bytes, finished, ..Request::default() }),
+                );
+            }
+        }
+    }
+    (world.manager.ledger(), died)
+}
+
+#[test]
+fn deaths_for_other_reasons_cost_no_event() {
+    let (ledger, died) = deaths(2_000, None, 10);
+    assert_eq!((ledger.stored, died), (2_000, 10));
+}
+
+#[test]
+fn an_event_that_kills_every_builder_is_found_and_dropped_alone() {
+    for poison in [1, 150, 999] {
+        let (ledger, died) = deaths(1_000, Some(poison), 0);
+        assert_eq!(ledger.stored, 999, "poison {poison}");
+        assert_eq!(ledger.dropped, BTreeMap::from([(DropReason::BuilderLost, 1)]));
+        assert!(died <= 8, "{died} builders died of event {poison}");
+    }
+}
+
+#[test]
+fn an_event_that_is_always_alone_has_its_attempts() {
+    let (ledger, died) = deaths(1, Some(1), 0);
+    assert_eq!((ledger.stored, died), (0, 3));
+}

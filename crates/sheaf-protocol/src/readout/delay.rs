@@ -1,0 +1,132 @@
+//! Measured delay of a source: the time from the request of an event to its fragment.
+//!
+//! A source that lives may be slower than the configuration expects. One event at a time is followed from its request until the
+//! source gives it, also where the wait for it is over by then and the fragment comes late. The limit for a silent source is a
+//! multiple of the longest delay of late, so that the limit follows a source that becomes slower, and one that stays away costs
+//! less with every event.
+
+use sheaf_wire::{EventId, Nanos, Timestamp};
+
+/// The limit is this many times the measured delay: delays scatter.
+const MARGIN: u64 = 4;
+
+/// With each measurement the longest delay of late loses this part.
+const FORGET: u64 = 16;
+
+/// An event that a source is awaited for.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    event: EventId,
+    since: Timestamp,
+}
+
+/// Delay of one source, in the node's own time, without its stalls. See the [module](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delay {
+    awaited: Option<Sample>,
+    /// The last event that was answered without the source. Its fragment may come yet.
+    given_up: Option<Sample>,
+    longest: Nanos,
+}
+
+impl Delay {
+    /// An event is asked for that the source has not given.
+    #[inline]
+    pub(super) fn note_request(&mut self, own: Timestamp, event: EventId) {
+        if self.awaited.is_none() {
+            self.awaited = Some(Sample { event, since: own });
+        }
+    }
+
+    /// Returns whether an event is followed.
+    #[inline]
+    pub(super) fn is_measured(&self) -> bool {
+        self.awaited.is_some() || self.given_up.is_some()
+    }
+
+    /// The source gives an event. One that gives a later event than it is awaited for has passed that over.
+    pub(super) fn note_fragment(&mut self, own: Timestamp, event: EventId) {
+        for sample in [&mut self.given_up, &mut self.awaited] {
+            let Some(Sample { event: wanted, since }) = *sample else { continue };
+            if event == wanted {
+                let forgotten = Nanos(self.longest.0 - self.longest.0 / FORGET);
+                self.longest = forgotten.max(own.since(since));
+            }
+            if event >= wanted {
+                *sample = None;
+            }
+        }
+    }
+
+    /// An event is answered without the source, which has said nothing: the next one is followed, and not waited for as long.
+    pub(super) fn note_given_up(&mut self, event: EventId) {
+        if let Some(sample) = self.awaited.take_if(|sample| sample.event <= event) {
+            self.given_up = Some(sample);
+            self.longest = Nanos(self.longest.0 / 2);
+        }
+    }
+
+    /// Since when the source is silent although it is awaited, where it last gave a fragment at `gave_at`.
+    pub(super) fn silent_since(&self, gave_at: Timestamp) -> Timestamp {
+        self.awaited.map_or(gave_at, |sample| sample.since.max(gave_at))
+    }
+
+    /// Time for which the source may be silent: at least `floor`, and at most `most` where that is longer.
+    pub(super) fn limit(&self, floor: Nanos, most: Nanos) -> Nanos {
+        Nanos(self.longest.0.saturating_mul(MARGIN)).min(most).max(floor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOOR: Nanos = Nanos(500);
+    const MOST: Nanos = Nanos(60_000);
+
+    /// A source that gives each event so long after it was asked for; the limit after each.
+    fn limits(delays: &[u64]) -> Vec<u64> {
+        let mut delay = Delay::default();
+        let give = |(event, after): (u64, &u64)| {
+            let (event, asked) = (EventId(event), Timestamp(event * 1_000_000));
+            delay.note_request(asked, event);
+            if Nanos(*after) > delay.limit(FLOOR, MOST) {
+                delay.note_given_up(event);
+            }
+            delay.note_fragment(asked + Nanos(*after), event);
+            delay.limit(FLOOR, MOST).0
+        };
+        (0..).zip(delays).map(give).collect()
+    }
+
+    #[test]
+    fn the_limit_follows_the_delay_between_its_bounds() {
+        assert_eq!(limits(&[10, 100, 700, 700]), [500, 500, 2_800, 2_800]);
+        assert_eq!(limits(&[50_000]), [60_000]);
+        let back = limits(&[&[700][..], &[10; 100][..]].concat());
+        assert_eq!(back.last(), Some(&500), "the delay of an hour ago says nothing");
+    }
+
+    #[test]
+    fn a_source_that_passes_an_event_over_has_shown_no_delay() {
+        let mut delay = Delay::default();
+        delay.note_request(Timestamp(0), EventId(1));
+        delay.note_fragment(Timestamp(10_000), EventId(2));
+        assert_eq!(delay.limit(FLOOR, MOST), FLOOR);
+        assert!(!delay.is_measured());
+    }
+
+    #[test]
+    fn a_source_that_stays_away_costs_less_each_time() {
+        let mut delay = Delay::default();
+        delay.note_request(Timestamp(0), EventId(1));
+        delay.note_fragment(Timestamp(10_000), EventId(1));
+        let mut waits = Vec::new();
+        for event in 2..10 {
+            delay.note_request(Timestamp(event * 100_000), EventId(event));
+            waits.push(delay.limit(FLOOR, MOST).0);
+            delay.note_given_up(EventId(event));
+        }
+        assert_eq!(waits, [40_000, 20_000, 10_000, 5_000, 2_500, 1_248, 624, 500]);
+    }
+}
