@@ -38,14 +38,8 @@ impl Checker<'_> {
         self.trigger_classes();
     }
 
-    /// A worker that hangs is given up before the event is.
+    /// Results that may be larger than their fragments need memory.
     pub(crate) fn preprocessing(&mut self) {
-        let limit = self.config.preprocessing.time_limit;
-        if let (Some(_), Some(limit)) = (&self.config.preprocessing.path, limit) {
-            let why = "what a worker hangs with must leave before the event is given up";
-            let wait = ("builder.event_timeout_ms", self.config.builder.event_timeout);
-            self.in_order(("preprocessing.time_limit_ms", limit), wait, why);
-        }
         let preprocessing = &self.config.preprocessing;
         if preprocessing.extra > ByteCount::ZERO {
             let keys = &["preprocessing.extra_bytes"];

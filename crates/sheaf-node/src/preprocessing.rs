@@ -211,6 +211,11 @@ impl Preprocessing {
         !is_full
     }
 
+    /// Whether answers are being processed.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Takes an answer whose fragments lie in `parcels`; gives any other message back.
     pub(crate) fn take(&mut self, parcels: &Parcels, transmit: Transmit<Span>) -> Option<Transmit<Span>> {
         let Transmit { to, message: Message { header, body: Body::SuperFragments(parts) } } = transmit else {
@@ -259,8 +264,9 @@ impl Preprocessing {
             let its_missing = missing.by_ref().take(usize::from(entry.missing));
             if self.outstanding.contains(&(to, entry.event, entry.attempt, entry.part)) {
                 self.counts.asked_again += 1;
-                // What is not wanted is passed over.
-                its_fragments.for_each(drop);
+                // The role has booked them as sent.
+                self.difference.0 +=
+                    its_fragments.map(|fragment| u64::from(fragment.payload.length)).sum::<u64>();
                 its_missing.for_each(drop);
             } else {
                 rest.fragments.extend(its_fragments);

@@ -150,6 +150,7 @@ impl ReadoutNode {
         let (saved, added) = preprocessing.take_difference();
         role.note_saved(saved);
         role.note_added(added);
+        role.handle_processing(preprocessing.is_busy());
         some
     }
 

@@ -48,7 +48,7 @@ use reports::Reports;
 use requests::Wanted;
 use sheaf_wire::message::{Announcement, Body, Message, SuperFragments};
 use sheaf_wire::{
-    ByteCount, DropReason, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId, Timestamp,
+    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId, Timestamp,
 };
 use slots::{Answer, Cell, Filled, SlotKey, Slots};
 use std::collections::VecDeque;
@@ -90,6 +90,8 @@ pub struct ReadoutUnit<P> {
     own_time: OwnTime,
     /// Waits for silent sources, by the part of the event that is asked for.
     merge_deadlines: EventDeadlines<u16>,
+    /// Its driver processes fragments before they leave.
+    processing: bool,
     books: Books,
     events: VecDeque<ReadoutEvent>,
     discarded: Vec<P>,
@@ -116,6 +118,7 @@ impl<P: Payload> ReadoutUnit<P> {
             shape_clock: ShapeClock::default(),
             own_time: OwnTime::default(),
             merge_deadlines: EventDeadlines::new(),
+            processing: false,
             books: Books::default(),
             events: VecDeque::new(),
             discarded: Vec::new(),
@@ -175,7 +178,10 @@ impl<P: Payload> ReadoutUnit<P> {
         let event = fragment.event;
         let bytes = fragment.payload.len();
         let known = self.slots.find(event);
-        if !self.inputs.has_room(index, bytes) && !self.makes_way(now, index, bytes, known) {
+        if !self.inputs.has_room(index, bytes)
+            && self.takes_room(index, event, known)
+            && !self.makes_way(now, index, bytes, known)
+        {
             self.inputs.refuse(index, event);
             return Err(fragment);
         }
@@ -299,6 +305,12 @@ impl<P: Payload> ReadoutUnit<P> {
         Some(Transmit { to: NodeId::MANAGER, message })
     }
 
+    /// Takes note of whether its driver processes fragments before they leave. The event manager hears of it with the next status:
+    /// it matters to the end of a run alone, which waits for that.
+    pub fn handle_processing(&mut self, processing: bool) {
+        self.processing = processing;
+    }
+
     /// Takes note that so many bytes less than were composed left the unit, because its driver has processed them.
     pub fn note_saved(&mut self, bytes: u64) {
         self.books.save(bytes);
@@ -349,6 +361,15 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     // Fragments in.
+
+    /// Whether a fragment is held when it is taken. One whose event has ended, or has it already, is dropped: it waits for no room,
+    /// or events would wait for its source behind it.
+    fn takes_room(&self, index: usize, event: EventId, known: Option<SlotKey>) -> bool {
+        match known {
+            Some(key) => matches!(self.slots.cells(key)[index], Cell::Waiting),
+            None => !self.released.contains(event),
+        }
+    }
 
     /// Whether a fragment that does not fit its source's share is taken all the same: one that a builder waits for must not wait
     /// for room that fragments take up which nobody asks for. Still there is a bound: events that are answered stay until they

@@ -9,7 +9,9 @@
 //! | the books of readout units, event manager and disks agree on fragments | [`books`] |
 //! | live time and dead time are the time of the run, each booked when it was | [`live_time`] |
 //! | every drop and every missing source has a cause that was injected | [`causes`] |
+//! | and it was injected there, and before | [`blame`] |
 
+pub mod blame;
 pub mod books;
 pub mod causes;
 pub mod farms;
@@ -18,7 +20,7 @@ pub mod outputs;
 pub mod watch;
 
 use crate::disk::Disks;
-use crate::network::NetworkCounts;
+use crate::network::{Network, NetworkCounts};
 use crate::options::Options;
 use crate::payload::SimPayload;
 use crate::source::DefectCounts;
@@ -117,6 +119,8 @@ pub struct Evidence<'a> {
     pub manager: &'a EventManager<SimPayload>,
     /// The readout units; those that are gone are `None`.
     pub readouts: Vec<Option<&'a ReadoutUnit<SimPayload>>>,
+    /// Payload bytes that each has sent.
+    pub sent: Vec<u64>,
     /// The builders; those that are gone are `None`.
     pub builders: Vec<Option<&'a BuilderUnit<SimPayload>>>,
     /// Senders of the builders' events to output nodes.
@@ -129,6 +133,8 @@ pub struct Evidence<'a> {
     pub defects: DefectCounts,
     /// Counts of the network.
     pub network: NetworkCounts,
+    /// The network itself.
+    pub links: &'a Network,
     /// The instant.
     pub now: Timestamp,
     /// The hash of the run log.
@@ -197,6 +203,7 @@ pub fn at_the_end(evidence: &Evidence<'_>) -> Result<Report, Box<Failure>> {
         live_time::check(evidence, &mut violations);
         outputs::check(evidence, &mut violations);
         causes::check(evidence, &mut violations);
+        blame::check(evidence, &mut violations);
     }
     if !violations.is_empty() {
         let options = evidence.options.clone();

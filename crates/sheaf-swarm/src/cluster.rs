@@ -5,20 +5,24 @@
 //! concerned is drained, as the contract of the roles demands, and looked at by the checker.
 
 mod builders;
+mod consumers;
 mod explain;
 mod farm;
 mod links;
+mod machines;
 mod manager;
 mod outputs;
 mod post;
+mod preprocessing;
 mod readouts;
+mod shelf;
+mod uploads;
 
 use crate::check::{self, Failure, Report, Watch};
 use crate::disk::Disks;
-use crate::log::{Line, Note, Turn};
+use crate::log::{Line, Turn};
 use crate::options::{FaultKind, Options};
-use crate::payload::SimPayload;
-use crate::source::{DefectCounts, SimSource, plan_sources};
+use crate::source::{DefectCounts, SimSource, SourcePlan, plan_sources};
 use builders::BuilderNode;
 pub(crate) use builders::decide;
 use farm::FarmTurn;
@@ -29,13 +33,9 @@ use outputs::OutputSide;
 use post::{Happening, Host, Post};
 use readouts::ReadoutNode;
 use sheaf_protocol::ledger::{Ledger, NodeBooks};
-use sheaf_wire::message::Message;
 use sheaf_wire::{Nanos, NodeId, Role, RunNumber, Timestamp};
 
 pub(crate) const RUN: RunNumber = RunNumber(1);
-
-/// A run that takes more steps than this hangs without the clock going on.
-const STEPS_MAX: u64 = 20_000_000;
 
 /// Something broken on purpose, to see that the checker notices: once, where nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub enum Sabotage {
     WriteTwice,
     /// A disk writes a fragment that is not the one it was given.
     FlipTag,
+    /// An event is not written to one of its streams.
+    ForgetStream,
     /// A release reaches its readout unit without its content.
     ForgetRelease,
     /// An answer loses a fragment on its way.
@@ -86,7 +88,9 @@ impl Cluster {
             panic!("options break a rule: {rule}\n{options:#?}");
         }
         let mut post = Post::new(&options);
-        let (sources, defects) = plan_sources(&options);
+        let SourcePlan { sources, defects, violation } = plan_sources(&options);
+        let mut watch = Watch::default();
+        watch.violation = violation;
         for (index, fault) in options.faults.iter().enumerate() {
             post.plan(fault.at, Happening::Fault(index));
         }
@@ -101,8 +105,8 @@ impl Cluster {
             outputs: (0..options.system.outputs).map(OutputSide::new).collect(),
             sources,
             defects,
-            disks: Disks::default(),
-            watch: Watch::default(),
+            disks: Disks::new(options.routing()),
+            watch,
             has_begun: false,
             steps: 0,
             post,
@@ -115,16 +119,8 @@ impl Cluster {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
         }
-        self.post.open_links(&self.manager.host);
-        self.settle_manager();
-        for index in 0..self.readouts.len() {
-            self.begin_readout(index, false);
-        }
-        for index in 0..self.builders.len() {
-            self.begin_builder(index);
-        }
-        for index in 0..self.outputs.len() {
-            self.begin_output(index);
+        for node in self.options.nodes() {
+            self.begin_node(node);
         }
         self.begin_triggers();
     }
@@ -233,12 +229,14 @@ impl Cluster {
             watch: &self.watch,
             manager: &self.manager.machine,
             readouts: self.readouts.iter().map(|node| node.unit.as_ref()).collect(),
+            sent: self.readouts.iter().map(ReadoutNode::composed).collect(),
             builders: self.builders.iter().map(|node| node.unit.as_ref()).collect(),
             senders: self.builders.iter().map(|node| node.sender.as_ref()).collect(),
             outputs: self.outputs.iter().map(|node| node.unit.as_ref()).collect(),
             disks: &self.disks,
             defects: self.defects,
             network: self.post.network.counts(),
+            links: &self.post.network,
             now: self.post.now,
             hash: self.post.log.hash(),
             lines: self.post.log.lines(),
@@ -262,8 +260,10 @@ impl Cluster {
         }
         self.steps += 1;
         let deadline = self.options.deadline();
-        if self.post.next_at().is_none_or(|at| at > deadline) || self.steps > STEPS_MAX {
-            let text = format!("the run does not end:\n{}", self.explain());
+        let steps_max = self.options.steps_until(self.post.now);
+        if self.post.next_at().is_none_or(|at| at > deadline) || self.steps > steps_max {
+            let what = format!("after {} steps, of which {steps_max} are its bound by now", self.steps);
+            let text = format!("the run does not end {what}:\n{}", self.explain());
             self.watch.fail(text);
             return false;
         }
@@ -293,7 +293,10 @@ impl Cluster {
             // A driver takes what has arrived before it looks at its timers.
             let is_timer = matches!(
                 happening,
-                Happening::Wake(..) | Happening::Link(..) | Happening::Farm(_, _, FarmTurn::Wake(_))
+                Happening::Wake(..)
+                    | Happening::Link(..)
+                    | Happening::CloseFile(..)
+                    | Happening::Farm(_, _, FarmTurn::Wake(_))
             );
             let after = if is_timer { Nanos(1) } else { Nanos::ZERO };
             self.post.plan(until + after, happening);
@@ -304,6 +307,10 @@ impl Cluster {
             Happening::Datagram(to, datagram) => self.post.take_datagram(to, *datagram),
             Happening::Link(node, peer, planned) => self.post.wake_link(node, peer, planned),
             Happening::Wake(node, planned) => self.wake(node, planned),
+            Happening::Processed(readout, session, number) => self.happen_processed(readout, session, number),
+            Happening::CloseFile(node, session) => self.happen_close_file(node, session),
+            Happening::Uploaded(node, session, number) => self.happen_uploaded(node, session, number),
+            Happening::Looked(builder, session, number) => self.happen_looked(builder, session, number),
             Happening::Source(source) => self.happen_source(source),
             Happening::Trigger => self.happen_trigger(),
             Happening::Written(builder, session) => self.happen_written(builder, session),
@@ -313,45 +320,12 @@ impl Cluster {
             Happening::Judged(builder, session, event) => self.happen_judged(builder, session, event),
             Happening::Farm(builder, session, turn) => self.happen_in_farm(builder, session, turn),
             Happening::Fault(index) => self.happen_fault(self.options.faults[index].kind),
-            Happening::Back(node) => match node.role {
-                Role::Readout => self.begin_readout(usize::from(node.index), true),
-                Role::Builder => self.begin_builder(usize::from(node.index)),
-                Role::Output => self.begin_output(usize::from(node.index)),
-                Role::Manager => {}
-            },
+            Happening::Back(node) => self.begin_node(node),
             Happening::Stop => self.happen_stop(),
             Happening::Healed => {
                 self.post.network.heal();
                 self.post.note(Line::Healed);
             }
-        }
-    }
-
-    fn arrive(&mut self, to: NodeId, message: Message<SimPayload>) {
-        let from = message.header.sender;
-        let note = Note::of(&message);
-        let lost = !self.is_up(to);
-        self.post.note(Line::Arrived { from, to, note, lost });
-        match to.role {
-            Role::Manager => {
-                self.manager.machine.handle_input(self.post.now, message);
-                self.settle_manager();
-            }
-            Role::Readout => self.arrive_at_readout(usize::from(to.index), message),
-            Role::Builder => self.arrive_at_builder(usize::from(to.index), message),
-            Role::Output => self.arrive_at_output(usize::from(to.index), message),
-        }
-    }
-
-    fn wake(&mut self, node: NodeId, planned: Timestamp) {
-        if !Post::is_awaited(self.host_mut(node), planned) {
-            return;
-        }
-        match node.role {
-            Role::Manager => self.wake_manager(),
-            Role::Readout => self.wake_readout(usize::from(node.index)),
-            Role::Builder => self.wake_builder(usize::from(node.index)),
-            Role::Output => self.wake_output(usize::from(node.index)),
         }
     }
 
@@ -361,7 +335,11 @@ impl Cluster {
             FaultKind::KillProcessor { builder, place } => self.kill_processor(builder, place),
             FaultKind::Crash { node, back_after } => self.crash(node, back_after.map(|after| now + after)),
             FaultKind::Stall { node, lasts } => {
-                self.watch.faults.stalls += u64::from(self.stall(node, lasts));
+                let stalls = self.stall(node, lasts);
+                self.watch.faults.stalls += u64::from(stalls);
+                if stalls {
+                    self.watch.troubles.note_stall(node, now);
+                }
             }
             FaultKind::Freeze { lasts } => self.freeze(lasts),
             FaultKind::Link { from, to, lasts, cut } => {
@@ -369,9 +347,9 @@ impl Cluster {
                 self.watch.faults.links += 1;
                 self.post.note(Line::Link { from, to, cut, until });
                 if cut {
-                    self.post.network.cut(from, to, until);
+                    self.post.network.cut(from, to, now, until);
                 } else {
-                    self.post.network.clog(from, to, until);
+                    self.post.network.clog(from, to, now, until);
                 }
             }
         }
@@ -392,6 +370,7 @@ impl Cluster {
     /// Holds up all nodes.
     fn freeze(&mut self, lasts: Nanos) {
         self.watch.faults.freezes += 1;
+        self.watch.troubles.frozen.get_or_insert(self.post.now);
         for node in self.options.nodes() {
             self.stall(node, lasts);
         }
@@ -408,6 +387,7 @@ impl Cluster {
         if !crashed {
             return;
         }
+        self.watch.troubles.note_crash(node, self.post.now);
         match node.role {
             Role::Readout => self.watch.faults.readout_crashes += 1,
             Role::Output => {
@@ -425,15 +405,6 @@ impl Cluster {
         self.post.note(Line::Node { node, session, what: Turn::Crashed });
         if let Some(at) = back_at {
             self.post.plan(at, Happening::Back(node));
-        }
-    }
-
-    fn is_up(&self, node: NodeId) -> bool {
-        match node.role {
-            Role::Manager => true,
-            Role::Readout => self.readouts[usize::from(node.index)].unit.is_some(),
-            Role::Builder => self.builders[usize::from(node.index)].unit.is_some(),
-            Role::Output => self.outputs[usize::from(node.index)].unit.is_some(),
         }
     }
 
@@ -463,8 +434,13 @@ fn concerns(happening: &Happening, sources: &[SimSource]) -> Option<NodeId> {
         Happening::Arrival(node, _)
         | Happening::Datagram(node, _)
         | Happening::Link(node, ..)
-        | Happening::Wake(node, _) => Some(*node),
+        | Happening::Wake(node, _)
+        | Happening::CloseFile(node, _)
+        | Happening::Uploaded(node, ..) => Some(*node),
         Happening::Source(source) => Some(NodeId::readout(index_u16(sources[*source].readout))),
+        Happening::Processed(index, ..) => Some(NodeId::readout(index_u16(*index))),
+        // Consumers are processes of their own.
+        Happening::Looked(..) => None,
         Happening::Written(index, _) | Happening::Decided(index, _) | Happening::Judged(index, ..) => {
             Some(builder(*index))
         }

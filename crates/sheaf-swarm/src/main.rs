@@ -197,6 +197,8 @@ struct Totals {
     steps: u64,
     /// The most steps of one run, and its seed.
     longest: (u64, u64),
+    /// The largest part of its bound of steps that a run took, in thousandths, and its seed.
+    nearest: (u64, u64),
     /// Of the hashes of all runs: equal if and only if all runs were.
     hash: u64,
     failures: Vec<Failure>,
@@ -215,6 +217,8 @@ impl Totals {
                 self.given_up += report.faults.given_up;
                 self.steps += report.steps;
                 self.longest = self.longest.max((report.steps, seed));
+                let bound = Options::random(seed).steps_until(report.end);
+                self.nearest = self.nearest.max((1_000 * report.steps / bound, seed));
                 self.hash = self.hash.wrapping_add(sheaf_swarm::dice::mix(seed ^ report.hash));
             }
             Err(failure) => self.failures.push(*failure),
@@ -318,12 +322,14 @@ fn report_many(arguments: &Arguments, totals: &Totals, took: Duration, good: boo
     }
     print(&format!(
         "{runs} runs from seed {} in {:.1} s: {} failed; {events} events, {stored} stored ({incomplete} incomplete), \
-         {dropped} dropped; {crashes} crashes, {given_up} builder sessions given up; {steps} steps, at most {} (seed {}); hash {:016x}\n",
+         {dropped} dropped; {crashes} crashes, {given_up} builder sessions given up; {steps} steps, at most {} (seed {}), at most {} \u{2030} of its bound (seed {}); hash {:016x}\n",
         arguments.start,
         took.as_secs_f64(),
         totals.failures.len(),
         longest.0,
         longest.1,
+        totals.nearest.0,
+        totals.nearest.1,
         totals.hash,
     ));
 }

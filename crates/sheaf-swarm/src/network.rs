@@ -34,6 +34,8 @@ struct Link {
     last_arrival: Timestamp,
     clogged_until: Timestamp,
     cut_until: Timestamp,
+    /// When it first did something wrong, by chance or by plan.
+    disturbed_since: Option<Timestamp>,
 }
 
 /// All links between all nodes.
@@ -79,15 +81,19 @@ impl Network {
         let index = self.link_index(from, to);
         if self.links[index].cut_until > now || self.dice.chance(self.options.loss) {
             self.counts.lost += 1;
+            self.note_disturbance(index, now);
             return Fate::default();
         }
         if self.dice.chance(self.options.clog) {
             let lasts = self.dice.exponential(self.options.clog_mean);
-            self.clog_link(index, now + lasts);
+            self.clog_link(index, now, now + lasts);
         }
         let arrives = Some(self.arrival(now, index));
         let again = self.dice.chance(self.options.duplicate).then(|| self.arrival(now, index));
-        self.counts.duplicated += u64::from(again.is_some());
+        if again.is_some() {
+            self.counts.duplicated += 1;
+            self.note_disturbance(index, now);
+        }
         Fate { arrives, again }
     }
 
@@ -96,6 +102,7 @@ impl Network {
         let reordered = self.dice.chance(self.options.reorder);
         let detour = if reordered {
             self.counts.reordered += 1;
+            self.note_disturbance(index, now);
             self.dice.time_between(Nanos::ZERO, self.options.reorder_delay)
         } else {
             Nanos::ZERO
@@ -110,21 +117,35 @@ impl Network {
         link.last_arrival
     }
 
-    /// Holds back what is sent from `from` to `to` until then.
-    pub fn clog(&mut self, from: NodeId, to: NodeId, until: Timestamp) {
-        let index = self.link_index(from, to);
-        self.clog_link(index, until);
+    fn note_disturbance(&mut self, index: usize, now: Timestamp) {
+        self.links[index].disturbed_since.get_or_insert(now);
     }
 
-    fn clog_link(&mut self, index: usize, until: Timestamp) {
+    /// When the link between two nodes first did something wrong, in either direction.
+    #[must_use]
+    pub fn disturbed_since(&self, one: NodeId, other: NodeId) -> Option<Timestamp> {
+        let there = self.links[self.link_index(one, other)].disturbed_since;
+        let back = self.links[self.link_index(other, one)].disturbed_since;
+        there.into_iter().chain(back).min()
+    }
+
+    /// Holds back what is sent from `from` to `to` until then.
+    pub fn clog(&mut self, from: NodeId, to: NodeId, now: Timestamp, until: Timestamp) {
+        let index = self.link_index(from, to);
+        self.clog_link(index, now, until);
+    }
+
+    fn clog_link(&mut self, index: usize, now: Timestamp, until: Timestamp) {
         self.counts.clogged += 1;
+        self.note_disturbance(index, now);
         let link = &mut self.links[index];
         link.clogged_until = link.clogged_until.max(until);
     }
 
     /// Loses what is sent from `from` to `to` until then.
-    pub fn cut(&mut self, from: NodeId, to: NodeId, until: Timestamp) {
+    pub fn cut(&mut self, from: NodeId, to: NodeId, now: Timestamp, until: Timestamp) {
         let index = self.link_index(from, to);
+        self.note_disturbance(index, now);
         let link = &mut self.links[index];
         link.cut_until = link.cut_until.max(until);
     }
@@ -189,7 +210,7 @@ mod tests {
     #[test]
     fn a_cut_link_loses_until_it_is_whole() {
         let mut network = Network::new(1, NetworkOptions::default(), 1, 1, 0);
-        network.cut(NodeId::MANAGER, NodeId::builder(0), Timestamp(500));
+        network.cut(NodeId::MANAGER, NodeId::builder(0), Timestamp(0), Timestamp(500));
         assert_eq!(network.send(Timestamp(499), NodeId::MANAGER, NodeId::builder(0)), Fate::default());
         assert!(network.send(Timestamp(499), NodeId::builder(0), NodeId::MANAGER).arrives.is_some());
         assert!(network.send(Timestamp(500), NodeId::MANAGER, NodeId::builder(0)).arrives.is_some());

@@ -3,11 +3,16 @@
 //! Durations are [`Nanos`], sizes [`ByteCount`], probabilities [`Ratio`]. Instants are counted from the start of the
 //! run.
 
+mod around;
+
 use crate::dice::Ratio;
 use crate::steps::StepOptions;
+pub use around::{ConsumerOptions, ObjectStoreOptions, PreprocessingOptions, SliceOptions};
+pub(crate) use around::{Processing, stream_rules};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
 use sheaf_protocol::liveness::Patience;
+use sheaf_store::streams::StreamRule;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, SourceId, Timestamp};
 
 /// A whole run. [`Options::default`] is a small system without any fault.
@@ -43,6 +48,16 @@ pub struct Options {
     pub recovery: Option<RecoveryOptions>,
     /// Who judges the events of builders; without, they do so themselves.
     pub farm: Option<FarmOptions>,
+    /// Who processes fragments before they are sent, where somebody does.
+    pub preprocessing: Option<PreprocessingOptions>,
+    /// Which streams there are beside the stream `default`.
+    pub streams: Vec<StreamRule>,
+    /// Whether closed files go to an object store, and events count when they are there.
+    pub uploads: Option<ObjectStoreOptions>,
+    /// Who looks on at each builder unit.
+    pub consumers: Option<ConsumerOptions>,
+    /// Whether events are time slices. Then triggers are announced, with consecutive ids.
+    pub slices: Option<SliceOptions>,
     /// Faults of nodes and links, with their times.
     pub faults: Vec<Fault>,
     /// When the operator stops the run, if it has not ended before. The second stop ends it at once.
@@ -434,6 +449,11 @@ impl Default for Options {
             network: NetworkOptions::default(),
             recovery: None,
             farm: None,
+            preprocessing: None,
+            streams: Vec::new(),
+            uploads: None,
+            consumers: None,
+            slices: None,
             faults: Vec::new(),
             stops: Vec::new(),
             faults_until: Timestamp(0),
@@ -539,6 +559,9 @@ impl Fault {
     }
 }
 
+/// Messages, datagrams and timers of a fragment in one attempt, each of which may come twice.
+const STEPS_OF_A_FRAGMENT: u64 = 10;
+
 impl Options {
     /// All nodes.
     #[must_use]
@@ -575,6 +598,24 @@ impl Options {
         let stops = self.stops.iter().copied().max();
         let last = [Some(self.faults_until), stops, faults].into_iter().flatten().max();
         last.unwrap_or_default() + self.converge_within
+    }
+
+    /// Number of steps that the run may take until then: some for each fragment in each attempt, and some for each heartbeat of each
+    /// pair of nodes.
+    #[must_use]
+    pub fn steps_until(&self, now: Timestamp) -> u64 {
+        let nodes = u64::from(self.system.readouts + self.system.builders + self.system.outputs) + 1;
+        let fragments = (self.events + self.sources.surplus) * u64::from(self.source_count());
+        let attempts = u64::from(self.bounds.max_attempts) + 1;
+        let times = [self.times.heartbeat, self.times.acknowledge, self.times.retry, self.times.merge];
+        let shortest = times.into_iter().map(|time| time.0).min().unwrap_or(1).clamp(50_000, u64::MAX);
+        let rails = self.recovery.map_or(1, |recovery| recovery.rails as u64 + 3);
+        let triggers = match self.triggers {
+            TriggerOptions::Driven { period, .. } => 4 * now.0 / period.0.max(1),
+            _ => 0,
+        };
+        let of_time = nodes * nodes * rails * (now.0 / shortest + 1) + triggers;
+        10_000 + STEPS_OF_A_FRAGMENT * rails * attempts * (fragments + nodes * self.events) + of_time
     }
 
     /// Returns the error of the options, if any: those that the configuration of a real system would be refused for.
@@ -620,6 +661,7 @@ impl Options {
                 self.sources.largest <= bounds.max_fragment,
                 "fragments sent rightly are taken by readout units",
             ),
+            (self.slices_may_be(), "time slices have consecutive ids, which sources announce"),
         ];
         rules.into_iter().find(|(kept, _)| !kept).map_or(Ok(()), |(_, rule)| Err(rule))
     }
@@ -669,6 +711,8 @@ impl Options {
         let quiet = ratios.into_iter().all(|ratio| !ratio.is_possible());
         quiet
             && self.farm.is_none_or(|farm| !farm.is_faulty() && farm.is_patient())
+            && self.preprocessing.is_none_or(|setup| !setup.may_hang())
+            && self.slices.is_none_or(|slices| slices.is_gapless())
             && self.faults.is_empty()
             && self.stops.is_empty()
             && sources.early_end.is_none()

@@ -26,10 +26,22 @@ impl SimPayload {
         Self { event, source, length, tag }
     }
 
+    /// Returns the payload that a preprocessor makes of it.
+    #[must_use]
+    pub(crate) fn remade(&self, seed: u64, length: u32) -> Self {
+        Self::new(mix(seed ^ 0x9e00_0000), self.event, self.source, length)
+    }
+
+    /// Its checksum.
+    #[must_use]
+    pub(crate) fn sum(&self) -> u32 {
+        u32::try_from(self.tag >> 32).unwrap_or_default()
+    }
+
     /// The checksum that the source sends along: every other fragment has one.
     #[must_use]
     pub fn checksum(&self) -> Option<u32> {
-        self.tag.is_multiple_of(2).then_some(u32::try_from(self.tag >> 32).unwrap_or_default())
+        self.tag.is_multiple_of(2).then_some(self.sum())
     }
 }
 

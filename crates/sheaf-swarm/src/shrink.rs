@@ -6,12 +6,47 @@ mod roles;
 use std::fmt::Debug;
 
 /// Options that can be simpler.
-pub trait Simplify: Clone + PartialEq + Debug {
-    /// Options that are simpler in one respect, those that take most away first. Each is valid.
-    fn simpler(&self) -> Vec<Self>;
+pub trait Simplify: Clone + PartialEq + Debug + 'static {
+    /// Changes that make options simpler, each in one respect, given plain ones. Those that take most away come first.
+    const CHANGES: &'static [fn(&mut Self, &Self)];
 
     /// The simplest options of all, which show what is particular to others.
     fn plain(&self) -> Self;
+
+    /// The same with fewer of what happens by plan: each lacks a stretch of it.
+    fn with_fewer_faults(&self) -> Vec<Self>;
+
+    /// The number of events.
+    fn events_mut(&mut self) -> &mut u64;
+
+    /// Forgets what concerns nodes and sources that are not there any more.
+    fn forget_absent(&mut self);
+
+    /// Whether a run can have these options.
+    fn is_valid(&self) -> bool;
+
+    /// Options that are simpler in one respect, those that take most away first. Each is valid.
+    fn simpler(&self) -> Vec<Self> {
+        let with_events = |events: u64| {
+            let mut fewer = self.clone();
+            *fewer.events_mut() = events.max(1);
+            fewer
+        };
+        let events = *self.clone().events_mut();
+        let fewer_events = [events / 2, events * 3 / 4, events.saturating_sub(1)].map(with_events);
+        let plain = self.plain();
+        let changed = Self::CHANGES.iter().map(|change| {
+            let mut changed = self.clone();
+            change(&mut changed, &plain);
+            changed
+        });
+        let all = self.with_fewer_faults().into_iter().chain(fewer_events).chain(changed);
+        let mended = all.map(|mut options| {
+            options.forget_absent();
+            options
+        });
+        mended.filter(|options| options != self && options.is_valid()).collect()
+    }
 }
 
 /// Smallest failing run that was found.

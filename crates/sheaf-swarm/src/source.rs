@@ -1,10 +1,12 @@
 //! The simulated sources: what each of them sends, in which order, and what is wrong with it.
 
+mod slices;
+
 use crate::dice::{Dice, mix};
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use sheaf_wire::{EventId, Fragment, Nanos, SourceId, Timestamp};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The first event of a run.
 pub const FIRST_EVENT: EventId = EventId(1);
@@ -92,22 +94,47 @@ impl Options {
     }
 }
 
-/// All sources of a run, with what they are going to send.
-#[must_use]
-pub fn plan_sources(options: &Options) -> (Vec<SimSource>, DefectCounts) {
-    let mut counts = DefectCounts::default();
-    let source = |number: u16| SimSource {
-        id: SourceId(u32::from(number)),
-        readout: usize::from(number / options.system.sources_per_readout),
-        script: plan_script(options, number, &mut counts),
-        held_back: None,
-        is_scheduled: false,
-        free_at: Timestamp(0),
-    };
-    ((0..options.source_count()).map(source).collect(), counts)
+/// All sources of a run.
+#[derive(Debug)]
+pub struct SourcePlan {
+    /// The sources, with what they are going to send.
+    pub sources: Vec<SimSource>,
+    /// Defects of the sources.
+    pub defects: DefectCounts,
+    /// Error in planning them, if any.
+    pub violation: Option<String>,
 }
 
-fn plan_script(options: &Options, number: u16, counts: &mut DefectCounts) -> VecDeque<Planned> {
+/// All sources of a run, with what they are going to send.
+#[must_use]
+pub fn plan_sources(options: &Options) -> SourcePlan {
+    let mut plan = SourcePlan { sources: Vec::new(), defects: DefectCounts::default(), violation: None };
+    let total = options.events + options.sources.surplus;
+    for number in 0..options.source_count() {
+        let given = options.slices.map(|slices| slices::given(options, &slices, number, total));
+        let seen = given.transpose().unwrap_or_else(|what| {
+            plan.violation.get_or_insert(format!("source {number}: {what}"));
+            None
+        });
+        plan.sources.push(SimSource {
+            id: SourceId(u32::from(number)),
+            readout: usize::from(number / options.system.sources_per_readout),
+            script: plan_script(options, number, seen.as_ref(), &mut plan.defects),
+            held_back: None,
+            is_scheduled: false,
+            free_at: Timestamp(0),
+        });
+    }
+    plan
+}
+
+/// Returns the fragments that a source sends. Where events are time slices, it sends those that it has `seen`.
+fn plan_script(
+    options: &Options,
+    number: u16,
+    seen: Option<&BTreeSet<u64>>,
+    counts: &mut DefectCounts,
+) -> VecDeque<Planned> {
     let sources = &options.sources;
     let id = SourceId(u32::from(number));
     let mut dice = Dice::new(options.seed, 1_000 + u64::from(number));
@@ -120,7 +147,7 @@ fn plan_script(options: &Options, number: u16, counts: &mut DefectCounts) -> Vec
         let trigger = index.min(options.events.saturating_sub(1));
         let mut planned = Planned { event, source: id, bytes, trigger, pause: Nanos::ZERO };
         let mut place = index;
-        if dice.chance(sources.silent) {
+        if dice.chance(sources.silent) || seen.is_some_and(|seen| !seen.contains(&index)) {
             counts.silent += 1;
             continue;
         }
@@ -172,8 +199,8 @@ mod tests {
 
     #[test]
     fn a_source_without_defects_sends_every_event_once_in_order() {
-        let (sources, counts) = plan_sources(&Options::default());
-        assert_eq!(counts, DefectCounts::default());
+        let SourcePlan { sources, defects, .. } = plan_sources(&Options::default());
+        assert_eq!(defects, DefectCounts::default());
         assert_eq!(sources.len(), 6);
         for source in sources {
             let ids: Vec<_> = source.script.iter().map(|planned| planned.event.0).collect();
@@ -189,7 +216,7 @@ mod tests {
         (sources.silent, sources.duplicate, sources.out_of_order) = (ratio, ratio, ratio);
         (sources.oversize, sources.unknown_event, sources.unknown_source) = (ratio, ratio, ratio);
         (sources.pause, sources.early_end) = (ratio, Some((1, 50)));
-        let (planned, counts) = plan_sources(&options);
+        let SourcePlan { sources: planned, defects: counts, .. } = plan_sources(&options);
         let scripts: Vec<&Planned> = planned.iter().flat_map(|source| &source.script).collect();
         let count = |wanted: &dyn Fn(&&&Planned) -> bool| scripts.iter().filter(wanted).count();
         assert!(count(&|planned| planned.event.0 >= UNKNOWN_EVENTS) > 60);

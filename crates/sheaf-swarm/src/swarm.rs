@@ -1,6 +1,7 @@
 //! Random options: each kind of fault is off, mild or wild, independently, so that runs with few kinds of fault, in
 //! which one can go far, are as common as runs with many.
 
+mod around;
 mod late;
 
 use crate::dice::{Dice, Ratio};
@@ -53,6 +54,7 @@ impl Swarm {
         self.outputs();
         self.farm();
         self.late_bounds();
+        self.around();
         self.pace();
         self.converge();
     }
@@ -335,18 +337,24 @@ impl Swarm {
     fn converge(&mut self) {
         let each = (self.options.times.event.0 + self.options.times.peer.0).min(200_000_000);
         let all = each * (self.options.events + 20) * u64::from(self.options.bounds.max_attempts);
-        self.options.converge_within = Nanos(all) + Nanos::from_secs(30);
+        let attempts = u64::from(self.options.bounds.max_attempts) + 1;
+        let processing = self.options.processing_together().0 * attempts;
+        self.options.converge_within = Nanos(all + processing) + Nanos::from_secs(30);
     }
 
     /// Times that are longer than anything takes where nothing goes wrong. `just`: a source is waited for as long as it pauses,
-    /// not as long as the others are ahead of it.
+    /// not as long as the others are ahead of it, and the end of the run for as long as events take that nobody works on.
     fn wait_long(&mut self, just: bool) {
         let (pause, patience) = (self.options.pause(), self.options.patience());
+        let gathering = self.options.gathering_time();
         let times = &mut self.options.times;
         times.merge = if just { pause } else { times.merge.max(patience).max(pause) };
-        times.retry = times.retry.max(times.merge).max(patience);
-        times.event = Nanos(2 * times.retry.0 + 1);
-        times.orphan = times.orphan.map(|orphan| orphan.max(Nanos(2 * times.retry.0 + 1)));
+        times.retry = times.retry.max(times.merge).max(if just { gathering } else { patience });
+        times.event = Nanos(2 * times.retry.max(patience).0 + 1);
+        times.orphan = times.orphan.map(|orphan| orphan.max(Nanos(2 * times.retry.max(patience).0 + 1)));
+        if just {
+            times.stop = Nanos(gathering.0 + pause.0 + 2 * times.retry.0 + 4 * times.heartbeat.0);
+        }
     }
 
     /// Whether a run that waits without limit has something to wait for that never comes.

@@ -306,6 +306,8 @@ pub struct ReadoutStatus {
     pub buffered: ByteCount,
     /// Whether its sources are held back by a full buffer.
     pub busy: bool,
+    /// Whether it processes fragments that builder units asked for. That may take any time, and the end of a run waits for it.
+    pub processing: bool,
 }
 
 /// The run's course.

@@ -195,9 +195,17 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-swarm",
         floor: Floor::Laboratories,
-        may_know: &["sheaf-node", "sheaf-protocol", "sheaf-source", "sheaf-transport", "sheaf-wire"],
+        may_know: &[
+            "sheaf-node",
+            "sheaf-protocol",
+            "sheaf-source",
+            "sheaf-store",
+            "sheaf-time",
+            "sheaf-transport",
+            "sheaf-wire",
+        ],
         may_use: &["bytes", "clap", "rand_pcg", "serde_json"],
-        reason: "the simulated cluster is roles and their drivers, behind the traits of ports; it knows no transport, file or clock",
+        reason: "the simulated cluster is roles and their drivers, behind the traits of ports; it knows no transport or clock, and of files the choice of streams",
     },
     Layer {
         package: "sheaf-netsim",

@@ -27,9 +27,10 @@ section! {
         processes: bool = false, "processes", switch();
         /// A readout unit begins answers as long as fewer events than this are being processed; beyond, requests wait.
         outstanding_events: u32 = 1_024, "outstanding_events", whole(1, 1 << 20);
-        /// A worker that is with one fragment for this time is given up, and replaced: what it has leaves as it is. With
-        /// `processes` its process is ended, and that one fragment leaves as it is. 0: it may take any time.
-        time_limit: Option<Nanos> = Some(Nanos::from_secs(1)), "time_limit_ms",
+        /// Time with one fragment after which a worker counts as hung: it is replaced, and what it has leaves unchanged. With
+        /// `processes` its process is killed and restarted, and that one fragment leaves unchanged. Choose a time that no call of a
+        /// working preprocessor takes. 0: no limit.
+        time_limit: Option<Nanos> = Some(Nanos::from_secs(300)), "time_limit_ms",
             zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
         /// Number of bytes by which a result may exceed its fragment, for features beside the raw data. Larger
         /// answers are divided between messages; if the results of one event exceed a frame, its fragments are sent

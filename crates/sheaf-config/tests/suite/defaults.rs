@@ -19,6 +19,15 @@ fn nothing_is_the_default_and_the_default_is_valid() {
 }
 
 #[test]
+fn a_slow_filter_and_a_slow_preprocessor_are_given_the_same_time() {
+    let config = Config::default();
+    assert_eq!(config.preprocessing.time_limit, config.filter.time_limit);
+    let text = "[preprocessing]\npath = \"libslow.so\"\ntime_limit_ms = 3600000\n";
+    let config = Config::parse(text, "slow.toml").expect("it may be longer than `builder.event_timeout_ms`");
+    assert!(config.preprocessing.time_limit > Some(config.builder.event_timeout));
+}
+
+#[test]
 fn the_default_written_and_read_is_the_default() {
     let text = Config::default().to_toml();
     assert_eq!(Config::parse(&text, "default.toml"), Ok(Config::default()), "{text}");

@@ -787,7 +787,6 @@ weight = 0
 fn preprocessing_clocks_and_tags_that_cannot_be() {
     let text = "[preprocessing]
 path = \"libzero.so\"
-time_limit_ms = 5000
 [building]
 first_step = [1]
 filter = \"library\"
@@ -806,7 +805,6 @@ bits = 65
     let mut found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
     found.sort_unstable();
     let mut expected = [
-        "`preprocessing.time_limit_ms` is 5000, and `builder.event_timeout_ms` is 5000",
         "`building.filter` is \"library\", and `building.path` is not set",
         "`tags.muno` has \"muno\", which `filter.tags` does not name",
         "`clocks.near.cards` names card 5, as [clocks.far] does",

@@ -266,6 +266,7 @@ fn what_is_asked_for_again_while_it_is_being_processed_is_not_processed_twice() 
     // Its repetition comes with another event, which is answered.
     world.give(0, &[slow[0].clone(), vec![vec![1, 0]]]);
     assert_eq!(world.active.counts().asked_again, 1);
+    assert_eq!(world.active.take_difference(), (3, 0), "the repetition has 3 bytes, and is not sent");
     world.hanging.store(false, Ordering::Relaxed);
     world.settle(false);
     let wanted = BTreeMap::from([((0, 0), (vec![b'h', 7], true)), ((1, 0), (vec![1], true))]);
@@ -358,6 +359,21 @@ fn an_event_that_would_not_fit_a_frame_leaves_as_it_was() {
     assert_eq!(fragments.values().filter(|(_, processed)| *processed).count(), 6);
     assert_eq!((world.active.counts().too_large, world.active.counts().processed), (3, 6));
     assert_eq!(world.sent.len(), 1, "together they are no more than a message");
+}
+
+#[test]
+fn a_slow_worker_is_waited_for_and_its_unit_says_so() {
+    let mut world = World::new(|setup| setup.time_limit = Some(Nanos::from_secs(300)));
+    assert!(!world.active.is_busy());
+    world.give(0, &[vec![vec![b'h', 0]]]);
+    for second in 0..299 {
+        world.active.work(START + Nanos::from_secs(second));
+        assert!(world.active.is_busy(), "after {second} s");
+    }
+    assert_eq!(world.active.counts().abandoned, 0);
+    world.hanging.store(false, Ordering::Relaxed);
+    world.settle(false);
+    assert_eq!((world.active.counts().processed, world.active.is_busy()), (1, false));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! An event that was accepted is not given up for the slowness of a filter or a disk. So the limit
 //! ([`ManagerConfig::stop_timeout`](super::ManagerConfig::stop_timeout)) runs only while no event ends *and* no living builder
-//! unit that has events reports work on them ([`Work`]). A call that never returns is no concern of this rule: the farm has a
-//! limit of its own for those, and a second stop cuts the run.
+//! unit that has events reports work on them ([`Work`]), nor a living readout unit that it processes fragments. A call that never
+//! returns is no concern of this rule: farms and preprocessing have limits of their own for those, and a second stop cuts the run.
 
 use super::{EventManager, Phase, readout_node};
 use sheaf_wire::message::{Body, Work};
@@ -42,7 +42,7 @@ impl<P: Clone> EventManager<P> {
     /// Goes on with the end of the run, which is limited to `until` unless events end or somebody works on them.
     pub(super) fn drain(&mut self, now: Timestamp, until: Timestamp) {
         if until <= now {
-            if !self.phase.is_cut() && (self.somebody_works() || self.somebody_is_quiet(now)) {
+            if !self.phase.is_cut() && (self.somebody_works(now) || self.somebody_is_quiet(now)) {
                 self.phase.drain(now);
             } else {
                 self.drop_everything(now);
@@ -55,10 +55,16 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    /// Whether a living builder unit that has events works on them, as far as it said.
-    fn somebody_works(&self) -> bool {
+    /// Whether a living builder unit that has events works on them, or a living readout unit on their fragments, as far as they
+    /// said.
+    fn somebody_works(&self, now: Timestamp) -> bool {
         let mut builders = self.builders.iter();
+        let mut readouts = self.readouts.iter().enumerate();
         builders.any(|(_, state)| state.lives() && state.outstanding() > 0 && state.work() != Work::None)
+            || readouts.any(|(index, state)| {
+                state.status.is_some_and(|status| status.processing)
+                    && !self.peers.is_lost(readout_node(index), now)
+            })
     }
 
     /// Whether a node that events may wait for says nothing, and is not given up: it may be frozen. Its silence is no sign that the

@@ -47,7 +47,8 @@ impl<P: Clone> Peers<P> {
             plain: VecDeque::new(),
             patience: config.patience,
             heartbeat: config.heartbeat,
-            look_at: now + config.patience.absence,
+            // Soon: a time in which this node was held up must be seen as one.
+            look_at: now + Nanos(config.patience.absence.0 / 4),
             beat_at: now + config.heartbeat,
         }
     }

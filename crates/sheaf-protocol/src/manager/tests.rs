@@ -186,6 +186,20 @@ fn an_event_manager_that_was_held_up_gives_nobody_up() {
 }
 
 #[test]
+fn an_event_manager_that_was_held_up_at_the_beginning_gives_nobody_up() {
+    for held_up in [900, 1_100, 1_240, 1_300, 10_000] {
+        let mut world = World::new(Triggers::Free, |config| config.max_events = Some(2));
+        world.grant(0, 2);
+        assert_eq!(world.assigned(0), [1, 2]);
+        world.now += Nanos::from_millis(held_up);
+        world.manager.handle_timeout(world.now);
+        world.drain();
+        let is_lost = world.events().iter().any(|event| matches!(event, ManagerEvent::BuilderLost { .. }));
+        assert!(!is_lost, "held up for {held_up} ms");
+    }
+}
+
+#[test]
 fn driven_triggers_are_vetoed_when_the_queue_is_full_and_dead_time_runs() {
     let mut world = World::new(Triggers::Driven, |config| config.queue_events = 2);
     let trigger = |world: &mut World| world.manager.handle_trigger(world.now, world.now, TriggerType(0));

@@ -48,6 +48,14 @@ pub struct Ticket {
     bytes: u64,
 }
 
+impl Ticket {
+    /// The builder that gave the event, and its session.
+    #[must_use]
+    pub fn builder(&self) -> (NodeId, SessionId) {
+        (NodeId::builder(self.builder), self.session)
+    }
+}
+
 /// The way from one builder.
 #[derive(Debug)]
 struct Lane<P> {

@@ -224,7 +224,7 @@ impl Inputs {
     }
 
     /// The state to report, where so many `events` are held. Fragments that are refused from now on are for the next report.
-    pub(super) fn take_status(&mut self, events: usize) -> ReadoutStatus {
+    pub(super) fn take_status(&mut self, events: usize, processing: bool) -> ReadoutStatus {
         let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let makes_events = |input: &&Input| input.makes_events;
         ReadoutStatus {
@@ -233,6 +233,7 @@ impl Inputs {
             buffered_events: count(events),
             buffered: self.held(),
             busy: std::mem::take(&mut self.refused),
+            processing,
         }
     }
 }

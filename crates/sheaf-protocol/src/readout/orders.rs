@@ -13,9 +13,9 @@ use sheaf_wire::{DropReason, EventId, Outcome, Payload, Timestamp};
 
 impl<P: Payload> ReadoutUnit<P> {
     pub(super) fn fill_channel(&mut self, now: Timestamp) {
-        let Self { channel, reports, inputs, slots, .. } = self;
+        let Self { channel, reports, inputs, slots, processing, .. } = self;
         while channel.is_open()
-            && let Some(body) = reports.next(now, || inputs.take_status(slots.len()))
+            && let Some(body) = reports.next(now, || inputs.take_status(slots.len(), *processing))
         {
             channel.push(body);
         }

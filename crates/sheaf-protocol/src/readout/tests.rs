@@ -247,6 +247,20 @@ fn a_source_that_is_held_back_is_not_silent() {
     assert_eq!(answer.missing[0].reason, MissingReason::SourceSilent, "source 1 gave event 3");
 }
 
+/// A source that repeats a fragment must not wait with it for room: what it has for events that are asked for lies behind.
+#[test]
+fn what_is_dropped_in_any_case_waits_for_no_room() {
+    let mut unit = unit(|config| config.buffer_events = 1);
+    give(&mut unit, 1, 0, 1);
+    release(&mut unit, 1, 1, Outcome::Stored, None);
+    give(&mut unit, 2, 0, 1);
+    give(&mut unit, 1, 0, 1);
+    give(&mut unit, 2, 0, 1);
+    let dropped = BTreeMap::from([(DropReason::Late, 1), (DropReason::Duplicate, 1)]);
+    assert_eq!(ledger(&unit).dropped, dropped);
+    assert!(unit.handle_fragment(Timestamp(0), fragment(3, 0, 1)).is_err(), "this one takes room");
+}
+
 #[test]
 fn what_nobody_asks_for_is_unknown_after_the_orphan_time() {
     let mut unit = unit(|config| config.orphan_timeout = Some(TIMEOUT));

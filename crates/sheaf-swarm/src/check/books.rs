@@ -3,7 +3,7 @@
 use super::Evidence;
 use crate::options::TriggerOptions;
 use crate::payload::SimPayload;
-use sheaf_protocol::ledger::Ledger;
+use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_wire::{Event, Outcome};
 
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
@@ -11,6 +11,7 @@ pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
     offered(evidence, violations);
     announced(evidence, violations);
     bytes(evidence, violations);
+    sent(evidence, violations);
     readouts(evidence, violations);
     if evidence.watch.faults.readout_crashes == 0 {
         fragments(evidence, violations);
@@ -86,6 +87,18 @@ fn bytes(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
         violations.push(format!(
             "stored events have {on_disks} B on disks; {booked} B are booked, {told} B were announced"
         ));
+    }
+}
+
+/// Each readout unit has booked the payload that left it.
+fn sent(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    for (unit, sent) in evidence.readouts.iter().zip(&evidence.sent) {
+        let Some(unit) = unit else { continue };
+        let booked = unit.books().counters.get(&Counter::SentBytes).copied().unwrap_or(0);
+        if booked != *sent {
+            let node = unit.identity().node;
+            violations.push(format!("{node} has sent {sent} B of payload, and booked {booked} B"));
+        }
     }
 }
 

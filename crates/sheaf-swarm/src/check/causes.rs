@@ -202,6 +202,19 @@ impl Options {
     /// Longest time of an event from its assignment, where nothing goes wrong.
     #[must_use]
     pub fn patience(&self) -> Nanos {
+        let slots = u64::from(self.bounds.slots);
+        let slowness = self.storage.slow_builder.map_or(1, |(_, factor)| factor);
+        let farm = self.farm.map_or(0, |farm| farm.turn().0 * (slots + 2));
+        let judge = 9 * self.steps.judge.0 + farm + 4 * self.processing_of_one().0;
+        let uploads = self.uploads.map_or(0, |setup| setup.quiet.min(setup.rotate).0 + 100 * setup.time.0);
+        let disk = (self.storage.write.0 * slowness + self.storage.report.0) * slots + uploads;
+        Nanos(self.gathering_time().0 + 2 * (judge + disk))
+    }
+
+    /// Longest time of an event from its assignment until its fragments are together, where nothing goes wrong and nobody works on
+    /// them.
+    #[must_use]
+    pub fn gathering_time(&self) -> Nanos {
         let slots = u64::from(self.bounds.slots) * u64::from(self.system.builders);
         let slow_source = self.sources.slow.map_or(1, |(_, factor)| factor);
         let period = match self.triggers {
@@ -210,13 +223,9 @@ impl Options {
         };
         // Sources that go by themselves drift apart like a random walk.
         let apart = slots + self.bounds.queue_events as u64 + 8 * self.events.isqrt() + 8;
-        let slowness = self.storage.slow_builder.map_or(1, |(_, factor)| factor);
-        let farm = self.farm.map_or(0, |farm| farm.turn().0 * (u64::from(self.bounds.slots) + 2));
-        let judge = 9 * self.steps.judge.0 + farm;
-        let disk = (self.storage.write.0 * slowness + self.storage.report.0) * u64::from(self.bounds.slots);
         let way = (self.network.delay_min.0 + 20 * self.network.jitter_mean.0) * self.network.spread;
         let nodes = 20 * self.timer_slack.0 + 8 * self.times.batch.0;
-        Nanos(2 * (period * apart + judge + disk + 8 * way + nodes))
+        Nanos(2 * (period * apart + 8 * way + nodes))
     }
 
     /// Whether the memory of a builder is less than one event can need. What is only more than it has room for just now is not

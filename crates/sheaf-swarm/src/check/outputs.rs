@@ -3,13 +3,14 @@
 
 use super::Evidence;
 use crate::cluster::decide;
-use crate::options::Options;
+use crate::options::{Options, Processing};
 use crate::payload::SimPayload;
 use sheaf_protocol::builder::{Decision, IncompletePolicy};
-use sheaf_wire::{Event, EventId, NodeId, Outcome, SessionId};
+use sheaf_wire::{Event, EventId, Fragment, NodeId, Outcome, SessionId};
 use std::collections::BTreeMap;
 
 pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    violations.extend(evidence.disks.faults_of_streams());
     let mut found: BTreeMap<EventId, (NodeId, SessionId)> = BTreeMap::new();
     for ((node, session), committed) in evidence.manager.committed() {
         check_length(evidence, (node, session), committed, violations);
@@ -60,7 +61,8 @@ fn check_against_ending(evidence: &Evidence<'_>, event: &Event<SimPayload>, viol
         ));
     }
     let judged = !evidence.watch.quarantined.contains(&event.id);
-    let unwanted = judged && decide(evidence.options, event.id) != Decision::Stored;
+    let route = evidence.disks.routing().route(event.id, evidence.options.tags(event.id));
+    let unwanted = judged && (decide(evidence.options, event.id) != Decision::Stored || route.is_empty());
     if unwanted || evidence.options.is_rejected_early(event.id) {
         violations.push(format!("event {} was not to be stored", event.id));
     }
@@ -83,6 +85,34 @@ pub fn check_part(options: &Options, part: &Event<SimPayload>) -> Result<(), Str
         check_sources(options, part, |number| options.is_in_part(part.id, number, is_after_region))
     };
     after(false).or_else(|_| after(true))
+}
+
+/// Whether a fragment is what its source sent, or what a preprocessor made of that.
+fn check_fragment(options: &Options, event: EventId, fragment: &Fragment<SimPayload>) -> Result<(), String> {
+    let Fragment { source, processed, .. } = *fragment;
+    let raw = options.payload(event, source);
+    let (right, checksum) = if processed {
+        let made = options.processed(event, source);
+        (made, raw.checksum().map(|_| made.sum()))
+    } else {
+        (raw, raw.checksum())
+    };
+    if fragment.event != event || fragment.payload != right {
+        return Err(format!("the fragment of source {source} is {fragment:?}, not {right:?}"));
+    }
+    if fragment.checksum != checksum {
+        return Err(format!("the checksum of source {source} changed"));
+    }
+    let Some(setup) = options.preprocessing else {
+        return if processed { Err(format!("source {source} is processed by nobody")) } else { Ok(()) };
+    };
+    let is_made = setup.of(options.seed, event, source) == Processing::Made;
+    // What a worker that hangs has besides leaves as it is.
+    let may_be_raw = !is_made || setup.may_hang();
+    if processed && !is_made || !processed && !may_be_raw {
+        return Err(format!("the fragment of source {source} is processed: {processed}"));
+    }
+    Ok(())
 }
 
 fn check_sources(
@@ -112,13 +142,7 @@ fn check_sources(
             (None, None) => return Err(format!("source {number} is neither there nor missing")),
             (None, Some(_)) => incomplete |= !options.is_optional(number),
             (Some(fragment), None) => {
-                let right = options.payload(event.id, fragment.source);
-                if fragment.event != event.id || fragment.payload != right {
-                    return Err(format!("the fragment of source {number} is {fragment:?}, not {right:?}"));
-                }
-                if fragment.checksum != right.checksum() {
-                    return Err(format!("the checksum of source {number} changed"));
-                }
+                check_fragment(options, event.id, fragment)?;
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Observations during the run.
 
+use crate::check::blame::{MissingRecord, NodeFaults};
 use crate::check::live_time::Onlooker;
 use crate::check::outputs::{check_event, check_part};
 use crate::options::{Options, TriggerOptions};
@@ -10,7 +11,9 @@ use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::Ledger;
 use sheaf_protocol::manager::{DeadTimeCause, Ended, ManagerEvent};
 use sheaf_protocol::readout::ReadoutUnit;
-use sheaf_wire::{ByteCount, Event, EventId, MissingReason, Nanos, NodeId, Outcome, SessionId, Timestamp};
+use sheaf_wire::{
+    ByteCount, Event, EventId, MissingReason, MissingSource, Nanos, NodeId, Outcome, SessionId, Timestamp,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts of faults of nodes and links that really happened.
@@ -91,6 +94,14 @@ pub struct Watch {
     pub taken: u64,
     /// Of those, fragments of sources that they do not read.
     pub strangers: u64,
+    /// Faults by node, with their first times.
+    pub troubles: NodeFaults,
+    /// Missing sources in built events, one by one.
+    pub missing_at: Vec<MissingRecord>,
+    /// Builders that were given up, and when.
+    pub given_up: Vec<(NodeId, Timestamp)>,
+    /// Dropped events, and when.
+    pub dropped: BTreeMap<EventId, Timestamp>,
     /// Missing sources in built events.
     pub missing: BTreeMap<MissingReason, u64>,
     /// Parts of events that were judged.
@@ -101,6 +112,10 @@ pub struct Watch {
     pub latency_max: Nanos,
     /// The verdicts of farms: each event has one in a builder's session.
     pub verdicts: BTreeSet<(NodeId, SessionId, EventId)>,
+    /// Events in the order in which each builder session gave them to output nodes.
+    pub handed: BTreeMap<(NodeId, SessionId), Vec<EventId>>,
+    /// Place that each session of an output node has reached in that order.
+    stored_up_to: BTreeMap<((NodeId, SessionId), (NodeId, SessionId)), usize>,
     /// Events that a farm gave no verdict on: they are stored whatever the filter would have said.
     pub quarantined: BTreeSet<EventId>,
 }
@@ -124,12 +139,19 @@ impl Watch {
         }
     }
 
-    pub(crate) fn see_built(&mut self, options: &Options, builder: NodeId, event: &Event<SimPayload>) {
+    pub(crate) fn see_built(
+        &mut self,
+        now: Timestamp,
+        options: &Options,
+        builder: NodeId,
+        event: &Event<SimPayload>,
+    ) {
         if let Err(what) = check_event(options, event) {
             self.fail(format!("{builder} built event {}: {what}", event.id));
         }
-        for missing in &event.missing {
-            *self.missing.entry(missing.reason).or_default() += 1;
+        for MissingSource { source, reason } in event.missing.iter().copied() {
+            *self.missing.entry(reason).or_default() += 1;
+            self.missing_at.push(MissingRecord { at: now, builder, event: event.id, source, reason });
         }
     }
 
@@ -142,12 +164,18 @@ impl Watch {
             part.missing.iter().any(|missing| missing.reason == MissingReason::ReadoutSilent);
     }
 
-    pub(crate) fn see_manager_event(&mut self, event: &ManagerEvent) {
+    pub(crate) fn see_manager_event(&mut self, now: Timestamp, event: &ManagerEvent) {
         match event {
-            ManagerEvent::Ended(ended) => self.see_ended(ended),
-            ManagerEvent::BuilderLost { .. } => self.faults.given_up += 1,
+            ManagerEvent::Ended(ended) => self.see_ended(now, ended),
+            ManagerEvent::BuilderLost { builder, .. } => {
+                self.faults.given_up += 1;
+                self.given_up.push((*builder, now));
+            }
             ManagerEvent::StartFailed { .. } => self.faults.failed_starts += 1,
-            ManagerEvent::Started { absent } => self.faults.absent_at_start += absent.len() as u64,
+            ManagerEvent::Started { absent } => {
+                self.faults.absent_at_start += absent.len() as u64;
+                self.troubles.absent.extend(absent.iter().copied());
+            }
             ManagerEvent::Reported { node, books } => {
                 self.reported.insert(*node, books.fragments.clone());
             }
@@ -157,6 +185,11 @@ impl Watch {
             | ManagerEvent::OutputRestarted { .. }
             | ManagerEvent::Closed => {}
         }
+    }
+
+    /// No node may believe that: the event manager never restarts here.
+    pub(crate) fn see_manager_restart(&mut self, node: NodeId) {
+        self.fail(format!("{node} believes that the event manager restarted"));
     }
 
     pub(crate) fn see_veto(&mut self, cause: DeadTimeCause) {
@@ -169,7 +202,28 @@ impl Watch {
         }
     }
 
-    fn see_ended(&mut self, ended: &Ended) {
+    /// An output node stores the events of a builder in the order in which that gave them: always where there is one output node,
+    /// for what an output node of several had when it was given up goes to others.
+    pub(crate) fn see_order(
+        &mut self,
+        options: &Options,
+        to: (NodeId, SessionId),
+        from: (NodeId, SessionId),
+        event: EventId,
+    ) {
+        let place = self.handed.get(&from).and_then(|events| events.iter().rposition(|it| *it == event));
+        let Some(place) = place else {
+            return self.fail(format!("{} stores event {event}, which {} has not given", to.0, from.0));
+        };
+        if let Some(before) = self.stored_up_to.insert((to, from), place)
+            && before >= place
+            && options.system.outputs == 1
+        {
+            self.fail(format!("{} stores event {event} of {} after later ones", to.0, from.0));
+        }
+    }
+
+    fn see_ended(&mut self, now: Timestamp, ended: &Ended) {
         let Ended { outcome, fragments, incomplete, .. } = *ended;
         let ending = Ending { outcome, fragments, incomplete };
         for event in ended.events() {
@@ -178,6 +232,9 @@ impl Watch {
             }
             if outcome == Outcome::GivenBack {
                 self.fail(format!("event {event} ended as given back"));
+            }
+            if outcome == Outcome::Dropped {
+                self.dropped.insert(event, now);
             }
         }
         if outcome == Outcome::Stored {

@@ -3,19 +3,21 @@
 //! A built event is written after some time, one at a time, and reported some time after that, in order. A crash in
 //! between leaves an event on disk that the event manager has not heard of.
 
+use super::consumers::Door;
 use super::farm::Farm;
 use super::outputs;
 use super::post::{Happening, Host};
-use super::{Cluster, RUN, Sabotage};
+use super::shelf::Shelf;
+use super::{Cluster, Sabotage};
 use crate::dice::{Ratio, mix};
-use crate::log::{Line, Reason, Step, Turn};
+use crate::log::{Line, Step, Turn};
 use crate::options::Options;
 use crate::payload::SimPayload;
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderEvent, BuilderUnit, Decision, ReadoutSources};
 use sheaf_protocol::output::Sender;
-use sheaf_wire::message::Message;
-use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
+use sheaf_wire::message::Work;
+use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A builder and its driver.
@@ -35,7 +37,10 @@ pub(super) struct BuilderNode {
     pub(super) farm: Option<Farm>,
     /// Who stores, where that is not the builder.
     pub(super) sender: Option<Sender<SimPayload>>,
-    has_begun: bool,
+    /// Files on their way to an object store, where there is one.
+    pub(super) shelf: Option<Shelf<(Event<SimPayload>, Decision)>>,
+    /// Where consumers look on.
+    pub(super) door: Option<Door>,
 }
 
 impl BuilderNode {
@@ -49,7 +54,8 @@ impl BuilderNode {
             disk_free_at: Timestamp::ZERO,
             farm: None,
             sender: None,
-            has_begun: false,
+            shelf: None,
+            door: None,
         }
     }
 
@@ -67,15 +73,28 @@ impl BuilderNode {
     }
 
     fn forget_events(&mut self) {
-        (self.farm, self.sender) = (None, None);
+        (self.farm, self.sender, self.shelf, self.door) = (None, None, None, None);
         self.judging.clear();
         self.writing.clear();
         self.reporting.clear();
     }
 
+    /// Returns the work on built events.
+    fn work(&self) -> Work {
+        let judges = self.farm.as_ref().is_some_and(|farm| !farm.is_empty());
+        if judges || !self.judging.is_empty() {
+            Work::Judging
+        } else if self.undecided() > 0 {
+            Work::Storing
+        } else {
+            Work::None
+        }
+    }
+
     /// Events between built and reported.
     pub(super) fn undecided(&self) -> usize {
-        self.writing.len() + self.reporting.len() + self.sender.as_ref().map_or(0, Sender::held)
+        let files = self.shelf.as_ref().map_or(0, Shelf::held);
+        self.writing.len() + self.reporting.len() + files + self.sender.as_ref().map_or(0, Sender::held)
     }
 }
 
@@ -108,70 +127,26 @@ fn config(options: &Options) -> BuilderConfig {
 }
 
 impl Cluster {
-    pub(super) fn begin_builder(&mut self, index: usize) {
-        let now = self.post.now;
-        let node = &mut self.builders[index];
-        if std::mem::replace(&mut node.has_begun, true) {
-            node.host.session = SessionId(node.host.session.0 + 1);
-        }
+    /// Makes the machines of a builder's next life.
+    pub(super) fn make_builder(&mut self, index: usize, me: Identity) {
+        let (node, now) = (&mut self.builders[index], self.post.now);
         node.disk_free_at = now;
-        let (id, session) = (node.host.node, node.host.session);
-        let me = Identity { node: id, run: RUN, session };
         node.unit = Some(BuilderUnit::new(me, config(&self.options), now));
         node.sender = outputs::sender(&self.options, me, now);
+        node.shelf = self.options.uploads.map(Shelf::new);
+        node.door = self.options.consumers.as_ref().map(Door::new);
         self.watch.sessions += 1;
-        self.post.note(Line::Node { node: id, session, what: Turn::Began });
-        self.post.open_links(&self.builders[index].host);
-        self.begin_farm(index);
-        self.settle_builder(index);
-        self.settle_sender(index);
-    }
-
-    pub(super) fn arrive_at_builder(&mut self, index: usize, message: Message<SimPayload>) {
-        let node = &mut self.builders[index];
-        if message.header.sender.role == Role::Output
-            && let (Some(sender), Some(_)) = (&mut node.sender, &node.unit)
-        {
-            sender.handle_input(self.post.now, message);
-            self.settle_sender(index);
-        } else if let Some(unit) = &mut node.unit {
-            unit.handle_input(self.post.now, message);
-            self.settle_builder(index);
-        }
-    }
-
-    pub(super) fn wake_builder(&mut self, index: usize) {
-        let now = self.post.now;
-        let node = &mut self.builders[index];
-        let Some(unit) = &mut node.unit else {
-            return;
-        };
-        let due = unit.poll_timeout().filter(|deadline| deadline.at <= now);
-        let id = node.host.node;
-        if let Some(deadline) = due {
-            self.post.note(Line::Woken { node: id, why: Reason(deadline.why) });
-            unit.handle_timeout(now);
-        }
-        self.settle_builder(index);
-        self.wake_sender(index);
-        if due.is_some()
-            && let Some(unit) = &mut self.builders[index].unit
-        {
-            self.watch.see_no_spin(id, now, unit.poll_timeout());
-        }
     }
 
     /// Drains the builder, as its contract demands.
-    fn settle_builder(&mut self, index: usize) {
+    pub(super) fn settle_builder(&mut self, index: usize) {
         let Self { post, builders, watch, options, .. } = self;
         let node = &mut builders[index];
         let Some(unit) = &mut node.unit else {
             return;
         };
         let (id, session) = (node.host.node, node.host.session);
-        while let Some(transmit) = unit.poll_transmit(post.now) {
-            post.carry(transmit);
-        }
+        post.carry_all(unit);
         let mut is_fenced = false;
         let mut built = Vec::new();
         while let Some(event) = unit.poll_event() {
@@ -183,7 +158,7 @@ impl Cluster {
                     } else {
                         unit.take(new)
                     };
-                    watch.see_built(options, id, &event);
+                    watch.see_built(post.now, options, id, &event);
                     post.note(built_line(id, session, &event, Step::Built));
                     match &mut node.farm {
                         Some(farm) => farm.offer(event),
@@ -205,12 +180,9 @@ impl Cluster {
                     is_fenced = true;
                     Turn::Fenced
                 }
-                BuilderEvent::ManagerRestarted => {
-                    watch.fail(format!("{id} believes that the event manager restarted"));
-                    return;
-                }
+                BuilderEvent::ManagerRestarted => return watch.see_manager_restart(id),
             };
-            post.note(Line::Node { node: id, session, what });
+            post.turn(&node.host, what);
         }
         watch.see_builder(options, id, unit);
         let deadline = unit.poll_timeout();
@@ -229,19 +201,37 @@ impl Cluster {
             self.write_soon(index, event, decision);
         }
         self.settle_farm(index);
+        self.note_work(index);
+    }
+
+    /// Tells a builder what is done with its events, as a node does in every round.
+    pub(super) fn note_work(&mut self, index: usize) {
+        let node = &mut self.builders[index];
+        let work = node.work();
+        if let Some(unit) = &mut node.unit {
+            unit.handle_work(work);
+        }
     }
 
     /// An event is judged: it goes through the disk's queue, wanted or not.
     pub(super) fn write_soon(&mut self, index: usize, event: Event<SimPayload>, decision: Decision) {
-        let Self { post, builders, options, .. } = self;
+        let tags = self.tags(event.id);
+        let is_left_out = self.disks.routing().route(event.id, tags).is_empty();
+        if decision == Decision::Stored && !is_left_out {
+            self.show(index, &event);
+        }
+        let Self { post, builders, options, watch, .. } = self;
         let node = &mut builders[index];
         if let Some(sender) = &mut node.sender
-            && let Some(verdict) = outputs::verdict_for(options, &event, decision)
+            && let Some(verdict) = outputs::verdict_for(&event, decision, tags)
         {
+            watch.handed.entry((node.host.node, node.host.session)).or_default().push(event.id);
             sender.handle_event(event, verdict);
             self.settle_sender(index);
             return;
         }
+        let decision =
+            if decision == Decision::Stored && is_left_out { Decision::Rejected } else { decision };
         let slowness = options.storage.slow_builder.filter(|(slow, _)| *slow == node.host.node.index);
         let factor = slowness.map_or(1, |(_, factor)| factor);
         node.disk_free_at = node.disk_free_at.max(post.now) + Nanos(options.storage.write.0 * factor);
@@ -275,22 +265,45 @@ impl Cluster {
         if decision == Decision::Stored {
             let id = node.host.node;
             self.post.note(built_line(id, session, &event, Step::Written));
-            match self.post.sabotage.take_if(|sabotage| sabotage.is_of_disk()) {
-                Some(Sabotage::ForgetWrite) => {}
-                Some(Sabotage::WriteTwice) => {
-                    self.disks.write(id, session, event.clone());
-                    self.disks.write(id, session, event.clone());
-                }
-                Some(_) => {
-                    let mut damaged = event.clone();
-                    if let Some(fragment) = damaged.fragments.first_mut() {
-                        fragment.payload.tag ^= 1;
-                    }
-                    self.disks.write(id, session, damaged);
-                }
-                None => self.disks.write(id, session, event.clone()),
+            self.write_to_disk(id, session, &event);
+            if let Some(shelf) = &mut self.builders[index].shelf {
+                let at = shelf.put(self.post.now, (event, decision));
+                self.post.plan(at, Happening::CloseFile(id, session));
+                return;
             }
         }
+        self.report_soon(index, event, decision);
+    }
+
+    /// Writes an event, or makes the mistake that a test of the checker asks for.
+    pub(super) fn write_to_disk(&mut self, node: NodeId, session: SessionId, event: &Event<SimPayload>) {
+        let tags = self.tags(event.id);
+        let mut write = |event: &Event<SimPayload>| self.disks.write(node, session, event.clone(), tags);
+        match self.post.sabotage.take_if(|sabotage| sabotage.is_of_disk()) {
+            None => write(event),
+            Some(Sabotage::ForgetWrite) => {}
+            Some(Sabotage::WriteTwice) => {
+                write(event);
+                write(event);
+            }
+            Some(Sabotage::ForgetStream) => {
+                write(event);
+                self.disks.forget_last(node, session);
+            }
+            Some(_) => {
+                let mut damaged = event.clone();
+                if let Some(fragment) = damaged.fragments.first_mut() {
+                    fragment.payload.tag ^= 1;
+                }
+                write(&damaged);
+            }
+        }
+    }
+
+    /// An event is decided: its builder hears of it after a while.
+    pub(super) fn report_soon(&mut self, index: usize, event: Event<SimPayload>, decision: Decision) {
+        let node = &mut self.builders[index];
+        let session = node.host.session;
         node.reporting.push_back((event, decision));
         self.post.plan(self.post.now + self.options.storage.report, Happening::Decided(index, session));
     }
@@ -320,7 +333,7 @@ impl Cluster {
 
 impl Sabotage {
     fn is_of_disk(self) -> bool {
-        matches!(self, Self::ForgetWrite | Self::WriteTwice | Self::FlipTag)
+        matches!(self, Self::ForgetWrite | Self::WriteTwice | Self::FlipTag | Self::ForgetStream)
     }
 }
 

@@ -112,6 +112,11 @@ impl Farm {
         Self { converter: Converter::new(config, now), processes, watch, wake_at: None }
     }
 
+    /// Whether no event waits for its verdict.
+    pub(super) fn is_empty(&self) -> bool {
+        self.converter.held().0 == 0
+    }
+
     pub(super) fn counts(&self) -> FarmCounts {
         self.converter.counts()
     }

@@ -2,7 +2,7 @@
 
 use super::post::{Happening, Host};
 use super::{Cluster, RUN};
-use crate::log::{Line, Reason, Turn};
+use crate::log::{Line, Turn};
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::FIRST_EVENT;
@@ -74,27 +74,12 @@ impl Options {
 }
 
 impl Cluster {
-    pub(super) fn wake_manager(&mut self) {
-        let now = self.post.now;
-        let due = self.manager.machine.poll_timeout().filter(|deadline| deadline.at <= now);
-        if let Some(deadline) = due {
-            self.post.note(Line::Woken { node: NodeId::MANAGER, why: Reason(deadline.why) });
-            self.manager.machine.handle_timeout(now);
-        }
-        self.settle_manager();
-        if due.is_some() {
-            self.watch.see_no_spin(NodeId::MANAGER, now, self.manager.machine.poll_timeout());
-        }
-    }
-
     /// Drains the event manager, as its contract demands.
     pub(super) fn settle_manager(&mut self) {
         let Self { post, manager, watch, .. } = self;
-        while let Some(transmit) = manager.machine.poll_transmit(post.now) {
-            post.carry(transmit);
-        }
+        post.carry_all(&mut manager.machine);
         while let Some(event) = manager.machine.poll_event() {
-            watch.see_manager_event(&event);
+            watch.see_manager_event(post.now, &event);
             match event {
                 ManagerEvent::Started { .. } => manager.has_started = true,
                 ManagerEvent::Ended(ended) => {

@@ -4,8 +4,9 @@
 //! what is durable is for the session's number to decide: of every second session all that was written, else nothing of it.
 
 use super::post::{Happening, Host};
-use super::{Cluster, RUN, decide};
-use crate::log::{Line, Reason, Step, Turn};
+use super::shelf::Shelf;
+use super::{Cluster, decide};
+use crate::log::{Step, Turn};
 use crate::options::Options;
 use crate::payload::SimPayload;
 use sheaf_protocol::Identity;
@@ -13,7 +14,6 @@ use sheaf_protocol::builder::Decision;
 use sheaf_protocol::output::{
     OutputConfig, OutputEvent, OutputNode, Sender, SenderConfig, SenderEvent, Ticket,
 };
-use sheaf_wire::message::Message;
 use sheaf_wire::{Event, NodeId, SessionId, Tags, Timestamp, Verdict};
 use std::collections::VecDeque;
 
@@ -26,11 +26,12 @@ pub(super) struct OutputSide {
     writing: VecDeque<(Ticket, Event<SimPayload>, Verdict)>,
     /// Written, not durable.
     syncing: VecDeque<Ticket>,
+    /// Files on their way to an object store, where there is one.
+    pub(super) shelf: Option<Shelf<Ticket>>,
     disk_free_at: Timestamp,
     /// Number of events that this session has written, and the number of those that are durable.
     written: u64,
     durable: u64,
-    has_begun: bool,
 }
 
 impl OutputSide {
@@ -40,10 +41,10 @@ impl OutputSide {
             unit: None,
             writing: VecDeque::new(),
             syncing: VecDeque::new(),
+            shelf: None,
             disk_free_at: Timestamp::ZERO,
             written: 0,
             durable: 0,
-            has_begun: false,
         }
     }
 
@@ -55,6 +56,7 @@ impl OutputSide {
     pub(super) fn crash(&mut self) -> bool {
         self.writing.clear();
         self.syncing.clear();
+        self.shelf = None;
         self.unit.take_if(|unit| !unit.is_finished()).is_some()
     }
 
@@ -87,14 +89,9 @@ pub(super) fn sender(options: &Options, me: Identity, now: Timestamp) -> Option<
 }
 
 /// Returns the verdict for an output node, or `None` if its streams leave the event out.
-pub(super) fn verdict_for(
-    options: &Options,
-    event: &Event<SimPayload>,
-    decision: Decision,
-) -> Option<Verdict> {
+pub(super) fn verdict_for(event: &Event<SimPayload>, decision: Decision, tags: Tags) -> Option<Verdict> {
     match decision {
-        Decision::Stored if decide(options, event.id) != Decision::Stored => Some(Verdict::quarantine()),
-        Decision::Stored => Some(Verdict::accept().with_tags(Tags(event.id.0 % 8))),
+        Decision::Stored => Some(Verdict::accept().with_tags(tags)),
         // Half of the events that are not wanted are accepted by the filter, and left out by the streams.
         Decision::Rejected if event.id.0 % 2 == 1 => Some(Verdict::accept()),
         _ => None,
@@ -102,59 +99,23 @@ pub(super) fn verdict_for(
 }
 
 impl Cluster {
-    pub(super) fn begin_output(&mut self, index: usize) {
-        let now = self.post.now;
-        let node = &mut self.outputs[index];
-        if std::mem::replace(&mut node.has_begun, true) {
-            node.host.session = SessionId(node.host.session.0 + 1);
-        }
+    /// Makes the machine of an output node's next life.
+    pub(super) fn make_output(&mut self, index: usize, me: Identity) {
+        let (node, now) = (&mut self.outputs[index], self.post.now);
         (node.disk_free_at, node.written, node.durable) = (now, 0, 0);
-        let (id, session) = (node.host.node, node.host.session);
-        node.unit =
-            Some(OutputNode::new(Identity { node: id, run: RUN, session }, config(&self.options), now));
-        self.post.note(Line::Node { node: id, session, what: Turn::Began });
-        self.post.open_links(&self.outputs[index].host);
-        self.settle_output(index);
-    }
-
-    pub(super) fn arrive_at_output(&mut self, index: usize, message: Message<SimPayload>) {
-        if let Some(unit) = &mut self.outputs[index].unit {
-            unit.handle_input(self.post.now, message);
-            self.settle_output(index);
-        }
-    }
-
-    pub(super) fn wake_output(&mut self, index: usize) {
-        let now = self.post.now;
-        let node = &mut self.outputs[index];
-        let Some(unit) = &mut node.unit else {
-            return;
-        };
-        let due = unit.poll_timeout().filter(|deadline| deadline.at <= now);
-        let id = node.host.node;
-        if let Some(deadline) = due {
-            self.post.note(Line::Woken { node: id, why: Reason(deadline.why) });
-            unit.handle_timeout(now);
-        }
-        self.settle_output(index);
-        if due.is_some()
-            && let Some(unit) = &mut self.outputs[index].unit
-        {
-            self.watch.see_no_spin(id, now, unit.poll_timeout());
-        }
+        node.shelf = self.options.uploads.map(Shelf::new);
+        node.unit = Some(OutputNode::new(me, config(&self.options), now));
     }
 
     /// Drains the output node, as its contract demands.
-    fn settle_output(&mut self, index: usize) {
+    pub(super) fn settle_output(&mut self, index: usize) {
         let Self { post, outputs, watch, options, .. } = self;
         let node = &mut outputs[index];
         let Some(unit) = &mut node.unit else {
             return;
         };
-        let (id, session) = (node.host.node, node.host.session);
-        while let Some(transmit) = unit.poll_transmit(post.now) {
-            post.carry(transmit);
-        }
+        let session = node.host.session;
+        post.carry_all(unit);
         while let Some(event) = unit.poll_event() {
             let what = match event {
                 OutputEvent::Store(ticket, event, verdict) => {
@@ -165,12 +126,9 @@ impl Cluster {
                 }
                 OutputEvent::Started => Turn::Started,
                 OutputEvent::Closed => Turn::Closed,
-                OutputEvent::ManagerRestarted => {
-                    watch.fail(format!("{id} believes that the event manager restarted"));
-                    return;
-                }
+                OutputEvent::ManagerRestarted => return watch.see_manager_restart(node.host.node),
             };
-            post.note(Line::Node { node: id, session, what });
+            post.turn(&node.host, what);
         }
         let deadline = unit.poll_timeout();
         post.arm(&mut node.host, deadline);
@@ -184,19 +142,34 @@ impl Cluster {
         let (Some(unit), Some((ticket, event, verdict))) = (&mut node.unit, node.writing.pop_front()) else {
             return;
         };
-        let wanted = verdict.tags == Tags::QUARANTINED || decide(&self.options, event.id) == Decision::Stored;
+        let from = ticket.builder();
+        let is_wanted =
+            verdict.tags == Tags::QUARANTINED || decide(&self.options, event.id) == Decision::Stored;
+        let wanted = is_wanted && !self.disks.routing().route(event.id, verdict.tags).is_empty();
         if wanted {
             let id = node.host.node;
             self.post.note(super::builders::built_line(id, session, &event, Step::Written));
-            node.syncing.push_back(ticket);
             node.written += 1;
-            self.disks.write(id, session, event);
-            let at = self.post.now + self.options.storage.report;
-            self.post.plan(at, Happening::OutputDurable(index, session));
+            self.watch.see_order(&self.options, (id, session), from, event.id);
+            self.write_to_disk(id, session, &event);
+            if let Some(shelf) = &mut self.outputs[index].shelf {
+                let at = shelf.put(self.post.now, ticket);
+                self.post.plan(at, Happening::CloseFile(id, session));
+                return;
+            }
+            self.report_output_soon(index, ticket);
         } else {
             unit.handle_left_out(ticket);
         }
         self.settle_output(index);
+    }
+
+    /// An event is written: it is durable after a while.
+    pub(super) fn report_output_soon(&mut self, index: usize, ticket: Ticket) {
+        let node = &mut self.outputs[index];
+        node.syncing.push_back(ticket);
+        let at = self.post.now + self.options.storage.report;
+        self.post.plan(at, Happening::OutputDurable(index, node.host.session));
     }
 
     pub(super) fn happen_output_durable(&mut self, index: usize, session: SessionId) {
@@ -208,23 +181,6 @@ impl Cluster {
             unit.handle_stored(ticket, node.durable);
             node.durable += 1;
             self.settle_output(index);
-        }
-    }
-
-    pub(super) fn wake_sender(&mut self, index: usize) {
-        let now = self.post.now;
-        let node = &mut self.builders[index];
-        let (Some(sender), Some(_)) = (&mut node.sender, &node.unit) else {
-            return;
-        };
-        if let Some(deadline) = sender.poll_timeout().filter(|deadline| deadline.at <= now) {
-            self.post.note(Line::Woken { node: node.host.node, why: Reason(deadline.why) });
-            sender.handle_timeout(now);
-        }
-        self.settle_sender(index);
-        let node = &mut self.builders[index];
-        if let Some(sender) = &mut node.sender {
-            self.watch.see_no_spin(node.host.node, now, sender.poll_timeout());
         }
     }
 
@@ -245,12 +201,8 @@ impl Cluster {
             unit.handle_decision(post.now, event.id, decision);
             unit.recycle(event);
         }
-        while let Some(transmit) = sender.poll_transmit(post.now) {
-            post.carry(transmit);
-        }
-        while let Some(transmit) = unit.poll_transmit(post.now) {
-            post.carry(transmit);
-        }
+        post.carry_all(sender);
+        post.carry_all(unit);
         let deadlines = [sender.poll_timeout(), unit.poll_timeout()];
         deadlines.into_iter().for_each(|deadline| post.arm(&mut node.host, deadline));
     }

@@ -1,14 +1,14 @@
 //! State that all drivers of the cluster share: the clock, the agenda, the network and the log.
 
-use super::Sabotage;
 use super::farm::FarmTurn;
 use super::links::{Datagram, Links};
+use super::{RUN, Sabotage};
 use crate::dice::Dice;
 use crate::log::{Line, Note, RunLog};
 use crate::network::{Fate, Network};
 use crate::options::Options;
 use crate::payload::{PayloadQueue, SimPayload};
-use sheaf_protocol::{Deadline, Transmit};
+use sheaf_protocol::{Deadline, Identity, Transmit};
 use sheaf_wire::message::{Body, Message};
 use sheaf_wire::{EventId, Nanos, NodeId, SessionId, SuperFragment, Timestamp};
 use std::cmp::Ordering;
@@ -24,6 +24,14 @@ pub(super) enum Happening {
     Link(NodeId, NodeId, Timestamp),
     /// The node's deadline. Void if the node waits for another instant meanwhile.
     Wake(NodeId, Timestamp),
+    /// A worker of a readout unit is done with an answer.
+    Processed(usize, SessionId, u64),
+    /// It may be time to close the open file of a node.
+    CloseFile(NodeId, SessionId),
+    /// A file of a node is in the object store.
+    Uploaded(NodeId, SessionId, u64),
+    /// A consumer of a builder is done with an event.
+    Looked(usize, SessionId, u32),
     /// A source's next fragment is ready.
     Source(usize),
     Trigger,
@@ -85,11 +93,27 @@ pub(super) struct Host {
     pub(super) stalled_until: Timestamp,
     /// It is down and never comes back.
     pub(super) is_gone: bool,
+    has_begun: bool,
 }
 
 impl Host {
     pub(super) fn new(node: NodeId) -> Self {
-        Self { node, session: SessionId(1), wake_at: None, stalled_until: Timestamp::ZERO, is_gone: false }
+        Self {
+            node,
+            session: SessionId(1),
+            wake_at: None,
+            stalled_until: Timestamp::ZERO,
+            is_gone: false,
+            has_begun: false,
+        }
+    }
+
+    /// Begins a life, each after the first with another session.
+    pub(super) fn begin(&mut self) -> Identity {
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.session = SessionId(self.session.0 + 1);
+        }
+        Identity { node: self.node, run: RUN, session: self.session }
     }
 
     /// The node's next life begins with no timer set and no stall to sit out.
@@ -258,5 +282,15 @@ impl Post {
             host.wake_at = None;
         }
         awaited
+    }
+}
+
+/// The payload of an answer.
+pub(super) fn payload_bytes(transmit: &Transmit<SimPayload>) -> u64 {
+    match &transmit.message.body {
+        Body::SuperFragments(parts) => {
+            parts.fragments.iter().map(|fragment| u64::from(fragment.payload.length)).sum()
+        }
+        _ => 0,
     }
 }

@@ -1,8 +1,9 @@
 //! Drives readout units and their sources.
 
-use super::post::{Happening, Host};
-use super::{Cluster, RUN, index_u16};
-use crate::log::{FragmentFate, Line, Reason, Turn};
+use super::post::{Happening, Host, Post, payload_bytes};
+use super::preprocessing::Preprocessing;
+use super::{Cluster, index_u16};
+use crate::log::{FragmentFate, Line, Turn};
 use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::Planned;
@@ -10,8 +11,7 @@ use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::flow::Lanes;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutEvent, ReadoutUnit, SourceConfig};
 use sheaf_protocol::{Deadline, Identity, Transmit, Why};
-use sheaf_wire::message::{Body, Message};
-use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, Payload, Role, SessionId, SourceId};
+use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, Role, SessionId, SourceId};
 
 /// A readout unit and its driver.
 #[derive(Debug)]
@@ -27,6 +27,10 @@ pub(super) struct ReadoutNode {
     is_closed: bool,
     /// Messages that wait for their slot, if there is a barrel shifter.
     lanes: Option<Lanes<Transmit<SimPayload>>>,
+    /// Its workers, where it is an active one.
+    pub(super) preprocessing: Option<Preprocessing>,
+    /// Payload bytes that this session has sent to builders.
+    sent: u64,
 }
 
 impl ReadoutNode {
@@ -41,6 +45,8 @@ impl ReadoutNode {
             is_started: false,
             is_closed: false,
             lanes: None,
+            preprocessing: None,
+            sent: 0,
         }
     }
 
@@ -50,8 +56,39 @@ impl ReadoutNode {
 
     /// Forgets everything; false if there is nothing to forget.
     pub(super) fn crash(&mut self) -> bool {
-        (self.is_started, self.is_closed, self.lanes) = (false, false, None);
+        (self.is_started, self.is_closed) = (false, false);
+        (self.lanes, self.preprocessing) = (None, None);
         self.unit.take_if(|unit| !unit.is_finished()).is_some()
+    }
+
+    /// Sends a message, at once or in its slot.
+    pub(super) fn send(&mut self, post: &mut Post, transmit: Transmit<SimPayload>) {
+        let payload = payload_bytes(&transmit);
+        self.sent += payload;
+        match &mut self.lanes {
+            Some(lanes) if transmit.to.role == Role::Builder => {
+                let wire = ByteCount(payload + HEAD_BYTES);
+                lanes.push(post.now, usize::from(transmit.to.index), transmit, wire);
+            }
+            _ => post.carry(transmit),
+        }
+    }
+
+    /// Payload bytes that this session has composed answers of: sent, and still being processed.
+    pub(super) fn composed(&self) -> u64 {
+        self.sent + self.preprocessing.as_ref().map_or(0, Preprocessing::held)
+    }
+
+    /// The next message of the unit that is to be sent.
+    fn poll(&mut self, post: &mut Post, options: &Options) -> Option<Transmit<SimPayload>> {
+        let unit = self.unit.as_mut()?;
+        match &mut self.preprocessing {
+            Some(preprocessing) => {
+                let me = (usize::from(self.host.node.index), self.host.session);
+                preprocessing.poll(unit, post, options, me)
+            }
+            None => unit.poll_transmit(post.now),
+        }
     }
 
     fn takes_fragments(&self) -> bool {
@@ -86,69 +123,29 @@ fn config(options: &Options, numbers: std::ops::Range<u16>) -> ReadoutConfig {
 }
 
 impl Cluster {
-    pub(super) fn begin_readout(&mut self, index: usize, again: bool) {
-        let now = self.post.now;
+    /// Makes the machine of a readout unit's next life.
+    pub(super) fn make_readout(&mut self, index: usize, me: Identity) {
         let node = &mut self.readouts[index];
-        if again {
-            node.host.session = SessionId(node.host.session.0 + 1);
-        }
-        let (id, session) = (node.host.node, node.host.session);
-        let me = Identity { node: id, run: RUN, session };
-        node.unit = Some(ReadoutUnit::new(me, node.config.clone(), now));
-        let (builders, place) = (usize::from(self.options.system.builders), usize::from(id.index));
+        node.unit = Some(ReadoutUnit::new(me, node.config.clone(), self.post.now));
+        let (builders, place) = (usize::from(self.options.system.builders), usize::from(me.node.index));
         node.lanes = self.options.shaper().map(|config| Lanes::new(config, builders, place));
-        self.post.note(Line::Node { node: id, session, what: Turn::Began });
-        self.post.open_links(&self.readouts[index].host);
-        self.settle_readout(index);
-    }
-
-    pub(super) fn arrive_at_readout(&mut self, index: usize, message: Message<SimPayload>) {
-        let now = self.post.now;
-        let Some(unit) = &mut self.readouts[index].unit else {
-            return;
-        };
-        unit.handle_input(now, message);
-        self.offer_held_back(index);
-        self.settle_readout(index);
-    }
-
-    pub(super) fn wake_readout(&mut self, index: usize) {
-        let now = self.post.now;
-        let node = &mut self.readouts[index];
-        let Some(unit) = &mut node.unit else {
-            return;
-        };
-        let due = unit.poll_timeout().filter(|deadline| deadline.at <= now);
-        let id = node.host.node;
-        if let Some(deadline) = due {
-            self.post.note(Line::Woken { node: id, why: Reason(deadline.why) });
-            unit.handle_timeout(now);
-            self.offer_held_back(index);
-        }
-        self.settle_readout(index);
-        if due.is_some()
-            && let Some(unit) = &mut self.readouts[index].unit
-        {
-            self.watch.see_no_spin(id, now, unit.poll_timeout());
-        }
+        node.preprocessing = self.options.preprocessing.map(Preprocessing::new);
+        node.sent = 0;
     }
 
     /// Drains the unit, as its contract demands.
-    fn settle_readout(&mut self, index: usize) {
+    pub(super) fn settle_readout(&mut self, index: usize) {
         let Self { post, readouts, watch, options, .. } = self;
         let node = &mut readouts[index];
+        while let Some(transmit) = node.poll(post, options) {
+            node.send(post, transmit);
+        }
+        let id = node.host.node;
         let Some(unit) = &mut node.unit else {
             return;
         };
-        let (id, session) = (node.host.node, node.host.session);
-        while let Some(transmit) = unit.poll_transmit(post.now) {
-            match &mut node.lanes {
-                Some(lanes) if transmit.to.role == Role::Builder => {
-                    let wire = wire_bytes(&transmit);
-                    lanes.push(post.now, usize::from(transmit.to.index), transmit, wire);
-                }
-                _ => post.carry(transmit),
-            }
+        if let Some(preprocessing) = &node.preprocessing {
+            unit.handle_processing(preprocessing.is_busy());
         }
         let mut has_begun = false;
         while let Some(event) = unit.poll_event() {
@@ -168,12 +165,9 @@ impl Cluster {
                     }
                     continue;
                 }
-                ReadoutEvent::ManagerRestarted => {
-                    watch.fail(format!("{id} believes that the event manager restarted"));
-                    return;
-                }
+                ReadoutEvent::ManagerRestarted => return watch.see_manager_restart(id),
             };
-            post.note(Line::Node { node: id, session, what });
+            post.turn(&node.host, what);
         }
         let mut deadline = unit.poll_timeout();
         if let Some(lanes) = &mut node.lanes {
@@ -301,6 +295,8 @@ impl Cluster {
         if !self.offer(index, fragment) {
             self.note_fragment(index, &planned, FragmentFate::HeldBack);
             self.watch.held_back += 1;
+            let (node, now) = (self.readouts[readout].host.node, self.post.now);
+            self.watch.troubles.full.entry(node).or_insert(now);
         }
         self.settle_readout(readout);
     }
@@ -329,7 +325,7 @@ impl Cluster {
     }
 
     /// Offers again what was refused. Whenever room may have been made, this is called.
-    fn offer_held_back(&mut self, index: usize) {
+    pub(super) fn offer_held_back(&mut self, index: usize) {
         if !self.readouts[index].takes_fragments() {
             return;
         }
@@ -347,14 +343,5 @@ impl Cluster {
     }
 }
 
-/// Returns the approximate size of a message on a line.
-fn wire_bytes(transmit: &Transmit<SimPayload>) -> ByteCount {
-    let payload: usize = match &transmit.message.body {
-        Body::SuperFragments(parts) => parts.fragments.iter().map(|fragment| fragment.payload.len()).sum(),
-        _ => 0,
-    };
-    ByteCount::from(payload + HEAD_BYTES)
-}
-
-/// The head of a message of a few super-fragments.
-const HEAD_BYTES: usize = 150;
+/// Approximate size of the head of a message of a few super-fragments.
+const HEAD_BYTES: u64 = 150;

@@ -5,90 +5,73 @@ use crate::options::{FaultKind, Options, TriggerOptions};
 use sheaf_wire::{NodeId, Role};
 
 impl Simplify for Options {
-    fn simpler(&self) -> Vec<Self> {
-        let mut all = Vec::new();
-        let mut offer = |change: &dyn Fn(&mut Self)| {
-            let mut simpler = self.clone();
-            change(&mut simpler);
-            simpler.forget_absent();
-            if simpler != *self && simpler.validate().is_ok() {
-                all.push(simpler);
-            }
-        };
-        for faults in shorter(&self.faults) {
-            offer(&|options| options.faults.clone_from(&faults));
-        }
-        for stops in shorter(&self.stops) {
-            offer(&|options| options.stops.clone_from(&stops));
-        }
-        for events in [self.events / 2, self.events * 3 / 4, self.events - 1] {
-            offer(&|options| options.events = events.max(1));
-        }
-        for change in NODES {
-            offer(change);
-        }
-        for change in FEATURES {
-            offer(&|options| change(options, &self.plain()));
-        }
-        all
-    }
+    const CHANGES: &'static [fn(&mut Self, &Self)] = &[
+        // One node or source less.
+        |options, _| options.system.outputs = 0,
+        |options, _| options.system.outputs = options.system.outputs.saturating_sub(1),
+        |options, _| options.system.builders = 1,
+        |options, _| options.system.builders = options.system.builders.saturating_sub(1),
+        |options, _| options.system.readouts = 1,
+        |options, _| options.system.readouts = options.system.readouts.saturating_sub(1),
+        |options, _| options.system.sources_per_readout = 1,
+        |options, _| {
+            options.system.sources_per_readout = options.system.sources_per_readout.saturating_sub(1)
+        },
+        |options, _| options.system.optional_sources = 0,
+        // Something as it is in plain options.
+        |options, _| options.farm = None,
+        |options, _| options.recovery = None,
+        |options, _| options.preprocessing = None,
+        |options, _| options.uploads = None,
+        |options, _| options.consumers = None,
+        |options, _| options.slices = None,
+        |options, _| options.streams.clear(),
+        |options, plain| options.steps = plain.steps.clone(),
+        |options, plain| options.network = plain.network.clone(),
+        |options, plain| options.sources = plain.sources.clone(),
+        |options, plain| options.storage = plain.storage.clone(),
+        |options, plain| options.bounds = plain.bounds.clone(),
+        |options, plain| options.times = plain.times.clone(),
+        |options, plain| options.gathering = plain.gathering,
+        |options, plain| options.slots = plain.slots.clone(),
+        |options, plain| options.policy = plain.policy,
+        |options, _| options.triggers = TriggerOptions::Free,
+        |options, _| options.through_codec = false,
+        |options, plain| options.timer_slack = plain.timer_slack,
+        |options, plain| options.network.loss = plain.network.loss,
+        |options, plain| options.network.duplicate = plain.network.duplicate,
+        |options, plain| options.network.reorder = plain.network.reorder,
+        |options, plain| options.network.clog = plain.network.clog,
+        |options, plain| options.sources.silent = plain.sources.silent,
+        |options, plain| options.sources.duplicate = plain.sources.duplicate,
+        |options, plain| options.sources.out_of_order = plain.sources.out_of_order,
+        |options, plain| options.sources.oversize = plain.sources.oversize,
+        |options, plain| options.sources.unknown_event = plain.sources.unknown_event,
+        |options, plain| options.sources.unknown_source = plain.sources.unknown_source,
+        |options, plain| options.sources.pause = plain.sources.pause,
+        |options, plain| options.sources.surplus = plain.sources.surplus,
+        |options, plain| options.sources.slow = plain.sources.slow,
+        |options, plain| options.sources.early_end = plain.sources.early_end,
+        |options, plain| options.storage.reject = plain.storage.reject,
+        |options, plain| options.storage.fail = plain.storage.fail,
+        |options, plain| options.storage.mismatch = plain.storage.mismatch,
+        |options, plain| options.storage.slow_builder = plain.storage.slow_builder,
+    ];
 
     fn plain(&self) -> Self {
         Self { seed: self.seed, ..Self::default() }
     }
-}
 
-/// One node or source less.
-const NODES: &[&dyn Fn(&mut Options)] = &[
-    &|options| options.system.outputs = 0,
-    &|options| options.system.outputs = options.system.outputs.saturating_sub(1),
-    &|options| options.system.builders = 1,
-    &|options| options.system.builders = options.system.builders.saturating_sub(1),
-    &|options| options.system.readouts = 1,
-    &|options| options.system.readouts = options.system.readouts.saturating_sub(1),
-    &|options| options.system.sources_per_readout = 1,
-    &|options| options.system.sources_per_readout = options.system.sources_per_readout.saturating_sub(1),
-    &|options| options.system.optional_sources = 0,
-];
+    fn with_fewer_faults(&self) -> Vec<Self> {
+        let faults = shorter(&self.faults).into_iter().map(|faults| Self { faults, ..self.clone() });
+        let stops = shorter(&self.stops).into_iter().map(|stops| Self { stops, ..self.clone() });
+        faults.chain(stops).collect()
+    }
 
-/// Something as it is in plain options.
-const FEATURES: &[fn(&mut Options, &Options)] = &[
-    |options, _| options.farm = None,
-    |options, _| options.recovery = None,
-    |options, plain| options.steps = plain.steps.clone(),
-    |options, plain| options.network = plain.network.clone(),
-    |options, plain| options.sources = plain.sources.clone(),
-    |options, plain| options.storage = plain.storage.clone(),
-    |options, plain| options.bounds = plain.bounds.clone(),
-    |options, plain| options.times = plain.times.clone(),
-    |options, plain| options.gathering = plain.gathering,
-    |options, plain| options.slots = plain.slots.clone(),
-    |options, plain| options.policy = plain.policy,
-    |options, _| options.triggers = TriggerOptions::Free,
-    |options, _| options.through_codec = false,
-    |options, plain| options.timer_slack = plain.timer_slack,
-    |options, plain| options.network.loss = plain.network.loss,
-    |options, plain| options.network.duplicate = plain.network.duplicate,
-    |options, plain| options.network.reorder = plain.network.reorder,
-    |options, plain| options.network.clog = plain.network.clog,
-    |options, plain| options.sources.silent = plain.sources.silent,
-    |options, plain| options.sources.duplicate = plain.sources.duplicate,
-    |options, plain| options.sources.out_of_order = plain.sources.out_of_order,
-    |options, plain| options.sources.oversize = plain.sources.oversize,
-    |options, plain| options.sources.unknown_event = plain.sources.unknown_event,
-    |options, plain| options.sources.unknown_source = plain.sources.unknown_source,
-    |options, plain| options.sources.pause = plain.sources.pause,
-    |options, plain| options.sources.surplus = plain.sources.surplus,
-    |options, plain| options.sources.slow = plain.sources.slow,
-    |options, plain| options.sources.early_end = plain.sources.early_end,
-    |options, plain| options.storage.reject = plain.storage.reject,
-    |options, plain| options.storage.fail = plain.storage.fail,
-    |options, plain| options.storage.mismatch = plain.storage.mismatch,
-    |options, plain| options.storage.slow_builder = plain.storage.slow_builder,
-];
+    fn events_mut(&mut self) -> &mut u64 {
+        &mut self.events
+    }
 
-impl Options {
-    /// Forgets what concerns nodes and sources that are not there any more.
     fn forget_absent(&mut self) {
         let (nodes, farm, builders) = (self.nodes(), self.farm, self.system.builders);
         let is_there = |node: &NodeId| nodes.contains(node);
@@ -109,5 +92,9 @@ impl Options {
         self.storage.slow_builder = self.storage.slow_builder.filter(|(builder, _)| *builder < builders);
         let is_of_role = |role| nodes.iter().any(|node| node.role == role);
         debug_assert!(is_of_role(Role::Manager), "there is an event manager");
+    }
+
+    fn is_valid(&self) -> bool {
+        self.validate().is_ok()
     }
 }

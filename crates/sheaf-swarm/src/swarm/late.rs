@@ -141,6 +141,19 @@ impl Swarm {
         bounds.window = ByteCount(dice.pick(&[event / 2 + 1, 4 * event, bounds.memory.0.max(event)]));
         let start = dice.time_between(Nanos::from_millis(80), Nanos::from_millis(300));
         self.options.times.start = start;
+        let tiny = dice.pick(&[1, 2, 4]);
+        if dice.below(2) == 0 && self.sends_what_is_asked_for_in_order() {
+            self.options.bounds.buffer_events = tiny;
+        }
+    }
+
+    /// Whether a source never has to go on before what it holds is asked for: then its buffer may be as small as one fragment, and
+    /// what stands in the way of an older event has to make way for it.
+    fn sends_what_is_asked_for_in_order(&self) -> bool {
+        let sources = &self.options.sources;
+        let is_reference =
+            matches!(self.options.triggers, TriggerOptions::Announced { reference_only: true, .. });
+        !is_reference && !sources.out_of_order.is_possible() && !sources.unknown_event.is_possible()
     }
 
     /// A source that is slower than the others, and times at which all nodes stand still together. Runs in which nothing goes

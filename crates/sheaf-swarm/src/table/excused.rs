@@ -15,12 +15,14 @@ const SIZES: &str = "the shape of the size distribution; sizes are drawn evenly 
 const LINKS: &str = "sheaf-transport's own; no role or driver sees it";
 const PLACES: &str = "where threads run; the simulation has none";
 const LIBRARIES: &str = "which code judges or processes; the simulation judges by the event's id";
+const TAGS: &str = "takes tags from an event before streams see it; tags are drawn with the event";
 const WORDS: &str = "a name, a number or a path that decides nothing";
-const CONSUMERS: &str = "consumers look on and cannot hold a run up; sheaf-tap has tests of its own";
-const STORE: &str = "how objects are stored is sheaf-s3's; to a run it is a slow disk, which is drawn";
-const TIMED: &str =
-    "how packets become fragments is sheaf-time's; a time slice is an event with an announced id";
-const WORKERS: &str = "workers of active readout units are threads; sheaf-node tests them with real ones";
+const CONSUMERS: &str =
+    "how a consumer finds its door and greets is sheaf-tap's; who gets which event is drawn";
+const STORE: &str = "how an object is asked for is sheaf-s3's; when it is there is drawn";
+const TIMED: &str = "how packets become items with times is sheaf-source's; how items become slices is drawn";
+const CLUSTERS: &str =
+    "a filter by coincidences decides by what is in an event; the simulation judges by its id";
 const MEMORY: &str = "a source's pool of memory; to a role a source that has none pauses, which is drawn";
 
 macro_rules! excused {
@@ -33,8 +35,9 @@ macro_rules! excused {
 pub const EXCUSED: &[Excuse] = excused! {
     WORDS => [
         "run.access", "run.number", "run.output", "run.overwrite", "run.warm_up_ms", "run.runs", "run.copy_code", "trigger.seed",
-        "trigger.first_event", "trigger.type", "tags.*", "node.name", "filter.tags",
+        "trigger.first_event", "trigger.type", "node.name",
     ];
+    TAGS => ["tags.prescale"];
     SIZES => [
         "source.emulated.size", "source.emulated.rms_bytes", "source.emulated.minimum_bytes",
         "source.emulated.peak_share", "source.emulated.content", "source.emulated.checksum", "source.emulated.seed",
@@ -44,18 +47,25 @@ pub const EXCUSED: &[Excuse] = excused! {
         "source.replay.rate_hz", "source.replay.rate_division", "source.replay.speed",
     ];
     MEMORY => ["source.memory_bytes", "source.block_bytes"];
-    TIMED => ["source.timed.*", "clocks.*", "filter.gap_ps", "filter.window_ps", "filter.min_sources"];
-    WORKERS => ["preprocessing.*"];
+    TIMED => [
+        "source.timed.file", "source.timed.listen", "source.timed.front_end", "source.timed.cards", "source.timed.tick_ps",
+        "clocks.cards", "clocks.tick_ps", "clocks.offset_ps", "clocks.bits",
+    ];
+    CLUSTERS => ["filter.gap_ps", "filter.window_ps", "filter.min_sources"];
     LIBRARIES => [
         "building.path", "building.symbol", "building.parameters", "builder.read_payload", "filter.path",
         "filter.symbol", "filter.function", "filter.python", "filter.parameters", "filter.door", "filter.guest_names", "filter.listen",
+        "preprocessing.path", "preprocessing.symbol", "preprocessing.parameters",
     ];
     FILES => [
-        "output.kind", "output.format", "output.compression", "output.compression_level", "output.rotate_bytes",
-        "output.keep_free_bytes", "output.rotate_events", "output.rotate_s", "output.buffer_bytes", "output.own_thread", "streams.*",
+        "output.kind", "output.format", "output.compression", "output.compression_level", "output.keep_free_bytes",
+        "output.buffer_bytes", "output.own_thread", "streams.format",
     ];
-    STORE => ["object_store.*"];
-    CONSUMERS => ["consumers.*"];
+    STORE => [
+        "object_store.endpoint", "object_store.bucket", "object_store.prefix", "object_store.region", "object_store.path_style",
+        "object_store.part_bytes", "object_store.verify", "object_store.authorities",
+    ];
+    CONSUMERS => ["consumers.directory", "consumers.listen", "consumers.greeting_ms"];
     LINKS => [
         "transport.provider", "transport.queue_bytes", "transport.queue_frames", "transport.max_frame_bytes",
         "transport.block_bytes", "transport.receive_bytes", "transport.shared_bytes", "transport.huge_pages",

@@ -104,7 +104,7 @@ pub const ROWS: &[Row] = rows! {
     "output window, events" ["output.window_events"] |o| text(o.bounds.window_events);
     "output window, bytes" ["output.window_bytes"] |o| text(o.bounds.window);
     "time of a write" [] |o| text(o.storage.write);
-    "time until durable" ["output.sync", "output.sync_interval_ms"] |o| text(o.storage.report);
+    "time until durable" ["output.sync", "output.sync_interval_ms", "streams.sync", "streams.sync_interval_ms"] |o| text(o.storage.report);
     "slow builder" ["filter.busy_us"] |o| text(o.storage.slow_builder.map(|(_, factor)| factor));
     "share rejected" ["filter.kind", "filter.prescale"] |o| ratio(o.storage.reject);
     "failed writes" [] |o| ratio(o.storage.fail);
@@ -120,6 +120,51 @@ pub const ROWS: &[Row] = rows! {
     "farm, filter hangs" [] |o| text(o.farm.map(|farm| ratio(farm.hangs)));
     "farm, processor falls silent" [] |o| text(o.farm.map(|farm| ratio(farm.falls_silent)));
     "farm, processors killed" [] |o| faults(o, |kind| matches!(kind, FaultKind::KillProcessor { .. }));
+    "preprocessing, workers" ["preprocessing.workers", "preprocessing.processes"] |o| text(o.preprocessing.map(|it| it.workers));
+    "preprocessing, sources" ["preprocessing.sources"] |o| text(o.preprocessing.map(|it| it.every));
+    "preprocessing, events at a time" ["preprocessing.outstanding_events"] |o| {
+        text(o.preprocessing.map(|it| it.outstanding_events))
+    };
+    "preprocessing, time limit" ["preprocessing.time_limit_ms"] |o| text(o.preprocessing.map(|it| it.time_limit));
+    "preprocessing, slow calls" [] |o| text(o.preprocessing.map(|it| ratio(it.slow)));
+    "preprocessing, calls that hang" [] |o| text(o.preprocessing.map(|it| ratio(it.hangs)));
+    "preprocessing, no result" ["preprocessing.memory_bytes"] |o| text(o.preprocessing.map(|it| ratio(it.fails)));
+    "preprocessing, reduction" [] |o| text(o.preprocessing.map(|it| it.factor));
+    "preprocessing, larger results" ["preprocessing.extra_bytes"] |o| text(o.preprocessing.map(|it| it.extra));
+    "time slices" ["source.timed.slice_us"] |o| text(o.slices.map(|it| it.items));
+    "time slices, overlaps" ["source.timed.before_us", "source.timed.after_us"] |o| {
+        text(o.slices.map(|it| (it.before, it.after)))
+    };
+    "time slices, disorder" [] |o| text(o.slices.map(|it| it.disorder));
+    "time slices, tolerance" ["source.timed.tolerance_us", "clocks.tolerance_us"] |o| text(o.slices.map(|it| it.tolerance));
+    "time slices, items held" ["source.timed.held_hits", "clocks.held_hits"] |o| text(o.slices.map(|it| it.held));
+    "time slices, items" ["source.timed.max_hits"] |o| text(o.slices.map(|it| it.max_items));
+    "time slices, empty ones" ["source.timed.max_empty"] |o| text(o.slices.map(|it| it.max_empty));
+    "streams" ["streams.tags", "filter.tags"] |o| {
+        text(o.streams.iter().map(|rule| (rule.name.as_str(), rule.tags)).collect::<Vec<_>>())
+    };
+    "streams, prescales" ["streams.prescale"] |o| {
+        text(o.streams.iter().map(|rule| rule.prescale).collect::<Vec<_>>())
+    };
+    "uploads, events of a file" [
+        "output.rotate_events", "output.rotate_bytes", "streams.rotate_events", "streams.rotate_bytes"
+    ] |o| text(o.uploads.map(|it| it.rotate_events));
+    "uploads, age of a file" ["output.rotate_s", "streams.rotate_s"] |o| text(o.uploads.map(|it| it.rotate));
+    "uploads, quiet time" ["object_store.quiet_ms"] |o| text(o.uploads.map(|it| it.quiet));
+    "uploads, files at a time" ["object_store.connections"] |o| text(o.uploads.map(|it| it.connections));
+    "uploads, time" [] |o| text(o.uploads.map(|it| it.time));
+    "uploads, failed tries" ["object_store.timeout_s"] |o| text(o.uploads.map(|it| it.fails));
+    "consumers" ["consumers.open", "consumers.consumers"] |o| text(o.consumers.as_ref().map(|it| it.wishes.len()));
+    "consumers, what they ask for" [] |o| text(o.consumers.as_ref().map(|it| it.wishes[0].0));
+    "consumers that never read" ["consumers.patience_ms"] |o| {
+        text(o.consumers.as_ref().map(|it| it.wishes.iter().filter(|(_, pace)| pace.is_none()).count()))
+    };
+    "consumers, events that wait" ["consumers.queue_events"] |o| text(o.consumers.as_ref().map(|it| it.queue_events));
+    "consumers, bytes that wait" ["consumers.queue_bytes"] |o| text(o.consumers.as_ref().map(|it| it.queue));
+    "consumers, rate" ["consumers.rate_hz"] |o| text(o.consumers.as_ref().map(|it| it.interval));
+    "consumers, bytes copied" ["consumers.copy_bytes_per_second"] |o| {
+        text(o.consumers.as_ref().map(|it| it.copy_rate))
+    };
     "datagrams" ["transport.kind", "transport.mtu_bytes"] |o| text(o.recovery.map(|recovery| recovery.datagram));
     "rails" ["transport.rails"] |o| text(o.recovery.map(|recovery| recovery.rails));
     "loss" ["transport.inject_loss"] |o| ratio(o.network.loss);

@@ -24,6 +24,11 @@ fn a_fragment_that_changed_on_disk_is_noticed() {
 }
 
 #[test]
+fn an_event_that_a_stream_lacks_is_noticed() {
+    expect(Sabotage::ForgetStream, "stream default of");
+}
+
+#[test]
 fn a_release_that_says_nothing_is_noticed() {
     expect(Sabotage::ForgetRelease, "fragments stored at readout units");
 }

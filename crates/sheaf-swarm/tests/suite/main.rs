@@ -1,5 +1,6 @@
 //! Scenarios: simulated clusters and drivers under faults that are chosen, not drawn; and tests of the checker itself.
 
+mod around;
 mod barrel;
 mod checker;
 mod drivers;

@@ -837,13 +837,13 @@ impl Entry for ReadoutStatus {
             sources: U32::new(self.sources),
             sources_ended: U32::new(self.sources_ended),
             buffered_events: U32::new(self.buffered_events),
-            flags: U32::new(u32::from(self.busy)),
+            flags: U32::new(u32::from(self.busy) | u32::from(self.processing) << 1),
             buffered_bytes: U64::new(self.buffered.0),
         }
     }
     fn parse(bytes: &ReadoutStatusBytes) -> Result<Self, DecodeError> {
         let flags = bytes.flags.get();
-        if flags > 1 {
+        if flags > 3 {
             return Err(DecodeError::BadValue { field: "readout flags", value: u64::from(flags) });
         }
         Ok(Self {
@@ -851,7 +851,8 @@ impl Entry for ReadoutStatus {
             sources_ended: bytes.sources_ended.get(),
             buffered_events: bytes.buffered_events.get(),
             buffered: ByteCount(bytes.buffered_bytes.get()),
-            busy: flags == 1,
+            busy: flags & 1 != 0,
+            processing: flags & 2 != 0,
         })
     }
 }

@@ -187,15 +187,17 @@ fn body() -> impl Strategy<Value = Body<Bytes>> {
             Body::PartRequest(PartRequest { part, sources, ranges })
         },
     );
-    let status = (any::<[u32; 3]>(), any::<u64>(), any::<bool>()).prop_map(|(counts, buffered, busy)| {
-        Body::ReadoutStatus(ReadoutStatus {
-            sources: counts[0],
-            sources_ended: counts[1],
-            buffered_events: counts[2],
-            buffered: ByteCount(buffered),
-            busy,
-        })
-    });
+    let status =
+        (any::<[u32; 3]>(), any::<u64>(), any::<[bool; 2]>()).prop_map(|(counts, buffered, flags)| {
+            Body::ReadoutStatus(ReadoutStatus {
+                sources: counts[0],
+                sources_ended: counts[1],
+                buffered_events: counts[2],
+                buffered: ByteCount(buffered),
+                busy: flags[0],
+                processing: flags[1],
+            })
+        });
     let report = prop::collection::vec((any::<[u16; 2]>(), any::<u64>()), 0..5).prop_map(|list| {
         let entry = |([code, reason], value): ([u16; 2], u64)| Count { code, reason, value };
         Body::Report(list.into_iter().map(entry).collect())

@@ -60,6 +60,7 @@ fn bodies(dice: &mut Dice) -> Vec<(&'static str, Body<Bytes>)> {
         buffered_events: 99,
         buffered: ByteCount(1 << 22),
         busy: true,
+        processing: false,
     };
     vec![
         ("announce", Body::Announce((0..5).map(announcement).collect())),

@@ -42,6 +42,35 @@ fn events_that_somebody_judges_or_writes_are_waited_for_without_limit() {
     }
 }
 
+/// Lets `seconds` pass in which both builders gather and this readout unit says whether it processes fragments.
+fn pass_processing(world: &mut World, seconds: u64, readout: u16, processing: bool) {
+    for _ in 0..seconds {
+        let status = ReadoutStatus { sources: 2, processing, ..ReadoutStatus::default() };
+        world.say(NodeId::readout(readout), Body::ReadoutStatus(status));
+        pass(world, 1, [Work::None, Work::None]);
+    }
+}
+
+#[test]
+fn events_whose_fragments_are_processed_are_waited_for_without_limit() {
+    let mut world = draining();
+    pass_processing(&mut world, 3_600, 1, true);
+    assert_eq!(world.manager.ledger().in_flight, 2);
+    pass_processing(&mut world, 21, 1, false);
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+}
+
+#[test]
+fn a_lost_readout_unit_processes_nothing() {
+    let mut world = draining();
+    pass_processing(&mut world, 100, 1, true);
+    assert_eq!(world.manager.ledger().in_flight, 2);
+    for _ in 0..30 {
+        pass_processing(&mut world, 1, 0, false);
+    }
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+}
+
 #[test]
 fn events_on_which_nobody_works_are_given_up_when_none_ends_for_the_time_to_stop() {
     let mut world = draining();

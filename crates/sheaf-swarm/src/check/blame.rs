@@ -1,0 +1,264 @@
+//! Causes at their place and time: what is missing, given up or dropped has a cause at the node, link or source that it concerns,
+//! before it happened.
+
+use super::Evidence;
+use crate::cluster::decide;
+use crate::options::{Options, TriggerOptions};
+use crate::source::{SourcePlan, plan_sources};
+use sheaf_protocol::builder::{Decision, IncompletePolicy};
+use sheaf_protocol::flow::Gathering;
+use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, SourceId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Number of violations that are told: one cause makes many.
+const VIOLATIONS_MAX: usize = 10;
+
+/// A source that is missing in a built event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingRecord {
+    /// When it was handed out.
+    pub at: Timestamp,
+    /// Who built it.
+    pub builder: NodeId,
+    /// The event.
+    pub event: EventId,
+    /// The source.
+    pub source: SourceId,
+    /// The reason that is given.
+    pub reason: MissingReason,
+}
+
+/// When something first went wrong at which node.
+#[derive(Clone, Debug, Default)]
+pub struct NodeFaults {
+    nodes: BTreeMap<NodeId, Timestamp>,
+    crashed: BTreeMap<NodeId, Timestamp>,
+    /// When all nodes first stood still together.
+    pub(crate) frozen: Option<Timestamp>,
+    /// Nodes that were not there when the run began.
+    pub(crate) absent: BTreeSet<NodeId>,
+    /// Readout units that held a source back, and since when.
+    pub(crate) full: BTreeMap<NodeId, Timestamp>,
+}
+
+impl NodeFaults {
+    /// A node is held up.
+    pub(crate) fn note_stall(&mut self, node: NodeId, now: Timestamp) {
+        self.nodes.entry(node).or_insert(now);
+    }
+
+    /// A node forgets everything.
+    pub(crate) fn note_crash(&mut self, node: NodeId, now: Timestamp) {
+        self.nodes.entry(node).or_insert(now);
+        self.crashed.entry(node).or_insert(now);
+    }
+
+    fn of(&self, node: NodeId, at: Timestamp) -> bool {
+        self.absent.contains(&node) || self.nodes.get(&node).is_some_and(|since| *since <= at)
+    }
+
+    fn has_crashed(&self, node: NodeId, at: Timestamp) -> bool {
+        self.absent.contains(&node) || self.crashed.get(&node).is_some_and(|since| *since <= at)
+    }
+}
+
+/// Defects of the sources, by source and event.
+struct Defects {
+    /// Fragments that are sent rightly.
+    sent: BTreeSet<(SourceId, EventId)>,
+    oversize: BTreeSet<(SourceId, EventId)>,
+    /// Sources that pause, or send out of order.
+    uneven: BTreeSet<SourceId>,
+    /// Readout units that are given a fragment twice.
+    duplicated: BTreeSet<u16>,
+}
+
+impl Defects {
+    fn new(options: &Options) -> Self {
+        let SourcePlan { sources, .. } = plan_sources(options);
+        let (mut sent, mut oversize) = (BTreeSet::new(), BTreeSet::new());
+        let (mut uneven, mut duplicated) = (BTreeSet::new(), BTreeSet::new());
+        for source in sources {
+            let mut latest = EventId(0);
+            for planned in &source.script {
+                let is_right = u64::from(planned.bytes) <= options.bounds.max_fragment.0;
+                let key = (planned.source, planned.event);
+                if !if is_right { &mut sent } else { &mut oversize }.insert(key) {
+                    duplicated.insert(u16::try_from(source.readout).unwrap_or(u16::MAX));
+                }
+                if planned.event < latest || planned.pause.0 > 0 {
+                    uneven.insert(source.id);
+                }
+                latest = latest.max(planned.event);
+            }
+        }
+        Self { sent, oversize, uneven, duplicated }
+    }
+}
+
+struct Blame<'a> {
+    evidence: &'a Evidence<'a>,
+    defects: Defects,
+    is_patient: bool,
+}
+
+pub(super) fn check(evidence: &Evidence<'_>, violations: &mut Vec<String>) {
+    let (watch, options) = (evidence.watch, evidence.options);
+    let has_drops = !evidence.manager.ledger().dropped.is_empty();
+    if watch.missing_at.is_empty() && watch.given_up.is_empty() && !has_drops {
+        return;
+    }
+    let blame = Blame { evidence, defects: Defects::new(options), is_patient: options.is_patient() };
+    for missing in &watch.missing_at {
+        if !blame.explains_missing(missing) {
+            let MissingRecord { at, builder, event, source, reason } = missing;
+            violations.push(format!(
+                "source {source} is missing in event {event} of {builder} at {at} as {reason}, and nothing happened there \
+                 before"
+            ));
+        }
+    }
+    for (builder, at) in &watch.given_up {
+        if !blame.explains_loss(*builder, *at) {
+            violations.push(format!("{builder} was given up at {at}, and nothing happened there before"));
+        }
+    }
+    let reasons: Vec<DropReason> = evidence.manager.ledger().dropped.keys().copied().collect();
+    for (event, at) in &watch.dropped {
+        if !reasons.iter().any(|reason| blame.explains_drop(*event, *reason, *at)) {
+            violations.push(format!(
+                "event {event} was dropped at {at}, and nothing happened to it before: {reasons:?}"
+            ));
+        }
+    }
+    blame.duplicates(violations);
+    violations.truncate(VIOLATIONS_MAX);
+}
+
+impl Blame<'_> {
+    fn readout_of(&self, source: SourceId) -> NodeId {
+        let index = source.0 / u32::from(self.evidence.options.system.sources_per_readout);
+        NodeId::readout(u16::try_from(index).unwrap_or(u16::MAX))
+    }
+
+    fn link(&self, one: NodeId, other: NodeId, at: Timestamp) -> bool {
+        let since = self.evidence.links.disturbed_since(one, other);
+        since.is_some_and(|since| since <= at)
+    }
+
+    fn node(&self, node: NodeId, at: Timestamp) -> bool {
+        self.evidence.watch.troubles.of(node, at)
+    }
+
+    fn frozen(&self, at: Timestamp) -> bool {
+        self.evidence.watch.troubles.frozen.is_some_and(|since| since <= at)
+    }
+
+    /// Whether something is wrong with a readout unit or its links.
+    fn readout(&self, readout: NodeId, at: Timestamp) -> bool {
+        let options = self.evidence.options;
+        let mut builders = (0..options.system.builders).map(NodeId::builder);
+        self.node(readout, at)
+            || self.link(readout, NodeId::MANAGER, at)
+            || builders.any(|builder| self.link(readout, builder, at))
+    }
+
+    /// Whether a source may come too late for an event, or never.
+    fn explains_silence(&self, event: EventId, source: SourceId, at: Timestamp) -> bool {
+        let readout = self.readout_of(source);
+        let is_full = self.evidence.watch.troubles.full.get(&readout).is_some_and(|since| *since <= at);
+        !self.defects.sent.contains(&(source, event))
+            || self.defects.uneven.contains(&source)
+            || is_full
+            || !self.is_patient
+            || self.frozen(at)
+            || self.readout(readout, at)
+            || self.expires(readout)
+    }
+
+    /// Whether a readout unit gave up waiting for somebody to ask for a fragment.
+    fn expires(&self, readout: NodeId) -> bool {
+        let unit = self.evidence.readouts.get(usize::from(readout.index)).copied().flatten();
+        unit.is_some_and(|unit| unit.books().fragments.dropped.contains_key(&DropReason::UnknownEvent))
+    }
+
+    fn explains_missing(&self, missing: &MissingRecord) -> bool {
+        let MissingRecord { at, builder, event, source, reason } = *missing;
+        let readout = self.readout_of(source);
+        let options = self.evidence.options;
+        match reason {
+            MissingReason::SourceSilent => self.explains_silence(event, source, at),
+            MissingReason::FragmentRefused => self.defects.oversize.contains(&(source, event)),
+            MissingReason::SourceEnded => {
+                let ends =
+                    matches!(options.triggers, TriggerOptions::Announced { .. }) || options.sources.end;
+                let ends_early = options.sources.early_end.is_some_and(|(it, _)| u32::from(it) == source.0);
+                let is_lost = !self.defects.sent.contains(&(source, event)) || self.expires(readout);
+                (ends || ends_early) && (is_lost || self.readout(readout, at))
+            }
+            MissingReason::ReadoutSilent => {
+                self.readout(readout, at)
+                    || self.node(builder, at)
+                    || self.link(builder, NodeId::MANAGER, at)
+                    || self.node(NodeId::MANAGER, at)
+                    || self.frozen(at)
+                    || self.waits_for_credit(at)
+            }
+            MissingReason::ReadoutRestarted => self.evidence.watch.troubles.has_crashed(readout, at),
+            MissingReason::ReadoutLost => false,
+        }
+    }
+
+    /// Whether questions to a readout unit may wait for credit that another one holds, which is silent. Known defect: one that was
+    /// never heard of is given up although nobody has asked it yet.
+    fn waits_for_credit(&self, at: Timestamp) -> bool {
+        let options = self.evidence.options;
+        let has_credit = matches!(options.gathering, Gathering::Paced { .. } | Gathering::Barrel { .. });
+        has_credit && (0..options.system.readouts).any(|index| self.readout(NodeId::readout(index), at))
+    }
+
+    /// Whether a builder may be given up: nobody is for a time in which all stood still.
+    fn explains_loss(&self, builder: NodeId, at: Timestamp) -> bool {
+        let (options, faults) = (self.evidence.options, self.evidence.watch.faults);
+        let stops = !options.stops.is_empty() || faults.stops + faults.failed_starts > 0;
+        stops
+            || self.node(builder, at)
+            || self.node(NodeId::MANAGER, at)
+            || self.link(builder, NodeId::MANAGER, at)
+    }
+
+    fn explains_drop(&self, event: EventId, reason: DropReason, at: Timestamp) -> bool {
+        let options = self.evidence.options;
+        match reason {
+            DropReason::Incomplete => {
+                let sources = (0..options.source_count()).filter(|number| !options.is_optional(*number));
+                let mut sources = sources.map(|number| SourceId(u32::from(number)));
+                options.policy == IncompletePolicy::Drop
+                    && sources.any(|source| {
+                        let readout = self.readout_of(source);
+                        self.explains_silence(event, source, at)
+                            || self.defects.oversize.contains(&(source, event))
+                            || self.readout(readout, at)
+                            || self.frozen(at)
+                    })
+            }
+            DropReason::BuilderLost => self.evidence.watch.given_up.iter().any(|(_, lost)| *lost <= at),
+            DropReason::StorageFailed | DropReason::ContentMismatch => {
+                decide(options, event) == Decision::Dropped(reason)
+            }
+            // Of the whole run: others look after these.
+            _ => true,
+        }
+    }
+
+    /// A fragment that came twice was sent twice.
+    fn duplicates(&self, violations: &mut Vec<String>) {
+        for unit in self.evidence.readouts.iter().flatten() {
+            let node = unit.identity().node;
+            let dropped = unit.books().fragments.dropped.contains_key(&DropReason::Duplicate);
+            if dropped && !self.defects.duplicated.contains(&node.index) {
+                violations.push(format!("{node} dropped duplicates, and none was sent there"));
+            }
+        }
+    }
+}

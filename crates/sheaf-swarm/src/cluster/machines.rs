@@ -1,0 +1,191 @@
+//! Course of every node: a life begins, messages arrive, deadlines come, and machines are drained.
+
+use super::Cluster;
+use super::post::{Host, Post};
+use crate::log::{Line, Note, Reason, Turn};
+use crate::payload::SimPayload;
+use sheaf_protocol::builder::BuilderUnit;
+use sheaf_protocol::manager::EventManager;
+use sheaf_protocol::output::{OutputNode, Sender};
+use sheaf_protocol::readout::ReadoutUnit;
+use sheaf_protocol::{Deadline, Transmit};
+use sheaf_wire::message::Message;
+use sheaf_wire::{NodeId, Role, Timestamp};
+
+/// The verbs of a role that every driver of the cluster needs.
+pub(super) trait Machine {
+    fn handle_input(&mut self, now: Timestamp, message: Message<SimPayload>);
+    fn handle_timeout(&mut self, now: Timestamp);
+    fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<SimPayload>>;
+    fn poll_timeout(&mut self) -> Option<Deadline>;
+}
+
+macro_rules! machines {
+    ($($machine:ident),*) => {$(
+        impl Machine for $machine<SimPayload> {
+            fn handle_input(&mut self, now: Timestamp, message: Message<SimPayload>) {
+                $machine::handle_input(self, now, message);
+            }
+
+            fn handle_timeout(&mut self, now: Timestamp) {
+                $machine::handle_timeout(self, now);
+            }
+
+            fn poll_transmit(&mut self, now: Timestamp) -> Option<Transmit<SimPayload>> {
+                $machine::poll_transmit(self, now)
+            }
+
+            fn poll_timeout(&mut self) -> Option<Deadline> {
+                $machine::poll_timeout(self)
+            }
+        }
+    )*};
+}
+
+machines!(EventManager, ReadoutUnit, BuilderUnit, OutputNode, Sender);
+
+impl Post {
+    /// Lets a machine do what is due. Returns whether anything was.
+    fn let_do(&mut self, node: NodeId, machine: &mut dyn Machine) -> bool {
+        let due = machine.poll_timeout().filter(|deadline| deadline.at <= self.now);
+        if let Some(deadline) = due {
+            self.note(Line::Woken { node, why: Reason(deadline.why) });
+            machine.handle_timeout(self.now);
+        }
+        due.is_some()
+    }
+
+    /// Carries everything that a machine has to say.
+    pub(super) fn carry_all(&mut self, machine: &mut dyn Machine) {
+        while let Some(transmit) = machine.poll_transmit(self.now) {
+            self.carry(transmit);
+        }
+    }
+
+    /// Notes what happens to a node.
+    pub(super) fn turn(&mut self, host: &Host, what: Turn) {
+        self.note(Line::Node { node: host.node, session: host.session, what });
+    }
+}
+
+impl Cluster {
+    /// The machine of a node, unless that is down.
+    fn machine(&mut self, node: NodeId) -> Option<&mut dyn Machine> {
+        self.post_and_machine(node).1
+    }
+
+    /// The same beside the clock and the network.
+    fn post_and_machine(&mut self, node: NodeId) -> (&mut Post, Option<&mut dyn Machine>) {
+        let Self { post, manager, readouts, builders, outputs, .. } = self;
+        let index = usize::from(node.index);
+        let machine: Option<&mut dyn Machine> = match node.role {
+            Role::Manager => Some(&mut manager.machine),
+            Role::Readout => readouts[index].unit.as_mut().map(|unit| unit as _),
+            Role::Builder => builders[index].unit.as_mut().map(|unit| unit as _),
+            Role::Output => outputs[index].unit.as_mut().map(|unit| unit as _),
+        };
+        (post, machine)
+    }
+
+    /// Begins a life of a node, the first or another.
+    pub(super) fn begin_node(&mut self, node: NodeId) {
+        let index = usize::from(node.index);
+        let me = self.host_mut(node).begin();
+        match node.role {
+            Role::Manager => {}
+            Role::Readout => self.make_readout(index, me),
+            Role::Builder => self.make_builder(index, me),
+            Role::Output => self.make_output(index, me),
+        }
+        if node.role != Role::Manager {
+            self.post.note(Line::Node { node, session: me.session, what: Turn::Began });
+        }
+        let host = self.host(node).clone();
+        self.post.open_links(&host);
+        if node.role == Role::Builder {
+            self.begin_farm(index);
+            self.settle_builder(index);
+            self.settle_sender(index);
+        } else {
+            self.settle(node);
+        }
+    }
+
+    pub(super) fn arrive(&mut self, to: NodeId, message: Message<SimPayload>) {
+        let from = message.header.sender;
+        let note = Note::of(&message);
+        let lost = self.machine(to).is_none();
+        self.post.note(Line::Arrived { from, to, note, lost });
+        let now = self.post.now;
+        if let Some(sender) = self.sender_for(from, to) {
+            sender.handle_input(now, message);
+            self.settle_sender(usize::from(to.index));
+        } else if let Some(machine) = self.machine(to) {
+            machine.handle_input(now, message);
+            self.offer_again(to);
+            self.settle(to);
+        }
+    }
+
+    /// The builder's sender where an output node speaks to it.
+    fn sender_for(&mut self, from: NodeId, to: NodeId) -> Option<&mut Sender<SimPayload>> {
+        let is_for_it = (from.role, to.role) == (Role::Output, Role::Builder);
+        let node = is_for_it.then(|| &mut self.builders[usize::from(to.index)])?;
+        node.sender.as_mut().filter(|_| node.unit.is_some())
+    }
+
+    /// Room may have been made for what a readout unit refused.
+    fn offer_again(&mut self, node: NodeId) {
+        if node.role == Role::Readout {
+            self.offer_held_back(usize::from(node.index));
+        }
+    }
+
+    /// Wakes a node at its deadline.
+    pub(super) fn wake(&mut self, node: NodeId, planned: Timestamp) {
+        if !Post::is_awaited(self.host_mut(node), planned) {
+            return;
+        }
+        let (post, machine) = self.post_and_machine(node);
+        let due = machine.is_some_and(|machine| post.let_do(node, machine));
+        if due {
+            self.offer_again(node);
+        }
+        self.settle(node);
+        if node.role == Role::Builder {
+            self.wake_sender(usize::from(node.index));
+        }
+        let now = self.post.now;
+        if due && let Some(machine) = self.machine(node) {
+            let deadline = machine.poll_timeout();
+            self.watch.see_no_spin(node, now, deadline);
+        }
+    }
+
+    fn wake_sender(&mut self, index: usize) {
+        let Self { post, builders, .. } = self;
+        let node = &mut builders[index];
+        let (Some(sender), Some(_)) = (&mut node.sender, &node.unit) else { return };
+        let (id, now) = (node.host.node, post.now);
+        post.let_do(id, sender);
+        self.settle_sender(index);
+        if let Some(sender) = &mut self.builders[index].sender {
+            self.watch.see_no_spin(id, now, sender.poll_timeout());
+        }
+    }
+
+    /// Drains a node, as the contract of its machine demands.
+    pub(super) fn settle(&mut self, node: NodeId) {
+        let index = usize::from(node.index);
+        match node.role {
+            Role::Manager => self.settle_manager(),
+            Role::Readout => self.settle_readout(index),
+            Role::Builder => self.settle_builder(index),
+            Role::Output => self.settle_output(index),
+        }
+    }
+
+    pub(super) fn is_up(&mut self, node: NodeId) -> bool {
+        self.machine(node).is_some()
+    }
+}

@@ -1,0 +1,143 @@
+//! Draws the surroundings of the roles, each from dice of its own, so that a seed's run is otherwise the same with and without.
+
+use super::Swarm;
+use crate::dice::{Dice, Ratio};
+use crate::options::{
+    ConsumerOptions, ObjectStoreOptions, PreprocessingOptions, SliceOptions, TriggerOptions, stream_rules,
+};
+use sheaf_protocol::builder::IncompletePolicy;
+use sheaf_protocol::sampler::Wish;
+use sheaf_wire::{ByteCount, ByteRate, Nanos, Tags};
+
+/// Slow calls of preprocessors take so long in a run, together, near enough.
+const SLOW_TOGETHER: Nanos = Nanos::from_millis(500);
+
+impl Swarm {
+    pub(super) fn around(&mut self) {
+        self.preprocessing();
+        self.streams();
+        self.uploads();
+        self.consumers();
+        self.slices();
+    }
+
+    /// Active readout units, whose preprocessors may be slower than every timeout, fail and hang.
+    fn preprocessing(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 11);
+        if dice.below(4) > 0 {
+            return;
+        }
+        let time = dice.time_between(Nanos::ZERO, Nanos::from_micros(50));
+        let slow_time = dice.time_between(Nanos::from_millis(1), Nanos::from_millis(100));
+        let fragments = self.options.events * u64::from(self.options.source_count());
+        let share = 1_000_000 * SLOW_TOGETHER.0 / slow_time.0 / fragments.max(1);
+        let slow = match dice.below(3) {
+            0 => Ratio::per_million(u32::try_from(share.min(500_000)).unwrap_or(0)),
+            _ => Ratio::NEVER,
+        };
+        let mut ratio = || match self.is_calm {
+            true => Ratio::NEVER,
+            false => Ratio::per_million(dice.pick(&[0, 0, 0, 5_000, 50_000])),
+        };
+        let (fails, hangs) = (ratio(), ratio());
+        let patient = Nanos(slow_time.0 + time.0 + 1);
+        let time_limit = match self.is_calm {
+            true => patient,
+            false => dice.pick(&[patient, patient, Nanos::from_millis(2)]),
+        };
+        let extra = ByteCount(dice.pick(&[0, 0, 50, 500]));
+        self.options.preprocessing = Some(PreprocessingOptions {
+            workers: dice.pick(&[1, 1, 2, 4]),
+            outstanding_events: dice.pick(&[1, 2, 8, 64]),
+            every: dice.pick(&[1, 1, 2, 3]),
+            time,
+            slow,
+            slow_time,
+            time_limit,
+            factor: dice.pick(&[1, 2, 10]),
+            extra,
+            fails,
+            hangs: Ratio::per_million(hangs.per_million / 10),
+        });
+    }
+
+    /// Streams for tags, with prescales: events that no stream takes are rejected.
+    fn streams(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 12);
+        if dice.below(2) == 0 {
+            return;
+        }
+        let names = ["default", "physics", "monitor", "calibration"];
+        let first = usize::from(dice.below(2) == 0);
+        let count = usize::try_from(dice.between(1, 3)).unwrap_or(1);
+        let mut rules = Vec::new();
+        for name in &names[first..(first + count).min(names.len())] {
+            let tags = if *name == "default" { Tags::NONE } else { Tags(dice.below(16)) };
+            rules.push((*name, tags, dice.pick(&[1, 1, 2, 7])));
+        }
+        self.options.streams = stream_rules(&rules);
+    }
+
+    /// Files that go to an object store: their events count late, and in portions.
+    fn uploads(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 13);
+        if dice.below(5) > 0 {
+            return;
+        }
+        self.options.uploads = Some(ObjectStoreOptions {
+            rotate_events: dice.pick(&[1, 2, 8, 64]),
+            rotate: dice.time_between(Nanos::from_micros(500), Nanos::from_millis(5)),
+            quiet: dice.time_between(Nanos::from_micros(100), Nanos::from_millis(2)),
+            time: dice.time_between(Nanos::from_micros(10), Nanos::from_millis(2)),
+            connections: dice.pick(&[1, 2, 4]),
+            fails: Ratio::percent(dice.pick(&[0, 0, 10, 50])),
+        });
+    }
+
+    /// Consumers that read, read slowly, or never read.
+    fn consumers(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 14);
+        if dice.below(3) > 0 {
+            return;
+        }
+        let event = self.options.sources.largest.0 * u64::from(self.options.source_count()) + 1;
+        let wishes = (0..dice.between(1, 4)).map(|_| {
+            let wish = Wish {
+                tags: Tags(dice.pick(&[0, 0, 1, 6])),
+                prescale: dice.pick(&[0, 1, 1, 3]),
+                interval: dice.pick(&[Nanos::ZERO, Nanos::ZERO, Nanos::from_millis(30)]),
+            };
+            let pace = dice.time_between(Nanos::ZERO, Nanos::from_millis(2));
+            (wish, (dice.below(4) > 0).then_some(pace))
+        });
+        let wishes = wishes.collect();
+        self.options.consumers = Some(ConsumerOptions {
+            wishes,
+            queue_events: dice.pick(&[1, 4, 64]),
+            queue: ByteCount(dice.pick(&[event / 2 + 1, 4 * event, 100 * event])),
+            interval: dice.pick(&[Nanos::ZERO, Nanos::from_millis(10)]),
+            copy_rate: dice.pick(&[None, None, ByteRate::new(10_000_000)]),
+        });
+    }
+
+    /// Sources that cut what they saw into time slices. Those that pass over what is empty make events without them.
+    fn slices(&mut self) {
+        let mut dice = Dice::new(self.options.seed, 15);
+        let is_apt = matches!(self.options.triggers, TriggerOptions::Announced { stride: 1, .. });
+        if !is_apt || dice.below(3) == 0 {
+            return;
+        }
+        let waits = self.options.policy == IncompletePolicy::Wait;
+        let all = self.is_calm || waits || dice.below(2) == 0;
+        self.options.slices = Some(SliceOptions {
+            items: dice.pick(&[1, 3, 10]),
+            disorder: dice.pick(&[0, 500, 3_000]),
+            tolerance: dice.pick(&[0, 500, 3_000]),
+            held: dice.pick(&[2, 16, 1_000]),
+            before: dice.pick(&[0, 0, 200, 1_500]),
+            after: dice.pick(&[0, 0, 200, 1_500]),
+            max_items: dice.pick(&[2, 16, 1_000]),
+            max_empty: if all { u64::MAX } else { dice.pick(&[0, 1, 3]) },
+        });
+    }
+}
