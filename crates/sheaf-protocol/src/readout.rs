@@ -48,7 +48,8 @@ use reports::Reports;
 use requests::Wanted;
 use sheaf_wire::message::{Announcement, Body, Message, SuperFragments};
 use sheaf_wire::{
-    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId, Timestamp,
+    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId,
+    Timestamp,
 };
 use slots::{Answer, Cell, Filled, SlotKey, Slots};
 use std::collections::VecDeque;
