@@ -11,6 +11,7 @@
 //! | [`worker`] | the duty cycle, spinning and sleeping |
 //! | [`outbox`] | from the role's messages to frames, and what a full link could not take |
 //! | [`lossy`] | endpoints on networks that lose: recovery joined to a port |
+//! | [`sources`] | sources of a readout unit in the memory that its transport sends from |
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
 //! | [`preprocessing`] | fragments are processed by workers before they leave a readout unit |
 //! | [`reborn`] | a builder that was given up begins a new life |
@@ -58,6 +59,7 @@ pub mod readout;
 pub mod reborn;
 pub mod report;
 pub mod sink;
+pub mod sources;
 mod stall;
 pub mod step;
 mod storing;

@@ -68,7 +68,7 @@ pub enum DumpError {
 ///
 /// # Errors
 /// A [`DumpError`] where something cannot be read at all or written. Damage is counted, and printing goes on.
-pub fn dump(path: &Path, out: &mut impl Write) -> Result<DumpSummary, DumpError> {
+pub fn dump(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
     let kind = Kind::of(path)?;
     let mut summary = DumpSummary::default();
     writeln!(out, "{CSV_HEADER}").map_err(DumpError::Output)?;
@@ -103,7 +103,7 @@ pub fn dump(path: &Path, out: &mut impl Write) -> Result<DumpSummary, DumpError>
 ///
 /// # Errors
 /// A [`DumpError`] where something cannot be read at all or written, or is no run. Damage is counted, and printing goes on.
-pub fn dump_verdicts(path: &Path, out: &mut impl Write) -> Result<DumpSummary, DumpError> {
+pub fn dump_verdicts(path: &Path, out: &mut dyn Write) -> Result<DumpSummary, DumpError> {
     if !matches!(Kind::of(path)?, Kind::EventFile | Kind::Run) {
         return Err(DumpError::NoEvents { path: path.to_owned() });
     }
@@ -121,7 +121,7 @@ pub fn dump_verdicts(path: &Path, out: &mut impl Write) -> Result<DumpSummary, D
 }
 
 fn verdict_line(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     summary: &mut DumpSummary,
     names: &[String],
     StoredEvent { event, verdict, .. }: &StoredEvent<Bytes>,
@@ -143,7 +143,7 @@ fn verdict_line(
     writeln!(out, ",{processed}")
 }
 
-fn stream(file: &Path, out: &mut impl Write, summary: &mut DumpSummary) -> Result<(), DumpError> {
+fn stream(file: &Path, out: &mut dyn Write, summary: &mut DumpSummary) -> Result<(), DumpError> {
     let (reader, wrong) = StreamReader::open_damaged(file, source_in_name(file))?;
     if let Some(error) = wrong {
         summary.damage(&format_args!("header of {}: {error}", file.display()));
@@ -157,11 +157,7 @@ fn stream(file: &Path, out: &mut impl Write, summary: &mut DumpSummary) -> Resul
     Ok(())
 }
 
-fn line(
-    out: &mut impl Write,
-    summary: &mut DumpSummary,
-    fragment: &Fragment<Bytes>,
-) -> Result<(), DumpError> {
+fn line(out: &mut dyn Write, summary: &mut DumpSummary, fragment: &Fragment<Bytes>) -> Result<(), DumpError> {
     summary.lines += 1;
     writeln!(
         out,

@@ -6,13 +6,13 @@ use crate::plan::Plan;
 use crate::{Verdict, describe};
 use anyhow::Context;
 use rustix::process::Signal;
-use sheaf_buffer::{Heap, Memory, Pool};
 use sheaf_config::{Config, NodeConfig};
 use sheaf_filter::{LibraryPreprocessor, Preprocessor, Setup};
 use sheaf_node::preprocessing::isolated::{self, Isolated, LaunchPeer, Peer};
 use sheaf_node::preprocessing::{
-    Growth, MOST_LEFT_BEHIND, MemoryMaker, OutputMemory, Outputs, PreprocessingSetup, PreprocessorMaker,
+    Growth, MOST_LEFT_BEHIND, MemoryMaker, PreprocessingSetup, PreprocessorMaker,
 };
+use sheaf_node::sources::{FragmentMemory, PoolSize};
 use sheaf_protocol::Identity;
 use sheaf_transport::shm::Arena;
 use sheaf_wire::{ByteCount, Role, RunNumber};
@@ -120,18 +120,13 @@ impl Plan {
                 event: self.config.frame_payload(),
                 message: self.config.protocol.message,
             },
-            memory: match arena.cloned() {
-                Some(arena) => self.results(move || arena.lender()),
-                None => self.results(|| Heap),
-            },
+            memory: self.results(FragmentMemory::of(arena)),
         })
     }
 
-    fn results<M: Memory + 'static>(&self, memory: impl Fn() -> M + Send + 'static) -> MemoryMaker {
-        let block = self.result_block().as_usize();
-        Box::new(move || -> Box<dyn OutputMemory> {
-            Box::new(Outputs::new(Pool::with_memory(memory(), block, BLOCKS as usize)))
-        })
+    fn results(&self, memory: FragmentMemory) -> MemoryMaker {
+        let size = PoolSize { block_bytes: self.result_block().as_usize(), blocks: BLOCKS as usize };
+        Box::new(move || memory.outputs(size))
     }
 
     fn result_block(&self) -> ByteCount {

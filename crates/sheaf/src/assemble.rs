@@ -5,12 +5,12 @@ use crate::filters;
 use crate::plan::Plan;
 use crate::timed;
 use anyhow::Context;
-use sheaf_buffer::{Heap, Memory};
 use sheaf_config as conf;
 use sheaf_config::{Config, NodeConfig, SourceKind};
 use sheaf_node::builder::Judgement;
 use sheaf_node::content::ContentCheck;
 use sheaf_node::sink::{EventSink, NullSink};
+use sheaf_node::sources::FragmentMemory;
 use sheaf_protocol::Identity;
 use sheaf_source::content::Content;
 use sheaf_source::emulator::EmulatedTime;
@@ -18,7 +18,7 @@ use sheaf_source::pacing::{Pace, Schedule};
 use sheaf_source::replay::ReplayConfig;
 use sheaf_source::script::Defects;
 use sheaf_source::size_model::{SizeConfig, SizeShape};
-use sheaf_source::{EmulatedSource, EmulatorConfig, Source, StreamSet};
+use sheaf_source::{EmulatorConfig, Source, StreamSet};
 use sheaf_transport::shm::Arena;
 use sheaf_wire::{ByteCount, Nanos, SourceId};
 use std::num::NonZeroU64;
@@ -55,16 +55,13 @@ impl Plan {
         node: &NodeConfig,
         arena: Option<&Arena>,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
+        let memory = FragmentMemory::of(arena);
         if let Some(timed) = &self.timed {
-            return match arena {
-                Some(arena) => timed.open(&self.config.source, &node.sources, || arena.lender()),
-                None => timed.open(&self.config.source, &node.sources, || Heap),
-            };
+            return timed.open(&self.config.source, &node.sources, &memory);
         }
-        let source = |id: &SourceId| match (&self.streams, arena) {
-            (Some(streams), _) => self.replayed(*id, streams),
-            (None, Some(arena)) => self.emulated(*id, arena.lender()),
-            (None, None) => self.emulated(*id, Heap),
+        let source = |id: &SourceId| match &self.streams {
+            Some(streams) => self.replayed(*id, streams),
+            None => self.emulated(*id, &memory),
         };
         node.sources.iter().map(source).collect()
     }
@@ -101,10 +98,7 @@ impl Plan {
         ByteCount(each.saturating_mul(node.sources.len() as u64))
     }
 
-    fn emulated<M>(&self, id: SourceId, memory: M) -> anyhow::Result<Box<dyn Source>>
-    where
-        M: Memory + 'static,
-    {
+    fn emulated(&self, id: SourceId, memory: &FragmentMemory) -> anyhow::Result<Box<dyn Source>> {
         let Config { source, trigger, run, .. } = &self.config;
         let emulated = &source.emulated;
         let maximum = emulated.effective_maximum();
@@ -130,9 +124,7 @@ impl Plan {
             block_size: source.block.max(maximum),
             max_blocks: blocks(source, maximum),
         };
-        let made = EmulatedSource::with_memory(id, &config, memory);
-        let made = made.with_context(|| format!("cannot emulate source {id}"))?;
-        Ok(Box::new(made))
+        memory.emulated(id, &config).with_context(|| format!("cannot emulate source {id}"))
     }
 }
 

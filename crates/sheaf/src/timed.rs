@@ -2,12 +2,12 @@
 
 use crate::blocks::blocks;
 use anyhow::Context;
-use sheaf_buffer::{Memory, Pool};
 use sheaf_config as conf;
 use sheaf_config::{Config, FrontEnd, SourceKind};
+use sheaf_node::sources::{FragmentMemory, PoolSize};
 use sheaf_source::Source;
 use sheaf_source::timed::sources::scan_capture;
-use sheaf_source::timed::{CaptureSource, Decoder, FeedConfig, UdpSource, Vmm3a};
+use sheaf_source::timed::{Decoder, FeedConfig, Vmm3a};
 use sheaf_time::{CoincidenceConfig, Picos, Rule, SliceConfig};
 use sheaf_wire::hit::HIT_BYTES;
 use sheaf_wire::{ByteCount, SourceId};
@@ -60,22 +60,22 @@ impl TimedSources {
     }
 
     /// The sources of one readout unit.
-    pub(crate) fn open<M: Memory + 'static>(
+    pub(crate) fn open(
         &self,
         source: &conf::Source,
         cards: &[SourceId],
-        memory: impl Fn() -> M,
+        memory: &FragmentMemory,
     ) -> anyhow::Result<Vec<Box<dyn Source>>> {
         let timed = &source.timed;
         let largest = largest(timed);
         let block_bytes = usize::try_from(source.block.max(largest).0).unwrap_or(usize::MAX);
-        let pool = || Pool::with_memory(memory(), block_bytes, blocks(source, largest));
+        let size = PoolSize { block_bytes, blocks: blocks(source, largest) };
         match &self.from {
             From::Capture(file, slices) => {
                 let open = |card: &SourceId| -> anyhow::Result<Box<dyn Source>> {
                     let config = feed(timed, &self.clocks, *card);
                     let decoder = decoder(timed.front_end);
-                    Ok(Box::new(CaptureSource::open(file, decoder, &config, *slices, pool())?))
+                    Ok(memory.captured((file, *slices), decoder, &config, size)?)
                 };
                 cards.iter().map(open).collect()
             }
@@ -83,9 +83,9 @@ impl TimedSources {
                 let mut addresses =
                     listen.to_socket_addrs().with_context(|| format!("cannot resolve {listen}"))?;
                 let address = addresses.next().with_context(|| format!("cannot resolve {listen}"))?;
-                let cards = cards.iter().map(|card| (feed(timed, &self.clocks, *card), pool())).collect();
-                let (sources, _) = UdpSource::listen(address, &|| decoder(timed.front_end), cards)?;
-                Ok(sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
+                let cards: Vec<FeedConfig> =
+                    cards.iter().map(|card| feed(timed, &self.clocks, *card)).collect();
+                Ok(memory.received(address, &|| decoder(timed.front_end), &cards, size)?)
             }
         }
     }

@@ -219,10 +219,23 @@ pub fn serve<S: Read + Write>(
     largest: usize,
     make: impl FnOnce() -> Result<Box<dyn Preprocessor>, String>,
 ) -> io::Result<()> {
-    let mut preprocessor = match make() {
-        Ok(preprocessor) => preprocessor,
-        Err(why) => return write_failure(&mut stream, &why),
-    };
+    match make() {
+        Ok(preprocessor) => process_all(&mut stream, largest, preprocessor),
+        Err(why) => write_failure(&mut stream, &why),
+    }
+}
+
+/// A connection in both directions.
+trait Duplex: Read + Write {}
+
+impl<S: Read + Write> Duplex for S {}
+
+/// Processes what comes. Compiled once, here, and not again for each type of stream.
+fn process_all(
+    mut stream: &mut dyn Duplex,
+    largest: usize,
+    mut preprocessor: Box<dyn Preprocessor>,
+) -> io::Result<()> {
     write_answer(&mut stream, NEW, &[])?;
     let (mut payload, mut room) = (Vec::new(), Vec::new());
     while let Some(Request { event, time, source, length, most }) = read_request(&mut stream)? {

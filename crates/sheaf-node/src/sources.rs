@@ -1,0 +1,113 @@
+//! Sources of a readout unit in the memory that its transport sends from.
+//!
+//! Generic code is compiled, and optimised, in the crate that knows its types. The sources are compiled here, so that the command needs
+//! no optimisation.
+
+use crate::preprocessing::{OutputMemory, Outputs};
+use sheaf_buffer::{Heap, Memory, Pool};
+use sheaf_source::emulator::EmulatorError;
+use sheaf_source::timed::{CaptureSource, Decoder, FeedConfig, TimedSourceError, UdpSource};
+use sheaf_source::{EmulatedSource, EmulatorConfig, Source};
+use sheaf_transport::shm::Arena;
+use sheaf_wire::SourceId;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Memory for fragments.
+#[derive(Clone, Debug)]
+pub enum FragmentMemory {
+    /// The heap.
+    Heap,
+    /// Memory that other processes of this host can read.
+    Arena(Arena),
+}
+
+/// Size of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolSize {
+    /// Bytes of a block.
+    pub block_bytes: usize,
+    /// Largest number of blocks.
+    pub blocks: usize,
+}
+
+impl PoolSize {
+    fn pool<M: Memory>(self, memory: M) -> Pool<M> {
+        Pool::with_memory(memory, self.block_bytes, self.blocks)
+    }
+}
+
+impl FragmentMemory {
+    /// Returns the memory of a node: its arena, or the heap where it has none.
+    #[must_use]
+    pub fn of(arena: Option<&Arena>) -> Self {
+        arena.cloned().map_or(Self::Heap, Self::Arena)
+    }
+
+    /// Returns an emulated source.
+    ///
+    /// # Errors
+    /// Where the configuration contradicts itself.
+    pub fn emulated(&self, id: SourceId, config: &EmulatorConfig) -> Result<Box<dyn Source>, EmulatorError> {
+        Ok(match self {
+            Self::Heap => Box::new(EmulatedSource::with_memory(id, config, Heap)?),
+            Self::Arena(arena) => Box::new(EmulatedSource::with_memory(id, config, arena.lender())?),
+        })
+    }
+
+    /// Returns the source of a card in a capture file, from the first to the last of `slices`.
+    ///
+    /// # Errors
+    /// A [`TimedSourceError`].
+    pub fn captured(
+        &self,
+        (path, slices): (&Path, (u64, u64)),
+        decoder: Box<dyn Decoder>,
+        config: &FeedConfig,
+        size: PoolSize,
+    ) -> Result<Box<dyn Source>, TimedSourceError> {
+        Ok(match self {
+            Self::Heap => Box::new(CaptureSource::open(path, decoder, config, slices, size.pool(Heap))?),
+            Self::Arena(arena) => {
+                Box::new(CaptureSource::open(path, decoder, config, slices, size.pool(arena.lender()))?)
+            }
+        })
+    }
+
+    /// Returns the sources of cards whose packets arrive at an address, each with a pool of `size`.
+    ///
+    /// # Errors
+    /// A [`TimedSourceError`].
+    pub fn received(
+        &self,
+        address: SocketAddr,
+        decoder: &dyn Fn() -> Box<dyn Decoder>,
+        cards: &[FeedConfig],
+        size: PoolSize,
+    ) -> Result<Vec<Box<dyn Source>>, TimedSourceError> {
+        match self {
+            Self::Heap => received(address, decoder, cards, || size.pool(Heap)),
+            Self::Arena(arena) => received(address, decoder, cards, || size.pool(arena.lender())),
+        }
+    }
+
+    /// Returns the memory for the results of a worker that processes fragments.
+    #[must_use]
+    pub fn outputs(&self, size: PoolSize) -> Box<dyn OutputMemory> {
+        match self {
+            Self::Heap => Box::new(Outputs::new(size.pool(Heap))),
+            Self::Arena(arena) => Box::new(Outputs::new(size.pool(arena.lender()))),
+        }
+    }
+}
+
+fn received<M: Memory + 'static>(
+    address: SocketAddr,
+    decoder: &dyn Fn() -> Box<dyn Decoder>,
+    cards: &[FeedConfig],
+    pool: impl Fn() -> Pool<M>,
+) -> Result<Vec<Box<dyn Source>>, TimedSourceError> {
+    let cards = cards.iter().map(|card| (*card, pool())).collect();
+    let (sources, _) = UdpSource::listen(address, decoder, cards)?;
+    Ok(sources.into_iter().map(|source| Box::new(source) as Box<dyn Source>).collect())
+}
