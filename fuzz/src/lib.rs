@@ -25,6 +25,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("slcio", slcio),
     ("tap", tap),
     ("tcp_deframer", tcp_deframer),
+    ("tcp_greeting", tcp_greeting),
 ];
 
 /// A configuration file.
@@ -112,4 +113,9 @@ pub fn tap(bytes: &[u8]) {
 /// Reads frames of a TCP peer, in pieces whose sizes the first four bytes decide.
 pub fn tcp_deframer(bytes: &[u8]) {
     sheaf_transport::tcp::fuzz_tcp_stream(bytes);
+}
+
+/// The greeting of the other side of a connection, with its proof where the run has a key.
+pub fn tcp_greeting(bytes: &[u8]) {
+    sheaf_transport::tcp::fuzz_tcp_greeting(bytes);
 }

@@ -444,7 +444,7 @@ extern "C" {
 
 /**
  * Joins the run at `address` (the socket of a door, the run's directory where it has one door, or HOST:PORT where the run lets
- * processors of other hosts in without certificates), makes a filter of `table`
+ * processors of other hosts in without certificates; where it has a key, see sheaf_processor_join_with_key), makes a filter of `table`
  * with `parameters` (null: `filter.parameters` of the run), and judges events until the run is over or sheaf_processor_stop is called. Gives the number
  * of events that were judged; -1: it could not join, or the run went away, and `message` (with room for `message_bytes`, or
  * null) says why. The calling thread is the one that judges.
@@ -458,6 +458,20 @@ int64_t sheaf_processor_join(const char *address,
                              const char *parameters,
                              char *message,
                              size_t message_bytes);
+
+/**
+ * Joins as sheaf_processor_join does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file, which
+ * nobody else may read. Null: the run has no key.
+ *
+ * # Safety
+ * As `sheaf_processor_join`; `key_file` is null or a text with a NUL.
+ */
+int64_t sheaf_processor_join_with_key(const char *address,
+                                      const char *key_file,
+                                      const struct SheafFilterTable *table,
+                                      const char *parameters,
+                                      char *message,
+                                      size_t message_bytes);
 
 /**
  * Makes sheaf_processor_join return when the events that it has are judged, now and from now on. It may be called by a signal handler.
@@ -564,6 +578,20 @@ struct SheafTap *sheaf_tap_open(const char *target,
                                 const char *name,
                                 char *message,
                                 size_t message_bytes);
+
+/**
+ * Joins as sheaf_tap_open does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file, which nobody
+ * else may read. Null: the run has no key.
+ *
+ * # Safety
+ * As `sheaf_tap_open`; `key_file` is null or a text with a NUL.
+ */
+struct SheafTap *sheaf_tap_open_with_key(const char *target,
+                                         const char *key_file,
+                                         const struct SheafTapWish *wish,
+                                         const char *name,
+                                         char *message,
+                                         size_t message_bytes);
 
 /**
  * Waits for the next event, up to `timeout_ms`. 1: it is in `event`. 0: the run has ended. 2: there was none in this time. -1:

@@ -8,13 +8,14 @@ use sheaf_filter::abi::FilterTable;
 use sheaf_filter::{LibraryFilter, Setup, text};
 use sheaf_node::processor::{Processor, ProcessorOptions};
 use std::ffi::{CStr, c_char};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set by `sheaf_processor_stop`.
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Joins the run at `address` (the socket of a door, the run's directory where it has one door, or HOST:PORT where the run lets
-/// processors of other hosts in without certificates), makes a filter of `table`
+/// processors of other hosts in without certificates; where it has a key, see sheaf_processor_join_with_key), makes a filter of `table`
 /// with `parameters` (null: `filter.parameters` of the run), and judges events until the run is over or sheaf_processor_stop is called. Gives the number
 /// of events that were judged; -1: it could not join, or the run went away, and `message` (with room for `message_bytes`, or
 /// null) says why. The calling thread is the one that judges.
@@ -31,7 +32,25 @@ pub unsafe extern "C" fn sheaf_processor_join(
     message_bytes: usize,
 ) -> i64 {
     // SAFETY: as the caller promises.
-    match unsafe { join(address, table, parameters) } {
+    unsafe { sheaf_processor_join_with_key(address, ptr::null(), table, parameters, message, message_bytes) }
+}
+
+/// Joins as sheaf_processor_join does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file, which
+/// nobody else may read. Null: the run has no key.
+///
+/// # Safety
+/// As `sheaf_processor_join`; `key_file` is null or a text with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_processor_join_with_key(
+    address: *const c_char,
+    key_file: *const c_char,
+    table: *const FilterTable,
+    parameters: *const c_char,
+    message: *mut c_char,
+    message_bytes: usize,
+) -> i64 {
+    // SAFETY: as the caller promises.
+    match unsafe { join(address, key_file, table, parameters) } {
         Ok(judged) => i64::try_from(judged).unwrap_or(i64::MAX),
         Err(error) => {
             // SAFETY: as the caller promises.
@@ -42,14 +61,17 @@ pub unsafe extern "C" fn sheaf_processor_join(
 }
 
 /// # Safety
-/// As `sheaf_processor_join`.
+/// As `sheaf_processor_join_with_key`.
 unsafe fn join(
     address: *const c_char,
+    key_file: *const c_char,
     table: *const FilterTable,
     parameters: *const c_char,
 ) -> Result<u64, String> {
     // SAFETY: null, or a text with a NUL.
     let address = unsafe { argument::path(address)? };
+    // SAFETY: not null, and so a text with a NUL.
+    let key = (!key_file.is_null()).then(|| unsafe { argument::path(key_file) }).transpose()?;
     let given = if parameters.is_null() {
         None
     } else {
@@ -57,8 +79,8 @@ unsafe fn join(
         let given = unsafe { CStr::from_ptr(parameters) };
         Some(given.to_str().map_err(|_| "the parameters are not UTF-8")?.to_owned())
     };
-    let processor =
-        Processor::meet(&address, ProcessorOptions::default()).map_err(|error| error.to_string())?;
+    let processor = Processor::meet(&address, ProcessorOptions { key, ..ProcessorOptions::default() })
+        .map_err(|error| error.to_string())?;
     let welcome = processor.welcome();
     let parameters = match given {
         Some(parameters) => parameters,

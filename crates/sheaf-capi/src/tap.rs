@@ -7,6 +7,7 @@ use crate::stored::{Shown, StoredEvent};
 use sheaf_filter::text;
 use sheaf_tap::taps::{Next, TapOptions, Taps};
 use std::ffi::{CStr, CString, c_char};
+use std::path::PathBuf;
 use std::time::Duration;
 use std::{ptr, slice};
 
@@ -51,7 +52,25 @@ pub unsafe extern "C" fn sheaf_tap_open(
     message_bytes: usize,
 ) -> *mut Tap {
     // SAFETY: as the caller promises.
-    match unsafe { open(target, wish, name) } {
+    unsafe { sheaf_tap_open_with_key(target, ptr::null(), wish, name, message, message_bytes) }
+}
+
+/// Joins as sheaf_tap_open does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file, which nobody
+/// else may read. Null: the run has no key.
+///
+/// # Safety
+/// As `sheaf_tap_open`; `key_file` is null or a text with a NUL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sheaf_tap_open_with_key(
+    target: *const c_char,
+    key_file: *const c_char,
+    wish: *const TapWish,
+    name: *const c_char,
+    message: *mut c_char,
+    message_bytes: usize,
+) -> *mut Tap {
+    // SAFETY: as the caller promises.
+    match unsafe { open(target, key_file, wish, name) } {
         Ok(taps) => {
             let tags = taps.welcome().tag_names().iter().map(|name| argument::c_text(name)).collect();
             let (shown, message) = (Shown::default(), CString::default());
@@ -66,14 +85,20 @@ pub unsafe extern "C" fn sheaf_tap_open(
 }
 
 /// # Safety
-/// As `sheaf_tap_open`.
-unsafe fn open(target: *const c_char, wish: *const TapWish, name: *const c_char) -> Result<Taps, String> {
+/// As `sheaf_tap_open_with_key`.
+unsafe fn open(
+    target: *const c_char,
+    key_file: *const c_char,
+    wish: *const TapWish,
+    name: *const c_char,
+) -> Result<Taps, String> {
     // SAFETY: null or a text with a NUL, as the caller promises.
     let text = |first: *const c_char| {
         (!first.is_null()).then(|| unsafe { CStr::from_ptr(first) }.to_string_lossy().into_owned())
     };
     let target = text(target).ok_or("the target is null")?;
-    let mut options = TapOptions { name: text(name).unwrap_or_default(), ..TapOptions::default() };
+    let key = text(key_file).map(PathBuf::from);
+    let mut options = TapOptions { name: text(name).unwrap_or_default(), key, ..TapOptions::default() };
     // SAFETY: null or a wish, as the caller promises.
     if let Some(wish) = unsafe { wish.as_ref() } {
         if wish.tag_count > 0 && wish.tags.is_null() {

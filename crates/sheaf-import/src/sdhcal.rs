@@ -122,7 +122,7 @@ fn run_number(path: &Path, run: i32) -> Result<RunNumber, ImportError> {
 }
 
 fn open(path: &Path) -> Result<EventReader<BufReader<File>>, ImportError> {
-    let file = File::open(path).map_err(|error| ImportError::Slcio {
+    let file = sheaf_store::regular::open(path).map_err(|error| ImportError::Slcio {
         path: path.to_owned(),
         error: crate::lcio::SlcioProblem::Io(error).at(0),
     })?;

@@ -45,6 +45,16 @@ pub enum Purpose {
     TcpCaller,
     /// A name under which nodes of a host find each other.
     MeetingPlace,
+    /// Whoever sends a question or an answer in a datagram proves itself.
+    DatagramGreeting,
+    /// The key of a link over datagrams.
+    DatagramLink,
+    /// A nonce of a link over datagrams, for one of its lives.
+    DatagramNonce,
+    /// A consumer proves itself at a builder's door.
+    Consumer,
+    /// A builder's door proves itself to a consumer.
+    ConsumersDoor,
 }
 
 impl Purpose {
@@ -55,6 +65,11 @@ impl Purpose {
             Self::TcpCalled => "sheaf tcp called",
             Self::TcpCaller => "sheaf tcp caller",
             Self::MeetingPlace => "sheaf meeting place",
+            Self::DatagramGreeting => "sheaf datagram greeting",
+            Self::DatagramLink => "sheaf datagram link",
+            Self::DatagramNonce => "sheaf datagram nonce",
+            Self::Consumer => "sheaf consumer",
+            Self::ConsumersDoor => "sheaf consumers door",
         }
     }
 }

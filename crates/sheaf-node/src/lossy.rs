@@ -8,22 +8,26 @@
 //! | module | holds |
 //! |---|---|
 //! | this | the endpoint |
+//! | `key` | the key of the run, for links that know no cryptography |
 //! | `settings` | the knobs, each with its default |
 //! | `shelf` | memory for frames that arrive |
 
+mod key;
 mod settings;
 mod shelf;
 
 pub use settings::{LossyError, LossyOptions, LossySettings};
 
 use crate::Clock;
+use key::KeyProver;
 use sheaf_protocol::flow::{Shaper, Turn};
-use sheaf_protocol::recovery::{Arrived, Down, Happened, Link, NotTaken, Refused};
+use sheaf_protocol::recovery::{Arrived, Control, Down, Happened, Link, NotTaken, Origin, Refused, Sender};
 use sheaf_transport::peers::PeerIndex;
 use sheaf_transport::{
     DatagramPort, DatagramRefused, DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError,
+    latest_session,
 };
-use sheaf_wire::datagram::{GreetingRefusal, LEAST_DATAGRAM_BYTES, View};
+use sheaf_wire::datagram::{GreetingRefusal, Kind, LEAST_DATAGRAM_BYTES, View};
 use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
 use shelf::{Parts, Shelf};
 use std::collections::VecDeque;
@@ -84,7 +88,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
     /// Options that cannot work.
     pub fn new(port: D, options: LossyOptions) -> Result<Self, LossyError> {
         let shaper = options.shaper(&port);
-        let LossyOptions { identity, peers, settings, place, .. } = options;
+        let LossyOptions { key, identity, peers, settings, place, .. } = options;
         if port.max_datagram_bytes() < LEAST_DATAGRAM_BYTES {
             return Err(LossyError::SmallDatagrams(port.max_datagram_bytes()));
         }
@@ -96,10 +100,13 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         let now = clock.now();
         let least = least_piece(&port);
         let shaper = Shaper::new(shaper, peers.len(), place).cutting_from(least);
-        let peer = |node| Peer {
-            link: Link::new(identity, node, &recovery, now),
-            due: Timestamp::ZERO,
-            is_touched: false,
+        let link = |node| -> Result<Link<Frame, Parts>, LossyError> {
+            let link = Link::new(identity, node, &recovery, now);
+            let Some(key) = &key else { return Ok(link) };
+            Ok(link.authenticated(Box::new(KeyProver(key.clone())), sheaf_key::nonce()?))
+        };
+        let peer = |node| -> Result<Peer, LossyError> {
+            Ok(Peer { link: link(node)?, due: Timestamp::ZERO, is_touched: false })
         };
         Ok(Self {
             outlet: Outlet { port, stuck: None, bytes_copied: 0 },
@@ -107,7 +114,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
             index,
             order: (0..peers.len()).rev().map(|step| (place + 1 + step) % peers.len()).collect(),
             touched: Vec::new(),
-            peers: peers.into_iter().map(peer).collect(),
+            peers: peers.into_iter().map(peer).collect::<Result<_, _>>()?,
             shaper,
             shelf: Shelf::new(settings.block_bytes.as_usize(), settings.blocks),
             happened: VecDeque::new(),
@@ -176,8 +183,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
                 link.ask_not_before(at);
             }
             let Some(control) = link.poll_control(now, &mut self.buffer) else { break };
-            let padding = &ZEROS[..control.padding.min(ZEROS.len())];
-            self.send_datagram(now, place, control.rail, &[padding]);
+            self.send_control(now, place, &control);
         }
     }
 
@@ -213,10 +219,15 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         self.offer(now, place);
     }
 
-    /// Sends a datagram whose head is in the buffer.
-    fn send_datagram(&mut self, now: Timestamp, place: usize, rail: usize, payload: &[&[u8]]) {
+    /// Sends a datagram without message bytes, whose head is in the buffer.
+    fn send_control(&mut self, now: Timestamp, place: usize, control: &Control) {
         let Self { peers, buffer, outlet, shaper, .. } = self;
-        let wire = outlet.send(peers[place].link.peer(), rail, buffer, payload);
+        let (to, rail) = (peers[place].link.peer(), control.rail);
+        let wire = if control.is_aside {
+            outlet.send_aside(to, rail, buffer)
+        } else {
+            outlet.send(to, rail, buffer, &[&ZEROS[..control.padding.min(ZEROS.len())]])
+        };
         shaper.spent(now, place, ByteCount(wire));
     }
 
@@ -230,18 +241,29 @@ impl<D: DatagramPort> LossyEndpoint<D> {
     /// Takes the next datagram that arrived. `false` at the end of the port's turn.
     fn take_datagram(&mut self) -> bool {
         let Self { outlet, peers, index, shelf, clock, stats, .. } = self;
+        let has_own_addresses = outlet.port.has_own_addresses();
         let Some(datagram) = outlet.port.poll() else { return false };
         let Some(place) = index.place(datagram.from) else {
             stats.datagrams_of_strangers += 1;
             return true;
         };
-        let body = View::new(datagram.bytes).map_or(&[][..], |view| view.body());
+        let view = View::new(datagram.bytes);
+        let body = view.as_ref().map_or(&[][..], View::body);
         let store = |parts: &mut Option<Parts>, place: sheaf_protocol::recovery::Place| {
             let parts = parts.get_or_insert_with(|| shelf.begin(place.total));
             parts.put(place.offset, &body[place.at]);
         };
         let link = &mut peers[place].link;
-        link.handle_datagram(clock.now(), datagram.rail, datagram.bytes, store, drop);
+        if view.is_ok_and(|view| matches!(view.head().kind, Kind::Question | Kind::Answer)) {
+            link.bound_sessions(latest_session());
+        }
+        let ends_earlier = datagram.is_home && has_own_addresses;
+        let origin = Origin { rail: datagram.rail, is_home: datagram.is_home, ends_earlier };
+        match link.handle_datagram(clock.now(), origin, datagram.bytes, store, drop) {
+            Sender::Unknown => {}
+            Sender::Asks => outlet.port.note_aside(),
+            Sender::IsPeer => outlet.port.take_home(),
+        }
         self.touch(place);
         self.collect(place);
         true
@@ -260,6 +282,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
                 }
                 Happened::Down(why) => {
                     self.shaper.peer_lost(now, place);
+                    self.outlet.port.leave_home(peer);
                     Event::PeerDown { peer, reason: reason(why) }
                 }
                 Happened::Refused(why) => Event::Refused { peer: Some(peer), reason: refusal(why) },
@@ -308,6 +331,13 @@ impl<D: DatagramPort> Outlet<D> {
         // Of any other refusal recovery learns as of a loss.
         let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
         (bytes + self.port.wire_overhead_bytes()) as u64
+    }
+
+    /// Gives an answer to the port, to whoever asks from elsewhere; what it occupies on the wire. One that the port does not take
+    /// is lost, as any may be.
+    fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> u64 {
+        let _ = self.port.send_aside(to, rail, head);
+        (head.len() + self.port.wire_overhead_bytes()) as u64
     }
 
     /// Offers again what was not taken. Whether there was something, and it is taken.
@@ -366,6 +396,12 @@ fn refusal(why: Refused) -> Refusal {
             GreetingRefusal::WrongRails => Refusal::WrongRails,
             GreetingRefusal::WrongDatagramBytes => Refusal::WrongDatagramBytes,
             GreetingRefusal::Stale => Refusal::StaleSession(session),
+            GreetingRefusal::Future => Refusal::FutureSession(session),
+            GreetingRefusal::InUse => Refusal::InUse,
+            GreetingRefusal::KeyOnOneSide => Refusal::KeyOnOneSide,
+            GreetingRefusal::WrongKey => Refusal::WrongKey,
+            // Asks again by itself, and is not told as refused.
+            GreetingRefusal::Unproven => Refusal::Other(GreetingRefusal::Unproven.code()),
             GreetingRefusal::Other(code) => Refusal::Other(code),
         },
     }
@@ -455,6 +491,7 @@ impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
             stats.links_up += counts.links_up;
             stats.links_down += counts.links_down;
             stats.links_refused += counts.refused;
+            stats.links_unproven += counts.unproven;
             stats.rails_up += counts.rails_up;
             stats.rails_down += counts.rails_down;
             stats.datagrams_sent += counts.datagrams_sent;

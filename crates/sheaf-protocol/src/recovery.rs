@@ -5,6 +5,7 @@
 //! | this | [`Settings`], [`Counts`], what a [`Link`] tells its driver |
 //! | [`link`](mod@link) | a link to one peer: the verbs, and what belongs to both directions |
 //! | `meeting` | who the peer is, in which life, and which rails reach it |
+//! | `proving` | proofs that the peer has the key of the run |
 //! | `sending` | messages that are not all received, and in which datagrams their parts are under way |
 //! | `rail` | what is under way on one rail: settled, given up, probed |
 //! | `receiving` | which datagrams arrived, messages that are being put together, reports |
@@ -27,6 +28,7 @@ pub mod fuzz;
 pub mod link;
 mod meeting;
 mod numbers;
+mod proving;
 mod rail;
 mod receiving;
 mod sending;
@@ -34,6 +36,7 @@ mod sending;
 mod tests;
 
 pub use link::Link;
+pub use proving::{Prover, Purpose};
 
 use sheaf_wire::datagram::GreetingRefusal;
 use sheaf_wire::{ByteCount, Nanos, RunNumber, SessionId};
@@ -76,6 +79,9 @@ pub struct Settings {
     pub ask_max: Nanos,
     /// A peer that is silent for this time counts as lost.
     pub dead_peer: Nanos,
+    /// A peer that says no word for this time, although it is asked for one, gives way to a later life of itself that comes from
+    /// elsewhere.
+    pub rival: Nanos,
 }
 
 impl Default for Settings {
@@ -95,6 +101,7 @@ impl Default for Settings {
             ask_min: Nanos::from_millis(20),
             ask_max: Nanos::from_secs(2),
             dead_peer: Nanos::from_secs(10),
+            rival: Nanos::from_secs(10),
         }
     }
 }
@@ -162,6 +169,8 @@ counts! {
     links_down,
     /// Links refused, by this side or the other.
     refused,
+    /// Those of them whose peer did not prove that it has the key.
+    unproven,
     /// Messages that were taken and not all received when a link went down.
     messages_lost,
 }
@@ -247,11 +256,44 @@ pub struct Place {
     pub at: std::ops::Range<usize>,
 }
 
+/// Where a datagram came from, as far as the driver knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// By which rail.
+    pub rail: usize,
+    /// Whether it came from where datagrams to the peer go.
+    pub is_home: bool,
+    /// Whether only one process can send from there, so that a later life there proves that the earlier one is dead.
+    pub ends_earlier: bool,
+}
+
+impl Origin {
+    /// A rail on which everybody has one address, and nobody else's.
+    #[must_use]
+    pub const fn home(rail: usize) -> Self {
+        Self { rail, is_home: true, ends_earlier: true }
+    }
+}
+
+/// Knowledge of who sent a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// It may be anybody, or changes nothing.
+    Unknown,
+    /// It may be the peer. It is answered where it is.
+    Asks,
+    /// It is the peer, and the peer is there.
+    IsPeer,
+}
+
 /// A datagram without message bytes, to be sent at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Control {
     /// By which rail.
     pub rail: usize,
+    /// Whether it goes to where the last one came from of whom [`Link::handle_datagram`] said [`Sender::Asks`], and not to where
+    /// the peer is.
+    pub is_aside: bool,
     /// Number of zeros after the head.
     pub padding: usize,
 }

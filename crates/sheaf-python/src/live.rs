@@ -57,7 +57,7 @@ impl Tap {
 #[pymethods]
 impl Tap {
     #[new]
-    #[pyo3(signature = (target, *, tags = Vec::new(), prescale = 1, rate = None, name = None, wait = 10.0))]
+    #[pyo3(signature = (target, *, tags = Vec::new(), prescale = 1, rate = None, name = None, wait = 10.0, key = None))]
     fn new(
         py: Python<'_>,
         target: std::path::PathBuf,
@@ -66,9 +66,10 @@ impl Tap {
         rate: Option<f64>,
         name: Option<String>,
         wait: f64,
+        key: Option<std::path::PathBuf>,
     ) -> PyResult<Self> {
         let name = name.unwrap_or_else(|| format!("Python, process {}", std::process::id()));
-        let options = TapOptions { tags, prescale, rate_hz: rate, name };
+        let options = TapOptions { tags, prescale, rate_hz: rate, name, key };
         // An address that is no path stays as it is.
         let target = newest_of(&target).unwrap_or(target);
         let target = target.to_string_lossy().into_owned();

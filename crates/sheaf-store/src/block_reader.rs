@@ -3,6 +3,7 @@
 
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
 /// Small enough to stay in a core's second-level cache between the read and the checksum, large enough that a system
@@ -16,10 +17,25 @@ const BLOCKS_KEPT: usize = 16;
 /// Number of kept blocks that are examined before a new one is allocated.
 const BLOCKS_TO_TRY: usize = 4;
 
+/// Returns the first place from the given one on at which an input has data that was written, and not a hole; `None` where there is
+/// none, or that is not known. It may move the input.
+pub(crate) type DataFrom<R> = fn(&R, u64) -> Option<u64>;
+
+/// Asks the file system for data behind a hole: a sparse file of terabytes takes no longer than what is in it.
+pub(crate) fn data_of_file(file: &File, at: u64) -> Option<u64> {
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+        Ok(data) => Some(data),
+        // Nothing but a hole up to the end.
+        Err(rustix::io::Errno::NXIO) => Some(u64::MAX),
+        Err(_) => None,
+    }
+}
+
 /// A position in a file, and a window of bytes from there on.
 #[derive(Debug)]
 pub(crate) struct BlockReader<R> {
     input: R,
+    data_from: Option<DataFrom<R>>,
     /// The file's size when it was opened: what is appended later is not read.
     len: u64,
     /// Where `window` starts in the file. The input stands at its end.
@@ -31,11 +47,12 @@ pub(crate) struct BlockReader<R> {
 }
 
 impl<R: Read + Seek> BlockReader<R> {
-    /// Starts at the beginning of `input`.
-    pub(crate) fn new(mut input: R) -> io::Result<Self> {
+    /// Starts at the beginning of `input`, whose holes `data_from` knows.
+    pub(crate) fn new(mut input: R, data_from: Option<DataFrom<R>>) -> io::Result<Self> {
         let len = input.seek(SeekFrom::End(0))?;
         input.seek(SeekFrom::Start(0))?;
-        Ok(Self { input, len, offset: 0, window: Bytes::new(), blocks: VecDeque::with_capacity(BLOCKS_KEPT) })
+        let (window, blocks) = (Bytes::new(), VecDeque::with_capacity(BLOCKS_KEPT));
+        Ok(Self { input, data_from, len, offset: 0, window, blocks })
     }
 
     /// The file's size.
@@ -162,9 +179,23 @@ impl<R: Read + Seek> BlockReader<R> {
                     return Ok(true);
                 }
                 // The last three bytes may be the start of a marker that goes on in the next block.
+                None if window.iter().all(|byte| *byte == 0) => self.skip_hole(limit)?,
                 None => self.seek(self.offset + window.len() as u64 - 3)?,
             }
         }
+    }
+
+    /// Goes on behind the window, which has nothing but zeros, and behind the hole that it may be in.
+    fn skip_hole(&mut self, limit: u64) -> io::Result<()> {
+        let behind = self.offset + self.window.len() as u64;
+        let Some(data) = self.data_from.and_then(|data_from| data_from(&self.input, behind)) else {
+            return self.seek(behind);
+        };
+        let place = data.clamp(behind, limit.min(self.len).max(behind));
+        self.window = Bytes::new();
+        self.input.seek(SeekFrom::Start(place))?;
+        self.offset = place;
+        Ok(())
     }
 }
 

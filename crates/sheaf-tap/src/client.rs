@@ -1,7 +1,9 @@
 //! The consumer's side of one door. It blocks, as long as it is told to, and starts no thread.
 
 use crate::address::{Address, with_short_path};
+use crate::key::ConsumerProof;
 use serde::Deserialize;
+use sheaf_key::{NoRandomness, Nonce, RunKey};
 use sheaf_wire::event_file::FileHeader;
 use sheaf_wire::tap::{EndReason, FRAME_BYTES, Frame, FrameHead, TapError, Wish, emit_subscribe};
 use sheaf_wire::verdict::Tags;
@@ -62,6 +64,33 @@ pub enum ClientError {
         /// The door.
         address: Address,
     },
+    /// The door asks for a key, and there is none here.
+    #[error(
+        "{address} asks for the key of the run; pass a copy of its `transport.key_file` (`sheaf tap --key`, `key` in Python, \
+         `sheaf_tap_open_with_key` in C)"
+    )]
+    KeyNeeded {
+        /// The door.
+        address: Address,
+    },
+    /// There is a key here, and the door has none.
+    #[error(
+        "{address} has no key, so it cannot prove that it is of the run; leave the key out, or set `transport.key_file` in \
+         the run's configuration"
+    )]
+    NoKeyThere {
+        /// The door.
+        address: Address,
+    },
+    /// The keys differ.
+    #[error("{address} has another key than this consumer; pass a copy of the run's `transport.key_file`")]
+    WrongKey {
+        /// The door.
+        address: Address,
+    },
+    /// The system has no randomness for a nonce.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
     /// No word in time.
     #[error("{address} does not answer; is this the address of a door for consumers?")]
     Silent {
@@ -185,6 +214,18 @@ impl Client {
     /// # Errors
     /// A [`ClientError`] that says what is there instead.
     pub fn connect(address: &Address, timeout: Duration) -> Result<Self, ClientError> {
+        Self::connect_with(address, None, timeout)
+    }
+
+    /// As [`Client::connect`]; over a network both sides prove that they have the `key`, where there is one.
+    ///
+    /// # Errors
+    /// A [`ClientError`] that says what is there instead.
+    pub fn connect_with(
+        address: &Address,
+        key: Option<&RunKey>,
+        timeout: Duration,
+    ) -> Result<Self, ClientError> {
         let connected = match address {
             Address::Unix(path) => with_short_path(path, |path| UnixStream::connect(path)).map(Stream::Unix),
             Address::Tcp(address) => connect_tcp(address, timeout).map(Stream::Tcp),
@@ -204,9 +245,23 @@ impl Client {
             welcome: Welcome { header, metadata: String::new() },
         };
         let address = || address.clone();
-        match client.next(timeout)? {
+        // Within one host there is nothing to prove.
+        let key = key.filter(|_| matches!(client.address, Address::Tcp(_)));
+        let mut first = client.next(timeout)?;
+        match (&first, key) {
+            (Some(Frame::Challenge(nonce)), Some(key)) => first = client.prove(key, *nonce, timeout)?,
+            (Some(Frame::Challenge(_)), None) => return Err(ClientError::KeyNeeded { address: address() }),
+            (Some(Frame::Welcome(..)), Some(_)) => {
+                return Err(ClientError::NoKeyThere { address: address() });
+            }
+            _ => {}
+        }
+        match first {
             Some(Frame::Welcome(header, metadata)) => client.welcome = Welcome { header, metadata },
             Some(Frame::End(EndReason::Full, _)) => return Err(ClientError::Full { address: address() }),
+            Some(Frame::End(EndReason::WrongKey, _)) => {
+                return Err(ClientError::WrongKey { address: address() });
+            }
             Some(Frame::End(..)) => return Err(ClientError::Closed { address: address() }),
             None => return Err(ClientError::Silent { address: address() }),
             Some(_) => {
@@ -215,6 +270,18 @@ impl Client {
             }
         }
         Ok(client)
+    }
+
+    /// Proves to a door that this consumer has the key, and has the door prove it. Returns what the door says then.
+    fn prove(&mut self, key: &RunKey, nonce: Nonce, timeout: Duration) -> Result<Option<Frame>, ClientError> {
+        let proof = ConsumerProof::new(key, nonce)?;
+        let said = self.stream.get_mut().write_all(&proof.answer());
+        said.map_err(|error| self.broken(error))?;
+        match self.next(timeout)? {
+            Some(Frame::Proof(own)) if proof.hear(&own) => self.next(timeout),
+            Some(Frame::Proof(_)) => Err(ClientError::WrongKey { address: self.address.clone() }),
+            other => Ok(other),
+        }
     }
 
     /// Returns the first message of the door.

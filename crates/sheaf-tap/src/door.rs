@@ -12,6 +12,7 @@ use crate::address::with_short_path;
 use bytes::Bytes;
 use keeper::Keeper;
 use mio::net::{TcpListener, UnixListener};
+use sheaf_key::RunKey;
 use sheaf_protocol::sampler::{Bounds, ConsumerId, Counts, Sampler, Wish};
 use sheaf_wire::event_file::FileHeader;
 use sheaf_wire::tap;
@@ -32,6 +33,8 @@ pub struct DoorOptions {
     pub socket: Option<PathBuf>,
     /// The TCP address.
     pub listen: Option<SocketAddr>,
+    /// The key that consumers must have who come by that address.
+    pub key: Option<RunKey>,
     /// Maximum number of consumers at a time.
     pub consumers: usize,
     /// Bounds for each of them and for all together.
@@ -86,6 +89,8 @@ pub struct DoorCounts {
     pub silent: u64,
     /// Those that were dropped because they said what means nothing.
     pub nonsense: u64,
+    /// Those that did not prove that they have the key of the run.
+    pub wrong_key: u64,
     /// Events that were written to a consumer's socket, for each consumer.
     pub sent: u64,
     /// Events that a consumer wanted and did not get, for each consumer: its queue was full, or all together had what the
@@ -96,13 +101,14 @@ pub struct DoorCounts {
 impl DoorCounts {
     /// Names and values, as the run's summary has them.
     #[must_use]
-    pub fn fields(&self) -> [(&'static str, u64); 7] {
+    pub fn fields(&self) -> [(&'static str, u64); 8] {
         [
             ("joined", self.joined),
             ("refused", self.refused),
             ("slow", self.slow),
             ("silent", self.silent),
             ("nonsense", self.nonsense),
+            ("wrong_key", self.wrong_key),
             ("events_sent", self.sent),
             ("events_missed", self.missed),
         ]

@@ -5,6 +5,7 @@
 
 use crate::address::{Address, doors_in};
 use crate::client::{Client, ClientError, Welcome};
+use sheaf_key::{KeyError, RunKey};
 use sheaf_wire::Nanos;
 use sheaf_wire::NodeId;
 use sheaf_wire::event_file::StoredEvent;
@@ -42,6 +43,8 @@ pub struct TapOptions {
     pub rate_hz: Option<f64>,
     /// Who asks, for the operator.
     pub name: String,
+    /// The file with the key of the run, for doors on a network.
+    pub key: Option<PathBuf>,
 }
 
 /// Why there is nothing to look at.
@@ -64,6 +67,9 @@ pub enum TapsError {
     /// A door is not one, or broke without the run's end.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// There is no key in the file.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// No thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
@@ -140,9 +146,10 @@ impl Taps {
             Some(directory) => doors(directory)?,
             None => vec![Address::parse(target)],
         };
+        let key = options.key.as_deref().map(RunKey::load).transpose()?;
         let mut clients = Vec::new();
         for address in &addresses {
-            match Client::connect(address, ANSWER) {
+            match Client::connect_with(address, key.as_ref(), ANSWER) {
                 Ok(client) => clients.push(client),
                 // Of a builder that died its socket is left.
                 Err(ClientError::Connect { error, .. })
@@ -324,6 +331,7 @@ fn hear(client: &mut Client, stop: &AtomicBool) -> Option<Said> {
         }
         return Some(match client.next(LOOK) {
             Ok(None | Some(Frame::Welcome(..) | Frame::Subscribe(..))) => continue,
+            Ok(Some(Frame::Challenge(_) | Frame::Answer(..) | Frame::Proof(_))) => continue,
             Ok(Some(Frame::Event(event))) => Said::Event(node, Box::new(event)),
             Ok(Some(Frame::Status(counts))) => Said::Counts(counts),
             Ok(Some(Frame::End(_, counts))) => Said::End(counts),

@@ -44,6 +44,26 @@ pub trait DatagramPort: Send {
         payload: &[&[u8]],
     ) -> Result<(), DatagramRefused>;
 
+    /// As [`send`](Self::send), to where a datagram of `to` came from that was [noted](Self::note_aside): an answer to somebody
+    /// who may be the peer, or a stranger. Lost where none was noted.
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> Result<(), DatagramRefused>;
+
+    /// Remembers where the datagram came from that was polled last, for [`send_aside`](Self::send_aside).
+    fn note_aside(&mut self);
+
+    /// The datagram that was polled last is the peer's, surely: from now on datagrams to the peer go where it came from. A port
+    /// on which that is configured does nothing.
+    fn take_home(&mut self);
+
+    /// Forgets that a peer is surely where it was: the link to it is down.
+    fn leave_home(&mut self, peer: NodeId);
+
+    /// Returns whether only one process can send from an address: a socket's, and not an interface's.
+    fn has_own_addresses(&self) -> bool;
+
     /// Pushes what was taken toward the network, many datagrams with one system call.
     fn flush(&mut self);
 
@@ -69,6 +89,8 @@ pub struct Datagram<'a> {
     pub from: NodeId,
     /// The rail that it came by.
     pub rail: usize,
+    /// Whether it came from where datagrams to the peer go.
+    pub is_home: bool,
     /// Its bytes: head and payload as they were given to [`DatagramPort::send`].
     pub bytes: &'a [u8],
 }
@@ -125,6 +147,26 @@ impl DatagramPort for Box<dyn DatagramPort> {
         payload: &[&[u8]],
     ) -> Result<(), DatagramRefused> {
         self.as_mut().send(to, rail, head, payload)
+    }
+
+    fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> Result<(), DatagramRefused> {
+        self.as_mut().send_aside(to, rail, head)
+    }
+
+    fn note_aside(&mut self) {
+        self.as_mut().note_aside();
+    }
+
+    fn take_home(&mut self) {
+        self.as_mut().take_home();
+    }
+
+    fn leave_home(&mut self, peer: NodeId) {
+        self.as_mut().leave_home(peer);
+    }
+
+    fn has_own_addresses(&self) -> bool {
+        self.as_ref().has_own_addresses()
     }
 
     fn flush(&mut self) {
@@ -215,6 +257,30 @@ impl<D: DatagramPort> DatagramPort for Dropping<D> {
             return Ok(());
         }
         self.port.send(to, rail, head, payload)
+    }
+
+    fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> Result<(), DatagramRefused> {
+        if self.threshold > 0 && self.roll() < self.threshold {
+            self.dropped += 1;
+            return Ok(());
+        }
+        self.port.send_aside(to, rail, head)
+    }
+
+    fn note_aside(&mut self) {
+        self.port.note_aside();
+    }
+
+    fn take_home(&mut self) {
+        self.port.take_home();
+    }
+
+    fn leave_home(&mut self, peer: NodeId) {
+        self.port.leave_home(peer);
+    }
+
+    fn has_own_addresses(&self) -> bool {
+        self.port.has_own_addresses()
     }
 
     fn flush(&mut self) {

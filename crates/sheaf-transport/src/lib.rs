@@ -51,5 +51,5 @@ pub mod udp;
 
 pub use datagram::{Datagram, DatagramPort, DatagramRefused, Dropping};
 pub use endpoint::{DownReason, Endpoint, Event, Frame, Refusal, SendError, TlsProblem};
-pub use session::MAX_SESSION_AHEAD;
+pub use session::{MAX_SESSION_AHEAD, latest_session};
 pub use stats::LinkStats;

@@ -10,8 +10,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Greatest lead of a session over this host's clock: more than any two clocks differ that people have set.
 pub const MAX_SESSION_AHEAD: Nanos = Nanos::from_secs(24 * 3600);
 
+/// Returns the latest session that is plausible now.
+#[must_use]
+pub fn latest_session() -> SessionId {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(Nanos::ZERO, Nanos::from);
+    SessionId(now.0.saturating_add(MAX_SESSION_AHEAD.0))
+}
+
 /// Whether a session lies further ahead of this host's clock than [`MAX_SESSION_AHEAD`].
 pub(crate) fn is_too_far_ahead(session: SessionId) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(Nanos::ZERO, Nanos::from);
-    session.0 > now.0.saturating_add(MAX_SESSION_AHEAD.0)
+    session > latest_session()
 }

@@ -60,7 +60,7 @@ pub use blocks::Blocks;
 pub use deframer::{Deframer, FrameError, Item};
 pub use endpoint::TcpEndpoint;
 #[doc(hidden)]
-pub use fuzz::fuzz_tcp_stream;
+pub use fuzz::{fuzz_tcp_greeting, fuzz_tcp_stream, tcp_greeting_seeds};
 pub use guests::{GuestError, GuestId, GuestOptions, HostEvent, HostOptions, TcpGuest, TcpHost};
 pub use settings::{PeerAddress, TcpError, TcpOptions, TcpSettings};
 pub use tls::{Tls, TlsError, TlsFiles};

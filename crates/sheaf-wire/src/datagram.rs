@@ -15,7 +15,7 @@ mod tests;
 
 pub use codec::{DatagramError, Gap, Head, Key, Part, RailReport, Report, View, append_part, begin, seal};
 pub use layout::Kind;
-pub use meeting::{Greeting, GreetingRefusal, Life};
+pub use meeting::{Credentials, Greeting, GreetingRefusal, Life, Secret, Unproven};
 
 /// Bytes in front of every datagram.
 pub const HEAD_BYTES: usize = size_of::<layout::HeadBytes>();
@@ -29,6 +29,9 @@ pub const MAX_HEADS_BYTES: usize = u8::MAX as usize * layout::HEADS_UNIT;
 /// Bytes of a whole question or answer without padding.
 pub const GREETING_BYTES: usize = HEAD_BYTES + size_of::<layout::GreetingBytes>();
 
+/// Bytes of a whole question or answer of a node that has a key, without padding.
+pub const PROVEN_GREETING_BYTES: usize = GREETING_BYTES + size_of::<layout::ProofBytes>();
+
 /// No message is larger, head and payload together: 1 GiB.
 pub const MAX_MESSAGE_BYTES: u32 = 1 << 30;
 
@@ -37,3 +40,5 @@ pub const MAX_RAILS: usize = 64;
 
 /// A port must carry datagrams of at least so many bytes.
 pub const LEAST_DATAGRAM_BYTES: usize = 256;
+
+const _: () = assert!(PROVEN_GREETING_BYTES <= LEAST_DATAGRAM_BYTES);

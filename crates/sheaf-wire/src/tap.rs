@@ -45,6 +45,12 @@ pub enum Kind {
     Status = 4,
     /// Door to consumer, last: [`StatusBytes`] with a reason.
     End = 5,
+    /// Door to consumer, first, where the run has a key: [`ChallengeBytes`].
+    Challenge = 6,
+    /// Consumer to door, to a challenge: [`AnswerBytes`].
+    Answer = 7,
+    /// Door to consumer, to an answer, before the welcome: [`ProofBytes`].
+    Proof = 8,
 }
 
 impl Kind {
@@ -55,13 +61,22 @@ impl Kind {
             3 => Self::Event,
             4 => Self::Status,
             5 => Self::End,
+            6 => Self::Challenge,
+            7 => Self::Answer,
+            8 => Self::Proof,
             _ => return None,
         })
     }
 
     /// The least and the most bytes of a body.
     const fn body_bytes(self) -> (u32, u32) {
+        const CHALLENGE: u32 = size_of::<ChallengeBytes>() as u32;
+        const ANSWER: u32 = size_of::<AnswerBytes>() as u32;
+        const PROOF: u32 = size_of::<ProofBytes>() as u32;
         match self {
+            Self::Challenge => (CHALLENGE, CHALLENGE),
+            Self::Answer => (ANSWER, ANSWER),
+            Self::Proof => (PROOF, PROOF),
             Self::Welcome => (FILE_HEADER_BYTES as u32, FILE_HEADER_BYTES as u32 + MAX_METADATA_BYTES),
             Self::Subscribe => (size_of::<SubscribeBytes>() as u32, size_of::<SubscribeBytes>() as u32),
             Self::Event => (EVENT_HEADER_BYTES as u32, MAX_EVENT_BYTES),
@@ -128,6 +143,32 @@ layout! {
     }
 }
 
+layout! {
+    /// A challenge, 32 bytes.
+    ChallengeBytes[32] {
+        /// Offset 0: the door's nonce, new for each connection.
+        nonce: [u8; 32],
+    }
+}
+
+layout! {
+    /// An answer to a challenge, 64 bytes.
+    AnswerBytes[64] {
+        /// Offset 0: the consumer's nonce, new for each connection.
+        nonce: [u8; 32],
+        /// Offset 32: the consumer's proof that it has the key.
+        proof: [u8; 32],
+    }
+}
+
+layout! {
+    /// The door's proof, 32 bytes.
+    ProofBytes[32] {
+        /// Offset 0: the door's proof that it has the key.
+        proof: [u8; 32],
+    }
+}
+
 /// Which events a consumer asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
@@ -181,6 +222,8 @@ pub enum EndReason {
     BuilderEnded = 1,
     /// As many consumers as are allowed look on already.
     Full = 2,
+    /// The consumer did not prove that it has the key of the run.
+    WrongKey = 3,
 }
 
 impl EndReason {
@@ -188,6 +231,7 @@ impl EndReason {
         Some(match code {
             1 => Self::BuilderEnded,
             2 => Self::Full,
+            3 => Self::WrongKey,
             _ => return None,
         })
     }
@@ -268,6 +312,12 @@ pub enum Frame {
     Status(Counts),
     /// The outcome of all events, and why there are no more.
     End(EndReason, Counts),
+    /// The door's nonce: it asks for the key.
+    Challenge([u8; 32]),
+    /// The consumer's nonce and proof.
+    Answer([u8; 32], [u8; 32]),
+    /// The door's proof.
+    Proof([u8; 32]),
 }
 
 /// The start of a frame: how many bytes to wait for.
@@ -337,6 +387,15 @@ impl FrameHead {
                 let (wish, name) = fixed.parse()?;
                 Frame::Subscribe(wish, name)
             }
+            Kind::Challenge => {
+                Frame::Challenge(ChallengeBytes::read_from_bytes(body).map_err(|_| wrong_length)?.nonce)
+            }
+            Kind::Answer => {
+                let AnswerBytes { nonce, proof } =
+                    AnswerBytes::read_from_bytes(body).map_err(|_| wrong_length)?;
+                Frame::Answer(nonce, proof)
+            }
+            Kind::Proof => Frame::Proof(ProofBytes::read_from_bytes(body).map_err(|_| wrong_length)?.proof),
             Kind::Event | Kind::Status | Kind::End => {
                 let fixed = StatusBytes::ref_from_bytes(body).map_err(|_| wrong_length)?;
                 let bad = TapError::BadValue { field: "reason", value: u64::from(fixed.reason.get()) };
@@ -480,6 +539,24 @@ pub fn emit_status(counts: &Counts) -> Vec<u8> {
 #[must_use]
 pub fn emit_end(reason: EndReason, counts: &Counts) -> Vec<u8> {
     frame(Kind::End, StatusBytes::new(counts, reason as u32).as_bytes())
+}
+
+/// A door's question for the key.
+#[must_use]
+pub fn emit_challenge(nonce: [u8; 32]) -> Vec<u8> {
+    frame(Kind::Challenge, ChallengeBytes { nonce }.as_bytes())
+}
+
+/// A consumer's proof that it has the key, and its own question.
+#[must_use]
+pub fn emit_answer(nonce: [u8; 32], proof: [u8; 32]) -> Vec<u8> {
+    frame(Kind::Answer, AnswerBytes { nonce, proof }.as_bytes())
+}
+
+/// A door's proof that it has the key.
+#[must_use]
+pub fn emit_proof(proof: [u8; 32]) -> Vec<u8> {
+    frame(Kind::Proof, ProofBytes { proof }.as_bytes())
 }
 
 /// The size of an event's frame, in bytes.

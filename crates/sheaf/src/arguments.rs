@@ -387,6 +387,9 @@ pub(crate) struct TapArguments {
     /// Maximum number of events per second.
     #[arg(long, value_name = "HZ")]
     pub(crate) rate: Option<f64>,
+    /// Key file of the run (`transport.key_file`), for a run that has a key and is joined over the network.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
     /// Wait at most this long for a run that has not started.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     pub(crate) wait: Nanos,

@@ -170,9 +170,18 @@ fn options(plan: &Plan, node: NodeId, directory: Option<&Path>) -> Option<DoorOp
     if !knobs.open || (directory.is_none() && listen.is_none()) {
         return None;
     }
+    let key = plan.key_of_guests();
+    if let Some(address) = listen.filter(|address| key.is_none() && !address.ip().is_loopback()) {
+        log::warn!(
+            "{}: whoever reaches {address} gets accepted events of this run; set `transport.key_file`, unless the network is \
+             yours alone",
+            plan.full_name(node)
+        );
+    }
     Some(DoorOptions {
         socket: directory.map(|directory| in_directory(directory, node)),
         listen,
+        key,
         consumers: knobs.consumers as usize,
         bounds: Bounds {
             queue_events: u64::from(knobs.queue_events),

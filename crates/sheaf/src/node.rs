@@ -107,9 +107,9 @@ fn is_open(plan: &Plan) -> bool {
         address.parse().is_ok_and(|address: std::net::SocketAddr| address.ip().is_loopback())
             || address.starts_with("localhost:")
     };
-    !is_secure
-        && transport.kind != TransportKind::Shm
-        && plan.nodes.iter().any(|node| !node.address.iter().chain(&node.more_addresses).all(is_here))
+    let is_here = |node: &NodeConfig| node.address.iter().chain(&node.more_addresses).all(is_here);
+    let is_reached = transport.kind == TransportKind::Ethernet || !plan.nodes.iter().all(is_here);
+    !is_secure && transport.kind != TransportKind::Shm && is_reached
 }
 
 fn listener(

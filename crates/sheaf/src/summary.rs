@@ -376,6 +376,9 @@ impl Summary {
                     .collect(),
             },
         };
+        let mut of_manager = Extras::default();
+        of_manager.add_outbox(report.outbox);
+        summary.join(&of_manager);
         summary.join(extras);
         summary
     }

@@ -34,7 +34,8 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
     let stream = match &arguments.stream {
         // What the stream takes is in what a builder says of its run.
         Some(name) => {
-            let Some(asking) = join(&target, arguments.wait, &TapOptions::default(), &stop)? else {
+            let options = TapOptions { key: arguments.key.clone(), ..TapOptions::default() };
+            let Some(asking) = join(&target, arguments.wait, &options, &stop)? else {
                 return Ok(Verdict::Good);
             };
             Some(TappedStream::find(name, asking.welcome())?)
@@ -46,6 +47,7 @@ pub(crate) fn command(arguments: &TapArguments) -> anyhow::Result<Verdict> {
         prescale: arguments.prescale,
         rate_hz: arguments.rate,
         name: format!("sheaf tap, process {}", std::process::id()),
+        key: arguments.key.clone(),
     };
     let Some(mut taps) = join(&target, arguments.wait, &options, &stop)? else {
         return Ok(Verdict::Good);

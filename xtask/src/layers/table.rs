@@ -171,7 +171,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-tap",
         floor: Floor::Edges,
-        may_know: &["sheaf-protocol", "sheaf-wire"],
+        may_know: &["sheaf-key", "sheaf-protocol", "sheaf-wire"],
         may_use: &["bytes", "log", "mio", "rtrb", "serde", "serde_json", "thiserror"],
         reason: "consumers look on with a client that needs little; who gets what is decided in the protocol",
     },

@@ -135,6 +135,7 @@ fn a_program_in_c_sees_the_accepted_events_that_it_asks_for() {
     let directory = tempfile::tempdir().unwrap();
     let program = compile("look", directory.path());
     let options = DoorOptions {
+        key: None,
         socket: Some(in_directory(directory.path(), NodeId::builder(0))),
         listen: None,
         consumers: 1,

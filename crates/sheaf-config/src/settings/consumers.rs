@@ -17,7 +17,8 @@ section! {
         /// directory; without one there is no socket.
         directory: Option<PathBuf> = None, "directory", maybe(path());
         /// TCP address for consumers, as `host:port`: builder unit 0 listens at this port, builder unit 1 at the
-        /// next, and so on. Anyone who can reach it can read the events of the run. Default: none.
+        /// next, and so on. Consumers prove there that they have the key of the run (`transport.key_file`); without one, anyone
+        /// who can reach it can read the events of the run. Default: none.
         listen: Option<String> = None, "listen", maybe(address());
         /// Maximum number of consumers of a builder unit at a time.
         consumers: u32 = 16, "consumers", whole(1, 1_024);

@@ -142,10 +142,10 @@ section! {
         /// Transport of messages.
         kind: TransportKind = TransportKind::Memory, "kind", pick(), flag "--transport";
         /// The file of the run's key, the same key on all nodes: 64 hexadecimal digits in a file that belongs to one user alone (mode
-        /// 0600). Nodes, and processors that join at `filter.listen`, then prove that they have it before a link comes up; who
-        /// does not is refused. `(umask 077; openssl rand -hex 32 > run.key)` makes one. Left out, `sheaf run` makes a key for its own
+        /// 0600). Nodes, processors that join at `filter.listen` and consumers that join at `consumers.listen` then prove that they have
+        /// it; who does not is refused. `(umask 077; openssl rand -hex 32 > run.key)` makes one. Left out, `sheaf run` makes a key for its own
         /// nodes, and `sheaf node` believes what its peers say of themselves. It keeps strangers out and encrypts nothing: on
-        /// networks where somebody may change what passes, use TLS. Not for transports of datagrams. See [keys and certificates](../howto/tls.md).
+        /// networks where somebody may change what passes, use TLS. See [keys and certificates](../howto/tls.md).
         key_file: Option<PathBuf> = None, "key_file", maybe(path());
         /// Provider of libfabric, the same on all nodes. Only for `kind = "libfabric"`.
         provider: LibfabricProvider = LibfabricProvider::Tcp, "provider", pick();

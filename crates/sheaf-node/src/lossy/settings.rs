@@ -1,5 +1,6 @@
 //! The knobs of an endpoint on a network that loses.
 
+use sheaf_key::{NoRandomness, RunKey};
 use sheaf_protocol::Identity;
 use sheaf_protocol::flow::{Policy, ShaperConfig};
 use sheaf_protocol::recovery;
@@ -10,6 +11,8 @@ use sheaf_wire::{ByteCount, Nanos, NodeId};
 /// Who an endpoint is, whom it talks to, and how.
 #[derive(Clone, Debug)]
 pub struct LossyOptions {
+    /// The key of the run, where it has one: peers prove that they have it, too.
+    pub key: Option<RunKey>,
     /// The node, its run and its session.
     pub identity: Identity,
     /// The nodes to talk to; where the policy is the barrel, builders first, in order.
@@ -54,6 +57,9 @@ pub struct LossySettings {
     pub retry_max: Nanos,
     /// A peer that is silent for so long counts as lost. Default 10 s.
     pub dead_peer: Nanos,
+    /// A peer that says no word for so long, although it is asked for one, gives way to a later life of its node that comes
+    /// from elsewhere. Default 10 s.
+    pub rival: Nanos,
 }
 
 impl Default for LossySettings {
@@ -72,6 +78,7 @@ impl Default for LossySettings {
             retry_min: recovery.ask_min,
             retry_max: recovery.ask_max,
             dead_peer: recovery.dead_peer,
+            rival: recovery.rival,
         }
     }
 }
@@ -85,6 +92,9 @@ pub enum LossyError {
     /// The port's datagrams are too small.
     #[error("the port's datagrams have {0} bytes; at least 256 are needed")]
     SmallDatagrams(usize),
+    /// There is no randomness for nonces.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
     /// A setting that cannot work.
     #[error("`{name}` is {value}; it must be {rule}")]
     BadSetting {
@@ -156,6 +166,7 @@ impl LossySettings {
             ask_min: self.retry_min,
             ask_max: self.retry_max,
             dead_peer: self.dead_peer,
+            rival: self.rival,
         })
     }
 }
@@ -170,7 +181,7 @@ impl LossyOptions {
             unit: ByteCount::ZERO,
             policy: Policy::Unshaped,
         };
-        Self { identity, peers, settings, shaper, place: 0 }
+        Self { key: None, identity, peers, settings, shaper, place: 0 }
     }
 
     /// Returns the shaping of the traffic over `port`.

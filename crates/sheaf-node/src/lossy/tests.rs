@@ -40,6 +40,20 @@ impl DatagramPort for Noting {
         Ok(())
     }
 
+    fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> Result<(), DatagramRefused> {
+        self.send(to, rail, head, &[])
+    }
+
+    fn note_aside(&mut self) {}
+
+    fn take_home(&mut self) {}
+
+    fn leave_home(&mut self, _: NodeId) {}
+
+    fn has_own_addresses(&self) -> bool {
+        true
+    }
+
     fn flush(&mut self) {}
 
     fn poll(&mut self) -> Option<sheaf_transport::Datagram<'_>> {

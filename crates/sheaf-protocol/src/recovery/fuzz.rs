@@ -1,9 +1,9 @@
 //! The body of the fuzz target for links: what a peer, or who knows its key, may send.
 
-use super::{Happened, Link, Settings};
+use super::{Happened, Link, Origin, Prover, Purpose, Settings};
 use crate::Identity;
 use sheaf_wire::datagram::fuzz::reseal;
-use sheaf_wire::datagram::{LEAST_DATAGRAM_BYTES, View};
+use sheaf_wire::datagram::{LEAST_DATAGRAM_BYTES, Secret, View};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
 
 /// Bytes of a message, and which are there, as a driver keeps them.
@@ -23,19 +23,40 @@ fn settings() -> Settings {
     }
 }
 
-fn end(node: NodeId, peer: NodeId, now: Timestamp) -> Link<Memory, Memory> {
-    Link::new(Identity { node, run: RunNumber(1), session: SessionId(5) }, peer, &settings(), now)
+fn end(node: NodeId, peer: NodeId, is_keyed: bool, now: Timestamp) -> Link<Memory, Memory> {
+    let link = Link::new(Identity { node, run: RunNumber(1), session: SessionId(5) }, peer, &settings(), now);
+    if is_keyed { link.authenticated(Box::new(NoKey), [1; 32]) } else { link }
+}
+
+/// Proofs that a fuzzer finds at once: every one that is not zero is right.
+#[derive(Debug)]
+struct NoKey;
+
+impl Prover for NoKey {
+    fn prove(&self, purpose: Purpose, parts: &[&[u8]]) -> Secret {
+        let bytes = parts.iter().map(|part| part.len()).sum::<usize>();
+        [purpose as u8 + 1 + (bytes % 16) as u8; 32]
+    }
+
+    fn is_proof(&self, _: &[&[u8]], proof: &Secret) -> bool {
+        *proof != Secret::default()
+    }
 }
 
 /// Lets two ends meet and gives one of them `bytes` as datagrams: a byte of how, a byte of length, and so many bytes. Most
-/// datagrams get the link's key and a right checksum.
+/// datagrams get the link's key and a right checksum. Once without a key of the run, and once with one.
 ///
 /// # Panics
 /// If the link hands out what it should not, holds more than it granted, or does not go on by itself.
 pub fn fuzz_link(bytes: &[u8]) {
+    fuzz(bytes, false);
+    fuzz(bytes, true);
+}
+
+fn fuzz(bytes: &[u8], is_keyed: bool) {
     let mut now = Timestamp(1);
     let (one, other) = (NodeId::readout(0), NodeId::builder(0));
-    let (mut peer, mut link) = (end(one, other, now), end(other, one, now));
+    let (mut peer, mut link) = (end(one, other, is_keyed, now), end(other, one, is_keyed, now));
     exchange(now, &mut peer, &mut link);
     exchange(now, &mut peer, &mut link);
     assert!(peer.is_up() && link.is_up(), "they meet at once");
@@ -87,7 +108,7 @@ fn take(now: Timestamp, rail: usize, datagram: &[u8], link: &mut Link<Memory, Me
         });
         memory[place.offset..place.offset + place.at.len()].copy_from_slice(&body[place.at]);
     };
-    link.handle_datagram(now, rail, datagram, store, drop);
+    link.handle_datagram(now, Origin::home(rail), datagram, store, drop);
 }
 
 /// Gives each end what the other has to say.

@@ -5,13 +5,14 @@
 //! After every call that changes it the driver drains the polls; datagrams of data only when it is the peer's turn.
 
 use super::meeting::{Heard, Meeting, Met};
+use super::proving::Prover;
 use super::receiving::{Numbered, Receiving};
 use super::sending::Sending;
-use super::{Control, Counts, Down, Happened, NotTaken, Place, Settings};
+use super::{Control, Counts, Down, Happened, NotTaken, Origin, Place, Sender, Settings};
 use crate::{Deadline, Identity, Why};
 use sheaf_wire::datagram::layout::Kind;
-use sheaf_wire::datagram::{self, Head, Key, View};
-use sheaf_wire::{Nanos, NodeId, Timestamp};
+use sheaf_wire::datagram::{self, Greeting, Head, Key, Secret, View};
+use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
 use std::collections::VecDeque;
 
 /// A farewell is said so often; if it is not heard by then, the peer has gone, with all that it was sent.
@@ -61,6 +62,8 @@ pub struct Link<M, A> {
     heard_at: Timestamp,
     sent_at: Timestamp,
     looked_at: Timestamp,
+    /// When a later life of the peer asked for the place of this one, if the peer was not heard since.
+    rival_since: Option<Timestamp>,
     counts: Counts,
 }
 
@@ -98,8 +101,22 @@ impl<M, A> Link<M, A> {
             heard_at: now,
             sent_at: now,
             looked_at: now,
+            rival_since: None,
             counts: Counts::default(),
         }
+    }
+
+    /// Demands that the peer proves that it has the key that `prover` knows, and proves it to the peer. `seed` is of 32 bytes that
+    /// nobody can foresee, new for each link.
+    #[must_use]
+    pub fn authenticated(mut self, prover: Box<dyn Prover>, seed: Secret) -> Self {
+        self.meeting.authenticate(prover, seed);
+        self
+    }
+
+    /// Refuses sessions of the peer beyond `latest` from now on: one of the far future would shut out the peer itself.
+    pub fn bound_sessions(&mut self, latest: SessionId) {
+        self.meeting.bound_sessions(latest);
     }
 
     /// The node at the other end.
@@ -157,69 +174,72 @@ impl<M, A> Link<M, A> {
         Ok(())
     }
 
-    /// Takes a datagram that came by `rail`. `store` is told where its bytes belong; messages of this node that were received
-    /// are given to `done`.
+    /// Takes a datagram. `store` is told where its bytes belong; messages of this node that were received are given to `done`.
+    /// Returns what is known of its sender: the driver sends to the peer where that is.
     pub fn handle_datagram(
         &mut self,
         now: Timestamp,
-        rail: usize,
+        origin: Origin,
         bytes: &[u8],
         store: impl FnMut(&mut Option<A>, Place),
         done: impl FnMut(M),
-    ) {
+    ) -> Sender {
         self.look(now);
         if self.standing == Standing::Over && self.closed_key.is_none() {
-            return;
+            return Sender::Unknown;
         }
         let Ok(view) = View::new(bytes) else {
             self.counts.malformed += 1;
-            return;
+            return Sender::Unknown;
         };
         match view.head().kind {
             Kind::Question | Kind::Answer => {
-                self.handle_greeting(now, &Heard { rail, view, bytes: bytes.len() });
+                self.handle_greeting(now, &Heard { origin, view, bytes: bytes.len() })
             }
             Kind::Data | Kind::Report | Kind::Farewell | Kind::FarewellHeard => {
-                self.handle_keyed(now, rail, &view, store, done);
+                self.handle_keyed(now, origin.rail, &view, store, done);
+                // Somebody who has recorded it may send it, too.
+                Sender::Unknown
             }
         }
     }
 
-    fn handle_greeting(&mut self, now: Timestamp, heard: &Heard<'_>) {
+    fn handle_greeting(&mut self, now: Timestamp, heard: &Heard<'_>) -> Sender {
         if !heard.view.is_sealed_with(Key::OPEN) {
             self.counts.damaged += 1;
-            return;
+            return Sender::Unknown;
         }
         if matches!(self.standing, Standing::Over) {
-            return;
+            return Sender::Unknown;
         }
         let granted = self.receiving.granted();
         let is_apart = self.standing == Standing::Apart;
         let mut met = self.meeting.handle(now, heard, granted, is_apart, &mut self.counts);
-        if met == Met::Later {
-            let known = self.meeting.greeting().map(|greeting| greeting.life.session);
-            let session =
-                sheaf_wire::datagram::Greeting::parse(&heard.view).map(|greeting| greeting.life.session);
-            let is_newer = known.zip(session.ok()).is_some_and(|(known, session)| session > known);
-            let is_settled = matches!(self.standing, Standing::Closing(_)) && self.sending.unfinished() == 0;
-            self.go_down(
-                now,
-                match is_newer {
-                    // It has heard the farewell: only the confirmation was lost.
-                    _ if is_settled => Down::Closed,
-                    true => Down::Replaced,
-                    false => Down::Lost,
-                },
-            );
+        if met == Met::Rival && !self.gives_way(now) {
+            self.counts.refused += 1;
+            let Some(refusal) = self.meeting.keep_place(heard, granted) else { return Sender::Unknown };
+            met = refusal;
+        }
+        if matches!(met, Met::Later | Met::Rival) {
+            self.end_earlier(now, heard);
             if self.standing == Standing::Over {
-                return;
+                return Sender::Unknown;
             }
             let granted = self.receiving.granted();
-            met = self.meeting.handle(now, heard, granted, true, &mut self.counts);
+            met = self.meeting.handle_again(now, heard, granted, &mut self.counts);
         }
-        if let Met::Refused(refused) = met {
-            self.happened.push_back(Happened::Refused(refused));
-            return;
+        match met {
+            Met::Nothing => return Sender::Unknown,
+            Met::Asked => return Sender::Asks,
+            Met::Refused(refused) => {
+                self.happened.push_back(Happened::Refused(refused));
+                return Sender::Asks;
+            }
+            Met::Stranger(refused) => {
+                self.happened.push_back(Happened::Refused(refused));
+                return Sender::Unknown;
+            }
+            Met::Heard | Met::Proven(_) | Met::Later | Met::Rival => {}
         }
         if let Some(greeting) = self.meeting.greeting() {
             self.sending.greeted(greeting);
@@ -230,6 +250,48 @@ impl<M, A> Link<M, A> {
             self.counts.rails_up += u64::from(self.standing != Standing::Apart);
             self.sending.rails[rail].prove(now);
             self.meet(now);
+        }
+        Sender::IsPeer
+    }
+
+    /// Ends this life of the link: the peer lives anew.
+    fn end_earlier(&mut self, now: Timestamp, heard: &Heard<'_>) {
+        let known = self.meeting.greeting().map(|greeting| greeting.life.session);
+        let session = Greeting::parse(&heard.view).map(|greeting| greeting.life.session);
+        let is_newer = known.zip(session.ok()).is_some_and(|(known, session)| session > known);
+        self.go_down(
+            now,
+            match is_newer {
+                // It has heard the farewell: only the confirmation was lost.
+                _ if self.is_settled() => Down::Closed,
+                true => Down::Replaced,
+                false => Down::Lost,
+            },
+        );
+    }
+
+    /// Returns whether the link is being closed and has nothing left to lose.
+    fn is_settled(&self) -> bool {
+        matches!(self.standing, Standing::Closing(_)) && self.sending.unfinished() == 0
+    }
+
+    /// Returns whether the peer's life that this link is with is proven dead: somebody else has asked for its place, it was asked
+    /// for a word since, and said none for [`Settings::rival`]. Asking begins the proof.
+    fn gives_way(&mut self, now: Timestamp) -> bool {
+        if self.is_settled() {
+            return true;
+        }
+        match self.rival_since {
+            Some(since) if self.heard_at <= since && now.since(since) >= self.settings.rival => true,
+            Some(since) if self.heard_at <= since => {
+                self.sending.ping();
+                false
+            }
+            _ => {
+                self.rival_since = Some(now);
+                self.sending.ping();
+                false
+            }
         }
     }
 
@@ -382,6 +444,7 @@ impl<M, A> Link<M, A> {
         self.receiving = Receiving::new(&self.settings);
         self.meeting.begin_anew(now);
         self.key = None;
+        self.rival_since = None;
     }
 
     /// Takes note that time was spent here. After a pause of its own a node knows nothing of its peer's silence.
@@ -439,8 +502,8 @@ impl<M, A> Link<M, A> {
         if self.standing == Standing::Over {
             return None;
         }
-        if let Some((rail, padding)) = self.meeting.poll(now, self.receiving.granted(), buffer) {
-            return Some(Control { rail, padding });
+        if let Some(said) = self.meeting.poll(now, self.receiving.granted(), buffer) {
+            return Some(Control { rail: said.rail, is_aside: said.is_aside, padding: said.padding });
         }
         let key = self.key.filter(|_| self.standing != Standing::Apart)?;
         self.report(now, key, buffer).or_else(|| self.farewell(now, key, buffer)).inspect(|_| {
@@ -457,7 +520,7 @@ impl<M, A> Link<M, A> {
         report.append(buffer);
         datagram::seal(buffer, key);
         self.counts.reports_sent += 1;
-        Some(Control { rail, padding: 0 })
+        Some(Control { rail, is_aside: false, padding: 0 })
     }
 
     fn farewell(&mut self, now: Timestamp, key: Key, buffer: &mut Vec<u8>) -> Option<Control> {
@@ -539,5 +602,5 @@ impl<M, A> Link<M, A> {
 fn farewell(buffer: &mut Vec<u8>, kind: Kind, rail: usize, key: Key, number: bool) -> Control {
     datagram::begin(buffer, key, Head { kind, number: number.into(), behind: 0 });
     datagram::seal(buffer, key);
-    Control { rail, padding: 0 }
+    Control { rail, is_aside: false, padding: 0 }
 }

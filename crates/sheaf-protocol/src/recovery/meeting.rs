@@ -4,9 +4,10 @@
 //! reach the peer. Now and then a question is short, so that a path that only short ones pass is told from one that none
 //! passes. Both ends know the link's key as soon as each has heard of the other's life.
 
-use super::{Counts, Refused, Settings};
+use super::proving::{Ends, Proving, Worth};
+use super::{Counts, Origin, Refused, Settings};
 use crate::Identity;
-use sheaf_wire::datagram::{GREETING_BYTES, Greeting, GreetingRefusal, Key, Life, View};
+use sheaf_wire::datagram::{Credentials, Greeting, GreetingRefusal, Key, Kind, Life, Secret, Unproven, View};
 use sheaf_wire::mix::splitmix64;
 use sheaf_wire::{NodeId, SessionId, Timestamp};
 use std::collections::VecDeque;
@@ -26,10 +27,18 @@ const ANSWERS: usize = 16;
 pub(super) enum Met {
     /// Nothing to be done.
     Nothing,
+    /// Somebody asks who may be the peer, and gets an answer.
+    Asked,
+    /// The peer was heard.
+    Heard,
     /// The peer is in a later life than was known: what this link was is over.
     Later,
+    /// As [`Met::Later`], but what this link was may live on elsewhere.
+    Rival,
     /// The peer does not accept this node, or this node the peer.
     Refused(Refused),
+    /// It is nobody who has proven anything.
+    Stranger(Refused),
     /// Datagrams of full size reach the peer by this rail.
     Proven(usize),
 }
@@ -37,8 +46,8 @@ pub(super) enum Met {
 /// A question or an answer as it arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard<'a> {
-    /// By which rail.
-    pub(super) rail: usize,
+    /// By which rail, and whether from where the peer is.
+    pub(super) origin: Origin,
     pub(super) view: View<'a>,
     /// Size, with its padding.
     pub(super) bytes: usize,
@@ -67,7 +76,33 @@ pub(super) struct Meeting {
     asking: Vec<Asking>,
     /// No question is asked before this, however long it has been due.
     not_before: Timestamp,
-    answers: VecDeque<(usize, u32, Greeting)>,
+    answers: VecDeque<Answer>,
+    /// Proofs, where the run has a key.
+    proving: Option<Proving>,
+    /// The nonce that the peer's greeting came with.
+    greeted_with: Secret,
+    /// No session is later.
+    latest_session: SessionId,
+}
+
+/// An answer that waits to be sent.
+#[derive(Debug)]
+struct Answer {
+    rail: usize,
+    /// To where the question came from, and not where the peer is known to be.
+    is_aside: bool,
+    number: u32,
+    greeting: Greeting,
+    /// The asker's nonce.
+    heard: Option<Secret>,
+}
+
+/// A question or an answer to be sent, whose head is in a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said {
+    pub(super) rail: usize,
+    pub(super) is_aside: bool,
+    pub(super) padding: usize,
 }
 
 impl Meeting {
@@ -83,7 +118,20 @@ impl Meeting {
             asking: vec![asking; settings.rails],
             not_before: Timestamp::ZERO,
             answers: VecDeque::new(),
+            proving: None,
+            greeted_with: Secret::default(),
+            latest_session: SessionId(u64::MAX),
         }
+    }
+
+    /// Demands from now on that the peer proves that it has the key.
+    pub(super) fn authenticate(&mut self, prover: Box<dyn super::Prover>, seed: Secret) {
+        self.proving = Some(Proving::new(prover, seed, self.settings.rails, self.life));
+    }
+
+    /// Refuses sessions beyond this one.
+    pub(super) fn bound_sessions(&mut self, latest: SessionId) {
+        self.latest_session = latest;
     }
 
     fn own_life(&self) -> Life {
@@ -99,6 +147,12 @@ impl Meeting {
     pub(super) fn key(&self) -> Option<Key> {
         let greeting = self.greeting.as_ref()?;
         let mut ends = [(self.me.node, self.own_life()), (self.peer, greeting.life)];
+        if let Some(proving) = &self.proving {
+            let [(me, life), (peer, peer_life)] = ends;
+            let mut ends = [(me, life, proving.nonce()), (peer, peer_life, self.greeted_with)];
+            ends.sort_by_key(|(node, ..)| node.to_code());
+            return Some(Key(proving.link_key(&Ends { run: self.me.run, ends }).max(1)));
+        }
         ends.sort_by_key(|(node, _)| node.to_code());
         let mut key = u64::from(self.me.run.0);
         for (node, life) in ends {
@@ -114,6 +168,9 @@ impl Meeting {
     pub(super) fn begin_anew(&mut self, now: Timestamp) {
         self.life += 1;
         self.greeting = None;
+        if let Some(proving) = &mut self.proving {
+            proving.begin(self.life);
+        }
         self.answers.clear();
         for rail in 0..self.asking.len() {
             self.ask(rail, now);
@@ -142,53 +199,141 @@ impl Meeting {
         is_apart: bool,
         counts: &mut Counts,
     ) -> Met {
-        let Heard { rail, view, bytes } = *heard;
-        let Ok(greeting) = Greeting::parse(&view) else {
+        let Ok(greeting) = Greeting::parse(&heard.view) else {
             counts.malformed += 1;
             return Met::Nothing;
         };
-        if greeting.node != self.peer || rail >= self.asking.len() {
+        if greeting.node != self.peer || heard.origin.rail >= self.asking.len() {
             counts.malformed += 1;
             return Met::Nothing;
         }
-        let number = view.head().number;
-        if let Some(refusal) = greeting.refusal {
-            return self.handle_refusal(&greeting, refusal, counts);
+        let credentials = Credentials::parse(&heard.view);
+        let nonce = credentials.map(|it| it.nonces.nonce);
+        if let Some(met) = self.unproven(heard, &greeting, credentials.as_ref(), granted, counts) {
+            return met;
         }
-        if let Some(refusal) = self.objection(&greeting) {
-            if greeting.to.is_none() {
-                self.answer(rail, number, bytes, granted, &greeting, Some(refusal));
+        if let (Some(proving), Some(nonce)) = (&mut self.proving, nonce) {
+            let is_new = proving.note(nonce);
+            if greeting.refusal == Some(GreetingRefusal::Unproven) {
+                // Asked again at once, but once for each nonce.
+                if is_new && self.asking[heard.origin.rail].at.is_some() {
+                    self.ask(heard.origin.rail, now);
+                }
+                return Met::Nothing;
             }
+        }
+        self.handle_proven(now, heard, &greeting, granted, is_apart, counts)
+    }
+
+    /// Takes a greeting again that was proven a moment ago, now that the link has begun anew.
+    pub(super) fn handle_again(
+        &mut self,
+        now: Timestamp,
+        heard: &Heard<'_>,
+        granted: u64,
+        counts: &mut Counts,
+    ) -> Met {
+        match Greeting::parse(&heard.view) {
+            Ok(greeting) => self.handle_proven(now, heard, &greeting, granted, true, counts),
+            Err(_) => Met::Nothing,
+        }
+    }
+
+    /// Ends with those who do not prove that they have the key, and live now. `None`: whoever greets has done so, or need not.
+    fn unproven(
+        &mut self,
+        heard: &Heard<'_>,
+        greeting: &Greeting,
+        credentials: Option<&Credentials<'_>>,
+        granted: u64,
+        counts: &mut Counts,
+    ) -> Option<Met> {
+        let (rail, head) = (heard.origin.rail, heard.view.head());
+        let (proving, credentials) = match (&mut self.proving, credentials) {
+            (None, None) => return None,
+            (Some(proving), Some(credentials)) => (proving, credentials),
+            (own, _) => {
+                counts.refused += 1;
+                counts.unproven += 1;
+                // Who has a key answers nobody without.
+                if own.is_none() && head.kind == Kind::Question {
+                    self.answer(heard, granted, greeting, Some(GreetingRefusal::KeyOnOneSide));
+                }
+                return Some(stranger(greeting, GreetingRefusal::KeyOnOneSide));
+            }
+        };
+        match proving.judge(self.me.node, rail, self.asking[rail].number, &heard.view, credentials) {
+            Worth::Fresh => None,
+            Worth::Unproven => {
+                self.answer(heard, granted, greeting, Some(GreetingRefusal::Unproven));
+                Some(Met::Asked)
+            }
+            Worth::Repeated => {
+                counts.stale += 1;
+                Some(Met::Nothing)
+            }
+            Worth::None => {
+                counts.refused += 1;
+                counts.unproven += 1;
+                Some(stranger(greeting, GreetingRefusal::WrongKey))
+            }
+        }
+    }
+
+    fn handle_proven(
+        &mut self,
+        now: Timestamp,
+        heard: &Heard<'_>,
+        greeting: &Greeting,
+        granted: u64,
+        is_apart: bool,
+        counts: &mut Counts,
+    ) -> Met {
+        let rail = heard.origin.rail;
+        if let Some(refusal) = greeting.refusal {
+            return self.handle_refusal(greeting, refusal, counts);
+        }
+        if let Some(refusal) = self.objection(greeting) {
+            self.answer(heard, granted, greeting, Some(refusal));
             counts.refused += 1;
-            return refused(&greeting, refusal, greeting.life.session);
+            return refused(greeting, refusal, greeting.life.session);
         }
         if self.peer_life.is_some_and(|known| greeting.life < known) {
             counts.stale += 1;
-            if greeting.to.is_none() {
-                self.answer(rail, number, bytes, granted, &greeting, Some(GreetingRefusal::Stale));
-            }
-            return Met::Nothing;
+            self.answer(heard, granted, greeting, Some(GreetingRefusal::Stale));
+            return Met::Asked;
         }
-        if self.peer_life.is_some_and(|known| greeting.life > known) && !is_apart {
-            return Met::Later;
+        if let Some(known) = self.peer_life.filter(|known| greeting.life > *known && !is_apart) {
+            let is_another = greeting.life.session != known.session && !heard.origin.ends_earlier;
+            return if is_another { Met::Rival } else { Met::Later };
         }
         self.peer_life = Some(greeting.life);
-        let is_news = self.greeting.replace(greeting).is_none_or(|known| known.life != greeting.life);
+        let is_news = self.greeting.replace(*greeting).is_none_or(|known| known.life != greeting.life);
+        if let Some(credentials) = Credentials::parse(&heard.view) {
+            self.greeted_with = credentials.nonces.nonce;
+        }
         match greeting.to {
             None => {
-                self.answer(rail, number, bytes, granted, &greeting, None);
+                self.answer(heard, granted, greeting, None);
                 // Who asks is there to be asked; but two that ask must not hurry each other for ever.
                 if is_news && self.asking[rail].at.is_some_and(|at| at > now) {
                     self.ask(rail, now);
                 }
-                Met::Nothing
+                Met::Heard
             }
             Some(to) if to != self.own_life() => {
                 counts.stale += 1;
-                Met::Nothing
+                Met::Heard
             }
-            Some(_) => self.handle_answer(rail, &greeting, counts),
+            Some(_) => self.handle_answer(rail, greeting, counts),
         }
+    }
+
+    /// Tells who asks for the place of a link that lives that it does.
+    pub(super) fn keep_place(&mut self, heard: &Heard<'_>, granted: u64) -> Option<Met> {
+        let greeting = Greeting::parse(&heard.view).ok()?;
+        self.answer(heard, granted, &greeting, Some(GreetingRefusal::InUse));
+        Some(refused(&greeting, GreetingRefusal::InUse, greeting.life.session))
     }
 
     fn handle_answer(&mut self, rail: usize, greeting: &Greeting, counts: &mut Counts) -> Met {
@@ -197,14 +342,14 @@ impl Meeting {
         if greeting.heard_bytes as usize >= size {
             let was_asking = asking.at.take().is_some();
             asking.short_answers = 0;
-            return if was_asking { Met::Proven(rail) } else { Met::Nothing };
+            return if was_asking { Met::Proven(rail) } else { Met::Heard };
         }
         asking.short_answers += 1;
         if asking.at.is_some() && asking.short_answers == SHORT_ANSWERS {
             counts.refused += 1;
             return Met::Refused(Refused::FullSize { rail, bytes: size });
         }
-        Met::Nothing
+        Met::Heard
     }
 
     fn handle_refusal(&self, greeting: &Greeting, refusal: GreetingRefusal, counts: &mut Counts) -> Met {
@@ -213,7 +358,8 @@ impl Meeting {
             return Met::Nothing;
         }
         counts.refused += 1;
-        let session = if refusal == GreetingRefusal::Stale { self.me.session } else { greeting.life.session };
+        let is_own = matches!(refusal, GreetingRefusal::Stale | GreetingRefusal::Future);
+        let session = if is_own { self.me.session } else { greeting.life.session };
         refused(greeting, refusal, session)
     }
 
@@ -225,25 +371,32 @@ impl Meeting {
             Some(GreetingRefusal::WrongRails)
         } else if greeting.datagram_bytes as usize != self.settings.datagram_bytes {
             Some(GreetingRefusal::WrongDatagramBytes)
+        } else if greeting.life.session > self.latest_session {
+            Some(GreetingRefusal::Future)
         } else {
             None
         }
     }
 
+    /// Answers a question; who has answered needs no answer.
     fn answer(
         &mut self,
-        rail: usize,
-        number: u32,
-        heard: usize,
+        heard: &Heard<'_>,
         granted: u64,
         asker: &Greeting,
         refusal: Option<GreetingRefusal>,
     ) {
-        if self.answers.len() < ANSWERS {
-            let heard_bytes = u32::try_from(heard).unwrap_or(u32::MAX);
-            let answer = Greeting { to: Some(asker.life), heard_bytes, refusal, ..self.say(granted) };
-            self.answers.push_back((rail, number, answer));
+        if asker.to.is_some() || self.answers.len() >= ANSWERS {
+            return;
         }
+        let heard_bytes = u32::try_from(heard.bytes).unwrap_or(u32::MAX);
+        self.answers.push_back(Answer {
+            rail: heard.origin.rail,
+            is_aside: !heard.origin.is_home,
+            number: heard.view.head().number,
+            greeting: Greeting { to: Some(asker.life), heard_bytes, refusal, ..self.say(granted) },
+            heard: Credentials::parse(&heard.view).map(|it| it.nonces.nonce),
+        });
     }
 
     /// Returns the greeting of this node.
@@ -263,16 +416,17 @@ impl Meeting {
         }
     }
 
-    /// The next question or answer, in `buffer`: the rail that it is for, and its padding.
-    pub(super) fn poll(
-        &mut self,
-        now: Timestamp,
-        granted: u64,
-        buffer: &mut Vec<u8>,
-    ) -> Option<(usize, usize)> {
-        if let Some((rail, number, answer)) = self.answers.pop_front() {
-            answer.encode(buffer, number);
-            return Some((rail, 0));
+    /// The next question or answer, in `buffer`.
+    pub(super) fn poll(&mut self, now: Timestamp, granted: u64, buffer: &mut Vec<u8>) -> Option<Said> {
+        if let Some(Answer { rail, is_aside, number, greeting, heard }) = self.answers.pop_front() {
+            match &self.proving {
+                Some(proving) => {
+                    let nonces = Unproven { nonce: proving.nonce(), heard };
+                    proving.encode(&greeting, self.peer, number, &nonces, buffer);
+                }
+                None => greeting.encode(buffer, number),
+            }
+            return Some(Said { rail, is_aside, padding: 0 });
         }
         let is_due = |asking: &Asking| asking.at.is_some_and(|at| at.max(self.not_before) <= now);
         let rail = self.asking.iter().position(is_due)?;
@@ -281,9 +435,14 @@ impl Meeting {
         asking.at = Some(now + asking.pause);
         asking.pause = sheaf_wire::Nanos((2 * asking.pause.0).min(self.settings.ask_max.0));
         asking.number = asking.number.wrapping_add(1);
-        question.encode(buffer, asking.number);
-        let is_short = asking.number.is_multiple_of(SHORT_EVERY);
-        Some((rail, if is_short { 0 } else { self.settings.datagram_bytes - GREETING_BYTES }))
+        let number = asking.number;
+        match &self.proving {
+            Some(proving) => proving.encode(&question, self.peer, number, &proving.nonces(), buffer),
+            None => question.encode(buffer, number),
+        }
+        let is_short = number.is_multiple_of(SHORT_EVERY);
+        let padding = if is_short { 0 } else { self.settings.datagram_bytes - buffer.len() };
+        Some(Said { rail, is_aside: false, padding })
     }
 
     /// When [`Self::poll`] has something.
@@ -296,4 +455,8 @@ impl Meeting {
 
 fn refused(greeting: &Greeting, why: GreetingRefusal, session: SessionId) -> Met {
     Met::Refused(Refused::Greeting { why, run: greeting.run, session })
+}
+
+fn stranger(greeting: &Greeting, why: GreetingRefusal) -> Met {
+    Met::Stranger(Refused::Greeting { why, run: greeting.run, session: greeting.life.session })
 }

@@ -395,6 +395,13 @@ impl<M> Sending<M> {
         self.ask_at = waits.then(|| self.ask_at.unwrap_or(now + self.settings.probe_min));
     }
 
+    /// Asks the peer for a report by a rail that reaches it, whether or not there is something to send.
+    pub(super) fn ping(&mut self) {
+        if let Some(rail) = self.rails.iter_mut().find(|rail| rail.is_proven) {
+            rail.ping = true;
+        }
+    }
+
     /// Whether a rail is to be asked for a report now.
     pub(super) fn has_ping(&self) -> bool {
         self.rails.iter().any(|rail| rail.ping && rail.is_proven && rail.has_room())

@@ -4,6 +4,7 @@ mod closing;
 mod loss;
 mod meeting;
 mod parts;
+mod proving;
 mod rails;
 mod world;
 
@@ -25,5 +26,6 @@ fn small() -> Settings {
         ask_min: Nanos::from_millis(5),
         ask_max: Nanos::from_millis(200),
         dead_peer: Nanos::from_secs(20),
+        rival: Nanos::from_secs(2),
     }
 }

@@ -124,6 +124,7 @@ class Tap:
         rate: float | None = None,
         name: str | None = None,
         wait: float = 10.0,
+        key: str | os.PathLike[str] | None = None,
     ) -> Self: ...
     @property
     def run(self) -> int: ...

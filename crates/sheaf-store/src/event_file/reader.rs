@@ -1,7 +1,7 @@
 //! Reads an event file: in order and past any damage, or by event id.
 
 use super::outcome::{EventCounts, EventDamage, EventEnding, EventOpenError, EventReadError};
-use crate::block_reader::BlockReader;
+use crate::block_reader::{BlockReader, DataFrom, data_of_file};
 use crate::regular;
 use bytes::Bytes;
 use sheaf_wire::checksum::crc32c;
@@ -45,7 +45,7 @@ impl EventFileReader<File> {
     /// # Errors
     /// An [`EventOpenError`] where it cannot be read or its header is not right.
     pub fn open(path: &Path) -> Result<Self, EventOpenError> {
-        Self::new(open(path)?, path)
+        Self::whole(Self::start(open(path)?, path.to_owned(), Some(data_of_file))?)
     }
 
     /// Opens an event file whose header may be damaged, and says what is wrong with the header.
@@ -53,7 +53,7 @@ impl EventFileReader<File> {
     /// # Errors
     /// [`EventOpenError::Io`] where the file cannot be read.
     pub fn open_damaged(path: &Path) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
-        Self::new_damaged(open(path)?, path)
+        Self::start_damaged(open(path)?, path.to_owned(), Some(data_of_file))
     }
 }
 
@@ -67,9 +67,13 @@ impl<R: Read + Seek> EventFileReader<R> {
     /// # Errors
     /// An [`EventOpenError`] where it cannot be read or its header is not right.
     pub fn new(input: R, path: impl Into<PathBuf>) -> Result<Self, EventOpenError> {
-        match Self::start(input, path.into())? {
-            (reader, None) => Ok(reader),
-            (reader, Some(error)) => Err(EventOpenError::Format { path: reader.path, error }),
+        Self::whole(Self::start(input, path.into(), None)?)
+    }
+
+    fn whole((reader, wrong): (Self, Option<FileFormatError>)) -> Result<Self, EventOpenError> {
+        match wrong {
+            None => Ok(reader),
+            Some(error) => Err(EventOpenError::Format { path: reader.path, error }),
         }
     }
 
@@ -81,7 +85,15 @@ impl<R: Read + Seek> EventFileReader<R> {
         input: R,
         path: impl Into<PathBuf>,
     ) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
-        let (mut reader, wrong) = Self::start(input, path.into())?;
+        Self::start_damaged(input, path.into(), None)
+    }
+
+    fn start_damaged(
+        input: R,
+        path: PathBuf,
+        data_from: Option<DataFrom<R>>,
+    ) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
+        let (mut reader, wrong) = Self::start(input, path, data_from)?;
         if wrong.is_some() {
             // What the header was is unknown; the first good event header is where events start.
             reader
@@ -94,8 +106,12 @@ impl<R: Read + Seek> EventFileReader<R> {
     }
 
     /// Reads header and footer; with a bad header, stays at the start of the file.
-    fn start(input: R, path: PathBuf) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
-        let opened = BlockReader::new(input).and_then(|mut blocks| {
+    fn start(
+        input: R,
+        path: PathBuf,
+        data_from: Option<DataFrom<R>>,
+    ) -> Result<(Self, Option<FileFormatError>), EventOpenError> {
+        let opened = BlockReader::new(input, data_from).and_then(|mut blocks| {
             let footer = read_footer(&mut blocks)?;
             let header = read_header(&mut blocks)?;
             Ok((blocks, footer, header))

@@ -1,6 +1,6 @@
 //! Reads a fragment stream, past any damage.
 
-use crate::block_reader::BlockReader;
+use crate::block_reader::{BlockReader, DataFrom, data_of_file};
 use crate::regular;
 use bytes::Bytes;
 use sheaf_wire::checksum::crc32c;
@@ -163,7 +163,7 @@ impl StreamReader<File> {
     /// # Errors
     /// A [`StreamOpenError`] where it cannot be read or its header is not right.
     pub fn open(path: &Path) -> Result<Self, StreamOpenError> {
-        Self::new(open(path)?, path)
+        Self::whole(Self::start(open(path)?, path.to_owned(), SourceId(0), Some(data_of_file))?)
     }
 
     /// Opens a stream whose header may be damaged, as that of `source`, and says what is wrong with the header.
@@ -174,7 +174,7 @@ impl StreamReader<File> {
         path: &Path,
         source: SourceId,
     ) -> Result<(Self, Option<FileFormatError>), StreamOpenError> {
-        Self::new_damaged(open(path)?, path, source)
+        Self::start_damaged(open(path)?, path.to_owned(), source, Some(data_of_file))
     }
 }
 
@@ -188,9 +188,13 @@ impl<R: Read + Seek> StreamReader<R> {
     /// # Errors
     /// A [`StreamOpenError`] where it cannot be read or its header is not right.
     pub fn new(input: R, path: impl Into<PathBuf>) -> Result<Self, StreamOpenError> {
-        match Self::start(input, path.into(), SourceId(0))? {
-            (reader, None) => Ok(reader),
-            (reader, Some(error)) => Err(StreamOpenError::Format { path: reader.path, error }),
+        Self::whole(Self::start(input, path.into(), SourceId(0), None)?)
+    }
+
+    fn whole((reader, wrong): (Self, Option<FileFormatError>)) -> Result<Self, StreamOpenError> {
+        match wrong {
+            None => Ok(reader),
+            Some(error) => Err(StreamOpenError::Format { path: reader.path, error }),
         }
     }
 
@@ -203,7 +207,16 @@ impl<R: Read + Seek> StreamReader<R> {
         path: impl Into<PathBuf>,
         source: SourceId,
     ) -> Result<(Self, Option<FileFormatError>), StreamOpenError> {
-        let (mut reader, wrong) = Self::start(input, path.into(), source)?;
+        Self::start_damaged(input, path.into(), source, None)
+    }
+
+    fn start_damaged(
+        input: R,
+        path: PathBuf,
+        source: SourceId,
+        data_from: Option<DataFrom<R>>,
+    ) -> Result<(Self, Option<FileFormatError>), StreamOpenError> {
+        let (mut reader, wrong) = Self::start(input, path, source, data_from)?;
         if wrong.is_some() {
             // What the header was is unknown; the first good record header is where records start.
             reader
@@ -219,8 +232,9 @@ impl<R: Read + Seek> StreamReader<R> {
         input: R,
         path: PathBuf,
         source: SourceId,
+        data_from: Option<DataFrom<R>>,
     ) -> Result<(Self, Option<FileFormatError>), StreamOpenError> {
-        let opened = BlockReader::new(input).and_then(|mut blocks| {
+        let opened = BlockReader::new(input, data_from).and_then(|mut blocks| {
             let header = read_header(&mut blocks)?;
             Ok((blocks, header))
         });

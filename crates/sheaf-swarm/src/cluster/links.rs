@@ -8,7 +8,7 @@ use super::RUN;
 use super::post::{Happening, Host, Post};
 use crate::options::{Options, RecoveryOptions};
 use crate::payload::{PayloadQueue, SimPayload};
-use sheaf_protocol::recovery::{Happened, Link, NotTaken, Place, Settings};
+use sheaf_protocol::recovery::{Happened, Link, NotTaken, Origin, Place, Settings};
 use sheaf_protocol::{Identity, Transmit};
 use sheaf_wire::message::Message;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, Timestamp};
@@ -77,6 +77,7 @@ impl Links {
             ask_min: Nanos::from_micros(200),
             ask_max: Nanos::from_millis(10),
             dead_peer: options.times.peer,
+            rival: options.times.peer,
         };
         Some(Self { settings, nodes: nodes.collect(), ends: BTreeMap::new(), buffer: Vec::new() })
     }
@@ -155,7 +156,7 @@ impl Post {
                 _ => wrong = Some(format!("recovery puts bytes of {from} to a wrong place: {place:?}")),
             }
         };
-        end.link.handle_datagram(now, rail, &bytes, store, drop);
+        end.link.handle_datagram(now, Origin::home(rail), &bytes, store, drop);
         if let Some(text) =
             wrong.or_else(|| (links.misread() > 0).then(|| "recovery misreads a datagram".into()))
         {

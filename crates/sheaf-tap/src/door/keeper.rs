@@ -2,6 +2,7 @@
 
 use super::visitor::{Ended, Visitor, VisitorSocket};
 use super::{Books, DoorCounts, DoorOptions, News, Seat, Shared, called};
+use crate::key::DoorProof;
 use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token, Waker};
 use sheaf_protocol::sampler::{ConsumerId, Wish};
@@ -162,7 +163,15 @@ impl Keeper {
             log::warn!("{}: a consumer cannot join: {error}", self.node);
             return;
         }
-        self.visitors.push(Visitor::new(ConsumerId(self.next), socket, self.welcome.clone(), now));
+        let proof = match &socket {
+            VisitorSocket::Tcp(_) => self.options.key.clone().map(DoorProof::new).transpose(),
+            VisitorSocket::Unix(_) => Ok(None),
+        };
+        let proof = match proof {
+            Ok(proof) => proof,
+            Err(error) => return log::error!("{}: a consumer cannot join: {error}", self.node),
+        };
+        self.visitors.push(Visitor::new(ConsumerId(self.next), socket, self.welcome.clone(), proof, now));
         self.next = self.next.wrapping_add(1);
     }
 
@@ -177,6 +186,9 @@ impl Keeper {
                 true
             }
             Some(ended) => {
+                if let Ended::WrongKey = ended {
+                    visitor.turn_away();
+                }
                 self.part(visitor, ended);
                 false
             }
@@ -209,6 +221,22 @@ impl Keeper {
         let missed = counts.missed();
         let books = format!("{sent} events sent, {missed} missed of {} accepted", counts.seen);
         match ended {
+            Ended::WrongKey => {
+                self.counts.wrong_key += 1;
+                log::warn!(
+                    "{}: a consumer was turned away: it did not prove that it has the key of the run; give it a copy of \
+                     `transport.key_file` (`sheaf tap --key`, `key` in Python)",
+                    self.node
+                );
+            }
+            Ended::Left if visitor.is_unproven() => {
+                self.counts.wrong_key += 1;
+                log::warn!(
+                    "{}: a consumer left when it was asked for the key of the run; give it a copy of `transport.key_file` \
+                     (`sheaf tap --key`, `key` in Python)",
+                    self.node
+                );
+            }
             Ended::Left if visitor.is_listening() => log::info!("{who} left: {books}"),
             Ended::Left => log::debug!("{who} looked in and left"),
             Ended::Slow => {

@@ -14,6 +14,7 @@ const PATIENT: Duration = Duration::from_secs(300);
 
 fn options(directory: &Path) -> DoorOptions {
     DoorOptions {
+        key: None,
         socket: Some(in_directory(directory, NodeId::builder(0))),
         listen: None,
         consumers: 2,
@@ -205,6 +206,87 @@ fn a_door_has_also_a_tcp_address() {
     feed_until(&mut feed, 10, |feed| listening(feed) == 1);
     assert_eq!(feed.close().wait().joined, 1);
     assert_eq!(read_to_end(&mut client).1, EndReason::BuilderEnded);
+}
+
+#[test]
+fn over_tcp_the_key_is_asked_for_and_who_lacks_it_gets_nothing() {
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (key, other) = (RunKey::random().unwrap(), RunKey::random().unwrap());
+    let options = DoorOptions {
+        listen: Some(listen),
+        key: Some(key.clone()),
+        consumers: 9,
+        ..options(directory.path())
+    };
+    let mut feed = open(options);
+    let network = Address::parse(&listen.to_string());
+    let without = Client::connect(&network, PATIENT);
+    assert!(matches!(without, Err(ClientError::KeyNeeded { .. })), "{without:?}");
+    let wrong = Client::connect_with(&network, Some(&other), PATIENT);
+    assert!(matches!(wrong, Err(ClientError::WrongKey { .. })), "{wrong:?}");
+    let relayed = relay(listen, |proxy| Client::connect_with(&proxy, Some(&key), PATIENT).map(|_| ()));
+    let relayed = relayed.expect("the recorded consumer is welcome");
+    for said in [
+        &relayed[..],
+        &sheaf_wire::tap::emit_subscribe(&Wish::default(), "nobody"),
+        b"GET / HTTP/1.1\r\n\r\n",
+    ] {
+        let mut stream = std::net::TcpStream::connect(listen).unwrap();
+        stream.write_all(said).unwrap();
+        let (mut heard, challenge) = (Vec::new(), sheaf_wire::tap::emit_challenge([0; 32]).len());
+        let end = sheaf_wire::tap::emit_end(EndReason::WrongKey, &Counts::default());
+        stream.read_to_end(&mut heard).unwrap();
+        // Who speaks before it was asked is not asked any more.
+        assert!(heard.ends_with(&end) && heard.len() <= challenge + end.len(), "a challenge, and the reason");
+    }
+    let mut client = Client::connect_with(&network, Some(&key), PATIENT).unwrap();
+    client.subscribe(&Wish::default(), "with the key").unwrap();
+    // Within the host the modes of the directory say who may join.
+    let mut near = Client::connect_with(&address(directory.path()), None, PATIENT).unwrap();
+    near.subscribe(&Wish::default(), "at the socket").unwrap();
+    feed_until(&mut feed, 10, |feed| listening(feed) == 2);
+    let door = feed.close().wait();
+    assert_eq!((door.joined, door.wrong_key, door.nonsense), (2, 5, 0));
+    assert_eq!(read_to_end(&mut client).1, EndReason::BuilderEnded);
+}
+
+/// Has a consumer join by a relay; gives what it said to the door.
+fn relay<E: std::fmt::Debug>(
+    door: SocketAddr,
+    join: impl FnOnce(Address) -> Result<(), E>,
+) -> Result<Vec<u8>, E> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::parse(&listener.local_addr().unwrap().to_string());
+    let carrier = std::thread::spawn(move || {
+        let (mut consumer, mut host) =
+            (listener.accept().unwrap().0, std::net::TcpStream::connect(door).unwrap());
+        let (mut back, mut from) = (consumer.try_clone().unwrap(), host.try_clone().unwrap());
+        let returning = std::thread::spawn(move || std::io::copy(&mut from, &mut back));
+        let mut said = Vec::new();
+        let mut buffer = [0; 256];
+        while let Ok(bytes @ 1..) = consumer.read(&mut buffer) {
+            said.extend_from_slice(&buffer[..bytes]);
+            host.write_all(&buffer[..bytes]).unwrap();
+        }
+        host.shutdown(std::net::Shutdown::Both).unwrap();
+        let _ = returning.join();
+        said
+    });
+    let joined = join(address);
+    let said = carrier.join().unwrap();
+    joined.map(|()| said)
+}
+
+#[test]
+fn a_consumer_with_a_key_does_not_believe_a_door_without() {
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let feed = open(DoorOptions { listen: Some(listen), ..options(directory.path()) });
+    let key = RunKey::random().unwrap();
+    let joined = Client::connect_with(&Address::parse(&listen.to_string()), Some(&key), PATIENT);
+    assert!(matches!(joined, Err(ClientError::NoKeyThere { .. })), "{joined:?}");
+    assert_eq!(feed.close().wait().joined, 0);
 }
 
 #[test]

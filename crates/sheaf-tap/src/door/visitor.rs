@@ -1,11 +1,14 @@
 //! One who has come to a door: first a visitor that must say what it wants, then a consumer.
 
 use super::{Books, DoorOptions};
+use crate::key::DoorProof;
 use bytes::Bytes;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use sheaf_key::{Nonce, Proof};
 use sheaf_protocol::sampler::{ConsumerId, Counts, Wish};
 use sheaf_wire::tap::{EndReason, FRAME_BYTES, Frame, FrameHead, Kind, TapError, emit_end, emit_status};
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +27,8 @@ pub(super) enum Ended {
     Silent,
     /// It said what means nothing.
     Nonsense(Nonsense),
+    /// It did not prove that it has the key of the run.
+    WrongKey,
 }
 
 /// Violation of the protocol by a visitor.
@@ -35,6 +40,9 @@ pub(super) enum Nonsense {
     Kind(Kind),
     #[error("it sent more after its subscription")]
     More,
+    /// Told apart: who has no key is no friend that errs.
+    #[error("it did not prove that it has the key of the run")]
+    WrongKey,
 }
 
 /// The socket of a visitor.
@@ -104,10 +112,25 @@ pub(super) struct Visitor {
     /// When it last took a byte, or had nothing to take.
     progress: Instant,
     told_the_end: bool,
+    /// The proof that it owes, and the welcome that it gets for it.
+    owes: Option<(DoorProof, Bytes)>,
+    /// Frames that are written before all others.
+    first: VecDeque<Bytes>,
 }
 
 impl Visitor {
-    pub(super) fn new(id: ConsumerId, socket: VisitorSocket, welcome: Bytes, now: Instant) -> Self {
+    /// One who has come, and who has to prove first that it has the key, where there is one to prove.
+    pub(super) fn new(
+        id: ConsumerId,
+        socket: VisitorSocket,
+        welcome: Bytes,
+        proof: Option<DoorProof>,
+        now: Instant,
+    ) -> Self {
+        let (first, owes) = match proof {
+            None => (welcome, None),
+            Some(proof) => (proof.challenge().into(), Some((proof, welcome))),
+        };
         Self {
             id,
             name: String::new(),
@@ -115,11 +138,23 @@ impl Visitor {
             said: Vec::new(),
             wish: None,
             place: None,
-            writing: Some((welcome, false, 0)),
+            writing: Some((first, false, 0)),
             came: now,
             progress: now,
             told_the_end: false,
+            owes,
+            first: VecDeque::new(),
         }
+    }
+
+    /// Whether it has yet to prove that it has the key.
+    pub(super) fn is_unproven(&self) -> bool {
+        self.owes.is_some()
+    }
+
+    /// Tells one without the key so. Whoever does not get this word finds the connection closed.
+    pub(super) fn turn_away(&mut self) {
+        let _ = self.socket.write(&emit_end(EndReason::WrongKey, &Counts::default()));
     }
 
     /// Whether it is a consumer: the builder's thread knows it.
@@ -168,8 +203,11 @@ impl Visitor {
                 }
                 Ok(bytes) => {
                     self.said.extend_from_slice(&buffer[..bytes]);
-                    if let Err(nonsense) = self.understand() {
-                        return Some(Ended::Nonsense(nonsense));
+                    match self.understand() {
+                        Ok(()) => {}
+                        // Who has no key and says anything else is told what is missing.
+                        Err(_) if self.is_unproven() => return Some(Ended::WrongKey),
+                        Err(nonsense) => return Some(Ended::Nonsense(nonsense)),
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
@@ -183,20 +221,34 @@ impl Visitor {
     fn understand(&mut self) -> Result<(), Nonsense> {
         let Some((head, body)) = self.said.split_first_chunk::<FRAME_BYTES>() else { return Ok(()) };
         let head = FrameHead::parse(head)?;
-        if head.kind != Kind::Subscribe {
+        let expected = if self.is_unproven() { Kind::Answer } else { Kind::Subscribe };
+        if head.kind != expected {
             return Err(Nonsense::Kind(head.kind));
         }
         match body.len().cmp(&(head.body_bytes as usize)) {
             std::cmp::Ordering::Less => Ok(()),
             std::cmp::Ordering::Greater => Err(Nonsense::More),
             std::cmp::Ordering::Equal => {
-                if let Frame::Subscribe(wish, name) = head.parse_body(&Bytes::copy_from_slice(body))? {
-                    (self.wish, self.name) = (Some(wish), name);
+                match head.parse_body(&Bytes::copy_from_slice(body))? {
+                    Frame::Subscribe(wish, name) => (self.wish, self.name) = (Some(wish), name),
+                    Frame::Answer(nonce, proof) => self.prove(&nonce, &proof)?,
+                    _ => return Err(Nonsense::Kind(head.kind)),
                 }
                 self.said = Vec::new();
                 Ok(())
             }
         }
+    }
+
+    /// Takes a visitor's proof that it has the key: it is welcome.
+    fn prove(&mut self, nonce: &Nonce, proof: &Proof) -> Result<(), Nonsense> {
+        let Some((door, welcome)) = self.owes.take() else { return Err(Nonsense::Kind(Kind::Answer)) };
+        let Some(own) = door.hear(nonce, proof) else {
+            self.owes = Some((door, welcome));
+            return Err(Nonsense::WrongKey);
+        };
+        self.first.extend([own.into(), welcome]);
+        Ok(())
     }
 
     /// Writes until there is nothing more, or no room: then the error says so.
@@ -229,6 +281,9 @@ impl Visitor {
     }
 
     fn next_frame(&mut self, now: Instant, over: bool) -> Option<(Bytes, bool, usize)> {
+        if let Some(frame) = self.first.pop_front() {
+            return Some((frame, false, 0));
+        }
         let Some(place) = &mut self.place else {
             return self.last_word(over, Counts::default());
         };

@@ -29,6 +29,8 @@ const BROKEN_SLEEP: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug)]
 struct Found {
     from: NodeId,
+    peer: usize,
+    source: MacAddress,
     rail: usize,
     begin: usize,
     bytes: usize,
@@ -67,6 +69,8 @@ pub struct EthernetPort {
     left: usize,
     /// A rail had no room for a datagram since the last wait.
     refused: bool,
+    /// The datagram that was handed out last.
+    last: Option<Found>,
 }
 
 impl EthernetPort {
@@ -110,6 +114,7 @@ impl EthernetPort {
             turn: 0,
             left: TURN,
             refused: false,
+            last: None,
         };
         for rail in 0..port.rails.len() {
             port.tell(rail, MacAddress::BROADCAST, None, true);
@@ -187,10 +192,42 @@ impl EthernetPort {
         // What is for all is never a datagram.
         (head.kind == FrameKind::Datagram && head.to.is_some()).then_some(Found {
             from: head.from,
+            peer,
+            source: head.source,
             rail,
             begin: FRAME_HEAD_BYTES,
             bytes,
         })
+    }
+
+    /// Puts a datagram into a frame of a rail.
+    fn put(
+        &mut self,
+        to: NodeId,
+        peer: usize,
+        rail: usize,
+        destination: MacAddress,
+        head: &[u8],
+        payload: &[&[u8]],
+    ) -> Result<(), DatagramRefused> {
+        let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
+        let frame_head = self.head(rail, FrameKind::Datagram, destination, Some(to));
+        let ethertype = self.ethertype;
+        let taken = self.rails[rail].wire.put(peer, FRAME_HEAD_BYTES + bytes, &mut |frame| {
+            frame_head.write(ethertype, bytes, frame);
+            let mut at = FRAME_HEAD_BYTES;
+            for piece in std::iter::once(&head).chain(payload) {
+                frame[at..at + piece.len()].copy_from_slice(piece);
+                at += piece.len();
+            }
+            seal_frame(frame_head.run, frame);
+        });
+        if !taken {
+            self.stats.refused_full += 1;
+            self.refused = true;
+            return Err(DatagramRefused::Full);
+        }
+        Ok(())
     }
 
     fn count_error(&mut self, error: FrameError) {
@@ -336,23 +373,35 @@ impl DatagramPort for EthernetPort {
                 return Ok(());
             }
         };
-        let frame_head = self.head(rail, FrameKind::Datagram, destination, Some(to));
-        let ethertype = self.ethertype;
-        let taken = self.rails[rail].wire.put(peer, FRAME_HEAD_BYTES + bytes, &mut |frame| {
-            frame_head.write(ethertype, bytes, frame);
-            let mut at = FRAME_HEAD_BYTES;
-            for piece in std::iter::once(&head).chain(payload) {
-                frame[at..at + piece.len()].copy_from_slice(piece);
-                at += piece.len();
-            }
-            seal_frame(frame_head.run, frame);
-        });
-        if !taken {
-            self.stats.refused_full += 1;
-            self.refused = true;
-            return Err(DatagramRefused::Full);
+        self.put(to, peer, rail, destination, head, payload)
+    }
+
+    fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> Result<(), DatagramRefused> {
+        let Some(peer) = self.index.place(to) else { return Err(DatagramRefused::UnknownPeer) };
+        let Some(destination) = self.rails[rail].asides[peer] else { return Ok(()) };
+        self.put(to, peer, rail, destination, head, &[])
+    }
+
+    fn note_aside(&mut self) {
+        if let Some(Found { peer, rail, source, .. }) = self.last {
+            self.rails[rail].asides[peer] = Some(source);
         }
-        Ok(())
+    }
+
+    fn take_home(&mut self) {
+        if let Some(Found { peer, rail, source, .. }) = self.last {
+            self.rails[rail].take_home(peer, source);
+        }
+    }
+
+    fn leave_home(&mut self, peer: NodeId) {
+        if let Some(peer) = self.index.place(peer) {
+            self.rails.iter_mut().for_each(|rail| rail.leave_home(peer));
+        }
+    }
+
+    fn has_own_addresses(&self) -> bool {
+        false
     }
 
     fn flush(&mut self) {
@@ -362,9 +411,12 @@ impl DatagramPort for EthernetPort {
     }
 
     fn poll(&mut self) -> Option<Datagram<'_>> {
-        let Found { from, rail, begin, bytes } = self.find()?;
+        let found = self.find()?;
+        self.last = Some(found);
+        let Found { from, peer, source, rail, begin, bytes } = found;
+        let is_home = self.rails[rail].is_home(peer, source);
         let frame = self.rails[rail].wire.frame();
-        Some(Datagram { from, rail, bytes: &frame[begin..begin + bytes] })
+        Some(Datagram { from, rail, is_home, bytes: &frame[begin..begin + bytes] })
     }
 
     fn wait(&mut self, timeout: Nanos) {
@@ -406,6 +458,11 @@ impl EthernetPort {
     /// The frame that was received last by a rail.
     pub(super) fn last_frame(&self, rail: usize) -> &[u8] {
         self.rails[rail].wire.frame()
+    }
+
+    /// Whether datagrams to the first peer go there by a rail.
+    pub(super) fn is_home(&self, rail: usize, address: MacAddress) -> bool {
+        self.rails[rail].is_home(0, address)
     }
 
     /// Whether the addresses of all peers on a rail are known.

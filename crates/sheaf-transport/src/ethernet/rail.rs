@@ -24,6 +24,8 @@ pub(super) enum Place {
     Unknown(Asked),
     /// Where its last frame came from.
     Learned(MacAddress),
+    /// Where a frame came from that is surely its.
+    Sure(MacAddress),
     /// Where the configuration says.
     Given(MacAddress),
 }
@@ -53,6 +55,8 @@ pub(super) struct Rail {
     pub(super) wire: Box<dyn Wire>,
     /// By the peer's place in the list.
     pub(super) peers: Vec<Place>,
+    /// From where somebody asked who may be the peer, in the same order.
+    pub(super) asides: Vec<Option<MacAddress>>,
     /// Whether the interface works, as far as is known.
     pub(super) works: bool,
     /// When that was asked last.
@@ -77,13 +81,16 @@ impl Rail {
                 .map_or(Place::Unknown(Asked { at: None, pause: ASK_FIRST }), |at| Place::Given(*at))
         };
         let peers = options.peers.iter().map(|peer| place(&peer.addresses)).collect();
-        Ok(Self { interface, wire, peers, works: true, looked: None, congested: false, reason })
+        let asides = vec![None; options.peers.len()];
+        Ok(Self { interface, wire, peers, asides, works: true, looked: None, congested: false, reason })
     }
 
     /// Where a frame for a peer goes now.
     pub(super) fn way(&mut self, peer: usize) -> Way {
         let asked = match &mut self.peers[peer] {
-            Place::Learned(address) | Place::Given(address) => return Way::To(*address),
+            Place::Learned(address) | Place::Sure(address) | Place::Given(address) => {
+                return Way::To(*address);
+            }
             Place::Unknown(asked) => asked,
         };
         let now = Instant::now();
@@ -97,10 +104,34 @@ impl Rail {
         Way::Ask
     }
 
+    /// Whether datagrams to a peer go there.
+    pub(super) fn is_home(&self, peer: usize, address: MacAddress) -> bool {
+        match &self.peers[peer] {
+            Place::Learned(home) | Place::Sure(home) | Place::Given(home) => *home == address,
+            Place::Unknown(_) => false,
+        }
+    }
+
+    /// The peer is surely there.
+    pub(super) fn take_home(&mut self, peer: usize, address: MacAddress) {
+        if !matches!(self.peers[peer], Place::Given(_)) {
+            self.peers[peer] = Place::Sure(address);
+        }
+    }
+
+    /// The peer may be elsewhere from now on.
+    pub(super) fn leave_home(&mut self, peer: usize) {
+        if let Place::Sure(address) = self.peers[peer] {
+            self.peers[peer] = Place::Learned(address);
+        }
+    }
+
     /// Takes note of where a frame of a peer came from. `false`: it cannot have come from there.
     pub(super) fn learn(&mut self, peer: usize, source: MacAddress) -> bool {
         match &mut self.peers[peer] {
             Place::Given(address) => *address == source,
+            // Anybody may say that it is the peer.
+            Place::Sure(_) => source.is_of_one_interface(),
             place @ (Place::Learned(_) | Place::Unknown(_)) => {
                 *place = Place::Learned(source);
                 source.is_of_one_interface()

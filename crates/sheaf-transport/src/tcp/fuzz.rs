@@ -1,10 +1,15 @@
-//! The entry point of the fuzz target for what peers send.
+//! The entry points of the fuzz targets for what peers send: greetings, then frames.
 
 use super::Blocks;
 use super::deframer::{Deframer, FrameError, Item};
-use super::framing::PREFIX_BYTES;
-use crate::Frame;
+use super::framing::{GREETING_BYTES, KEYED, PREFIX_BYTES, RAILS_VERSION, VERSION};
+use super::greeting::{Greeting, GreetingBuffer, RailGreeting};
+use super::proving::CallerWords;
+use super::sequence::Window;
+use crate::{Frame, Refusal};
 use bytes::Bytes;
+use sheaf_key::{NONCE_BYTES, PROOF_BYTES, Purpose, RunKey};
+use sheaf_wire::{NodeId, RunNumber, SessionId};
 use std::convert::Infallible;
 
 const BLOCK_BYTES: usize = 256;
@@ -56,6 +61,110 @@ pub fn fuzz_tcp_stream(bytes: &[u8]) {
             return;
         }
     }
+}
+
+/// The versions of greetings that are spoken.
+const VERSIONS: [u16; 4] = [VERSION, RAILS_VERSION, VERSION | KEYED, RAILS_VERSION | KEYED];
+
+/// The node that hears what is fuzzed.
+fn host() -> Greeting {
+    let (node, run, session) = (NodeId::readout(0), RunNumber(1), SessionId(5));
+    Greeting { node, run, session, max_frame_bytes: MAX_FRAME_BYTES }
+}
+
+/// The key that proofs are asked for.
+fn key() -> RunKey {
+    RunKey::new(&[5; 32])
+}
+
+/// Reads `bytes` as what the other side says first: the first byte says in which version, to whom, and in what pieces. What is
+/// understood is the same after encoding, and a proof that is believed is right.
+///
+/// # Panics
+/// If the reader of greetings is wrong.
+pub fn fuzz_tcp_greeting(bytes: &[u8]) {
+    let Some((how, said)) = bytes.split_first() else { return };
+    let version = VERSIONS[usize::from(how & 3)];
+    let is_call = how & 4 == 0;
+    let size = 1 + usize::from(how >> 3);
+    let mut buffer =
+        if is_call { GreetingBuffer::of_call(version) } else { GreetingBuffer::of_answer(version) };
+    let mut rest = said;
+    let whole = loop {
+        let room = buffer.room();
+        assert!(!room.is_empty(), "a greeting that is not whole has room");
+        let bytes = size.min(room.len()).min(rest.len());
+        if bytes == 0 {
+            return;
+        }
+        room[..bytes].copy_from_slice(&rest[..bytes]);
+        rest = &rest[bytes..];
+        let whole = buffer.filled(bytes).map(<[u8]>::to_vec);
+        if let Some(whole) = whole {
+            break whole;
+        }
+        if buffer.is_hopeless().is_some() {
+            return;
+        }
+    };
+    let Some((fixed, behind)) = whole.split_first_chunk::<GREETING_BYTES>() else { return };
+    if let Ok(heard) = host().hear_as(version, fixed) {
+        assert_eq!(
+            host().hear_as(version, &heard.emit_as(version, None)),
+            Ok(heard),
+            "it says the same again"
+        );
+    }
+    let _ = host().hear_guest(version, NodeId::readout(1), fixed);
+    let _ = host().hear_host(version, fixed);
+    if let Some(rail) = RailGreeting::hear(behind) {
+        assert_eq!(RailGreeting::hear(&rail.emit()), Some(rail), "and so does its rail");
+    }
+    if version & KEYED != 0 && !is_call {
+        let words = CallerWords::new(key(), &host().emit_as(version, None), &[1; NONCE_BYTES]);
+        assert_eq!(
+            words.hear(&whole).is_ok(),
+            is_proven(version, &whole),
+            "a proof is believed where it is right"
+        );
+    }
+}
+
+/// Whether an answer ends with the proof that belongs to it.
+fn is_proven(version: u16, answer: &[u8]) -> bool {
+    let Some((said, proof)) = answer.split_last_chunk::<PROOF_BYTES>() else { return false };
+    let call = [&host().emit_as(version, None)[..], &[1; NONCE_BYTES]].concat();
+    key().prove(Purpose::TcpCalled, &[&call, said]) == *proof
+}
+
+/// Greetings for the fuzzer to begin with: name and bytes.
+#[must_use]
+pub fn tcp_greeting_seeds() -> Vec<(String, Vec<u8>)> {
+    let mut seeds = Vec::new();
+    for (place, version) in (0_u8..).zip(VERSIONS) {
+        for (side, name) in [(0, "call"), (4, "answer")] {
+            for (refusal, ending) in [(None, ""), (Some(Refusal::WrongKey), "-refused")] {
+                let mut said = host().emit_as(version, refusal).to_vec();
+                if version & !KEYED == RAILS_VERSION {
+                    let window = Window { frames: 8, bytes: 4_096 };
+                    said.extend(RailGreeting { rail: 0, rails: 2, epoch: 1, window }.emit());
+                }
+                if version & KEYED != 0 {
+                    said.extend([2; NONCE_BYTES]);
+                    if side == 4 {
+                        let call = [&host().emit_as(version, None)[..], &[1; NONCE_BYTES]].concat();
+                        let proof = key().prove(Purpose::TcpCalled, &[&call, &said]);
+                        said.extend(proof);
+                    }
+                }
+                seeds.push((
+                    format!("{name}-{version:x}{ending}"),
+                    [&[place | side | 0x78], &said[..]].concat(),
+                ));
+            }
+        }
+    }
+    seeds
 }
 
 fn copy(frame: &Frame) -> Frame {

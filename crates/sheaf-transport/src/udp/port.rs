@@ -51,8 +51,18 @@ struct Peer {
     node: NodeId,
     /// Where it is, by rail, as far as is known.
     addresses: Vec<Option<SocketAddr>>,
-    /// Whether that was configured, and not learned from its datagrams.
+    /// Whether that was configured, and not learned of its links.
     is_fixed: bool,
+    /// From where somebody asked who may be this peer, by rail.
+    asides: Vec<Option<SocketAddr>>,
+}
+
+/// Source of the datagram that was handed out last.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    peer: usize,
+    rail: usize,
+    address: SocketAddr,
 }
 
 /// A node's place on networks that carry UDP.
@@ -72,6 +82,7 @@ pub struct UdpPort {
     was_read: bool,
     /// Whether a round left something with the kernel.
     has_more: bool,
+    last: Option<Source>,
     stats: LinkStats,
 }
 
@@ -100,6 +111,7 @@ impl UdpPort {
         let peers = peers.into_iter().map(|peer| Peer {
             node: peer.node,
             is_fixed: !peer.addresses.is_empty(),
+            asides: vec![None; rails],
             addresses: if peer.addresses.is_empty() {
                 vec![None; rails]
             } else {
@@ -133,6 +145,7 @@ impl UdpPort {
             at: 0,
             was_read: false,
             has_more: false,
+            last: None,
             stats: LinkStats::default(),
         })
     }
@@ -154,30 +167,54 @@ impl UdpPort {
         }
     }
 
-    /// Who sent what is in a slot, if it is a peer, and from where the peer is.
-    fn sender(&mut self, rail: usize, slot: usize) -> Option<NodeId> {
+    /// Who sent what is in a slot, if it is a peer, and whether from where the peer is.
+    fn sender(&mut self, rail: usize, slot: usize) -> Option<(NodeId, bool)> {
         let (received, bytes) = self.rails[rail].incoming.slot(slot);
         if received.is_cut {
             self.stats.datagrams_malformed += 1;
             return None;
         }
         let known = framing::parse(bytes).filter(|(_, by, _)| *by == rail);
-        let peer = known.and_then(|(node, ..)| self.index.place(node));
-        let peer = peer.and_then(|place| self.peers.get_mut(place));
-        let (Some(peer), Some(from)) = (peer, received.from) else {
+        let place = known.and_then(|(node, ..)| self.index.place(node));
+        let peer = place.and_then(|place| self.peers.get(place).map(|peer| (place, peer)));
+        let (Some((place, peer)), Some(address)) = (peer, received.from) else {
             self.stats.datagrams_of_strangers += 1;
             return None;
         };
-        let address = &mut peer.addresses[rail];
-        if peer.is_fixed {
-            if !address.is_some_and(|address| is_same(address, from)) {
-                self.stats.datagrams_of_strangers += 1;
-                return None;
-            }
-        } else {
-            *address = Some(from);
+        let is_home = peer.addresses[rail].is_some_and(|home| is_same(home, address));
+        if peer.is_fixed && !is_home {
+            self.stats.datagrams_of_strangers += 1;
+            return None;
         }
-        Some(peer.node)
+        self.last = Some(Source { peer: place, rail, address });
+        Some((peer.node, is_home))
+    }
+
+    /// Takes a datagram for an address of a peer, if it is known.
+    fn put(
+        &mut self,
+        to: NodeId,
+        rail: usize,
+        address: impl FnOnce(&Peer) -> Option<SocketAddr>,
+        head: &[u8],
+        payload: &[&[u8]],
+    ) -> Result<(), DatagramRefused> {
+        let peer = self.index.place(to).and_then(|place| self.peers.get(place));
+        let Some(peer) = peer else { return Err(DatagramRefused::UnknownPeer) };
+        let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
+        if bytes > self.datagram_bytes {
+            return Err(DatagramRefused::TooLarge { bytes, limit: self.datagram_bytes });
+        }
+        let Some(it) = self.rails.get_mut(rail) else { return Err(DatagramRefused::RailDown(rail)) };
+        // Of whom nothing was heard, it is not known where it is: the datagram is lost, as any may be.
+        let Some(address) = address(peer) else { return Ok(()) };
+        let node = U32::new(self.node.to_code());
+        let prefix = PrefixBytes { magic: MAGIC, version: VERSION, rail: rail as u8, node };
+        if it.outgoing.push(&it.socket, address, &[prefix.as_bytes(), head], payload, &mut self.stats) {
+            Ok(())
+        } else {
+            Err(DatagramRefused::Full)
+        }
     }
 
     fn sleep(&mut self, timeout: Option<Timespec>) {
@@ -250,22 +287,32 @@ impl DatagramPort for UdpPort {
         head: &[u8],
         payload: &[&[u8]],
     ) -> Result<(), DatagramRefused> {
-        let peer = self.index.place(to).and_then(|place| self.peers.get(place));
-        let Some(peer) = peer else { return Err(DatagramRefused::UnknownPeer) };
-        let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
-        if bytes > self.datagram_bytes {
-            return Err(DatagramRefused::TooLarge { bytes, limit: self.datagram_bytes });
+        self.put(to, rail, |peer| peer.addresses[rail], head, payload)
+    }
+
+    fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> Result<(), DatagramRefused> {
+        self.put(to, rail, |peer| peer.asides[rail], head, &[])
+    }
+
+    fn note_aside(&mut self) {
+        if let Some(Source { peer, rail, address }) = self.last {
+            self.peers[peer].asides[rail] = Some(address);
         }
-        let Some(it) = self.rails.get_mut(rail) else { return Err(DatagramRefused::RailDown(rail)) };
-        // Of whom nothing was heard, it is not known where it is: the datagram is lost, as any may be.
-        let Some(address) = peer.addresses[rail] else { return Ok(()) };
-        let node = U32::new(self.node.to_code());
-        let prefix = PrefixBytes { magic: MAGIC, version: VERSION, rail: rail as u8, node };
-        if it.outgoing.push(&it.socket, address, &[prefix.as_bytes(), head], payload, &mut self.stats) {
-            Ok(())
-        } else {
-            Err(DatagramRefused::Full)
+    }
+
+    fn take_home(&mut self) {
+        if let Some(Source { peer, rail, address }) = self.last
+            && !self.peers[peer].is_fixed
+        {
+            self.peers[peer].addresses[rail] = Some(address);
         }
+    }
+
+    // What is not known surely is not known: nothing is learned but by `take_home`.
+    fn leave_home(&mut self, _: NodeId) {}
+
+    fn has_own_addresses(&self) -> bool {
+        true
     }
 
     fn flush(&mut self) {
@@ -278,9 +325,9 @@ impl DatagramPort for UdpPort {
         while self.at < self.rails.len() {
             let rail = self.at;
             if let Some(slot) = self.rails[rail].incoming.next() {
-                let Some(from) = self.sender(rail, slot) else { continue };
+                let Some((from, is_home)) = self.sender(rail, slot) else { continue };
                 let (_, bytes) = self.rails[rail].incoming.slot(slot);
-                return Some(Datagram { from, rail, bytes: &bytes[PREFIX_BYTES..] });
+                return Some(Datagram { from, rail, is_home, bytes: &bytes[PREFIX_BYTES..] });
             }
             // Each rail is read once in a round.
             if self.was_read {

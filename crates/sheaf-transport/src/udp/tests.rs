@@ -111,7 +111,7 @@ fn receiver_address(port: &UdpPort) -> SocketAddr {
 }
 
 #[test]
-fn a_peer_without_an_address_is_where_its_datagrams_come_from() {
+fn a_peer_without_an_address_is_where_it_was_last_surely_heard() {
     let (one, other) = (socket(), socket());
     let at = vec![one.local_addr().expect("it is bound")];
     let (listens, calls) = (NodeId::MANAGER, NodeId::builder(3));
@@ -121,18 +121,29 @@ fn a_peer_without_an_address_is_where_its_datagrams_come_from() {
     caller.send(listens, 0, b"here", &[]).expect("it is taken");
     caller.flush();
     assert_eq!(next(&mut listener), b"here");
+    listener.take_home();
     listener.send(calls, 0, b"there", &[]).expect("it is taken");
     listener.flush();
     assert_eq!(next(&mut caller), b"there");
-    // It dies, and its next life is at another port.
-    drop(caller);
-    let mut caller = port(calls, socket(), &[(listens, at)]);
-    caller.send(listens, 0, b"again", &[]).expect("it is taken");
-    caller.flush();
+    // Somebody at another port says that it is the same node: it is answered there, and nothing else goes there.
+    let mut second = port(calls, socket(), &[(listens, at)]);
+    second.send(listens, 0, b"again", &[]).expect("it is taken");
+    second.flush();
     assert_eq!(next(&mut listener), b"again");
-    listener.send(calls, 0, b"there", &[]).expect("it is taken");
+    listener.note_aside();
+    listener.send(calls, 0, b"for the first", &[]).expect("it is taken");
+    listener.send_aside(calls, 0, b"an answer").expect("it is taken");
     listener.flush();
-    assert_eq!(next(&mut caller), b"there");
+    assert_eq!(next(&mut second), b"an answer");
+    assert_eq!(next(&mut caller), b"for the first");
+    // It has proven that it is the node: the first has died.
+    second.send(listens, 0, b"surely", &[]).expect("it is taken");
+    second.flush();
+    assert_eq!(next(&mut listener), b"surely");
+    listener.take_home();
+    listener.send(calls, 0, b"for the second", &[]).expect("it is taken");
+    listener.flush();
+    assert_eq!(next(&mut second), b"for the second");
 }
 
 #[test]

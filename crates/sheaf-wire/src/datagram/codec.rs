@@ -242,6 +242,11 @@ impl<'a> View<'a> {
         self.belongs_to(key) && crc32c_append(checksum, self.heads) == self.head.checksum.get()
     }
 
+    /// Bytes of the head.
+    pub(super) fn start(&self) -> &'a [u8] {
+        self.head.as_bytes()
+    }
+
     /// Returns the bytes between the head and the body.
     pub(super) fn heads(&self) -> &'a [u8] {
         self.heads

@@ -1,7 +1,7 @@
 //! The body of the fuzz target for datagrams, and how a fuzzer gets past their checksum.
 
 use super::layout::{HEADS_UNIT, HeadBytes, Kind};
-use super::{Greeting, HEAD_BYTES, Key, View, append_part, begin, seal};
+use super::{Credentials, Greeting, HEAD_BYTES, Key, View, append_part, begin, seal};
 use zerocopy::FromBytes;
 
 /// Reads `bytes` as a datagram, as they are and with a right checksum. What is understood must be the same after encoding.
@@ -50,6 +50,14 @@ fn read(bytes: &[u8], key: Key) {
             greeting.encode(&mut again, view.head().number);
             let same = View::new(&again).ok().and_then(|view| Greeting::parse(&view).ok());
             assert_eq!(same, Some(greeting), "a greeting says the same after encoding");
+            if let Some(said) = Credentials::parse(&view) {
+                again.clear();
+                greeting.encode_proven(&mut again, view.head().number, &said.nonces, |_| *said.proof);
+                let same = View::new(&again)
+                    .ok()
+                    .and_then(|view| Credentials::parse(&view).map(|it| it.proof == said.proof));
+                assert_eq!(same, Some(true), "so does its proof");
+            }
         }),
         Kind::Farewell | Kind::FarewellHeard => Ok(()),
     };

@@ -157,3 +157,15 @@ layout! {
         refusal: U16,
     }
 }
+
+layout! {
+    /// Behind a greeting of a node that has a key: proof of it, 96 bytes.
+    ProofBytes[96] {
+        /// Offset 0: the sender's nonce, one for each life.
+        nonce: [u8; 32],
+        /// Offset 32: the receiver's nonce as the sender heard it last; zeros if it did not. An answer: that of the question.
+        heard: [u8; 32],
+        /// Offset 64: HMAC-SHA256 of the datagram as far as it stands before this, and of who is to receive it.
+        proof: [u8; 32],
+    }
+}

@@ -1,11 +1,12 @@
 //! Questions and answers: how two nodes meet.
 
 use super::codec::{DatagramError, Head, Key, View, begin, prefix, seal};
-use super::layout::{GreetingBytes, Kind, MAGIC};
-use super::{LEAST_DATAGRAM_BYTES, MAX_MESSAGE_BYTES, MAX_RAILS};
+use super::layout::{GreetingBytes, Kind, MAGIC, ProofBytes};
+use super::{HEAD_BYTES, LEAST_DATAGRAM_BYTES, MAX_MESSAGE_BYTES, MAX_RAILS};
 use crate::{NodeId, RunNumber, SessionId};
-use zerocopy::IntoBytes;
+use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// A life of one end of a link: the later one is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +55,16 @@ pub enum GreetingRefusal {
     WrongDatagramBytes,
     /// Code 4: a later life of the other was heard of.
     Stale,
+    /// Code 5: the other's session lies too far in the future.
+    Future,
+    /// Code 6: the other's node has a link that is alive.
+    InUse,
+    /// Code 7: one of the two has a key, and the other has none.
+    KeyOnOneSide,
+    /// Code 8: the other has another key.
+    WrongKey,
+    /// Code 9: the question does not show that its sender lives now; it is to be asked again with the nonce of this answer.
+    Unproven,
     /// Any other code: a later release may know more.
     Other(u16),
 }
@@ -67,6 +78,11 @@ impl GreetingRefusal {
             Self::WrongRails => 2,
             Self::WrongDatagramBytes => 3,
             Self::Stale => 4,
+            Self::Future => 5,
+            Self::InUse => 6,
+            Self::KeyOnOneSide => 7,
+            Self::WrongKey => 8,
+            Self::Unproven => 9,
             Self::Other(code) => code,
         }
     }
@@ -80,6 +96,11 @@ impl GreetingRefusal {
             2 => Some(Self::WrongRails),
             3 => Some(Self::WrongDatagramBytes),
             4 => Some(Self::Stale),
+            5 => Some(Self::Future),
+            6 => Some(Self::InUse),
+            7 => Some(Self::KeyOnOneSide),
+            8 => Some(Self::WrongKey),
+            9 => Some(Self::Unproven),
             other => Some(Self::Other(other)),
         }
     }
@@ -88,6 +109,31 @@ impl GreetingRefusal {
 impl Greeting {
     /// The datagram, in `buffer`, which must be empty. It is an answer if it says to whom.
     pub fn encode(&self, buffer: &mut Vec<u8>, number: u32) {
+        self.append(buffer, number);
+        seal(buffer, Key::OPEN);
+    }
+
+    /// The datagram of a node that has a key, in `buffer`, which must be empty: with its own nonce, and the one that it heard
+    /// of the receiver. `prove` is given what the proof covers.
+    pub fn encode_proven(
+        &self,
+        buffer: &mut Vec<u8>,
+        number: u32,
+        unproven: &Unproven,
+        prove: impl FnOnce(&[&[u8]]) -> Secret,
+    ) {
+        self.append(buffer, number);
+        let Unproven { nonce, heard } = *unproven;
+        let bytes = ProofBytes { nonce, heard: heard.unwrap_or_default(), proof: Secret::default() };
+        buffer.extend_from_slice(bytes.as_bytes());
+        let (said, _) = buffer.split_at(buffer.len() - size_of::<Secret>());
+        let proof = prove(&covered(said));
+        let at = said.len();
+        buffer[at..].copy_from_slice(&proof);
+        seal(buffer, Key::OPEN);
+    }
+
+    fn append(&self, buffer: &mut Vec<u8>, number: u32) {
         let kind = if self.to.is_some() { Kind::Answer } else { Kind::Question };
         begin(buffer, Key::OPEN, Head { kind, number, behind: 0 });
         let to = self.to.unwrap_or_default();
@@ -108,7 +154,6 @@ impl Greeting {
             refusal: U16::new(self.refusal.map_or(0, GreetingRefusal::code)),
         };
         buffer.extend_from_slice(bytes.as_bytes());
-        seal(buffer, Key::OPEN);
     }
 
     /// Parses a question or an answer.
@@ -118,7 +163,7 @@ impl Greeting {
     pub fn parse(view: &View<'_>) -> Result<Self, DatagramError> {
         let (bytes, rest) = prefix::<GreetingBytes>(view.heads())?;
         let bad = |field, value| DatagramError::BadValue { field, value };
-        if !rest.is_empty() {
+        if !rest.is_empty() && rest.len() != size_of::<ProofBytes>() {
             return Err(bad("heads", view.heads().len() as u64));
         }
         if bytes.magic != MAGIC {
@@ -159,4 +204,58 @@ impl Greeting {
             refusal: GreetingRefusal::from_code(bytes.refusal.get()),
         })
     }
+}
+
+/// A nonce or a proof of the key.
+pub type Secret = [u8; 32];
+
+/// Nonces of a greeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unproven {
+    /// The sender's.
+    pub nonce: Secret,
+    /// The receiver's, as the sender heard it; zeros stand for none.
+    pub heard: Option<Secret>,
+}
+
+/// Proof behind a greeting of a node that has a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Credentials<'a> {
+    /// Both nonces.
+    pub nonces: Unproven,
+    /// Proof of the sender.
+    pub proof: &'a Secret,
+    said: [&'a [u8]; 3],
+}
+
+impl<'a> Credentials<'a> {
+    /// Returns what stands behind a greeting, if something does.
+    #[must_use]
+    pub fn parse(view: &View<'a>) -> Option<Self> {
+        let heads = view.heads();
+        let (_, rest) = heads.split_at_checked(size_of::<GreetingBytes>())?;
+        let bytes = ProofBytes::ref_from_bytes(rest).ok()?;
+        let heard = Some(bytes.heard).filter(|heard| *heard != Secret::default());
+        let (head, said) = (view.start(), &heads[..heads.len() - size_of::<Secret>()]);
+        Some(Self {
+            nonces: Unproven { nonce: bytes.nonce, heard },
+            proof: &bytes.proof,
+            said: [&head[KIND], &head[NUMBER], said],
+        })
+    }
+
+    /// Returns what the proof covers, beside the receiver.
+    #[must_use]
+    pub fn covered(&self) -> &[&'a [u8]] {
+        &self.said
+    }
+}
+
+/// Fields of the head that a proof covers: the kind, and the number.
+const KIND: Range<usize> = 0..1;
+const NUMBER: Range<usize> = 4..8;
+
+/// Returns the parts of a datagram that a proof covers; `said` ends before the proof.
+fn covered(said: &[u8]) -> [&[u8]; 3] {
+    [&said[KIND], &said[NUMBER], &said[HEAD_BYTES..]]
 }

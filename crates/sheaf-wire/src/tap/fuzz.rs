@@ -1,8 +1,8 @@
 //! The body of the fuzz target for frames between doors and consumers.
 
 use super::{
-    Counts, EndReason, FRAME_BYTES, Frame, FrameBytes, FrameHead, Kind, Wish, emit_end, emit_event_frame,
-    emit_status, emit_subscribe, emit_welcome,
+    Counts, EndReason, FRAME_BYTES, Frame, FrameBytes, FrameHead, Kind, Wish, emit_answer, emit_challenge,
+    emit_end, emit_event_frame, emit_proof, emit_status, emit_subscribe, emit_welcome,
 };
 use crate::event_file::FileHeader;
 use crate::{
@@ -56,6 +56,9 @@ fn emit(frame: &Frame) -> Vec<u8> {
         }
         Frame::Status(counts) => emit_status(counts),
         Frame::End(reason, counts) => emit_end(*reason, counts),
+        Frame::Challenge(nonce) => emit_challenge(*nonce),
+        Frame::Answer(nonce, proof) => emit_answer(*nonce, *proof),
+        Frame::Proof(proof) => emit_proof(*proof),
     }
 }
 
@@ -97,6 +100,10 @@ pub fn seeds() -> Vec<(String, Vec<u8>)> {
         ("status".to_owned(), Frame::Status(counts)),
         ("full".to_owned(), Frame::End(EndReason::Full, Counts::default())),
         ("end".to_owned(), Frame::End(EndReason::BuilderEnded, counts)),
+        ("wrong-key".to_owned(), Frame::End(EndReason::WrongKey, Counts::default())),
+        ("challenge".to_owned(), Frame::Challenge([1; 32])),
+        ("answer".to_owned(), Frame::Answer([2; 32], [3; 32])),
+        ("proof".to_owned(), Frame::Proof([4; 32])),
     ];
     let mut seeds: Vec<_> = frames.drain(..).map(|(name, frame)| (name, emit(&frame))).collect();
     seeds.push(("cut".to_owned(), emit_status(&counts)[..40].to_vec()));

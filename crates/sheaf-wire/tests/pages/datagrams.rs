@@ -22,6 +22,7 @@ fn the_field_tables_have_the_fields_of_the_layouts() {
                 message_bytes, flight_bytes, granted, heard_bytes, rails, refusal
             ),
         ),
+        ("Proof", shape!(layout::ProofBytes: nonce, heard, proof)),
     ];
     assert_layouts(&page(), &layouts);
 }
@@ -43,7 +44,7 @@ fn the_kinds_and_refusals_are_all_of_them() {
 #[test]
 fn magic_version_and_limits_are_those_of_the_code() {
     let page = page();
-    let greeting = tables(&page, LAYOUT).pop().map(|table| table.rows[0][4].to_owned());
+    let greeting = tables(&page, LAYOUT).into_iter().rev().nth(1).map(|table| table.rows[0][4].to_owned());
     assert_eq!(greeting, Some(format!("`{}`", String::from_utf8_lossy(&layout::MAGIC))));
     assert!(page.starts_with(&format!(
         "# Datagrams of links that recover from loss\n\nVersion {}.",

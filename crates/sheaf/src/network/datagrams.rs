@@ -135,6 +135,7 @@ fn join(
     let mut nodes: Vec<NodeId> = peers.iter().map(|node| node.id).collect();
     nodes.sort_by_key(|node| (node.role != Role::Builder, *node));
     let options = LossyOptions {
+        key: plan.key.clone(),
         identity: *me,
         settings: settings(plan, nodes.len()),
         peers: nodes,
@@ -167,6 +168,7 @@ fn settings(plan: &Plan, peers: usize) -> LossySettings {
         retry_max: transport.retry_max,
         // No kernel says that the process of a silent peer still exists.
         dead_peer: transport.dead_peer.max(plan.patience().silence),
+        rival: transport.dead_peer,
     }
 }
 

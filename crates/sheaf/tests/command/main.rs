@@ -48,5 +48,6 @@ mod shaping;
 mod signals;
 mod slow_filters;
 mod steps;
+mod strangers;
 mod streams;
 mod tls;

@@ -3,7 +3,7 @@
 use super::Dice;
 use sheaf_wire::datagram::{
     GREETING_BYTES, Gap, Greeting, GreetingRefusal, Head, Key, Kind, Life, Part, RailReport, Report,
-    append_part, begin, seal,
+    Unproven, View, append_part, begin, seal,
 };
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
 
@@ -69,6 +69,17 @@ fn greeting(to: Option<Life>, refusal: Option<GreetingRefusal>, padding: usize) 
     bytes
 }
 
+/// A greeting of a node with a key that anybody can have.
+fn proven(to: Option<Life>, refusal: Option<GreetingRefusal>, heard: Option<u8>) -> Vec<u8> {
+    let unproven = greeting(to, refusal, 0);
+    let mut bytes = Vec::new();
+    if let Ok(greeting) = View::new(&unproven).and_then(|view| Greeting::parse(&view)) {
+        let nonces = Unproven { nonce: [7; 32], heard: heard.map(|byte| [byte; 32]) };
+        greeting.encode_proven(&mut bytes, 2, &nonces, |_| [9; 32]);
+    }
+    bytes
+}
+
 /// One datagram of each kind.
 pub(crate) fn single(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
     let named = |name: &str, bytes| (name.to_owned(), bytes);
@@ -85,6 +96,10 @@ pub(crate) fn single(dice: &mut Dice) -> Vec<(String, Vec<u8>)> {
         named("question-short", greeting(None, None, 0)),
         named("answer", greeting(to, None, 0)),
         named("refusal", greeting(to, Some(GreetingRefusal::WrongRun), 0)),
+        named("proven-question", proven(None, None, None)),
+        named("proven-question-heard", proven(None, None, Some(8))),
+        named("proven-answer", proven(to, None, Some(8))),
+        named("proven-challenge", proven(to, Some(GreetingRefusal::Unproven), Some(8))),
         named("farewell", sealed(Kind::Farewell, 0, |_| {})),
         named("farewell-heard", sealed(Kind::FarewellHeard, 1, |_| {})),
     ]);

@@ -1,8 +1,8 @@
 //! The network, and those at its ends.
 
 use crate::Identity;
-use crate::recovery::{Counts, Down, Happened, Link, NotTaken, Settings};
-use sheaf_wire::datagram::{HEAD_BYTES, LEAST_DATAGRAM_BYTES, PART_BYTES};
+use crate::recovery::{Counts, Down, Happened, Link, NotTaken, Origin, Prover, Purpose, Sender, Settings};
+use sheaf_wire::datagram::{HEAD_BYTES, LEAST_DATAGRAM_BYTES, PART_BYTES, Secret};
 use sheaf_wire::mix::{GOLDEN_GAMMA, splitmix64};
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
@@ -50,7 +50,33 @@ pub(super) struct End {
     pub(super) grants: bool,
     /// The most bytes of messages that it was made to hold in parts.
     pub(super) most_held: usize,
+    /// Whether its datagrams come from where the other does not know it.
+    pub(super) is_elsewhere: bool,
     held: usize,
+}
+
+/// A key that is good enough for a simulation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mixer(pub(super) u64);
+
+impl Prover for Mixer {
+    fn prove(&self, purpose: Purpose, parts: &[&[u8]]) -> Secret {
+        let mut state = splitmix64(self.0 ^ purpose as u64);
+        for part in parts {
+            state = splitmix64(state ^ part.len() as u64);
+            part.iter().for_each(|byte| state = splitmix64(state ^ u64::from(*byte)));
+        }
+        let mut proof = Secret::default();
+        for word in proof.chunks_exact_mut(8) {
+            state = splitmix64(state);
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        proof
+    }
+
+    fn is_proof(&self, parts: &[&[u8]], proof: &Secret) -> bool {
+        self.prove(Purpose::Greeting, parts) == *proof
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +104,16 @@ impl End {
             takes: true,
             grants: true,
             most_held: 0,
+            is_elsewhere: false,
             held: 0,
         }
+    }
+
+    /// The same with a key; the seed of nonces is another for each session.
+    pub(super) fn with_key(mut self, key: Mixer, seed: u64) -> Self {
+        let seed = Mixer(seed).prove(Purpose::Nonce, &[]);
+        self.link = self.link.authenticated(Box::new(key), seed);
+        self
     }
 
     /// Ups and downs.
@@ -87,7 +121,7 @@ impl End {
         self.changes.iter().copied().filter(|change| !matches!(change, Change::Refused(_))).collect()
     }
 
-    fn arrives(&mut self, now: Timestamp, rail: usize, bytes: &[u8]) {
+    fn arrives(&mut self, now: Timestamp, origin: Origin, bytes: &[u8]) -> Sender {
         let body = sheaf_wire::datagram::View::new(bytes).map_or(&[][..], |view| view.body());
         let Self { link, held, most_held, done, .. } = self;
         let store = |memory: &mut Option<Vec<u8>>, place: crate::recovery::Place| {
@@ -99,7 +133,7 @@ impl End {
             assert_eq!(memory.len(), place.total, "a message keeps its size");
             memory[place.offset..place.offset + place.at.len()].copy_from_slice(&body[place.at]);
         };
-        link.handle_datagram(now, rail, bytes, store, |_| *done += 1);
+        link.handle_datagram(now, origin, bytes, store, |_| *done += 1)
     }
 
     fn take_events(&mut self, now: Timestamp) {
@@ -131,6 +165,8 @@ type Flying = (usize, usize, Vec<u8>);
 pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) ends: [End; 2],
+    /// The second end, started a second time.
+    pub(super) rival: Option<End>,
     pub(super) faults: Faults,
     pub(super) dice: Dice,
     wire: BTreeMap<(Timestamp, u64), Flying>,
@@ -154,6 +190,7 @@ impl World {
                 End::new(one, 7, 100, other, &settings, now),
                 End::new(other, 7, 200, one, &settings, now),
             ],
+            rival: None,
             faults,
             dice: Dice(seed),
             wire: BTreeMap::new(),
@@ -209,6 +246,10 @@ impl World {
         while let Some(control) = self.ends[end].link.poll_control(now, &mut buffer) {
             let mut bytes = buffer.clone();
             bytes.resize(bytes.len() + control.padding, 0);
+            if let Some(rival) = self.rival.as_mut().filter(|_| end == 0 && control.is_aside) {
+                rival.arrives(now, Origin::home(control.rail), &bytes);
+                continue;
+            }
             self.transmit(end, control.rail, bytes, 0);
         }
         loop {
@@ -235,6 +276,7 @@ impl World {
         for end in 0..2 {
             self.drain(end);
         }
+        self.drain_rival();
         let deadlines = self.ends.iter().filter_map(|end| end.link.poll_timeout()).map(|it| it.at);
         let next = self.wire.first_key_value().map(|((at, _), _)| *at);
         let next = deadlines.chain(next).min().unwrap_or(Timestamp::MAX);
@@ -242,7 +284,8 @@ impl World {
         self.now = next.min(self.now + most).max(self.now + Nanos(1));
         while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (to, rail, bytes) = entry.remove();
-            self.ends[to].arrives(self.now, rail, &bytes);
+            let is_home = !self.ends[1 - to].is_elsewhere;
+            self.ends[to].arrives(self.now, Origin { rail, is_home, ends_earlier: is_home }, &bytes);
         }
         for end in 0..2 {
             self.ends[end].link.handle_timeout(self.now);
@@ -250,11 +293,39 @@ impl World {
         }
     }
 
+    /// Lets the rival say to the first end what it has to say.
+    fn drain_rival(&mut self) {
+        let (now, mut buffer) = (self.now, Vec::new());
+        let Some(rival) = &mut self.rival else { return };
+        rival.link.handle_timeout(now);
+        rival.take_events(now);
+        while let Some(control) = rival.link.poll_control(now, &mut buffer) {
+            buffer.resize(buffer.len() + control.padding, 0);
+            let origin = Origin { rail: control.rail, is_home: false, ends_earlier: false };
+            self.ends[0].arrives(now, origin, &buffer);
+        }
+    }
+
+    /// Gives both ends a key.
+    pub(super) fn with_key(mut self, key: Mixer) -> Self {
+        self.ends = self.ends.map(|end| {
+            let seed = u64::from(end.link.peer().to_code());
+            end.with_key(key, seed)
+        });
+        self
+    }
+
     /// Puts a datagram before an end, past the network.
     pub(super) fn inject(&mut self, to: usize, rail: usize, bytes: &[u8]) {
+        self.inject_from(to, Origin::home(rail), bytes);
+    }
+
+    /// Puts a datagram of this origin before an end, past the network.
+    pub(super) fn inject_from(&mut self, to: usize, origin: Origin, bytes: &[u8]) -> Sender {
         let now = self.now;
-        self.ends[to].arrives(now, rail, bytes);
+        let sender = self.ends[to].arrives(now, origin, bytes);
         self.drain(to);
+        sender
     }
 
     /// Steps until the condition holds.

@@ -145,6 +145,43 @@ fn a_peer_that_comes_back_with_another_address_is_found_and_one_at_a_given_addre
 }
 
 #[test]
+fn a_stranger_that_says_it_is_the_peer_gets_what_is_sent_aside_and_nothing_else() {
+    let Some(world) = World::new(PLAIN) else { return };
+    let [mut a, mut b] = pair(&world, 1, [Backend::Packet; 2]);
+    a.send(b.node(), 0, b"surely", &[]).unwrap();
+    a.flush();
+    assert_eq!(await_datagram(&mut b).2, b"surely");
+    b.take_home();
+    let mut stranger = stranger(&world);
+    let elsewhere = MacAddress([2, 0x5e, 0, 0, 0, 0x99]);
+    inject(&mut stranger, &frame(|head| head.source = elsewhere, |_| {}));
+    until("the stranger is heard", || {
+        let heard = b.poll().is_some_and(|datagram| !datagram.is_home);
+        b.wait(Nanos::from_millis(1));
+        heard
+    });
+    b.note_aside();
+    b.send_aside(node(Host::A), 0, b"an answer").unwrap();
+    b.send(node(Host::A), 0, b"for the peer", &[]).unwrap();
+    b.flush();
+    assert!(b.is_home(0, world::address(Host::A, 0)), "the peer's place does not change");
+    // A cable without a switch shows every frame to everybody: its destination says for whom it is.
+    for (content, place) in [(&b"an answer"[..], elsewhere), (b"for the peer", world::address(Host::A, 0))] {
+        assert_eq!(await_datagram(&mut a).2, content);
+        let (head, _) = FrameHead::parse(ETHERTYPE, RUN, a.last_frame(0)).unwrap();
+        assert_eq!(head.destination, place);
+    }
+    // The link is down: whoever comes next may be the peer.
+    b.leave_home(node(Host::A));
+    inject(&mut stranger, &frame(|head| head.source = elsewhere, |_| {}));
+    until("the stranger is heard again", || {
+        while b.poll().is_some() {}
+        b.wait(Nanos::from_millis(1));
+        b.is_home(0, elsewhere)
+    });
+}
+
+#[test]
 fn a_datagram_that_cannot_be_sent_is_refused_with_the_reason() {
     let Some(world) = World::new(PLAIN) else { return };
     let mut a = port(&world, Host::A, options(Host::A, 1, Backend::Packet));
