@@ -14,6 +14,10 @@ use std::process::Command;
 /// Simulated runs for every change: as many as pass in a minute or two on two cores.
 const SIMULATED_RUNS: u64 = 10_000;
 
+/// Simulated runs of the drivers for every change, of each family: less than a minute on two cores. And every night.
+const DRIVER_RUNS: u64 = 250;
+const NIGHTLY_DRIVER_RUNS: u64 = 10_000;
+
 /// The seed of the properties' inputs for every change: a change is refused for what it did, not for what a property
 /// happened to draw. Other inputs are drawn by `cargo xtask test`, and many of them every night.
 const PROPERTY_SEED: &str = "20000";
@@ -32,6 +36,9 @@ pub(crate) struct SwarmArguments {
     /// Run this seed alone and print its log: what a failed run asks for.
     #[arg(long, value_name = "S", conflicts_with_all = ["runs", "start"])]
     seed: Option<u64>,
+    /// Run the drivers instead of the roles: `slowness` or `faults`.
+    #[arg(long, value_name = "FAMILY")]
+    drivers: Option<String>,
     /// Print which options 10,000 seeds draw how often, and run none.
     #[arg(long, conflicts_with_all = ["runs", "start", "seed"])]
     table: bool,
@@ -121,18 +128,33 @@ pub(crate) fn docs() -> Result<()> {
 
 /// `cargo xtask swarm`.
 pub(crate) fn swarm(arguments: &SwarmArguments) -> Result<()> {
-    match arguments.seed {
-        Some(seed) => swarm_command(&["--seed", &seed.to_string(), "--log"]),
-        None if arguments.table => swarm_command(&["--runs", "10000", "--table"]),
-        None => simulate(arguments.runs, arguments.start),
-    }
+    let drivers = arguments.drivers.iter().flat_map(|family| ["--drivers", family]);
+    let runs = match arguments.seed {
+        Some(seed) => vec!["--seed".to_owned(), seed.to_string(), "--log".to_owned()],
+        None if arguments.table => vec!["--runs".to_owned(), "10000".to_owned(), "--table".to_owned()],
+        None => range(arguments.runs, arguments.start),
+    };
+    swarm_command(drivers.chain(runs.iter().map(String::as_str)))
 }
 
 fn simulate(runs: u64, start: u64) -> Result<()> {
-    swarm_command(&["--runs", &runs.to_string(), "--start", &start.to_string()])
+    swarm_command(range(runs, start).iter().map(String::as_str))
 }
 
-fn swarm_command(arguments: &[&str]) -> Result<()> {
+fn simulate_drivers(runs: u64, start: u64) -> Result<()> {
+    for family in ["slowness", "faults"] {
+        let range = range(runs, start);
+        swarm_command(["--drivers", family].into_iter().chain(range.iter().map(String::as_str)))?;
+    }
+    Ok(())
+}
+
+/// The arguments for so many seeds.
+fn range(runs: u64, start: u64) -> Vec<String> {
+    vec!["--runs".to_owned(), runs.to_string(), "--start".to_owned(), start.to_string()]
+}
+
+fn swarm_command<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<()> {
     let mut command = Command::new(build::swarm()?);
     command.args(arguments).current_dir(workspace::root());
     if let Some(commit) = workspace::commit() {
@@ -153,6 +175,7 @@ pub(crate) fn ci(arguments: &CiArguments) -> Result<()> {
     steps.step("release build", || build::sheaf(Profile::Release).map(drop))?;
     steps.step("commands of the documents", || documents::command(&DocsTestArguments::default()))?;
     steps.step("simulation", || simulate(SIMULATED_RUNS, 0))?;
+    steps.step("simulation of the drivers", || simulate_drivers(DRIVER_RUNS, 0))?;
     steps.step("instructions", || instructions::command(&InstructionsArguments::default()))?;
     steps.step("smoke", smoke::command)?;
     steps.step("torture", || torture::command(&TortureArguments::for_every_change()))?;
@@ -176,6 +199,7 @@ fn python_tests() -> Result<()> {
 pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("simulation", || simulate(arguments.runs, arguments.start))?;
+    steps.step("simulation of the drivers", || simulate_drivers(NIGHTLY_DRIVER_RUNS, arguments.start))?;
     steps.step("properties", || shell::run(tests().arg("--release").env("PROPTEST_CASES", NIGHTLY_CASES)))?;
     steps.step("planted bugs", || mutants::command(&MutantsArguments::for_a_night()))?;
     let torture = TortureArguments::for_a_night(arguments.torture_minutes, arguments.start);

@@ -49,6 +49,8 @@ pub struct BuilderNode {
     /// Judges the first steps of events, where they are built in steps.
     steps: Option<Steps>,
     turns: Turns,
+    /// Turns of parts, where events are built in steps: how long one takes says nothing about a whole event.
+    part_turns: Turns,
     missing: BTreeMap<(SourceId, MissingReason), u64>,
     vigil: Vigil,
     time: StallFree,
@@ -117,6 +119,7 @@ impl BuilderNode {
         let node = role.identity().node;
         let desk = Desk {
             node,
+            clock: now,
             check,
             filter,
             outlet: Outlet::Here(Storing::new(node, sink)),
@@ -131,6 +134,7 @@ impl BuilderNode {
             desk,
             steps: None,
             turns: Turns::default(),
+            part_turns: Turns::default(),
             missing: BTreeMap::new(),
             vigil: Vigil::new(node, patience, now),
             time: StallFree::default(),
@@ -180,7 +184,7 @@ impl BuilderNode {
     /// more events.
     fn take_events(&mut self, now: Timestamp) -> bool {
         if let Outlet::Here(storing) = &mut self.desk.outlet
-            && !storing.is_ready(now)
+            && !storing.is_ready(self.desk.clock)
         {
             // Built events stay with the role; only news of the run's course must not wait behind them.
             return self.desk.farm.as_mut().is_some_and(|farm| farm.work(now));
@@ -190,26 +194,31 @@ impl BuilderNode {
         busy |= self.take_judged_parts(now);
         self.take_verdicts(now);
         self.end_batch(now);
-        busy || self.turns.is_over()
+        busy || self.is_turn_over()
+    }
+
+    /// Whether there may be more events than this thread judges in a turn.
+    fn is_turn_over(&self) -> bool {
+        self.turns.is_over() || self.part_turns.is_over()
     }
 
     /// Takes what the role has for its driver. Events that this thread judges itself are taken a turn at a time.
     fn take_built(&mut self, now: Timestamp) {
-        while self.desk.farm.as_ref().map_or(!self.turns.is_over(), Farm::has_room) {
+        while !self.is_turn_over() && self.desk.farm.as_ref().is_none_or(Farm::has_room) {
             let Some(event) = self.role.poll_event() else { break };
-            if self.desk.farm.is_none() {
-                self.turns.take();
-            }
             match event {
                 BuilderEvent::Started => {}
                 BuilderEvent::Built(built) => {
+                    if self.desk.farm.is_none() {
+                        self.turns.take();
+                    }
                     let mut incomplete = false;
                     let fate = self.role.lend(built, |event| {
                         incomplete = event.incomplete;
                         if incomplete {
                             self.desk.lacking.clone_from(&event.missing);
                         }
-                        self.desk.judge(now, event)
+                        self.desk.judge(event)
                     });
                     if incomplete {
                         self.note_missing();
@@ -218,13 +227,24 @@ impl BuilderNode {
                         break;
                     }
                 }
-                BuilderEvent::Part(part) => self.judge_part(now, part),
+                BuilderEvent::Part(part) => {
+                    self.part_turns.take();
+                    self.judge_part(now, part);
+                }
                 BuilderEvent::Closed => self.closed_at = Some(now),
-                BuilderEvent::Fenced => self.failed = Some(NodeError::Fenced(self.role.identity().node)),
+                BuilderEvent::Fenced => self.note_fence(),
                 BuilderEvent::ManagerRestarted => {
                     self.failed = Some(NodeError::ManagerRestarted(self.role.identity().node));
                 }
             }
+        }
+    }
+
+    /// The event manager has given this session up. Where it has closed the run before, as one that is cut short, no other session is
+    /// wanted.
+    fn note_fence(&mut self) {
+        if !self.role.is_closed() {
+            self.failed = Some(NodeError::Fenced(self.role.identity().node));
         }
     }
 
@@ -238,7 +258,7 @@ impl BuilderNode {
     /// Does what the farm says.
     fn take_verdicts(&mut self, now: Timestamp) {
         while let Some((mut event, verdict)) = self.desk.farm.as_mut().and_then(Farm::poll) {
-            let fate = self.desk.follow(now, &mut event, &verdict);
+            let fate = self.desk.follow(&mut event, &verdict);
             let goes_on = self.settle(now, event.id, fate);
             self.role.recycle(event);
             if !goes_on {
@@ -314,7 +334,7 @@ impl BuilderNode {
                 if is_pressed {
                     storing.press();
                 }
-                storing.end_batch(now);
+                storing.end_batch(self.desk.clock);
                 while let Some(settled) = storing.poll() {
                     let (event, decision) = match settled {
                         Settled::Stored(event, _) => (event, Decision::Stored),
@@ -344,7 +364,7 @@ impl BuilderNode {
 
     /// The work on built events that is under way, for which the end of the run waits.
     fn work_under_way(&self) -> Work {
-        let judges = self.desk.farm.as_ref().map_or(self.turns.is_over(), Farm::is_judging)
+        let judges = self.desk.farm.as_ref().map_or(self.is_turn_over(), Farm::is_judging)
             || self.steps.as_ref().is_some_and(Steps::is_judging);
         let stores = match &self.desk.outlet {
             Outlet::Here(storing) => storing.waiting() > 0 && !storing.is_failing(),
@@ -360,7 +380,7 @@ impl BuilderNode {
     fn is_over(&mut self, now: Timestamp) -> bool {
         if self.role.is_finished() || self.failed.is_some() {
             if self.role.is_fenced() && self.failed.is_none() {
-                self.failed = Some(NodeError::Fenced(self.role.identity().node));
+                self.note_fence();
             }
             return true;
         }
@@ -379,6 +399,8 @@ impl Agent for BuilderNode {
 
     fn work(&mut self, now: Timestamp) -> Progress {
         self.turns.begin(now);
+        self.part_turns.begin(now);
+        self.desk.clock = now;
         let now = self.time.at(now);
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
@@ -398,8 +420,15 @@ impl Agent for BuilderNode {
                 _ => self.role.handle_link(now, peer, link),
             }
         }
+        let was_held_up = self.time.has_news();
+        if was_held_up {
+            self.role.handle_stall(now);
+        }
         self.role.handle_timeout(now);
         if let Outlet::There(forwarding) = &mut self.desk.outlet {
+            if was_held_up {
+                forwarding.sender.handle_stall(now);
+            }
             forwarding.sender.handle_timeout(now);
         }
         busy |= self.take_events(now);
@@ -427,11 +456,10 @@ impl Agent for BuilderNode {
         }
         let farm = self.desk.farm.as_ref().map_or(Timestamp::MAX, Farm::poll_timeout);
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at).min(farm);
-        let output = match &mut self.desk.outlet {
-            Outlet::Here(storing) => storing.due(),
-            Outlet::There(forwarding) => forwarding.due(),
+        let until = match &mut self.desk.outlet {
+            Outlet::Here(storing) => self.time.everybodys(deadline).min(storing.due()),
+            Outlet::There(forwarding) => self.time.everybodys(deadline.min(forwarding.due())),
         };
-        let until = self.time.everybodys(deadline.min(output));
         self.time.rest_until(until);
         Progress::Idle(until)
     }

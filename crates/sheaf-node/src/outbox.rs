@@ -49,9 +49,29 @@ pub struct OutboxStats {
 /// Frames that wait for room in a link.
 #[derive(Default)]
 struct Backlog {
-    frames: VecDeque<Frame>,
-    /// Whether the last of them is an acknowledgement alone, which a newer one replaces.
-    ends_with_acknowledgement: bool,
+    frames: VecDeque<(Kind, Frame)>,
+    /// The highest number that a frame had which was kept. What is repeated has no higher one.
+    highest: u64,
+}
+
+/// What a frame that waits makes superfluous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The message of a channel with this number, which may be sent again.
+    Numbered(u64),
+    /// An acknowledgement alone.
+    Acknowledgement,
+    Other,
+}
+
+impl Kind {
+    fn of<P>(message: &Message<P>) -> Self {
+        match (message.header.sequence, &message.body) {
+            (0, Body::Acknowledge) => Self::Acknowledgement,
+            (0, _) => Self::Other,
+            (sequence, _) => Self::Numbered(sequence),
+        }
+    }
 }
 
 /// An endpoint, with a place for frames that it cannot take now. A slow peer holds up only its own frames.
@@ -137,29 +157,30 @@ impl Outbox {
 
     /// Sends a message, or keeps it for later.
     ///
-    /// An acknowledgement replaces one that waits at the end of the backlog: each says all that those before it said. Otherwise the
-    /// heartbeats of a node would fill the link of a peer that is too slow to take them, and what matters would wait behind them.
+    /// An acknowledgement replaces one that waits at the end of the backlog: each says all that those before it said. A repeated
+    /// message replaces itself where it waits still. Otherwise what a node says again and again would fill the link of a peer that
+    /// is too slow to take it, and what matters would wait behind it.
     pub fn send(&mut self, transmit: Transmit<Bytes>) {
-        let is_acknowledgement = matches!(transmit.message.body, Body::Acknowledge);
-        let frame = frame_of(transmit.message);
-        self.send_or_keep(transmit.to, frame, is_acknowledgement);
+        let kind = Kind::of(&transmit.message);
+        self.send_or_keep(transmit.to, frame_of(transmit.message), kind);
     }
 
     /// Sends a message whose payload lies in `parcels`, or keeps it for later.
     pub(crate) fn send_from(&mut self, now: Timestamp, parcels: &Parcels, transmit: Transmit<Span>) {
+        let kind = Kind::of(&transmit.message);
         let mut head = Vec::new();
         let mut joined = Joined::new(parcels);
         transmit.message.encode(&mut head, |span| joined.push(span));
-        self.shape_or_send(now, transmit.to, Frame { head: head.into(), payload: joined.finish() });
+        self.shape_or_send(now, transmit.to, Frame { head: head.into(), payload: joined.finish() }, kind);
     }
 
     /// As [`Self::send`], for messages that are shaped where messages are.
     pub(crate) fn send_shaped(&mut self, now: Timestamp, transmit: Transmit<Bytes>) {
-        let (to, frame) = (transmit.to, frame_of(transmit.message));
-        self.shape_or_send(now, to, frame);
+        let kind = Kind::of(&transmit.message);
+        self.shape_or_send(now, transmit.to, frame_of(transmit.message), kind);
     }
 
-    fn shape_or_send(&mut self, now: Timestamp, to: NodeId, frame: Frame) {
+    fn shape_or_send(&mut self, now: Timestamp, to: NodeId, frame: Frame, kind: Kind) {
         match &mut self.lanes {
             Some(slotted) if to.role == Role::Builder => {
                 let builder = usize::from(to.index);
@@ -171,24 +192,24 @@ impl Outbox {
                 let wire = ByteCount::from(frame.bytes() + segments * SEGMENT_OVERHEAD_BYTES);
                 slotted.lanes.push(now, builder, frame, wire);
             }
-            _ => self.send_or_keep(to, frame, false),
+            _ => self.send_or_keep(to, frame, kind),
         }
     }
 
-    fn send_or_keep(&mut self, to: NodeId, frame: Frame, is_acknowledgement: bool) {
+    fn send_or_keep(&mut self, to: NodeId, frame: Frame, kind: Kind) {
         match self.backlog.get_mut(&to) {
             Some(waiting) if !waiting.frames.is_empty() => {
-                waiting.keep(frame, is_acknowledgement, &mut self.stats);
+                waiting.keep(frame, kind, &mut self.stats);
             }
-            _ => self.send_frame(to, frame, is_acknowledgement),
+            _ => self.send_frame(to, frame, kind),
         }
     }
 
-    fn send_frame(&mut self, to: NodeId, frame: Frame, is_acknowledgement: bool) {
+    fn send_frame(&mut self, to: NodeId, frame: Frame, kind: Kind) {
         match self.endpoint.send(to, frame) {
             Ok(()) => {}
             Err(SendError::Full(frame) | SendError::NotConnected(frame)) => {
-                self.backlog.entry(to).or_default().keep(frame, is_acknowledgement, &mut self.stats);
+                self.backlog.entry(to).or_default().keep(frame, kind, &mut self.stats);
             }
             Err(error) => refuse(&mut self.stats, &*self.endpoint, to, &error),
         }
@@ -197,9 +218,9 @@ impl Outbox {
     /// Offers kept frames again and pushes everything toward the network.
     pub fn flush(&mut self) {
         for (to, waiting) in &mut self.backlog {
-            while let Some(frame) = waiting.frames.pop_front() {
+            while let Some((kind, frame)) = waiting.frames.pop_front() {
                 if let Err(error) = self.endpoint.send(*to, frame) {
-                    waiting.frames.push_front(error.into_frame());
+                    waiting.frames.push_front((kind, error.into_frame()));
                     break;
                 }
             }
@@ -370,14 +391,33 @@ fn refuse(stats: &mut OutboxStats, endpoint: &dyn Endpoint, to: NodeId, error: &
 
 impl Backlog {
     /// Keeps a frame; the oldest makes room where there are too many.
-    fn keep(&mut self, frame: Frame, is_acknowledgement: bool, stats: &mut OutboxStats) {
-        if is_acknowledgement && self.ends_with_acknowledgement {
-            self.frames.pop_back();
-        } else if self.frames.len() >= BACKLOG_FRAMES {
+    fn keep(&mut self, frame: Frame, kind: Kind, stats: &mut OutboxStats) {
+        if let Some(waiting) = self.superfluous(kind) {
+            *waiting = frame;
+            return;
+        }
+        if self.frames.len() >= BACKLOG_FRAMES {
             self.frames.pop_front();
             stats.dropped_frames += 1;
         }
-        self.frames.push_back(frame);
-        self.ends_with_acknowledgement = is_acknowledgement;
+        if let Kind::Numbered(sequence) = kind {
+            self.highest = self.highest.max(sequence);
+        }
+        self.frames.push_back((kind, frame));
+    }
+
+    /// The frame that one of this kind replaces.
+    fn superfluous(&mut self, kind: Kind) -> Option<&mut Frame> {
+        let waiting = match kind {
+            Kind::Acknowledgement => self.frames.back_mut().filter(|(last, _)| *last == kind),
+            Kind::Numbered(sequence) if sequence <= self.highest => {
+                self.frames.iter_mut().find(|(other, _)| *other == kind)
+            }
+            Kind::Numbered(_) | Kind::Other => None,
+        };
+        waiting.map(|(_, frame)| frame)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,14 +61,16 @@ impl OutputNode {
     }
 
     /// Writes what has come, and says what is stored. Events that the disk does not take stay with the role.
-    fn store(&mut self, now: Timestamp) {
-        if !self.storing.is_ready(now) {
+    ///
+    /// The pace of a disk is nobody's silence: files go by everybody's `clock`.
+    fn store(&mut self, now: Timestamp, clock: Timestamp) {
+        if !self.storing.is_ready(clock) {
             return;
         }
         while let Some(event) = self.role.poll_event() {
             match event {
                 OutputEvent::Store(ticket, mut event, verdict) => {
-                    if !self.storing.write(now, ticket, &mut event, &verdict) {
+                    if !self.storing.write(clock, ticket, &mut event, &verdict) {
                         break;
                     }
                 }
@@ -82,7 +84,7 @@ impl OutputNode {
         if self.role.is_half_full() {
             self.storing.press();
         }
-        self.storing.end_batch(now);
+        self.storing.end_batch(clock);
     }
 
     fn tell(&mut self) {
@@ -112,8 +114,8 @@ impl Agent for OutputNode {
         self.role.identity().node
     }
 
-    fn work(&mut self, now: Timestamp) -> Progress {
-        let now = self.time.at(now);
+    fn work(&mut self, clock: Timestamp) -> Progress {
+        let now = self.time.at(clock);
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;
@@ -122,8 +124,11 @@ impl Agent for OutputNode {
         while let Some((peer, link)) = self.outbox.poll_link() {
             self.role.handle_link(now, peer, link);
         }
+        if self.time.has_news() {
+            self.role.handle_stall(now);
+        }
         self.role.handle_timeout(now);
-        self.store(now);
+        self.store(now, clock);
         self.tell();
         while let Some(transmit) = self.role.poll_transmit(now) {
             busy = true;
@@ -137,7 +142,7 @@ impl Agent for OutputNode {
             return Progress::Busy;
         }
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
-        let until = self.time.everybodys(deadline.min(self.storing.due()));
+        let until = self.time.everybodys(deadline).min(self.storing.due());
         self.time.rest_until(until);
         Progress::Idle(until)
     }

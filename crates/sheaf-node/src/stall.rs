@@ -2,7 +2,8 @@
 //! because its own process was stopped.
 //!
 //! Deadlines that pass meanwhile say nothing about others: what they wait for may lie in the queue. So a role that judges others
-//! by their silence is driven by the node's own time, which goes on only while the node looks.
+//! by their silence is driven by the node's own time, which goes on only while the node looks. What is no judgement of others
+//! goes by everybody's time: when files are made durable, and when others are to hear of this node.
 //!
 //! A node says after each round when it will look again: at once, or after a sleep. Whatever it comes later than that is a stall,
 //! whether it is one of a minute or one of 90 ms in each tenth of a second, as under a processor quota.
@@ -15,6 +16,10 @@ const GRACE: Nanos = Nanos::from_millis(5);
 /// A node that sleeps looks at least this often.
 const LONGEST_SLEEP: Nanos = crate::worker::LONGEST_SLEEP;
 
+/// Stalls that together are as long as this are told to the role: by its own time it may have spoken just now, by everybody's
+/// it has been silent for long.
+const WORTH_A_WORD: Nanos = Nanos::from_millis(200);
+
 /// The time of a node, without its stalls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StallFree {
@@ -22,6 +27,8 @@ pub(crate) struct StallFree {
     /// When the next round is to be at the latest, where that is not at once.
     due: Option<Timestamp>,
     stalled: Nanos,
+    /// How much of this the role knows of.
+    told: Nanos,
 }
 
 impl StallFree {
@@ -38,6 +45,15 @@ impl StallFree {
         let stall = Nanos(now.since(due).0.saturating_sub(GRACE.0));
         self.stalled = self.stalled + stall;
         stall
+    }
+
+    /// Whether the role is to hear that the node was held up; asked once a round.
+    pub(crate) fn has_news(&mut self) -> bool {
+        let has_news = self.stalled.0 - self.told.0 >= WORTH_A_WORD.0;
+        if has_news {
+            self.told = self.stalled;
+        }
+        has_news
     }
 
     /// The node rests until this instant, if nothing happens before.
@@ -73,6 +89,18 @@ mod tests {
         assert_eq!(time.everybodys(Timestamp::MAX), Timestamp::MAX);
         time.rest_until(Timestamp::MAX);
         assert_eq!(time.at(ms(19_044)), ms(7_104), "no rest is longer than the longest");
+    }
+
+    #[test]
+    fn stalls_are_told_when_they_are_worth_a_word() {
+        let mut time = StallFree::default();
+        time.at(ms(1_000));
+        assert!(!time.has_news());
+        time.at(ms(1_105));
+        assert!(!time.has_news(), "a tenth of a second");
+        time.at(ms(1_210));
+        assert!(time.has_news(), "another");
+        assert!(!time.has_news(), "it is told");
     }
 
     #[test]

@@ -182,6 +182,12 @@ impl<P: Payload> BuilderUnit<P> {
         self.fenced || (self.closed && self.channel.is_settled())
     }
 
+    /// Whether the event manager has closed the run.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Whether the event manager has given this session up.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
@@ -310,6 +316,11 @@ impl<P: Payload> BuilderUnit<P> {
         }
     }
 
+    /// Takes note that the node was held up itself, and has not spoken for longer than this machine's time says.
+    pub fn handle_stall(&mut self, now: Timestamp) {
+        self.returns.speak_at_once(now);
+    }
+
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         while let Some(event) = self.waits.pop_look(now, &self.assemblies) {
@@ -417,9 +428,15 @@ impl<P: Payload> BuilderUnit<P> {
 
     fn fill_channel(&mut self, now: Timestamp) {
         let idle = self.assemblies.len() == 0 && self.assemblies.built() == 0;
-        if self.channel.is_open()
-            && let Some(request) = self.returns.next(now, idle)
-        {
+        if !self.channel.is_open() {
+            return;
+        }
+        let awaits_answer = || self.channel.awaits(|body| matches!(body, Body::Request(_)));
+        if self.returns.is_mere_heartbeat(now, idle) && awaits_answer() {
+            // An event manager that is slow would have to read them all before anything else.
+            self.returns.skip_heartbeat(now);
+            self.channel.acknowledge_now();
+        } else if let Some(request) = self.returns.next(now, idle) {
             self.channel.push(Body::Request(request));
         }
     }

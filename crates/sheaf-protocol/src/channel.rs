@@ -2,9 +2,9 @@
 //!
 //! Every control message has a number. The receiver hands messages on in order and once, keeps a bounded number that
 //! came early, and acknowledges the highest number without a gap, on its own messages where it has some to send. The
-//! sender keeps what is not acknowledged and repeats it after a time. Over TCP nothing is ever lost inside a
-//! connection, and the channel costs two numbers a message; it earns its keep when a connection breaks, on transports
-//! that lose frames, and under simulated faults.
+//! sender keeps what is not acknowledged and repeats it after a time, then after twice that time, and so on: a slow peer must
+//! not find its link full of repetitions. Over TCP nothing is ever lost inside a connection, and the channel costs two numbers
+//! a message; it earns its keep when a connection breaks, on transports that lose frames, and under simulated faults.
 //!
 //! A node that restarts has a new session. Numbers count from 1 for each pair of sessions; a message that was meant
 //! for another session than the receiver's is dropped and counted.
@@ -19,13 +19,16 @@ use std::collections::{BTreeMap, VecDeque};
 /// whose number is bounded by credit, for one larger message later.
 pub const WINDOW: usize = 256;
 
+/// The wait before a repetition grows up to so many times [`ChannelTimes::retransmit`].
+const LONGEST_WAIT: u64 = 16;
+
 /// A receiver acknowledges at the latest after this many messages.
 const ACKNOWLEDGE_AFTER_MESSAGES: u32 = 16;
 
 /// The times of a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelTimes {
-    /// A message that is not acknowledged after this time is repeated.
+    /// A message that is not acknowledged after this time is repeated; then after twice this time, and so on.
     pub retransmit: Nanos,
     /// A message is acknowledged after this time, where no message goes the other way.
     pub acknowledge: Nanos,
@@ -53,6 +56,8 @@ pub enum Received {
 struct Sent<P> {
     sequence: u64,
     repeat_at: Timestamp,
+    /// The time from the last sending to then.
+    wait: Nanos,
     body: Body<P>,
 }
 
@@ -113,8 +118,13 @@ impl<P: Clone> Channel<P> {
         &self.liveness
     }
 
-    /// Takes note of the link to the peer.
+    /// Takes note of the link to the peer. What was under way on a link that broke is repeated as soon as another is up.
     pub fn note_link(&mut self, now: Timestamp, link: Link) {
+        if link == Link::Up && self.liveness.is_down() {
+            for sent in &mut self.unacknowledged {
+                (sent.repeat_at, sent.wait) = (now, self.times.retransmit);
+            }
+        }
         self.liveness.note_link(now, link);
     }
 
@@ -145,6 +155,12 @@ impl<P: Clone> Channel<P> {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.queued.is_empty() && self.unacknowledged.is_empty()
+    }
+
+    /// Whether a message of this kind was sent and not acknowledged: another one would only follow it, where the peer is slow.
+    #[must_use]
+    pub fn awaits(&self, is_so: impl Fn(&Body<P>) -> bool) -> bool {
+        self.queued.iter().chain(self.unacknowledged.iter().map(|sent| &sent.body)).any(is_so)
     }
 
     /// Takes a message to send. Callers ask [`Self::is_open`] first, except for the few messages that a run has one of
@@ -239,11 +255,13 @@ impl<P: Clone> Channel<P> {
             let sequence = self.next_sequence;
             self.next_sequence += 1;
             let repeat_at = now + self.times.retransmit;
-            self.unacknowledged.push_back(Sent { sequence, repeat_at, body: body.clone() });
+            let wait = self.times.retransmit;
+            self.unacknowledged.push_back(Sent { sequence, repeat_at, wait, body: body.clone() });
             return Some(self.compose(now, me, sequence, body));
         }
         if let Some(sent) = self.unacknowledged.iter_mut().find(|sent| sent.repeat_at <= now) {
-            sent.repeat_at = now + self.times.retransmit;
+            sent.wait = Nanos(sent.wait.0.saturating_mul(2).min(LONGEST_WAIT * self.times.retransmit.0));
+            sent.repeat_at = now + sent.wait;
             self.repeats += 1;
             let (sequence, body) = (sent.sequence, sent.body.clone());
             return Some(self.compose(now, me, sequence, body));

@@ -98,6 +98,8 @@ pub struct ReadoutUnit<P> {
     discarded: Vec<P>,
     /// The run was under way when this unit came: what its sources sent before is gone, and even where required sources
     /// are awaited without limit, `merge_timeout` ends the wait.
+    /// It was told that the run has begun: sources send from then on.
+    has_begun: bool,
     joined_late: bool,
     closed: bool,
 }
@@ -123,6 +125,7 @@ impl<P: Payload> ReadoutUnit<P> {
             books: Books::default(),
             events: VecDeque::new(),
             discarded: Vec::new(),
+            has_begun: false,
             joined_late: false,
             closed: false,
             config,

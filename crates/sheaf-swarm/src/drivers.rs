@@ -9,7 +9,7 @@
 //! | `workers` | workers of farms, whose judging takes simulated time |
 //! | `assembly` | agents, put together as the command does |
 //! | `world` | whose turn it is, how long it takes, and what happens to nodes |
-//! | `check` | what must hold at the end |
+//! | `check` | what must hold at the end; `causes`: what of it the injected faults explain |
 //!
 //! The cluster of roles ([`crate::cluster`]) is faster and knows more faults of the network; here is what it cannot see: when
 //! drivers give up, try again, seal, restart, and what becomes of a node whose thread is with its filter or its disk for seconds.
@@ -24,7 +24,9 @@ mod world;
 
 pub use check::{DriverFailure, DriverReport};
 pub use net::LinkOptions;
-pub use options::{DiskOptions, DriverFault, DriverFaultKind, DriverOptions, Family, FilterOptions, START};
+pub use options::{
+    DiskOptions, DriverFault, DriverFaultKind, DriverOptions, Family, FilterOptions, START, StepOptions,
+};
 pub use world::World;
 
 /// As [`run`], and also returns every frame that was sent and polled, a line each.

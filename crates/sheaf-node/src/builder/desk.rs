@@ -32,6 +32,8 @@ pub(super) enum Fate {
 /// All that a built event passes.
 pub(super) struct Desk {
     pub(super) node: NodeId,
+    /// Everybody's time in this round, by which files go: the pace of a disk is nobody's silence.
+    pub(super) clock: Timestamp,
     pub(super) check: ContentCheck,
     pub(super) filter: Box<dyn Filter>,
     pub(super) outlet: Outlet,
@@ -56,7 +58,7 @@ impl Desk {
 
     /// Checks, filters and writes. What is kept of the event is taken out of it.
     #[inline]
-    pub(super) fn judge(&mut self, now: Timestamp, event: &mut Event<Bytes>) -> Fate {
+    pub(super) fn judge(&mut self, event: &mut Event<Bytes>) -> Fate {
         if self.is_bad(event) {
             return Fate::Decided(Decision::Dropped(DropReason::ContentMismatch));
         }
@@ -69,18 +71,18 @@ impl Desk {
             self.quarantined.note(self.node, event.id, what);
             Verdict::quarantine()
         });
-        self.follow(now, event, &verdict)
+        self.follow(event, &verdict)
     }
 
     /// Does what a verdict says.
     #[inline]
-    pub(super) fn follow(&mut self, now: Timestamp, event: &mut Event<Bytes>, verdict: &Verdict) -> Fate {
+    pub(super) fn follow(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Fate {
         if !verdict.accepted {
             return Fate::Decided(Decision::Rejected);
         }
         match &mut self.outlet {
             Outlet::Here(storing) => {
-                let written = storing.write(now, event.id, event, verdict);
+                let written = storing.write(self.clock, event.id, event, verdict);
                 if written { Fate::Open } else { Fate::Stuck }
             }
             Outlet::There(forwarding) => {

@@ -125,13 +125,38 @@ impl Returns {
         [self.request_at, self.heartbeat_at]
     }
 
-    /// The next request, if it is due. A builder that is `idle` does not wait for more events to return.
-    pub(super) fn next(&mut self, now: Timestamp, idle: bool) -> Option<Request> {
+    /// Whether the next request is due for what it says.
+    fn has_news(&self, now: Timestamp, idle: bool) -> bool {
         let finished = self.request.finished.len();
         let is_full = finished >= self.batch_events || (idle && finished > 0);
-        if !is_full && !self.due_at().into_iter().flatten().any(|at| at <= now) {
+        is_full || self.request_at.is_some_and(|at| at <= now)
+    }
+
+    fn is_heartbeat_due(&self, now: Timestamp) -> bool {
+        self.heartbeat_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether the next request is due only because the event manager is to hear of this node.
+    pub(super) fn is_mere_heartbeat(&self, now: Timestamp, idle: bool) -> bool {
+        self.is_heartbeat_due(now) && !self.has_news(now, idle)
+    }
+
+    /// Has the event manager hear of this node in another way.
+    pub(super) fn skip_heartbeat(&mut self, now: Timestamp) {
+        self.heartbeat_at = self.heartbeat_at.map(|_| now + self.heartbeat);
+    }
+
+    /// Has the event manager hear of this node at once.
+    pub(super) fn speak_at_once(&mut self, now: Timestamp) {
+        self.heartbeat_at = self.heartbeat_at.map(|at| at.min(now));
+    }
+
+    /// The next request, if it is due. A builder that is `idle` does not wait for more events to return.
+    pub(super) fn next(&mut self, now: Timestamp, idle: bool) -> Option<Request> {
+        if !self.has_news(now, idle) && !self.is_heartbeat_due(now) {
             return None;
         }
+        let finished = self.request.finished.len();
         self.request_at = None;
         self.heartbeat_at = self.heartbeat_at.map(|_| now + self.heartbeat);
         let Request { output_behind, work, .. } = self.request;

@@ -230,7 +230,8 @@ fn a_builder_that_is_told_to_give_way_gives_back_its_youngest_event_at_once() {
 fn a_full_channel_leaves_no_deadline_in_the_past() {
     let mut builder = builder(|config| config.heartbeat = Nanos::from_millis(1));
     let mut now = START;
-    for _ in 0..300 {
+    for round in 0..300 {
+        builder.handle_output(now, round % 2 == 0);
         while builder.poll_transmit(now).is_some() {}
         let deadline = builder.poll_timeout().expect("something is always due some time");
         now = now.max(deadline.at);
@@ -238,6 +239,31 @@ fn a_full_channel_leaves_no_deadline_in_the_past() {
     }
     while builder.poll_transmit(now).is_some() {}
     assert!(builder.poll_timeout().is_some_and(|deadline| deadline.at > now), "nothing was acknowledged");
+}
+
+/// An event manager that is slow would have to read all requests that say nothing before the next that says something.
+#[test]
+fn a_heartbeat_is_no_message_of_its_own_while_an_earlier_one_is_on_its_way() {
+    let mut builder = builder(|config| config.heartbeat = Nanos::from_millis(1));
+    let mut sent = Vec::new();
+    for round in 0..5 {
+        sent.extend(bodies(&mut builder, START + Nanos::from_millis(round)));
+    }
+    assert!(matches!(sent[0].1, Body::Request(_)), "{sent:?}");
+    assert!(sent[1..].iter().all(|(_, body)| *body == Body::Acknowledge), "{sent:?}");
+    assert_eq!(sent.len(), 5, "it says that it lives");
+    builder.handle_output(START + Nanos::from_millis(5), true);
+    let second = START + Nanos::from_secs(1);
+    assert_eq!(requests(&mut builder, second).len(), 2, "news, and the first once more");
+}
+
+#[test]
+fn a_builder_that_was_held_up_says_at_once_that_it_lives() {
+    let mut builder = builder(|config| config.heartbeat = Nanos::from_secs(1));
+    assert_eq!(bodies(&mut builder, START).len(), 1);
+    assert_eq!(bodies(&mut builder, START), []);
+    builder.handle_stall(START);
+    assert_eq!(bodies(&mut builder, START), [(NodeId::MANAGER, Body::Acknowledge)]);
 }
 
 #[test]

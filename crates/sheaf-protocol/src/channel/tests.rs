@@ -138,3 +138,32 @@ fn a_bare_acknowledgement_waits_and_then_goes() {
     left.handle(deadline.at, &left_id, &bare.header, bare.body);
     assert!(left.is_settled() && left.poll_timeout().is_none());
 }
+
+#[test]
+fn the_wait_before_a_repetition_grows_up_to_a_bound() {
+    let me = identity(NodeId::MANAGER, 1);
+    let mut channel = side(NodeId::builder(0));
+    channel.push(numbered(0));
+    let mut sent = Vec::new();
+    for _ in 0..9 {
+        let now = channel.poll_timeout().map_or(Timestamp(0), |deadline| deadline.at);
+        assert!(channel.poll_transmit(now, &me).is_some() && channel.poll_transmit(now, &me).is_none());
+        sent.push(now.0 / TIMES.retransmit.0);
+    }
+    let waits: Vec<u64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(waits, [1, 2, 4, 8, 16, 16, 16, 16]);
+}
+
+#[test]
+fn what_a_broken_link_has_lost_is_repeated_as_soon_as_another_is_up() {
+    let me = identity(NodeId::MANAGER, 1);
+    let mut channel = side(NodeId::builder(0));
+    channel.note_link(Timestamp(0), Link::Up);
+    channel.push(numbered(0));
+    assert!(channel.poll_transmit(Timestamp(0), &me).is_some());
+    channel.note_link(Timestamp(1), Link::Up);
+    assert_eq!(channel.poll_transmit(Timestamp(1), &me), None, "nothing broke");
+    channel.note_link(Timestamp(2), Link::Down);
+    channel.note_link(Timestamp(3), Link::Up);
+    assert!(channel.poll_transmit(Timestamp(3), &me).is_some());
+}

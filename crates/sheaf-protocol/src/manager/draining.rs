@@ -6,7 +6,7 @@
 //! returns is no concern of this rule: farms and preprocessing have limits of their own for those, and a second stop cuts the run.
 
 use super::{EventManager, Phase, readout_node};
-use sheaf_wire::message::{Body, Work};
+use sheaf_wire::message::{Body, Command, Work};
 use sheaf_wire::{DropReason, Nanos, NodeId, Timestamp};
 
 /// A node that lives and runs is not silent for so many heartbeats.
@@ -87,8 +87,10 @@ impl<P: Clone> EventManager<P> {
         for index in 0..self.config.builders {
             let (node, state) = (NodeId::builder(index), self.builders.get(index));
             if state.outstanding() > 0 {
-                // It is told, because it may never speak again: it waits, and so would its driver.
+                // It is told, because it may never speak again: it waits, and so would its driver. First that the run is over: no other
+                // session is wanted of it.
                 if let Some(session) = state.session() {
+                    self.peers.say(node, self.me.plain(Body::Command(Command::Close)));
                     self.peers.say(node, self.me.plain(Body::Fence(session)));
                 }
                 self.lose_builder(now, node);

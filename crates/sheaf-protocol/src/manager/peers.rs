@@ -105,8 +105,8 @@ impl<P: Clone> Peers<P> {
 
     /// Takes note of the link to a node.
     pub(super) fn note_link(&mut self, now: Timestamp, node: NodeId, link: Link) {
-        if let Some(peer) = self.peers.get_mut(&node) {
-            peer.channel.note_link(now, link);
+        if let Some(channel) = self.touch(node) {
+            channel.note_link(now, link);
         }
     }
 

@@ -308,6 +308,12 @@ impl<P: Payload> OutputNode<P> {
         }
     }
 
+    /// Takes note that the node was held up itself, and has not spoken for longer than this machine's time says.
+    pub fn handle_stall(&mut self, now: Timestamp) {
+        self.manager_beat_at = self.manager_beat_at.min(now);
+        self.lanes.iter_mut().for_each(|lane| lane.beat_at = lane.beat_at.min(now));
+    }
+
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let next = now + self.config.heartbeat;

@@ -271,6 +271,11 @@ impl<P: Payload> Sender<P> {
         }
     }
 
+    /// Takes note that the node was held up itself, and has not spoken for longer than this machine's time says.
+    pub fn handle_stall(&mut self, now: Timestamp) {
+        self.lanes.iter_mut().for_each(|lane| lane.beat_at = lane.beat_at.min(now));
+    }
+
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         for lane in &mut self.lanes {

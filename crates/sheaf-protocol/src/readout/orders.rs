@@ -14,6 +14,11 @@ use sheaf_wire::{DropReason, EventId, Outcome, Payload, Timestamp};
 impl<P: Payload> ReadoutUnit<P> {
     pub(super) fn fill_channel(&mut self, now: Timestamp) {
         let Self { channel, reports, inputs, slots, processing, .. } = self;
+        if reports.is_status_due(now) && channel.awaits(|body| matches!(body, Body::ReadoutStatus(_))) {
+            // An event manager that is slow would have to read them all before anything else.
+            reports.skip_status(now);
+            channel.acknowledge_now();
+        }
         while channel.is_open()
             && let Some(body) = reports.next(now, || inputs.take_status(slots.len(), *processing))
         {
@@ -28,8 +33,11 @@ impl<P: Payload> ReadoutUnit<P> {
                     self.handle_release(release);
                 }
             }
-            Body::Command(Command::Start) => self.events.push_back(ReadoutEvent::Started),
-            Body::Command(Command::Join) => self.join(now),
+            Body::Command(Command::Start) => self.begin(now),
+            Body::Command(Command::Join) => {
+                self.joined_late = true;
+                self.begin(now);
+            }
             Body::Command(Command::Close) => self.close(),
             Body::Dispatch(destinations) => self.handle_dispatch(now, &destinations),
             Body::Shape(shape) => self.events.extend(self.shape_clock.note(now, shape)),
@@ -82,10 +90,9 @@ impl<P: Payload> ReadoutUnit<P> {
         self.released.insert(events);
     }
 
-    /// The run was under way before this unit came. Builders may have asked already, and their events' time may be over
-    /// without effect: they get it anew.
-    fn join(&mut self, now: Timestamp) {
-        self.joined_late = true;
+    /// Sources send from now on. Builders may have asked already; their events' time begins here.
+    fn begin(&mut self, now: Timestamp) {
+        self.has_begun = true;
         self.events.push_back(ReadoutEvent::Started);
         for key in self.slots.asked_keys() {
             self.wait_for_sources(now, key.event, self.slots.found(key).part());

@@ -46,6 +46,16 @@ impl Reports {
         self.status_at.filter(|_| self.announcements.is_empty())
     }
 
+    /// Whether the state is due, and nothing else.
+    pub(super) fn is_status_due(&self, now: Timestamp) -> bool {
+        self.due_at().is_some_and(|at| at <= now)
+    }
+
+    /// Leaves the report of the state for the next time.
+    pub(super) fn skip_status(&mut self, now: Timestamp) {
+        self.status_at = self.status_at.map(|_| now + self.heartbeat);
+    }
+
     /// The next message that is due.
     pub(super) fn next<P>(
         &mut self,

@@ -158,9 +158,10 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// From now on sources are awaited for consecutive events, if there are any: not without limit.
+    /// From now on sources are awaited for consecutive events, if there are any: not without limit. Before the run has begun they
+    /// have not been asked to send.
     fn limit_wait(&mut self, now: Timestamp, events: Stretch, part: u16) {
-        if let Some(first) = events.first() {
+        if let Some(first) = events.first().filter(|_| self.has_begun) {
             let own = self.own_time.at(now);
             self.inputs.note_request(own, first);
             let at = own + self.config.merge_timeout;

@@ -162,18 +162,22 @@ fn the_policy_to_wait_waits_for_required_sources_only() {
 
 #[test]
 fn a_unit_that_joins_a_run_under_way_waits_for_nothing_that_is_lost() {
-    let mut unit = unit(|config| config.wait_for_required = true);
-    // Asked before it hears that it is late, and the time for silent sources already over.
-    ask(&mut unit, 0, 1, 1, 1);
-    unit.handle_timeout(LATER);
-    assert_eq!(answers(&mut unit, LATER), []);
-    let join = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
-    unit.handle_input(LATER, join.plain(Body::Command(Command::Join)));
-    assert_eq!(unit.poll_event(), Some(ReadoutEvent::Started));
-    let end = LATER + TIMEOUT;
-    unit.handle_timeout(end);
-    let answer = &answers(&mut unit, end)[0].1;
-    assert!(answer.missing.iter().all(|missing| missing.reason == MissingReason::ReadoutRestarted));
+    for wait_for_required in [false, true] {
+        let mut unit = unstarted(|config| config.wait_for_required = wait_for_required);
+        // Asked before it hears that it is late: its sources do not send so far, and are not silent.
+        ask(&mut unit, 0, 1, 1, 1);
+        unit.handle_timeout(LATER);
+        assert_eq!(answers(&mut unit, LATER), []);
+        let join = Identity { node: NodeId::MANAGER, run: RunNumber(1), session: SessionId(1) };
+        unit.handle_input(LATER, join.plain(Body::Command(Command::Join)));
+        assert_eq!(unit.poll_event(), Some(ReadoutEvent::Started));
+        let end = LATER + TIMEOUT;
+        unit.handle_timeout(Timestamp(end.0 - 1));
+        assert_eq!(answers(&mut unit, Timestamp(end.0 - 1)), []);
+        unit.handle_timeout(end);
+        let answer = &answers(&mut unit, end)[0].1;
+        assert!(answer.missing.iter().all(|missing| missing.reason == MissingReason::ReadoutRestarted));
+    }
 }
 
 #[test]
@@ -323,9 +327,10 @@ fn events_that_were_answered_and_not_released_do_not_fill_the_memory() {
 
 #[test]
 fn a_full_channel_leaves_no_deadline_in_the_past() {
-    let mut unit = unit(|_| {});
+    let mut unit = unit(|config| (config.announce, config.buffer_events) = (Announce::All, 1_000));
     let mut now = Timestamp(0);
-    for _ in 0..300 {
+    for event in 0..300 {
+        give(&mut unit, event, 0, 1);
         while unit.poll_transmit(now).is_some() {}
         let deadline = unit.poll_timeout().expect("something is always due some time");
         now = now.max(deadline.at);
@@ -333,6 +338,18 @@ fn a_full_channel_leaves_no_deadline_in_the_past() {
     }
     while unit.poll_transmit(now).is_some() {}
     assert!(unit.poll_timeout().is_some_and(|deadline| deadline.at > now), "nothing was acknowledged");
+}
+
+/// An event manager that is slow would have to read all of them before anything else.
+#[test]
+fn a_status_is_not_followed_by_another_while_it_is_on_its_way() {
+    let mut unit = unit(|config| config.heartbeat = Nanos::from_millis(1));
+    let sent: Vec<Body<Size>> = (0..5)
+        .filter_map(|round| unit.poll_transmit(Timestamp(round * 1_000_000)))
+        .map(|transmit| transmit.message.body)
+        .collect();
+    assert!(matches!(sent[0], Body::ReadoutStatus(_)), "{sent:?}");
+    assert_eq!(sent[1..], [const { Body::Acknowledge }; 4], "it says that it lives");
 }
 
 #[test]
@@ -470,7 +487,15 @@ fn the_driver_is_told_of_slots_in_its_own_time() {
     assert_eq!(unit.poll_event(), None);
 }
 
+/// A unit in a run that has begun.
 fn unit(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
+    let mut unit = unstarted(adjust);
+    command(&mut unit, Command::Start);
+    assert_eq!(unit.poll_event(), Some(ReadoutEvent::Started));
+    unit
+}
+
+fn unstarted(adjust: impl FnOnce(&mut ReadoutConfig)) -> ReadoutUnit<Size> {
     let source = |id| SourceConfig { id: SourceId(id), optional: false };
     let mut config = ReadoutConfig {
         sources: vec![source(0), source(1)],

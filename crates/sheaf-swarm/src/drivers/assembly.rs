@@ -1,10 +1,10 @@
 //! The agents of a simulated run, put together as the command does, with the times of a configuration in which nothing is said.
 
-use super::hardware::{DisksHandle, SimFilter, SimSink, SimSource};
+use super::hardware::{DisksHandle, SimFilter, SimSink, SimSource, SimStep};
 use super::net::Network;
 use super::options::{DriverOptions, TIME_LIMIT};
 use super::workers::SimWorker;
-use sheaf_node::builder::{BuilderNode, Judgement};
+use sheaf_node::builder::{BuilderNode, BuilderReport, Judgement};
 use sheaf_node::content::ContentCheck;
 use sheaf_node::farm::{Farm, FarmSetup, Worker};
 use sheaf_node::manager::{Course, ManagerNode};
@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 /// After how long a silent node is given up.
-const PEER_TIMEOUT: Nanos = Nanos::from_secs(3);
+pub(super) const PEER_TIMEOUT: Nanos = Nanos::from_secs(3);
 /// Time for which the event manager waits for nodes at the start.
 const START_TIMEOUT: Nanos = Nanos::from_secs(10);
 /// After how long nodes give up a silent event manager.
@@ -57,6 +57,7 @@ pub(super) struct Assembly {
     pub(super) network: Network,
     pub(super) disks: DisksHandle,
     pub(super) report: Arc<Mutex<Option<RunReport>>>,
+    pub(super) builder_reports: Arc<Mutex<Vec<BuilderReport>>>,
     pub(super) gauges: Arc<Gauges>,
     pub(super) stop: Arc<AtomicBool>,
 }
@@ -69,6 +70,7 @@ impl Assembly {
             network,
             disks: DisksHandle::default(),
             report: Arc::default(),
+            builder_reports: Arc::default(),
             gauges: Arc::default(),
             stop: Arc::default(),
         }
@@ -77,6 +79,11 @@ impl Assembly {
     /// The event manager's report, when it has ended.
     pub(super) fn take_report(&self) -> Option<RunReport> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The reports of builder sessions that have ended in good order, or were given up.
+    pub(super) fn take_builder_reports(&self) -> Vec<BuilderReport> {
+        std::mem::take(&mut *self.builder_reports.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A node that begins a life. A builder begins another when it was given up.
@@ -104,7 +111,11 @@ impl Assembly {
             readouts: options.readouts,
             builders: options.builders,
             outputs: options.outputs,
-            triggers: if options.trigger_period.is_some() { Triggers::Driven } else { Triggers::Free },
+            triggers: match (options.trigger_period, options.announce) {
+                (Some(_), _) => Triggers::Driven,
+                (None, Announce::Never) => Triggers::Free,
+                (None, Announce::All | Announce::Source(_)) => Triggers::Announced,
+            },
             first_event: EventId(0),
             max_events: Some(options.events),
             trigger_type: TriggerType(0),
@@ -150,7 +161,7 @@ impl Assembly {
             buffer: ByteCount::mib(8),
             buffer_events: 16_384,
             max_fragment: ByteCount::mib(7),
-            announce: Announce::Never,
+            announce: self.options.announce,
             merge_timeout: Nanos::from_millis(500),
             longest_merge: Nanos::from_secs(60),
             wait_for_required: false,
@@ -165,7 +176,11 @@ impl Assembly {
         let role = ReadoutUnit::new(self.identity(node), config, now);
         let make = |id| -> Box<dyn Source> { Box::new(SimSource::new(id, self.options.clone())) };
         let sources = sources.into_iter().map(make).collect();
-        Box::new(ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_PATIENCE, now, drop))
+        let agent = ReadoutNode::new(role, self.network.attach(node), sources, MANAGER_PATIENCE, now, drop);
+        Box::new(match self.options.shaper() {
+            Some(config) => agent.shaped(config, usize::from(self.options.builders)),
+            None => agent,
+        })
     }
 
     fn builder(&self, node: NodeId) -> Box<dyn Agent> {
@@ -182,7 +197,7 @@ impl Assembly {
             patience: PATIENCE,
             request_retry: Nanos::from_millis(500),
             asking: options.gathering.asking(),
-            scope: Scope::default(),
+            scope: Scope { first_step: options.first_step().collect(), ..Scope::default() },
             batch_events: 32,
             batch_time: BATCH,
             heartbeat: HEARTBEAT,
@@ -195,7 +210,14 @@ impl Assembly {
         let judgement = Judgement { check: ContentCheck::Pattern, filter, sink };
         let endpoint = self.network.attach(node);
         let farm = self.farm(node, endpoint.waker(), now);
-        let agent = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now, drop);
+        let reports = self.builder_reports.clone();
+        let done = move |report| reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+        let agent = BuilderNode::new(role, endpoint, judgement, MANAGER_PATIENCE, now, done);
+        let agent = if options.steps.first > 0 {
+            agent.in_steps(Box::new(SimStep { options: options.clone(), network: self.network.clone() }))
+        } else {
+            agent
+        };
         let agent = match farm {
             Some(farm) => agent.with_farm(farm),
             None => agent,

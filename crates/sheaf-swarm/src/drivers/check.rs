@@ -1,11 +1,15 @@
 //! Invariants at the end of a run of the drivers.
 
+mod causes;
+
 use super::hardware::{DriverDisks, Record};
-use super::options::{DriverFaultKind, DriverOptions};
+use super::options::{DriverFault, DriverOptions};
+use causes::Causes;
 use sheaf_node::NodeError;
+use sheaf_node::builder::BuilderReport;
 use sheaf_node::report::RunReport;
-use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, Role, SessionId, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
+use sheaf_wire::{EventId, MissingReason, NodeId, Role, SessionId, Timestamp};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A run that ended well.
@@ -67,7 +71,12 @@ pub(super) struct DriverEvidence<'a> {
     pub(super) options: &'a DriverOptions,
     pub(super) report: Option<&'a RunReport>,
     pub(super) disks: &'a DriverDisks,
+    /// Reports of builder sessions, as far as they came to one.
+    pub(super) reports: &'a [BuilderReport],
     pub(super) errors: &'a [(Timestamp, NodeError)],
+    /// Faults that hit a node which lived.
+    pub(super) happened: &'a [DriverFault],
+    pub(super) manager_ended: Option<Timestamp>,
     pub(super) now: Timestamp,
     pub(super) rounds: u64,
     pub(super) frames: u64,
@@ -91,12 +100,14 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
         return Err(failure(evidence, violations));
     };
     // A readout unit that comes back when the run is over has no books of it.
-    let may_lack_books = evidence.has_killed(Role::Readout) > 0;
+    let may_lack_books = evidence.causes().killed(Role::Readout) > 0;
     let imbalances = report.imbalances(evidence.options.readouts).into_iter();
     violations.extend(imbalances.filter(|what| !(may_lack_books && what.starts_with("no books of"))));
     check_disks(evidence, report, &mut violations);
     check_losses(evidence, report, &mut violations);
+    check_triggers(evidence, report, &mut violations);
     check_errors(evidence, &mut violations);
+    evidence.reports.iter().for_each(|report| check_builder(evidence, report, &mut violations));
     if !violations.is_empty() {
         return Err(failure(evidence, violations));
     }
@@ -167,7 +178,7 @@ fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &m
             let word = if beyond { "has a verdict" } else { "has no verdict" };
             violations.push(format!("event {} {word}, and nothing injected explains it", record.event));
         }
-        if !beyond && evidence.options.is_rejected(record.event) {
+        if evidence.options.is_unwanted(record.event) {
             violations.push(format!("event {} was not to be stored", record.event));
         }
     }
@@ -181,9 +192,7 @@ fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &m
             report.stored_fragments
         ));
     }
-    let is_rejected =
-        |event| evidence.options.is_rejected(event) && !evidence.options.is_beyond_judging(event);
-    let rejected = (0..evidence.options.events).filter(|event| is_rejected(EventId(*event)));
+    let rejected = (0..evidence.options.events).filter(|event| evidence.options.is_unwanted(EventId(*event)));
     let rejected = rejected.count() as u64;
     if report.ledger.rejected > rejected
         || (report.ledger.dropped_total() == 0
@@ -192,86 +201,129 @@ fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &m
     {
         violations.push(format!("{} events are booked as rejected, of {rejected}", report.ledger.rejected));
     }
-    let explained = |reason: MissingReason| match reason {
-        MissingReason::ReadoutRestarted | MissingReason::ReadoutSilent | MissingReason::ReadoutLost => {
-            evidence.has_killed(Role::Readout) > 0
+    check_missing(evidence, &counting, violations);
+    let is_whole = |report: &RunReport| report.incomplete == 0 && report.ledger.dropped_total() == 0;
+    if is_whole(report) {
+        let events = (0..report.ledger.received).map(EventId);
+        let bytes_of = |event| {
+            let wanted = evidence.options.wanted(event).into_iter();
+            wanted.map(|source| evidence.options.length(event, source)).sum::<usize>() as u64
+        };
+        let (bytes, booked) = (events.map(bytes_of).sum::<u64>(), report.bytes.0);
+        if bytes != booked {
+            violations.push(format!("{booked} bytes of built events are booked, sources have sent {bytes}"));
         }
-        _ => false,
-    };
-    let missing: BTreeSet<MissingReason> =
-        counting.iter().flat_map(|(_, record)| record.missing.iter().copied()).collect();
-    for reason in missing.into_iter().filter(|reason| !explained(*reason)) {
-        let lack = counting.iter().filter(|(_, record)| record.missing.contains(&reason)).count();
-        violations.push(format!("{lack} events miss sources as {reason}, and nothing injected explains it"));
+    }
+}
+
+/// A source misses in an event only for what happened to its readout unit before.
+fn check_missing(
+    evidence: &DriverEvidence<'_>,
+    counting: &[((NodeId, SessionId), &Record)],
+    violations: &mut Vec<String>,
+) {
+    let causes = evidence.causes();
+    let mut unexplained: BTreeMap<MissingReason, u64> = BTreeMap::new();
+    for (_, record) in counting {
+        for missing in record.missing.iter().filter(|missing| !causes.explain_missing(missing, record.at)) {
+            *unexplained.entry(missing.reason).or_default() += 1;
+        }
+    }
+    for (reason, count) in unexplained {
+        violations.push(format!("{count} sources are missing as {reason}, and nothing injected explains it"));
     }
 }
 
 /// Accepted means kept.
 fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
-    let explained = |reason: DropReason| match reason {
-        // As many builders died as may try an event.
-        DropReason::BuilderLost => evidence.has_killed(Role::Builder) >= 3,
-        _ => false,
-    };
-    for (reason, count) in report.ledger.dropped.iter().filter(|(reason, _)| !explained(**reason)) {
-        violations.push(format!("{count} events were dropped as {reason}, and nothing injected explains it"));
-    }
-    let harmless = |reason: DropReason| match reason {
-        // Sources run ahead of the triggers.
-        DropReason::NeverTriggered => report.ledger.received < evidence.options.events,
-        DropReason::Late | DropReason::NotRequested | DropReason::NotBuilt | DropReason::EventDropped => {
-            evidence.has_killed(Role::Readout) > 0 || report.ledger.dropped_total() > 0
+    let causes = evidence.causes();
+    for (reason, count) in &report.ledger.dropped {
+        if !causes.explain_drop(*reason) {
+            violations
+                .push(format!("{count} events were dropped as {reason}, and nothing injected explains it"));
         }
-        _ => false,
-    };
-    let fragments = report.fragment_ledger();
-    for (reason, count) in fragments.dropped.iter().filter(|(reason, _)| !harmless(**reason)) {
-        violations
-            .push(format!("{count} fragments were dropped as {reason}, and nothing injected explains it"));
     }
-    if report.ledger.received != evidence.options.events && evidence.has_killed(Role::Readout) == 0 {
+    let is_short = report.ledger.received < evidence.options.events;
+    for (node, books) in &report.nodes {
+        for (reason, count) in &books.fragments.dropped {
+            if !causes.explain_fragments(*node, *reason, is_short) {
+                violations.push(format!(
+                    "{node} dropped {count} fragments as {reason}, and nothing injected explains it"
+                ));
+            }
+        }
+    }
+    if is_short && !causes.explain_early_end() {
         let (received, events) = (report.ledger.received, evidence.options.events);
         violations.push(format!("the run ended after {received} of {events} triggers"));
     }
-    if report.lost_builders > 0 && evidence.has_killed(Role::Builder) == 0 {
-        violations.push(format!("{} builder sessions were given up, and none died", report.lost_builders));
+    let killed = causes.killed(Role::Builder) as u64;
+    if report.lost_builders > killed && !causes.was_cut() {
+        let lost = report.lost_builders;
+        violations.push(format!("{lost} builder sessions were given up, and {killed} died"));
     }
     if !report.absent.is_empty() && evidence.options.is_slowness_only() {
         violations.push(format!("the run began without {:?}", report.absent));
     }
 }
 
+/// As many triggers are offered as the clock makes in the time of the run.
+fn check_triggers(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+    let Some(period) = evidence.options.trigger_period else { return };
+    let (run, offered) = (report.dead_time.run(), report.offered());
+    let due = run.0 / period.0.max(1);
+    if offered.abs_diff(due) > 1 {
+        violations.push(format!("{offered} triggers were offered in {run}, {due} happened"));
+    }
+}
+
+/// What a builder unit's own report says agrees with its filter, and adds up.
+fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violations: &mut Vec<String>) {
+    let node = report.node;
+    if report.bad_events + report.quarantined + report.outbox.bad_messages + report.outbox.too_large_frames
+        > 0
+    {
+        violations.push(format!("{node} found fault with what nothing was wrong with: {report:?}"));
+    }
+    let Some(counts) = report.farm.as_ref().map(|farm| farm.counts) else { return };
+    let filter = &evidence.options.filter;
+    let may_die = filter.dies.per_million > 0;
+    let may_hang = filter.hangs.per_million > 0;
+    // A session that was given up, or cut, has events left.
+    let adds_up = counts.offered >= counts.judged + counts.quarantined
+        && counts.given >= counts.judged + counts.failed + counts.abandoned + counts.returned;
+    if !adds_up {
+        violations.push(format!("{node}: the counts of the farm do not add up: {counts:?}"));
+    }
+    let strange = [
+        ("answers without a verdict", counts.failed, false),
+        ("events that no worker was there for", counts.unattended, false),
+        ("workers that were refused", counts.refused, false),
+        ("words of nonsense", counts.nonsense, false),
+        ("dead workers", counts.died, may_die),
+        ("silent workers", counts.silent, may_hang),
+        ("abandoned events", counts.abandoned, may_die || may_hang),
+        ("events without a verdict", counts.quarantined, may_die || may_hang),
+    ];
+    for (what, count, is_explained) in strange {
+        if count > 0 && !is_explained {
+            violations.push(format!("{node}: {count} {what}, and nothing injected explains it"));
+        }
+    }
+}
+
 /// Nodes end in good order, but for those that came back when the run was over.
 fn check_errors(evidence: &DriverEvidence<'_>, violations: &mut Vec<String>) {
+    let causes = evidence.causes();
     for (at, error) in evidence.errors {
-        let came_late = match error {
-            NodeError::ManagerSilent { node, .. } | NodeError::ManagerGone { node, .. } => {
-                evidence.was_killed(*node)
-            }
-            // What it had not made durable does not count.
-            NodeError::Output { node, .. } => evidence.has_full_disk(*node),
-            _ => false,
-        };
-        if !came_late {
+        if !causes.explain_error(*at, error, evidence.manager_ended) {
             violations.push(format!("at {at}: {error}"));
         }
     }
 }
 
-impl DriverEvidence<'_> {
-    /// Number of nodes of a role that were to be killed.
-    fn has_killed(&self, role: Role) -> usize {
-        let is_kill = |kind| matches!(kind, DriverFaultKind::Kill { .. });
-        self.options.faults.iter().filter(|fault| is_kill(fault.kind) && fault.node.role == role).count()
-    }
-
-    fn has_full_disk(&self, node: NodeId) -> bool {
-        let is_full = |kind| matches!(kind, DriverFaultKind::DiskFails { .. });
-        self.options.faults.iter().any(|fault| is_full(fault.kind) && fault.node == node)
-    }
-
-    fn was_killed(&self, node: NodeId) -> bool {
-        let is_kill = |kind| matches!(kind, DriverFaultKind::Kill { .. });
-        self.options.faults.iter().any(|fault| is_kill(fault.kind) && fault.node == node)
+impl<'a> DriverEvidence<'a> {
+    fn causes(&self) -> Causes<'a> {
+        Causes { options: self.options, happened: self.happened }
     }
 }

@@ -6,9 +6,12 @@ use crate::dice::mix;
 use bytes::{Bytes, BytesMut};
 use sheaf_node::filter::{Filter, FilterFailure};
 use sheaf_node::sink::{EventSink, SinkError, Taken};
+use sheaf_node::step::{StepFilter, StepVerdict};
+use sheaf_protocol::builder::More;
 use sheaf_source::{Source, SourcePoll, SourceStats, content};
 use sheaf_wire::{
-    ByteCount, Event, EventId, Fragment, Nanos, NodeId, SessionId, SourceId, Tags, Timestamp, Verdict,
+    ByteCount, Event, EventId, Fragment, MissingSource, Nanos, NodeId, SessionId, SourceId, Tags, Timestamp,
+    Verdict,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +22,41 @@ impl DriverOptions {
     pub fn length(&self, event: EventId, source: SourceId) -> usize {
         let draw = mix(mix(self.seed ^ event.0) ^ u64::from(source.0)) % (self.largest.0 + 1);
         usize::try_from(draw).unwrap_or(0)
+    }
+
+    /// Sources that events are asked for first.
+    pub fn first_step(&self) -> impl Iterator<Item = SourceId> + use<> {
+        (0..self.steps.first).map(SourceId)
+    }
+
+    /// What is decided of an event by its first step.
+    #[must_use]
+    pub fn choice(&self, event: EventId) -> StepVerdict {
+        let draw = mix(mix(self.seed ^ 0x57e9_5000) ^ event.0) % 1_000_000;
+        let (reject, enough) =
+            (u64::from(self.steps.reject.per_million), u64::from(self.steps.enough.per_million));
+        match draw {
+            _ if self.steps.first == 0 => StepVerdict::More(More::All),
+            draw if draw < reject => StepVerdict::Reject,
+            draw if draw < reject + enough => StepVerdict::Enough,
+            _ => StepVerdict::More(More::All),
+        }
+    }
+
+    /// Sources that are asked for an event.
+    #[must_use]
+    pub fn wanted(&self, event: EventId) -> BTreeSet<SourceId> {
+        match self.choice(event) {
+            StepVerdict::More(_) => self.sources().collect(),
+            StepVerdict::Reject | StepVerdict::Enough => self.first_step().collect(),
+        }
+    }
+
+    /// Whether an event is not to be stored.
+    #[must_use]
+    pub fn is_unwanted(&self, event: EventId) -> bool {
+        self.choice(event) == StepVerdict::Reject
+            || (self.is_rejected(event) && !self.is_beyond_judging(event))
     }
 
     /// Whether the filter rejects an event, whoever asks it.
@@ -42,7 +80,8 @@ impl DriverOptions {
     /// Whether no worker can judge an event: it is stored as it is.
     #[must_use]
     pub fn is_beyond_judging(&self, event: EventId) -> bool {
-        self.filter.workers > 0 && (self.kills_worker(event) || self.hangs_worker(event))
+        let is_judged = self.filter.workers > 0 && self.choice(event) != StepVerdict::Reject;
+        is_judged && (self.kills_worker(event) || self.hangs_worker(event))
     }
 
     /// Time that the filter takes for an event.
@@ -123,6 +162,19 @@ impl Filter for SimFilter {
     }
 }
 
+/// A filter of the first step.
+pub(super) struct SimStep {
+    pub(super) options: Arc<DriverOptions>,
+    pub(super) network: Network,
+}
+
+impl StepFilter for SimStep {
+    fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure> {
+        self.network.lock().spend(Nanos::from_micros(10));
+        Ok(self.options.choice(part.id))
+    }
+}
+
 /// An event on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
@@ -135,7 +187,9 @@ pub(super) struct Record {
     /// It has no verdict of the filter.
     pub(super) is_quarantined: bool,
     /// Sources that are missing in it.
-    pub missing: Vec<sheaf_wire::MissingReason>,
+    pub missing: Vec<MissingSource>,
+    /// When it was written.
+    pub at: Timestamp,
 }
 
 /// The files of one session of a node.
@@ -193,7 +247,7 @@ pub(super) struct SimSink {
 impl SimSink {
     /// Returns the defect of an event, if it has one.
     fn check(&self, event: &Event<Bytes>) -> Option<String> {
-        let sources: BTreeSet<SourceId> = self.options.sources().collect();
+        let sources = self.options.wanted(event.id);
         let here = event.fragments.iter().map(|fragment| fragment.source);
         let named: Vec<SourceId> = here.chain(event.missing.iter().map(|missing| missing.source)).collect();
         if named.len() != sources.len() || named.iter().copied().collect::<BTreeSet<_>>() != sources {
@@ -238,10 +292,10 @@ impl EventSink for SimSink {
         self.spend(&disks, self.options.disk.write);
         disks.violations.extend(self.check(event));
         let bytes = event.fragments.iter().map(|fragment| fragment.payload.len() as u64).sum();
-        let missing = event.missing.iter().map(|missing| missing.reason).collect();
+        let missing = event.missing.clone();
         let is_quarantined = verdict.tags == Tags::QUARANTINED;
         let (id, fragments) = (event.id, event.fragments.len());
-        let record = Record { event: id, fragments, bytes, is_quarantined, missing };
+        let record = Record { event: id, fragments, bytes, is_quarantined, missing, at: now };
         self.network.lock().note(event.id.0);
         disks.sessions.entry(self.owner).or_default().written.push(record);
         Ok(Taken::Accepted)

@@ -2,8 +2,9 @@
 
 use super::net::LinkOptions;
 use crate::dice::{Dice, Ratio};
-use sheaf_protocol::flow::Gathering;
-use sheaf_wire::{ByteCount, EventId, Nanos, NodeId, SourceId, Timestamp};
+use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
+use sheaf_protocol::readout::Announce;
+use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, NodeId, SourceId, Timestamp};
 
 /// A whole run. Times are those of a configuration in which nothing is said.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +21,12 @@ pub struct DriverOptions {
     pub outputs: u16,
     /// Number of accepted triggers.
     pub events: u64,
-    /// The time from trigger to trigger; `None`: as fast as builders take events.
+    /// The time from trigger to trigger; `None`: as fast as builders take events, or as sources announce them.
     pub trigger_period: Option<Nanos>,
+    /// Sources whose data are the triggers.
+    pub announce: Announce,
+    /// Building in two steps.
+    pub steps: StepOptions,
     /// The least time from fragment to fragment of a source.
     pub pace: Nanos,
     /// The largest fragment.
@@ -34,6 +39,8 @@ pub struct DriverOptions {
     pub queue_events: usize,
     /// Traffic shape of super-fragments.
     pub gathering: Gathering,
+    /// The line of a readout unit, where there is a barrel shifter; slots of a line without a rate have no common clock.
+    pub line_rate: Option<ByteRate>,
     /// The filter of each builder.
     pub filter: FilterOptions,
     /// The disk of each node that stores.
@@ -44,6 +51,17 @@ pub struct DriverOptions {
     pub faults: Vec<DriverFault>,
     /// When the run must have ended.
     pub within: Nanos,
+}
+
+/// Building in two steps: some sources first, and the others of the events that are not decided by these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepOptions {
+    /// Number of sources in the first step; 0: all sources are asked for at once.
+    pub first: u32,
+    /// Events that are rejected on these.
+    pub reject: Ratio,
+    /// Events that need no others.
+    pub enough: Ratio,
 }
 
 /// A filter.
@@ -120,13 +138,18 @@ pub enum DriverFaultKind {
         /// Duration.
         lasts: Nanos,
     },
+    /// The operator ends the run, and loses patience after this time.
+    Stop {
+        /// When the run is cut.
+        again: Option<Nanos>,
+    },
 }
 
 impl DriverFaultKind {
     /// Whether a node is slow for it, and not dead.
     #[must_use]
     pub fn is_slowness(self) -> bool {
-        !matches!(self, Self::Kill { .. } | Self::DiskFails { .. })
+        !matches!(self, Self::Kill { .. } | Self::DiskFails { .. } | Self::Stop { again: Some(_) })
     }
 
     /// Duration.
@@ -139,6 +162,7 @@ impl DriverFaultKind {
             | Self::DiskFails { lasts }
             | Self::DiskHangs { lasts }
             | Self::Clog { lasts } => lasts,
+            Self::Stop { again } => again.unwrap_or_default(),
         }
     }
 }
@@ -153,12 +177,15 @@ impl Default for DriverOptions {
             outputs: 0,
             events: 200,
             trigger_period: None,
+            announce: Announce::Never,
+            steps: StepOptions { first: 0, reject: Ratio::NEVER, enough: Ratio::NEVER },
             pace: Nanos::from_micros(100),
             largest: ByteCount(400),
             slots: 64,
             batch_events: 8,
             queue_events: 64,
             gathering: Gathering::Pull,
+            line_rate: None,
             filter: FilterOptions {
                 time: Nanos::from_micros(10),
                 long: None,
@@ -221,7 +248,14 @@ impl DriverOptions {
         let mut options = Self { seed, ..Self::default() };
         options.draw_system(&mut dice);
         options.draw_slowness(&mut dice);
+        options.draw_course(&mut dice);
         let busy = options.busy_time();
+        if dice.below(8) == 0 {
+            let lasts = dice.time_between(Nanos::from_millis(1), Nanos::from_secs(20));
+            let again = (family == Family::Faults && dice.below(2) == 0).then_some(lasts);
+            let (at, kind) = (Timestamp(START.0 + dice.below(busy.0)), DriverFaultKind::Stop { again });
+            options.faults.push(DriverFault { at, node: NodeId::MANAGER, kind });
+        }
         for _ in 0..dice.pick(&[0, 1, 1, 2, 4]) {
             let kind = options.draw_slow_node(&mut dice);
             let node = options.draw_node(&mut dice, kind);
@@ -245,7 +279,7 @@ impl DriverOptions {
             }
         }
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
-        options.within = Nanos(10 * busy.0 + 4 * faults) + Nanos::from_secs(300);
+        options.within = Nanos(10 * busy.0 + 4 * faults) + options.hanging_time() + Nanos::from_secs(300);
         options
     }
 
@@ -264,11 +298,45 @@ impl DriverOptions {
         self.pace = if dice.below(2) == 0 { period } else { Nanos::from_micros(50) };
         self.links.queue_frames = dice.pick(&[2, 64, 1_024]);
         let credit = ByteCount(1 + dice.below(20_000));
-        self.gathering = match dice.below(5) {
+        self.gathering = match dice.below(6) {
             0 | 1 => Gathering::Pull,
             2 | 3 => Gathering::Paced { credit },
+            4 => Gathering::Barrel { credit, tick: Nanos::from_millis(100) },
             _ => Gathering::Push,
         };
+        self.line_rate = ByteRate::new(dice.pick(&[0, 1_000_000, 1_000_000_000]));
+    }
+
+    /// Who makes the triggers, and whether events are built in steps. Readout units that send unasked, or announce, are not asked for
+    /// parts.
+    fn draw_course(&mut self, dice: &mut Dice) {
+        let sources = u64::from(self.readouts) * u64::from(self.sources_per_readout);
+        if self.trigger_period.is_none() && dice.below(3) == 0 {
+            self.announce = dice.pick(&[Announce::All, Announce::Source(SourceId(0))]);
+        } else if self.gathering != Gathering::Push && sources > 1 && dice.below(3) == 0 {
+            self.steps.first = u32::try_from(dice.between(1, sources - 1)).unwrap_or(1);
+            self.steps.reject = Ratio::percent(dice.pick(&[0, 30, 80]));
+            self.steps.enough = Ratio::percent(dice.pick(&[0, 30]));
+        }
+    }
+
+    /// The shaper of a readout unit, where there is a barrel shifter.
+    #[must_use]
+    pub fn shaper(&self) -> Option<ShaperConfig> {
+        let barrel = BarrelConfig {
+            builders: usize::from(self.builders),
+            senders: usize::from(self.readouts),
+            block: ByteCount(16_000),
+            guard: Nanos::ZERO,
+            slots: if self.line_rate.is_some() { Slots::Synchronised } else { Slots::FreeRunning },
+            patience: Nanos::from_millis(1),
+        };
+        matches!(self.gathering, Gathering::Barrel { .. }).then_some(ShaperConfig {
+            line_rate: self.line_rate,
+            burst: barrel.block,
+            unit: ByteCount::kib(64),
+            policy: Policy::Barrel(barrel),
+        })
     }
 
     fn draw_slowness(&mut self, dice: &mut Dice) {
@@ -310,6 +378,7 @@ impl DriverOptions {
                 _ => node.role == sheaf_wire::Role::Output,
             },
             DriverFaultKind::Clog { .. } => *node != NodeId::MANAGER,
+            DriverFaultKind::Stop { .. } => *node == NodeId::MANAGER,
         };
         let nodes: Vec<NodeId> = self.nodes().into_iter().filter(may).collect();
         dice.pick(&nodes)
@@ -320,12 +389,22 @@ impl DriverOptions {
         let builders = u64::from(self.builders);
         let stores = u64::from(if self.outputs > 0 { self.outputs } else { self.builders });
         let triggers = self.trigger_period.unwrap_or_default().0.max(self.pace.0) * self.events;
-        let hung = self.events * u64::from(self.filter.hangs.per_million) / 1_000_000 * 2 * TIME_LIMIT.0;
-        let filter = hung
-            + self.filter.time.0 * self.events / builders
-            + self.filter.long.map_or(0, |(_, time)| time.0);
+        let filter =
+            self.filter.time.0 * self.events / builders + self.filter.long.map_or(0, |(_, time)| time.0);
         let disk = (self.disk.write.0 + self.disk.sync.0) * self.events / stores;
         Nanos(triggers + filter + disk) + Nanos::from_millis(500)
+    }
+}
+
+impl DriverOptions {
+    /// Time that events take of which workers never come back. Each is tried twice, and once more for each builder that is killed
+    /// while it has the event.
+    fn hanging_time(&self) -> Nanos {
+        let is_kill = |fault: &&DriverFault| matches!(fault.kind, DriverFaultKind::Kill { .. });
+        let kills = self.faults.iter().filter(is_kill).count() as u64;
+        let hanging = |event: &u64| self.filter.workers > 0 && self.hangs_worker(EventId(*event));
+        let events = (0..self.events).filter(hanging).count() as u64;
+        Nanos(events * (2 + 2 * kills) * TIME_LIMIT.0)
     }
 }
 

@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The longest sleep of a thread: that of a worker.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(50);
@@ -25,6 +26,8 @@ const ROUNDS_MAX: u64 = 30_000_000;
 enum Turn {
     /// A fault of the options begins.
     Fault(usize),
+    /// The operator asks once more for the end of the run.
+    StopAgain,
     /// A node comes back.
     Back(NodeId),
     /// A node's round. Void if it has another one planned.
@@ -56,6 +59,10 @@ pub struct World {
     order: u64,
     seats: BTreeMap<NodeId, Seat>,
     errors: Vec<(Timestamp, NodeError)>,
+    /// Faults that hit a node that lived.
+    happened: Vec<DriverFault>,
+    /// When the event manager had finished.
+    manager_ended: Option<Timestamp>,
     rounds: u64,
     log: String,
 }
@@ -80,6 +87,8 @@ impl World {
             order: 0,
             seats: BTreeMap::new(),
             errors: Vec::new(),
+            happened: Vec::new(),
+            manager_ended: None,
             rounds: 0,
             log: String::new(),
             assembly,
@@ -127,6 +136,7 @@ impl World {
             self.assembly.network.lock().now = at;
             match turn {
                 Turn::Fault(index) => self.fault(self.options.faults[index]),
+                Turn::StopAgain => self.assembly.stop.store(true, Ordering::Relaxed),
                 Turn::Back(node) => self.come_back(node),
                 Turn::Round(node) => self.round(node),
             }
@@ -141,7 +151,10 @@ impl World {
             options: &self.options,
             report: report.as_ref(),
             disks: &disks,
+            reports: &self.assembly.take_builder_reports(),
             errors: &self.errors,
+            happened: &self.happened,
+            manager_ended: self.manager_ended,
             now: self.now,
             rounds: self.rounds,
             frames,
@@ -209,6 +222,9 @@ impl World {
         let mut took = Nanos(self.dice.between(1_000, 5_000));
         if progress == Progress::Finished {
             let ended = agent.finish();
+            if node == NodeId::MANAGER {
+                self.manager_ended = Some(self.now);
+            }
             seat.agent = None;
             seat.next = Timestamp::MAX;
             self.assembly.network.lock().take_cost();
@@ -273,7 +289,12 @@ impl World {
             DriverFaultKind::Clog { lasts } => {
                 self.assembly.network.lock().clog(NodeId::MANAGER, node, now + lasts);
             }
+            DriverFaultKind::Stop { again } => {
+                self.assembly.stop.store(true, Ordering::Relaxed);
+                again.into_iter().for_each(|again| self.plan(now + again, Turn::StopAgain));
+            }
         }
+        self.happened.push(fault);
         self.note(format_args!("{node}: {kind:?}"));
         self.wake_others();
     }

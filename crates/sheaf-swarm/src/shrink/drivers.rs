@@ -25,6 +25,9 @@ impl Simplify for DriverOptions {
         |options, plain| options.links = plain.links.clone(),
         |options, plain| options.gathering = plain.gathering,
         |options, plain| options.trigger_period = plain.trigger_period,
+        |options, plain| options.announce = plain.announce,
+        |options, plain| options.steps = plain.steps,
+        |options, plain| options.line_rate = plain.line_rate,
         |options, plain| options.pace = plain.pace,
         |options, plain| (options.slots, options.batch_events) = (plain.slots, plain.batch_events),
         |options, plain| options.queue_events = plain.queue_events,
@@ -45,6 +48,8 @@ impl Simplify for DriverOptions {
     fn forget_absent(&mut self) {
         let nodes = self.nodes();
         self.faults.retain(|fault| nodes.contains(&fault.node));
+        let sources = u32::from(self.readouts) * u32::from(self.sources_per_readout);
+        self.steps.first = self.steps.first.min(sources.saturating_sub(1));
     }
 
     fn is_valid(&self) -> bool {

@@ -90,6 +90,47 @@ fn workers_that_die_cost_a_verdict_and_no_event() {
     assert_eq!((report.accepted, report.stored), (200, 200));
 }
 
+/// A part is judged in microseconds, an event in a second: a turn of parts is no measure for one of events.
+#[test]
+fn a_builder_that_builds_in_steps_is_slow_and_not_deaf() {
+    let mut options = DriverOptions { slots: 128, ..DriverOptions::default() };
+    options.steps.first = 1;
+    options.filter.time = Nanos::from_secs(1);
+    let report = good(&options);
+    assert_eq!((report.stored, report.lost_builders), (200, 0));
+}
+
+/// Builder units that judge when the run is cut hear of it when they look again, and begin no new session.
+#[test]
+fn a_run_that_is_cut_leaves_nobody_behind() {
+    let mut options =
+        DriverOptions { trigger_period: Some(Nanos::from_millis(20)), ..DriverOptions::default() };
+    options.filter.time = Nanos::from_secs(2);
+    let kind = DriverFaultKind::Stop { again: Some(Nanos::from_secs(3)) };
+    options.faults = vec![fault(Nanos::from_secs(2), NodeId::MANAGER, kind)];
+    let report = good(&options);
+    assert!(report.dropped > 0 && report.end.since(START) < Nanos::from_secs(10), "{report:?}");
+}
+
+/// An output node that gets a turn every other second makes durable what it has written as often as it is to.
+#[test]
+fn a_disk_beside_a_starved_thread_keeps_its_pace() {
+    let kind = DriverFaultKind::Starve { lasts: Nanos::from_secs(110), gap: Nanos::from_secs(3) };
+    let mut options = DriverOptions {
+        builders: 1,
+        outputs: 1,
+        events: 9,
+        slots: 4,
+        batch_events: 2,
+        faults: vec![fault(Nanos::from_millis(2_998), NodeId::output(0), kind)],
+        ..DriverOptions::default()
+    };
+    options.disk.write = Nanos::from_millis(50);
+    options.disk.sync_interval = Nanos::from_secs(1);
+    let report = good(&options);
+    assert_eq!(report.stored, 9);
+}
+
 /// Slow nodes, filters, disks and threads, some for half a minute: nothing is lost, incomplete or given up.
 /// `sheaf-swarm --drivers slowness` runs as many seeds as one likes.
 #[test]

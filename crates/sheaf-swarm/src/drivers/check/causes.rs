@@ -1,0 +1,138 @@
+//! What the faults of a run explain: each by the node that it hit, and from the time on at which it did.
+
+use super::super::assembly::PEER_TIMEOUT;
+use super::super::options::{DriverFault, DriverFaultKind, DriverOptions};
+use sheaf_node::NodeError;
+use sheaf_protocol::readout::Announce;
+use sheaf_wire::{DropReason, MissingReason, MissingSource, Nanos, NodeId, Role, Timestamp};
+
+/// Time beyond that of a fault in which others may still suffer from it, where nobody is slow.
+const AFTERMATH: Nanos = Nanos::from_secs(5);
+
+/// Builder units that may die with an event before it is dropped.
+const ATTEMPTS: usize = 3;
+
+/// The faults that hit a node which lived.
+#[derive(Clone, Copy)]
+pub(super) struct Causes<'a> {
+    pub(super) options: &'a DriverOptions,
+    pub(super) happened: &'a [DriverFault],
+}
+
+impl Causes<'_> {
+    fn of<'a>(&'a self, is: impl Fn(DriverFaultKind) -> bool + 'a) -> impl Iterator<Item = &'a DriverFault> {
+        self.happened.iter().filter(move |fault| is(fault.kind))
+    }
+
+    fn kills(&self) -> impl Iterator<Item = &DriverFault> {
+        self.of(|kind| matches!(kind, DriverFaultKind::Kill { .. }))
+    }
+
+    /// Number of times that nodes of a role were killed.
+    pub(super) fn killed(&self, role: Role) -> usize {
+        self.kills().filter(|fault| fault.node.role == role).count()
+    }
+
+    /// Whether a node was killed.
+    pub(super) fn was_killed(&self, node: NodeId) -> bool {
+        self.kills().any(|fault| fault.node == node)
+    }
+
+    /// The time for which slow nodes may put off what another one does.
+    fn slowness(&self) -> Nanos {
+        Nanos(self.of(DriverFaultKind::is_slowness).map(|fault| fault.kind.lasts().0).sum::<u64>())
+            + AFTERMATH
+    }
+
+    /// Whether an event that was written at `written` may miss a source.
+    pub(super) fn explain_missing(&self, missing: &MissingSource, written: Timestamp) -> bool {
+        let index = missing.source.0 / u32::from(self.options.sources_per_readout);
+        let killed = self.kills().any(|fault| {
+            fault.node.role == Role::Readout && u32::from(fault.node.index) == index && fault.at <= written
+        });
+        match missing.reason {
+            MissingReason::ReadoutRestarted | MissingReason::ReadoutSilent | MissingReason::ReadoutLost => {
+                killed
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the operator ended the run.
+    fn was_stopped(&self) -> bool {
+        self.of(|kind| matches!(kind, DriverFaultKind::Stop { .. })).next().is_some()
+    }
+
+    /// Whether the operator cut the run.
+    pub(super) fn was_cut(&self) -> bool {
+        self.of(|kind| matches!(kind, DriverFaultKind::Stop { again: Some(_) })).next().is_some()
+    }
+
+    /// Whether events may be dropped for a reason.
+    pub(super) fn explain_drop(&self, reason: DropReason) -> bool {
+        match reason {
+            DropReason::BuilderLost => self.killed(Role::Builder) >= ATTEMPTS,
+            DropReason::Stopped => self.was_cut(),
+            _ => false,
+        }
+    }
+
+    /// Whether a readout unit may drop fragments for a reason; `is_short`: the run ended before its last trigger.
+    pub(super) fn explain_fragments(&self, readout: NodeId, reason: DropReason, is_short: bool) -> bool {
+        match reason {
+            // Sources run ahead of the triggers.
+            DropReason::NeverTriggered => is_short,
+            // What its front ends send anew belongs to events of before.
+            DropReason::Late | DropReason::NotBuilt => self.was_killed(readout),
+            DropReason::NotRequested => self.options.steps.first > 0 || self.was_killed(readout),
+            DropReason::EventDropped => self.explain_drop(DropReason::BuilderLost) || self.was_cut(),
+            _ => false,
+        }
+    }
+
+    /// Whether the run may end before its last trigger: it was stopped, those who announce were killed, or at some time no readout unit was there for longer than one is waited for.
+    pub(super) fn explain_early_end(&self) -> bool {
+        let is_announced = self.options.announce != Announce::Never;
+        if self.was_stopped() || (is_announced && self.killed(Role::Readout) > 0) {
+            return true;
+        }
+        let slowness = self.slowness();
+        let is_lost = |readout: NodeId, at: Timestamp| {
+            self.kills().any(|fault| {
+                fault.node == readout
+                    && fault.at + PEER_TIMEOUT <= at
+                    && at <= fault.at + fault.kind.lasts() + slowness
+                    && fault.kind.lasts() + slowness >= PEER_TIMEOUT
+            })
+        };
+        let candidates = self.kills().map(|fault| fault.at + PEER_TIMEOUT);
+        let readouts = || (0..self.options.readouts).map(NodeId::readout);
+        candidates.into_iter().any(|at| readouts().all(|readout| is_lost(readout, at)))
+    }
+
+    /// Whether a node may end with an error.
+    pub(super) fn explain_error(
+        &self,
+        at: Timestamp,
+        error: &NodeError,
+        manager_ended: Option<Timestamp>,
+    ) -> bool {
+        match error {
+            // It came back when the run was over, or did not listen when it was cut: that waits for nobody.
+            NodeError::ManagerSilent { node, .. } | NodeError::ManagerGone { node, .. } => {
+                let is_over = manager_ended.is_some_and(|ended| ended <= at);
+                let back = |fault: &DriverFault| fault.node == *node && fault.at + fault.kind.lasts() <= at;
+                is_over && (self.was_cut() || self.kills().any(back))
+            }
+            // What it had not made durable does not count.
+            NodeError::Output { node, .. } => {
+                let slowness = self.slowness();
+                self.of(|kind| matches!(kind, DriverFaultKind::DiskFails { .. })).any(|fault| {
+                    let end = fault.at + fault.kind.lasts() + slowness;
+                    fault.node == *node && fault.at <= at && at <= end
+                })
+            }
+            _ => false,
+        }
+    }
+}
