@@ -4,6 +4,7 @@ mod replacing;
 
 use super::*;
 use crate::event_file::{EventFileWriter, WriterOptions};
+use crate::hdf5_file::Reader;
 use crate::testing::{bare, event, small_events, verdict};
 use bytes::Bytes;
 use hdf5_metno::File;

@@ -142,12 +142,6 @@ impl Run {
         said
     }
 
-    /// Returns the log of a true node so far.
-    fn said(&mut self, node: &str) -> String {
-        let at = NODES.iter().position(|(name, ..)| *name == node).unwrap();
-        self.nodes[at].said()
-    }
-
     /// Ends the run, which has lost nothing and nobody.
     fn end(self) {
         self.wait_for_events();
