@@ -337,6 +337,9 @@ impl<P: Payload> BuilderUnit<P> {
             return None;
         }
         if let Some(Question { readout, ask, ranges }) = self.asks.next(now, &mut self.assemblies) {
+            if ask.wants_answer() {
+                self.readouts[usize::from(readout)].note_first_question(now);
+            }
             let message = self.me.plain(ask.into_body(ranges));
             return Some(Transmit { to: NodeId::readout(readout), message });
         }

@@ -9,13 +9,15 @@ use sheaf_wire::Timestamp;
 pub(super) struct Owing {
     pub(super) liveness: Liveness,
     born: Timestamp,
+    /// When the first question was put to it.
+    first_asked_at: Option<Timestamp>,
     /// When it was first asked a second time after its last word.
     asked_at: Option<Timestamp>,
 }
 
 impl Owing {
     pub(super) fn new(born: Timestamp) -> Self {
-        Self { liveness: Liveness::default(), born, asked_at: None }
+        Self { liveness: Liveness::default(), born, first_asked_at: None, asked_at: None }
     }
 
     /// Takes note of a message of the readout unit.
@@ -23,6 +25,11 @@ impl Owing {
     pub(super) fn note_word(&mut self, now: Timestamp) {
         self.liveness.note_word(now);
         self.asked_at = None;
+    }
+
+    /// Takes note of a question that leaves.
+    pub(super) fn note_first_question(&mut self, now: Timestamp) {
+        self.first_asked_at.get_or_insert(now);
     }
 
     /// Takes note of a question that is put to it once more.
@@ -38,8 +45,12 @@ impl Owing {
     /// Whether it is given up.
     pub(super) fn is_lost(&self, now: Timestamp, patience: Patience) -> bool {
         let lost_at = self.liveness.lost_at(self.born, patience);
-        if self.liveness.is_down() || self.liveness.sign_at().is_none() {
+        if self.liveness.is_down() {
             return lost_at <= now;
+        }
+        if self.liveness.sign_at().is_none() {
+            // It had nothing to answer before the first question, which may have waited for credit.
+            return self.first_asked_at.is_some_and(|at| lost_at.max(at + patience.absence) <= now);
         }
         self.asked_at.is_some_and(|at| lost_at.max(at + patience.silence) <= now)
     }

@@ -61,6 +61,11 @@ pub(super) struct Ask {
 }
 
 impl Ask {
+    /// Whether an answer is owed: a readout unit is told, too, of events of which nothing is asked for.
+    pub(super) fn wants_answer(&self) -> bool {
+        self.sources.as_ref().is_none_or(|sources| !sources.is_empty())
+    }
+
     pub(super) fn into_body<P>(self, ranges: Vec<EventRange>) -> Body<P> {
         match self.sources {
             None => Body::FragmentRequest(ranges),

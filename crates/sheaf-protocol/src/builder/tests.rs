@@ -89,6 +89,7 @@ fn a_silent_readout_unit_is_missing_by_policy() {
     for (policy, stored) in [(IncompletePolicy::Store, true), (IncompletePolicy::Drop, false)] {
         let mut builder = builder(|config| config.incomplete = policy);
         assign(&mut builder, 5, 1, 1);
+        let _ = requests(&mut builder, START);
         answer(&mut builder, 0, 5, &[0, 1], &[]);
         builder.handle_timeout(LATER);
         let event = built(&mut builder);
@@ -112,10 +113,22 @@ fn a_silent_readout_unit_is_missing_by_policy() {
 }
 
 #[test]
+fn a_readout_unit_that_nobody_has_asked_yet_is_not_given_up() {
+    let mut builder = builder(|_| {});
+    assign(&mut builder, 5, 1, 1);
+    answer(&mut builder, 0, 5, &[0, 1], &[]);
+    builder.handle_timeout(LATER);
+    assert_eq!(built(&mut builder), None, "the question waits");
+    let _ = requests(&mut builder, LATER);
+    builder.handle_timeout(Timestamp(2 * LATER.0));
+    assert_eq!(built(&mut builder).map(|event| event.missing.len()), Some(2));
+}
+
+#[test]
 fn an_absent_readout_unit_is_named_with_the_end_of_its_event_not_before() {
     let mut builder = builder(|_| {});
-    let _ = requests(&mut builder, START);
     assign(&mut builder, 5, 2, 1);
+    let _ = requests(&mut builder, START);
     answer(&mut builder, 0, 5, &[0, 1], &[]);
     builder.handle_timeout(LATER);
     assert_eq!(built(&mut builder).map(|event| event.missing.len()), Some(2));

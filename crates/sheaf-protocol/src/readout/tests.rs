@@ -256,6 +256,7 @@ fn a_source_that_is_held_back_is_not_silent() {
 fn what_is_dropped_in_any_case_waits_for_no_room() {
     let mut unit = unit(|config| config.buffer_events = 1);
     give(&mut unit, 1, 0, 1);
+    ask(&mut unit, 0, 1, 1, 1);
     release(&mut unit, 1, 1, Outcome::Stored, None);
     give(&mut unit, 2, 0, 1);
     give(&mut unit, 1, 0, 1);

@@ -202,19 +202,10 @@ impl Blame<'_> {
                     || self.link(builder, NodeId::MANAGER, at)
                     || self.node(NodeId::MANAGER, at)
                     || self.frozen(at)
-                    || self.waits_for_credit(at)
             }
             MissingReason::ReadoutRestarted => self.evidence.watch.troubles.has_crashed(readout, at),
             MissingReason::ReadoutLost => false,
         }
-    }
-
-    /// Whether questions to a readout unit may wait for credit that another one holds, which is silent. Known defect: one that was
-    /// never heard of is given up although nobody has asked it yet.
-    fn waits_for_credit(&self, at: Timestamp) -> bool {
-        let options = self.evidence.options;
-        let has_credit = matches!(options.gathering, Gathering::Paced { .. } | Gathering::Barrel { .. });
-        has_credit && (0..options.system.readouts).any(|index| self.readout(NodeId::readout(index), at))
     }
 
     /// Whether a builder may be given up: nobody is for a time in which all stood still.

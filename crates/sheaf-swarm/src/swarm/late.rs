@@ -153,7 +153,12 @@ impl Swarm {
         let sources = &self.options.sources;
         let is_reference =
             matches!(self.options.triggers, TriggerOptions::Announced { reference_only: true, .. });
-        !is_reference && !sources.out_of_order.is_possible() && !sources.unknown_event.is_possible()
+        // What is repeated after later ones stands in for an original that was lost while the unit was down.
+        let repeats_replace = sources.lossy_while_down && sources.duplicate.is_possible();
+        !is_reference
+            && !repeats_replace
+            && !sources.out_of_order.is_possible()
+            && !sources.unknown_event.is_possible()
     }
 
     /// A source that is slower than the others, and times at which all nodes stand still together. Runs in which nothing goes

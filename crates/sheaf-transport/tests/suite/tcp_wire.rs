@@ -462,7 +462,7 @@ fn options_that_cannot_work_are_refused_with_the_reason() {
     let nowhere = PeerAddress { addresses: Vec::new(), ..calls(RU, "") };
     assert_eq!(
         fails(options(BU, None, vec![nowhere])),
-        "ru0 is to be called and has no address; give at least one as host:port"
+        "ru0 is to be connected to and has no address; give at least one as host:port"
     );
     let twice = options(BU, Some(listener()), vec![expects(RU), expects(RU)]);
     assert!(matches!(TcpEndpoint::new(twice).unwrap_err(), TcpError::NamedTwice(RU)));

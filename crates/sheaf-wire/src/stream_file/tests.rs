@@ -68,7 +68,7 @@ fn a_longer_payload_than_allowed_is_refused_even_with_a_right_checksum() {
 #[test]
 fn errors_say_what_is_there_and_what_would_be_right() {
     let says = |bytes: &[u8]| StreamHeader::parse(bytes).unwrap_err().to_string();
-    assert_eq!(says(b"SHEAF"), "file header ends after 5 bytes, 40 are needed");
+    assert_eq!(says(b"SHEAF"), "file header ends after 5 bytes; 40 are needed");
     let header = StreamHeader { source: SourceId(1), run: RunNumber(1), has_events: true, has_times: false };
     let mut bytes = header.emit("{}").unwrap();
     bytes[8] = 2;

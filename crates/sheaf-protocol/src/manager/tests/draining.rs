@@ -9,13 +9,17 @@ fn report(world: &mut World, builder: u16, work: Work) {
 /// Lets `seconds` pass in which the builders go on saying what they are at.
 fn pass(world: &mut World, seconds: u64, work: [Work; 2]) {
     for _ in 0..4 * seconds {
-        world.now += Nanos::from_millis(250);
-        for (builder, work) in (0..2).zip(work) {
-            report(world, builder, work);
-        }
-        world.manager.handle_timeout(world.now);
-        world.drain();
+        pass_quarter(world, work);
     }
+}
+
+fn pass_quarter(world: &mut World, work: [Work; 2]) {
+    world.now += Nanos::from_millis(250);
+    for (builder, work) in (0..2).zip(work) {
+        report(world, builder, work);
+    }
+    world.manager.handle_timeout(world.now);
+    world.drain();
 }
 
 fn draining() -> World {
@@ -44,10 +48,10 @@ fn events_that_somebody_judges_or_writes_are_waited_for_without_limit() {
 
 /// Lets `seconds` pass in which both builders gather and this readout unit says whether it processes fragments.
 fn pass_processing(world: &mut World, seconds: u64, readout: u16, processing: bool) {
-    for _ in 0..seconds {
+    for _ in 0..4 * seconds {
         let status = ReadoutStatus { sources: 2, processing, ..ReadoutStatus::default() };
         world.say(NodeId::readout(readout), Body::ReadoutStatus(status));
-        pass(world, 1, [Work::None, Work::None]);
+        pass_quarter(world, [Work::None, Work::None]);
     }
 }
 
