@@ -104,10 +104,10 @@ pub(crate) fn test() -> Result<()> {
 
 /// Tests that write generated pages: package, target, and the name of the test.
 const GENERATED: &[&[&str]] = &[
-    &["sheaf-config", "--test", "defaults", "page"],
+    &["sheaf-config", "--test", "suite", "page"],
     &["sheaf-netsim-scenarios", "--lib", "page"],
-    &["sheaf-capi", "--test", "header", "the_header"],
-    &["sheaf-swarm", "--test", "table", "the_table"],
+    &["sheaf-capi", "--test", "suite", "the_header"],
+    &["sheaf-swarm", "--test", "suite", "the_table"],
 ];
 
 /// `cargo xtask docs`. Every generated page has a test that compares it with what the code says, and that writes it

@@ -12,7 +12,7 @@ const HEAD: &str = "\
 # Configuration
 
 <!-- Generated from crates/sheaf-config. Change the definitions there, then run
-     UPDATE_DOCS=1 cargo test -p sheaf-config -->
+     cargo xtask docs -->
 
 A run is configured by one TOML file. Every key may be left out; without a file, or with an empty one, the defaults of
 this page hold. The same file serves `sheaf run CONFIG.toml`, where all nodes are started together on one machine, and
@@ -42,7 +42,7 @@ const LAB_HEAD: &str = "\
 # Scenarios of the lab
 
 <!-- Generated from crates/sheaf-config. Change the definitions there, then run
-     UPDATE_DOCS=1 cargo test -p sheaf-config -->
+     cargo xtask docs -->
 
 A scenario for `sheaf lab` is one TOML file: the network that is made (`[lab]`), what is done to it and how it is watched
 (`[measure]`), and the configuration of the run, with the same tables and keys as any other: see

@@ -97,7 +97,7 @@ impl Disks {
         } else {
             rule.tags == Tags::NONE || is_of(rule)
         };
-        let is_its_turn = mix(event.0) % u64::from(rule.prescale.max(1)) == 0;
+        let is_its_turn = mix(event.0).is_multiple_of(u64::from(rule.prescale.max(1)));
         wanted && (is_its_turn || tags.contains(Tags::QUARANTINED))
     }
 

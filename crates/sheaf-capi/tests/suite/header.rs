@@ -24,7 +24,7 @@ fn the_header_is_what_the_sources_say() {
         return;
     }
     let committed = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(committed, text, "UPDATE_DOCS=1 cargo test -p sheaf-capi --test header makes it again");
+    assert_eq!(committed, text, "`cargo xtask docs` makes it again");
 }
 
 /// Compiles `text` as the language that `extension` stands for; nothing where there is no such compiler.

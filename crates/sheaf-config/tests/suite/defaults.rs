@@ -46,11 +46,7 @@ fn is_up_to_date(path: &str, page: &str) {
         std::fs::write(&path, page).expect("the page can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == page,
-        "{} is out of date: run UPDATE_DOCS=1 cargo test -p sheaf-config",
-        path.display()
-    );
+    assert!(written == page, "{} is out of date: run cargo xtask docs", path.display());
 }
 
 #[test]

@@ -10,7 +10,7 @@ const HEAD: &str = "\
 # Scenario files
 
 <!-- Generated from crates/sheaf-netsim-scenarios. Change the definitions there, then run
-     UPDATE_DOCS=1 cargo test -p sheaf-netsim-scenarios -->
+     cargo xtask docs -->
 
 A scenario is one TOML file for `sheaf sim`. Any value may be a list of values: a sweep. Several lists make every
 combination, the last of the file changing fastest. A swept key that does not matter for a combination (the radix of a

@@ -345,10 +345,7 @@ fn the_reference_page_is_what_the_definitions_say() {
         std::fs::write(&path, &page).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/reference/scenario.md is out of date: UPDATE_DOCS=1 cargo test -p sheaf-netsim-scenarios"
-    );
+    assert!(written == page, "docs/reference/scenario.md is out of date: run `cargo xtask docs`");
 }
 
 /// Pieces of which texts are made that are nearly scenarios.

@@ -6,7 +6,6 @@ use crate::cluster::decide;
 use crate::options::{Options, TriggerOptions};
 use crate::source::{SourcePlan, plan_sources};
 use sheaf_protocol::builder::{Decision, IncompletePolicy};
-use sheaf_protocol::flow::Gathering;
 use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -16,6 +16,9 @@ use sheaf_wire::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A life of a node.
+type Life = (NodeId, SessionId);
+
 /// Counts of faults of nodes and links that really happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
@@ -115,7 +118,7 @@ pub struct Watch {
     /// Events in the order in which each builder session gave them to output nodes.
     pub handed: BTreeMap<(NodeId, SessionId), Vec<EventId>>,
     /// Place that each session of an output node has reached in that order.
-    stored_up_to: BTreeMap<((NodeId, SessionId), (NodeId, SessionId)), usize>,
+    stored_up_to: BTreeMap<(Life, Life), usize>,
     /// Events that a farm gave no verdict on: they are stored whatever the filter would have said.
     pub quarantined: BTreeSet<EventId>,
 }

@@ -131,7 +131,7 @@ impl Preprocessing {
             };
             // A call that takes longer than the limit is one that hangs.
             worker.hangs = time >= self.setup.time_limit;
-            worker.until = worker.until + time.min(self.setup.time_limit);
+            worker.until += time.min(self.setup.time_limit);
             if worker.hangs {
                 break;
             }

@@ -80,5 +80,5 @@ fn the_table_of_the_documentation_is_what_is_drawn() {
         std::fs::write(&path, &wanted).expect("the page can be written");
         return;
     }
-    assert!(page == wanted, "run `UPDATE_DOCS=1 cargo test -p sheaf-swarm --test table`");
+    assert!(page == wanted, "run `cargo xtask docs`");
 }
