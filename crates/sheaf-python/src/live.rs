@@ -57,6 +57,7 @@ impl Tap {
 #[pymethods]
 impl Tap {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of a constructor in Python")]
     #[pyo3(signature = (target, *, tags = Vec::new(), prescale = 1, rate = None, name = None, wait = 10.0, key = None))]
     fn new(
         py: Python<'_>,

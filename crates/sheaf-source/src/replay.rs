@@ -1,7 +1,7 @@
 //! A source that was recorded: a fragment stream, played once or again and again.
 //!
 //! Every source of a directory is replayed by the same numbers, which are those of all its streams together
-//! ([`StreamSet`](crate::stream_set::StreamSet)), so that the sources stay in step whatever each of them lacks:
+//! ([`StreamSet`]), so that the sources stay in step whatever each of them lacks:
 //!
 //! - **Passes.** Pass `n` adds `n * (highest id - lowest id + 1)` to event ids and `n` times the recording's length, plus
 //!   one mean distance of events, to times.
