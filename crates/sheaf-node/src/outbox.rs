@@ -54,7 +54,7 @@ struct Backlog {
     highest: u64,
 }
 
-/// What a frame that waits makes superfluous.
+/// Messages that a waiting frame makes superfluous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The message of a channel with this number, which may be sent again.

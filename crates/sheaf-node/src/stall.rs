@@ -27,7 +27,7 @@ pub(crate) struct StallFree {
     /// When the next round is to be at the latest, where that is not at once.
     due: Option<Timestamp>,
     stalled: Nanos,
-    /// How much of this the role knows of.
+    /// Part of this that the role knows of.
     told: Nanos,
 }
 

@@ -1,4 +1,4 @@
-//! What a slow link is spared.
+//! Repetitions that a slow link is spared.
 
 use super::*;
 use sheaf_protocol::Identity;

@@ -277,7 +277,7 @@ fn check_triggers(evidence: &DriverEvidence<'_>, report: &RunReport, violations:
     }
 }
 
-/// What a builder unit's own report says agrees with its filter, and adds up.
+/// Checks that a builder unit's own report agrees with its filter, and adds up.
 fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violations: &mut Vec<String>) {
     let node = report.node;
     if report.bad_events + report.quarantined + report.outbox.bad_messages + report.outbox.too_large_frames

@@ -29,7 +29,7 @@ impl DriverOptions {
         (0..self.steps.first).map(SourceId)
     }
 
-    /// What is decided of an event by its first step.
+    /// Decision on an event by its first step.
     #[must_use]
     pub fn choice(&self, event: EventId) -> StepVerdict {
         let draw = mix(mix(self.seed ^ 0x57e9_5000) ^ event.0) % 1_000_000;

@@ -1,4 +1,4 @@
-//! What the faults of a run explain: each by the node that it hit, and from the time on at which it did.
+//! Losses that the faults of a run explain: each by the node that it hit, and from the time on at which it did.
 
 use super::super::assembly::PEER_TIMEOUT;
 use super::super::options::{DriverFault, DriverFaultKind, DriverOptions};
