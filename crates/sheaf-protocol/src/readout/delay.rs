@@ -46,14 +46,18 @@ impl Delay {
 
     /// The source gives an event. One that gives a later event than it is awaited for has passed that over.
     pub(super) fn note_fragment(&mut self, own: Timestamp, event: EventId) {
+        self.note_run(own, event, |wanted| wanted == event);
+    }
+
+    /// The source gives events in ascending order, up to `last`; `has` tells whether an event is among them.
+    pub(super) fn note_run(&mut self, own: Timestamp, last: EventId, has: impl Fn(EventId) -> bool) {
         for sample in [&mut self.given_up, &mut self.awaited] {
-            let Some(Sample { event: wanted, since }) = *sample else { continue };
-            if event == wanted {
+            let Some(Sample { event: wanted, since }) = sample.take_if(|sample| sample.event <= last) else {
+                continue;
+            };
+            if has(wanted) {
                 let forgotten = Nanos(self.longest.0 - self.longest.0 / FORGET);
                 self.longest = forgotten.max(own.since(since));
-            }
-            if event >= wanted {
-                *sample = None;
             }
         }
     }

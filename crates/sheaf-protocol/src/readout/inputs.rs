@@ -127,12 +127,14 @@ impl Inputs {
         is_late
     }
 
-    /// Takes note that a source gives fragments.
+    /// Takes note that a source gives fragments, in the order of their events.
     pub(super) fn note_given<P>(&mut self, index: usize, own: Timestamp, fragments: &[Fragment<P>]) {
         let input = &mut self.inputs[index];
         (input.gave_at, input.held_back) = (own, None);
-        if input.delay.is_measured() {
-            fragments.iter().for_each(|fragment| input.delay.note_fragment(own, fragment.event));
+        if let Some(last) = fragments.last().filter(|_| input.delay.is_measured()) {
+            let has =
+                |event: EventId| fragments.binary_search_by_key(&event, |fragment| fragment.event).is_ok();
+            input.delay.note_run(own, last.event, has);
         }
     }
 
