@@ -16,9 +16,9 @@ const GRACE: Nanos = Nanos::from_millis(5);
 /// A node that sleeps looks at least this often.
 const LONGEST_SLEEP: Nanos = crate::worker::LONGEST_SLEEP;
 
-/// Stalls that together are as long as this are told to the role: by its own time it may have spoken just now, by everybody's
-/// it has been silent for long.
-const WORTH_A_WORD: Nanos = Nanos::from_millis(200);
+/// Total length of stalls that the driver reports to the role. By its own clock the node may have sent a heartbeat just now;
+/// by everybody else's it has been silent for that much longer.
+const REPORTED_STALL: Nanos = Nanos::from_millis(200);
 
 /// The time of a node, without its stalls.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,8 +27,8 @@ pub(crate) struct StallFree {
     /// When the next round is to be at the latest, where that is not at once.
     due: Option<Timestamp>,
     stalled: Nanos,
-    /// Part of this that the role knows of.
-    told: Nanos,
+    /// Part of `stalled` that was reported to the role.
+    reported: Nanos,
 }
 
 impl StallFree {
@@ -49,9 +49,9 @@ impl StallFree {
 
     /// Whether the role is to hear that the node was held up; asked once a round.
     pub(crate) fn has_news(&mut self) -> bool {
-        let has_news = self.stalled.0 - self.told.0 >= WORTH_A_WORD.0;
+        let has_news = self.stalled.0 - self.reported.0 >= REPORTED_STALL.0;
         if has_news {
-            self.told = self.stalled;
+            self.reported = self.stalled;
         }
         has_news
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_are_told_when_they_are_worth_a_word() {
+    fn stalls_are_reported_when_they_add_up() {
         let mut time = StallFree::default();
         time.at(ms(1_000));
         assert!(!time.has_news());
@@ -100,7 +100,7 @@ mod tests {
         assert!(!time.has_news(), "a tenth of a second");
         time.at(ms(1_210));
         assert!(time.has_news(), "another");
-        assert!(!time.has_news(), "it is told");
+        assert!(!time.has_news(), "reported once");
     }
 
     #[test]

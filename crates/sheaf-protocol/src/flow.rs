@@ -69,7 +69,7 @@ pub enum Gathering {
     Barrel {
         /// Bytes in flight to one builder while the barrel stands.
         credit: ByteCount,
-        /// Interval at which readout units are told the time of the slots.
+        /// Interval at which the event manager sends the time of the slots to readout units.
         tick: Nanos,
     },
 }

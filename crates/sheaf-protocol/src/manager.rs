@@ -394,7 +394,7 @@ impl<P: Clone> EventManager<P> {
             missing(Role::Builder) == self.builders.len() || missing(Role::Readout) == self.readouts.len();
         if nobody {
             self.events.push_back(ManagerEvent::StartFailed { absent });
-            self.phase.fail_to_start(now);
+            self.phase.give_up(now);
             return;
         }
         self.phase.start();

@@ -7,6 +7,7 @@
 use crate::problem::Problem;
 use crate::rust_source::{code_only, without_tests};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Packages that still have circles, and how many. A number here only falls.
 const NOT_YET_STRAIGHT: [(&str, usize); 3] =
@@ -200,38 +201,48 @@ fn describe(arrows: &Arrows, circle: &BTreeSet<&ModulePath>) -> String {
 
 /// Paths of `pub use`, in full.
 fn exported_paths(code: &str) -> Vec<Vec<String>> {
-    imports(code).filter(|(is_exported, _)| *is_exported).flat_map(|(_, tree)| expand(tree)).collect()
+    imports(code).filter(|import| import.is_exported).flat_map(|import| expand(&code[import.tree])).collect()
 }
 
 /// Paths that the code names: those of `use`, and those in expressions and types that have two parts or more.
 fn named_paths(code: &str) -> Vec<Vec<String>> {
-    let imports: Vec<_> = imports(code).collect();
     let mut paths: Vec<Vec<String>> = Vec::new();
-    let mut rest = code.to_owned();
-    for (is_exported, tree) in imports {
-        if !is_exported {
-            paths.extend(expand(tree));
+    let mut at = 0;
+    for import in imports(code) {
+        paths.extend(paths_in(&code[at..import.tree.start]));
+        at = import.tree.end;
+        if !import.is_exported {
+            paths.extend(expand(&code[import.tree]));
         }
-        rest = rest.replacen(tree, "", 1);
     }
-    let is_part = |character: char| character.is_alphanumeric() || character == '_' || character == ':';
-    let words = rest.split(|character: char| !is_part(character));
-    let names = words.filter(|word| word.contains("::") && !word.starts_with(':'));
-    paths.extend(
-        names.map(|word| word.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()),
-    );
+    paths.extend(paths_in(&code[at..]));
     paths
 }
 
-/// The trees of all `use` items, and whether each is public in any way.
-fn imports(code: &str) -> impl Iterator<Item = (bool, &str)> {
+/// Paths of two parts or more in code without imports.
+fn paths_in(code: &str) -> impl Iterator<Item = Vec<String>> {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_' || character == ':';
+    let words = code.split(move |character: char| !is_part(character));
+    let paths = words.filter(|word| word.contains("::") && !word.starts_with(':'));
+    paths.map(|path| path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect())
+}
+
+/// A `use` item.
+struct Import {
+    is_exported: bool,
+    /// Place of what stands between `use` and the semicolon.
+    tree: Range<usize>,
+}
+
+fn imports(code: &str) -> impl Iterator<Item = Import> {
     code.match_indices("use ").filter_map(|(at, word)| {
         let line = code[..at].rfind('\n').map_or(0, |end| end + 1);
         let before = code[line..at].trim();
-        let tree = &code[at + word.len()..];
-        let is_import = before.is_empty() || before.starts_with("pub");
-        let end = tree.find(';').filter(|_| is_import)?;
-        Some((!before.is_empty(), &tree[..end]))
+        let start = at + word.len();
+        let is_scoped = before.starts_with("pub(") && before.ends_with(')');
+        let is_import = before.is_empty() || before == "pub" || is_scoped;
+        let length = code[start..].find(';').filter(|_| is_import)?;
+        Some(Import { is_exported: !before.is_empty(), tree: start..start + length })
     })
 }
 
@@ -299,6 +310,17 @@ mod tests {
             ("crates/a/src/low.rs", "use crate::Name;"),
         ];
         assert_eq!(found(&files), "");
+    }
+
+    #[test]
+    fn words_that_end_like_an_import_are_none() {
+        let code =
+            "pub(super) struct Cause {\n    of: super::two::Two,\n}\npub(crate) use crate::three::Three;\n";
+        assert_eq!(
+            imports(code).map(|import| &code[import.tree]).collect::<Vec<_>>(),
+            ["crate::three::Three"]
+        );
+        assert_eq!(named_paths(code), [["super", "two", "Two"]]);
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// Whether an answer is owed: a readout unit is told, too, of events of which nothing is asked for.
+    /// Returns whether the readout unit owes an answer. Where it must hear of every event, it also gets requests for no source.
     pub(super) fn wants_answer(&self) -> bool {
         self.sources.as_ref().is_none_or(|sources| !sources.is_empty())
     }

@@ -12,9 +12,9 @@ type Wait = (u16, u16);
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Waits {
-    /// Until it is looked whether the readout units that an event waits for live.
+    /// Times of the next check whether the readout units that an event waits for are alive.
     lives: EventDeadlines<Wait>,
-    /// Until they are asked again.
+    /// Times at which the builder repeats its requests.
     answers: EventDeadlines<Wait>,
     /// Interval of looks; none where events wait without limit.
     life_interval: Option<Nanos>,

@@ -87,8 +87,8 @@ impl<P: Clone> EventManager<P> {
         for index in 0..self.config.builders {
             let (node, state) = (NodeId::builder(index), self.builders.get(index));
             if state.outstanding() > 0 {
-                // It is told, because it may never speak again: it waits, and so would its driver. First that the run is over: no other
-                // session is wanted of it.
+                // Without a message, a builder that waits would never end, nor would its driver. Close goes before Fence, so that
+                // the builder begins no new session.
                 if let Some(session) = state.session() {
                     self.peers.say(node, self.me.plain(Body::Command(Command::Close)));
                     self.peers.say(node, self.me.plain(Body::Fence(session)));

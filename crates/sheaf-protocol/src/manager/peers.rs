@@ -30,7 +30,7 @@ pub(super) struct Peers<P> {
     plain: VecDeque<Transmit<P>>,
     patience: Patience,
     heartbeat: Nanos,
-    /// When it is looked at next who is lost.
+    /// Time of the next check for lost peers.
     look_at: Timestamp,
     /// When all peers hear of this node again.
     beat_at: Timestamp,

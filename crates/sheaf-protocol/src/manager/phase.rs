@@ -87,12 +87,7 @@ impl RunPhase {
         self.phase = Phase::Running;
     }
 
-    /// Ends a run that cannot begin.
-    pub(super) fn fail_to_start(&mut self, now: Timestamp) {
-        self.phase = Phase::Draining { until: now };
-    }
-
-    /// Ends a run that nobody is left for.
+    /// Ends a run that cannot begin, or that nobody is left for: what is in flight has no time to finish.
     pub(super) fn give_up(&mut self, now: Timestamp) {
         self.phase = Phase::Draining { until: now };
     }

@@ -8,8 +8,8 @@ use sheaf_wire::message::{Body, Command, Delivery, Message, Receipt, ReceiptEntr
 use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Payload, Role, SessionId, Timestamp, Verdict};
 use std::collections::VecDeque;
 
-/// Configuration of an output node. Memory: for each builder unit, payload of `window` and one event more, and some 100
-/// bytes a fragment.
+/// Configuration of an output node. Memory for each builder unit: payload of `window` and of one more event, and some 100
+/// bytes per fragment.
 #[derive(Clone, Debug)]
 pub struct OutputConfig {
     /// Number of builder units.

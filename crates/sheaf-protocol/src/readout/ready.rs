@@ -11,7 +11,7 @@ pub(super) struct Ready {
     stretches: usize,
     /// Whose turn it is.
     turn: usize,
-    /// Builders that have asked once more for what is not there yet: they are told that they were heard.
+    /// Builders that repeated a request for fragments that are not there yet. Each gets an acknowledgement.
     heard: VecDeque<u16>,
 }
 

@@ -174,8 +174,8 @@ impl<M, A> Link<M, A> {
         Ok(())
     }
 
-    /// Takes a datagram. `store` is told where its bytes belong; messages of this node that were received are given to `done`.
-    /// Returns what is known of its sender: the driver sends to the peer where that is.
+    /// Handles a datagram. Calls `store` with the place of its bytes in a message, and `done` with each message of this node that the
+    /// peer has received. Returns what is known of the sender: the driver sends to the peer at that address.
     pub fn handle_datagram(
         &mut self,
         now: Timestamp,

@@ -9,7 +9,7 @@ use sheaf_protocol::builder::{Decision, IncompletePolicy};
 use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, SourceId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of violations that are told: one cause makes many.
+/// Maximum number of violations in a report: one cause makes many.
 const VIOLATIONS_MAX: usize = 10;
 
 /// A source that is missing in a built event.

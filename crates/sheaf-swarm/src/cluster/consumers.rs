@@ -58,10 +58,13 @@ impl Door {
         let chosen = self.sampler.offer(post.now, tags, bytes).to_vec();
         for id in chosen {
             let Some(reader) = self.readers.get_mut(id.0 as usize) else {
-                return Err(format!("event {} is given to {id:?}, whom nobody knows", event.id));
+                return Err(format!("event {} was delivered to {id:?}, an unknown consumer", event.id));
             };
             if !(reader.tags.is_empty() || reader.tags.intersects(tags)) {
-                return Err(format!("event {} is given to {id:?}, who wants other tags", event.id));
+                return Err(format!(
+                    "event {} was delivered to {id:?}, which asked for other tags",
+                    event.id
+                ));
             }
             reader.queue.push_back((event.id, bytes));
             reader.got += 1;
