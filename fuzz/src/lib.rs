@@ -91,7 +91,7 @@ pub fn preprocessor(bytes: &[u8]) {
 /// Feeds datagrams to one end of a link that recovers from loss: for each a byte of its kind, one of its length, and
 /// its bytes.
 pub fn recovery(bytes: &[u8]) {
-    sheaf_protocol::recovery::fuzz::fuzz_link(bytes);
+    sheaf_recovery::fuzz::fuzz_link(bytes);
 }
 
 /// Reads records that a peer has written into the ring of a shared-memory link, after the length that it claims to have

@@ -113,11 +113,11 @@ const GENERATED: &[&[&str]] = &[
 /// `cargo xtask docs`. Every generated page has a test that compares it with what the code says, and that writes it
 /// where this variable is set.
 pub(crate) fn docs() -> Result<()> {
+    layers::draw()?;
     for tests in GENERATED {
         let arguments = [&["test", "--quiet", "--package"], *tests].concat();
         shell::run(cargo(&arguments).env("UPDATE_DOCS", "1"))?;
     }
-    layers::draw()?;
     println!("what changed, if anything:");
     let mut git = Command::new("git");
     shell::run(

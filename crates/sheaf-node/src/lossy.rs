@@ -1,6 +1,6 @@
 //! Endpoints on networks that lose: recovery joined to a port.
 //!
-//! A [`LossyEndpoint`] is a [`Link`] for each peer ([`sheaf_protocol::recovery`]) over one [`DatagramPort`]; whose datagrams
+//! A [`LossyEndpoint`] is a [`Link`] for each peer ([`sheaf_recovery`]) over one [`DatagramPort`]; whose datagrams
 //! go next, and when, a [`Shaper`] says. Frames are kept, as slices of the memory that they lie in, until the peer has
 //! reported all of them received. Frames that arrive are put together in blocks of a pool: one copy, from the port's memory
 //! to their place.
@@ -21,7 +21,7 @@ pub use settings::{LossyError, LossyOptions, LossySettings};
 use crate::Clock;
 use key::KeyProver;
 use sheaf_protocol::flow::{Shaper, Turn};
-use sheaf_protocol::recovery::{Arrived, Control, Down, Happened, Link, NotTaken, Origin, Refused, Sender};
+use sheaf_recovery::{Arrived, Control, Down, Happened, Link, NotTaken, Origin, Refused, Sender};
 use sheaf_transport::peers::PeerIndex;
 use sheaf_transport::{
     DatagramPort, DatagramRefused, DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError,
@@ -249,7 +249,7 @@ impl<D: DatagramPort> LossyEndpoint<D> {
         };
         let view = View::new(datagram.bytes);
         let body = view.as_ref().map_or(&[][..], View::body);
-        let store = |parts: &mut Option<Parts>, place: sheaf_protocol::recovery::Place| {
+        let store = |parts: &mut Option<Parts>, place: sheaf_recovery::Place| {
             let parts = parts.get_or_insert_with(|| shelf.begin(place.total));
             parts.put(place.offset, &body[place.at]);
         };

@@ -41,7 +41,6 @@ pub mod machine;
 pub mod manager;
 pub mod output;
 pub mod readout;
-pub mod recovery;
 pub mod sampler;
 
 pub use machine::{Deadline, Identity, Transmit, Why};

@@ -1,36 +1,10 @@
 //! Types that all machines share.
 
 use crate::farm::Seat;
-use sheaf_wire::message::{Body, Header, Message};
-use sheaf_wire::{EventId, NodeId, RunNumber, SessionId, Timestamp};
+pub use sheaf_wire::machine::Identity;
+use sheaf_wire::message::Message;
+use sheaf_wire::{EventId, NodeId, Timestamp};
 use std::fmt;
-
-/// Who a machine is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Its role and index.
-    pub node: NodeId,
-    /// The run that it takes part in. Messages of other runs are refused.
-    pub run: RunNumber,
-    /// Its incarnation: greater than that of any earlier life of this node.
-    pub session: SessionId,
-}
-
-impl Identity {
-    /// A message outside any channel.
-    #[must_use]
-    pub fn plain<P>(&self, body: Body<P>) -> Message<P> {
-        let header = Header {
-            run: self.run,
-            sender: self.node,
-            session: self.session,
-            sequence: 0,
-            acknowledged: 0,
-            acknowledged_session: SessionId(0),
-        };
-        Message { header, body }
-    }
-}
 
 /// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,25 +15,8 @@ pub struct Transmit<P> {
     pub message: Message<P>,
 }
 
-/// When a machine wants `handle_timeout` to be called at the latest, and what for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadline {
-    /// The instant.
-    pub at: Timestamp,
-    /// The reason, for logs: an idle or stuck system explains itself.
-    pub why: Why,
-}
-
-impl Deadline {
-    /// The earlier of two deadlines; on a tie the first.
-    #[must_use]
-    pub fn earliest(first: Option<Self>, second: Option<Self>) -> Option<Self> {
-        match (first, second) {
-            (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
-            (a, b) => a.or(b),
-        }
-    }
-}
+/// When a role wants `handle_timeout` to be called at the latest, and what for.
+pub type Deadline = sheaf_wire::machine::Deadline<Why>;
 
 /// Why a deadline was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +47,6 @@ pub enum Why {
     Tick,
     /// Something waits for its time slot, or for the line.
     Slot,
-    /// A peer is not met yet by one of the rails.
-    Meet(NodeId),
-    /// A peer is to hear that its link is closed.
-    Farewell(NodeId),
     /// A peer is to hear that this node lives.
     KeepAlive(NodeId),
     /// A peer that stays silent counts as lost.
@@ -122,8 +75,6 @@ impl fmt::Display for Why {
             Self::Slot => f.write_str("somebody may send"),
             Self::Tick => f.write_str("tell the time of the slots"),
             Self::Drain => f.write_str("the run is closing"),
-            Self::Meet(peer) => write!(f, "ask for {peer}"),
-            Self::Farewell(peer) => write!(f, "say farewell to {peer}"),
             Self::KeepAlive(peer) => write!(f, "tell {peer} that this node lives"),
             Self::PeerSilent(peer) => write!(f, "{peer} is silent"),
             Self::Verdict(seat) => write!(f, "processor {seat} gives no verdict"),

@@ -175,8 +175,6 @@ impl Hash for Reason {
             Why::Drain => (11, 0),
             Why::Tick => (12, 0),
             Why::Slot => (13, 0),
-            Why::Meet(node) => (14, u64::from(node.to_code())),
-            Why::Farewell(node) => (15, u64::from(node.to_code())),
             Why::KeepAlive(node) => (16, u64::from(node.to_code())),
             Why::PeerSilent(node) => (17, u64::from(node.to_code())),
             Why::Verdict(seat) => (18, u64::from(seat.life) << 16 | u64::from(seat.place)),

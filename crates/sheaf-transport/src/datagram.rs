@@ -2,7 +2,7 @@
 //!
 //! A [`DatagramPort`] promises little: a datagram arrives whole or not at all, perhaps late, twice, or behind one that was
 //! sent after it. What frames need beyond that (numbers, repetition, a window, cutting large frames and putting them
-//! together) is not the port's: it is written once, in `sheaf_protocol::recovery`, and joined to a port in
+//! together) is not the port's: it is written once, in `sheaf_recovery`, and joined to a port in
 //! `sheaf_node::lossy`, where the two together become an [`Endpoint`](crate::Endpoint).
 
 use crate::LinkStats;

@@ -17,6 +17,7 @@
 //! | [`hit`] | what a fragment holds that is part of a time slice |
 //! | [`ethernet`] | the frame of raw Ethernet |
 //! | [`checksum`] | CRC-32C |
+//! | [`machine`] | who a sans-IO machine is, and when it wants to be called |
 //! | [`mix`] | deterministic mixing of numbers |
 //!
 //! Only this crate knows byte layouts. Every layout is declared once, as a `#[repr(C)]` struct of little-endian
@@ -36,6 +37,7 @@ pub mod fragment;
 pub mod fuzz;
 pub mod hit;
 pub mod ids;
+pub mod machine;
 pub mod message;
 pub mod mix;
 pub mod reason;

@@ -40,7 +40,7 @@ impl Floor {
     pub(super) const fn purpose(self) -> &'static str {
         match self {
             Self::Vocabulary => "ids, units, byte layouts; memory; keys",
-            Self::Protocol => "the roles: readout unit, builder unit, event manager, output node",
+            Self::Protocol => "sans-IO machines: readout unit, builder unit, event manager, output node; links that recover from loss",
             Self::Ports => "one crate for each thing of the world that a role needs",
             Self::Nodes => "roles on threads; the configuration; roles on a simulated switch",
             Self::Edges => "for other programs and languages: consumers, importers, C, Python, examples",
@@ -102,6 +102,13 @@ pub(super) const LAYERS: &[Layer] = &[
         may_know: &["sheaf-wire"],
         may_use: &["rustc-hash", "thiserror"],
         reason: "the roles are sans-IO machines that must run in any world",
+    },
+    Layer {
+        package: "sheaf-recovery",
+        floor: Floor::Protocol,
+        may_know: &["sheaf-wire"],
+        may_use: &["thiserror"],
+        reason: "links that recover from loss are sans-IO machines, and know nothing of the roles",
     },
     Layer {
         package: "sheaf-key",
@@ -183,6 +190,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-filter",
             "sheaf-key",
             "sheaf-protocol",
+            "sheaf-recovery",
             "sheaf-source",
             "sheaf-store",
             "sheaf-time",
@@ -198,6 +206,7 @@ pub(super) const LAYERS: &[Layer] = &[
         may_know: &[
             "sheaf-node",
             "sheaf-protocol",
+            "sheaf-recovery",
             "sheaf-source",
             "sheaf-store",
             "sheaf-time",
@@ -326,7 +335,7 @@ pub(super) const LAYERS: &[Layer] = &[
 ];
 
 /// The packages that do no I/O, read no clock, start no thread and draw no random number of the system's.
-pub(super) const PURE: &[&str] = &["sheaf-wire", "sheaf-protocol", "sheaf-time"];
+pub(super) const PURE: &[&str] = &["sheaf-wire", "sheaf-protocol", "sheaf-recovery", "sheaf-time"];
 
 /// Packages that they may link, through however many others. Procedural macros run in the compiler and do not count.
 pub(super) const PURE_MAY_LINK: &[&str] = &[

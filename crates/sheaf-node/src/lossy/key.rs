@@ -1,7 +1,7 @@
 //! The key of the run, for links that know no cryptography.
 
 use sheaf_key::RunKey;
-use sheaf_protocol::recovery::{Prover, Purpose};
+use sheaf_recovery::{Prover, Purpose};
 use sheaf_wire::datagram::Secret;
 
 /// The key of the run, as links ask it.

@@ -3,7 +3,6 @@
 use sheaf_key::{NoRandomness, RunKey};
 use sheaf_protocol::Identity;
 use sheaf_protocol::flow::{Policy, ShaperConfig};
-use sheaf_protocol::recovery;
 use sheaf_transport::DatagramPort;
 use sheaf_wire::datagram::{MAX_MESSAGE_BYTES, MAX_RAILS};
 use sheaf_wire::{ByteCount, Nanos, NodeId};
@@ -64,7 +63,7 @@ pub struct LossySettings {
 
 impl Default for LossySettings {
     fn default() -> Self {
-        let recovery = recovery::Settings::default();
+        let recovery = sheaf_recovery::Settings::default();
         Self {
             max_frame_bytes: recovery.message_bytes,
             queue_frames: recovery.queue_messages,
@@ -116,7 +115,7 @@ impl LossySettings {
         &self,
         port: &impl DatagramPort,
         peers: usize,
-    ) -> Result<recovery::Settings, LossyError> {
+    ) -> Result<sheaf_recovery::Settings, LossyError> {
         let most = u64::from(MAX_MESSAGE_BYTES);
         let rails = port.rails();
         let rules = [
@@ -153,7 +152,7 @@ impl LossySettings {
         // A port holds its room for each rail; but a peer may send all by one of them.
         let share = port.receive_room_bytes() as u64 / 2 / peers.max(1) as u64;
         let least = LEAST_FLIGHT_DATAGRAMS * port.max_datagram_bytes() as u64;
-        Ok(recovery::Settings {
+        Ok(sheaf_recovery::Settings {
             rails,
             datagram_bytes: port.max_datagram_bytes(),
             message_bytes: self.max_frame_bytes,

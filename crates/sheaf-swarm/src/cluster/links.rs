@@ -8,7 +8,7 @@ use super::RUN;
 use super::post::{Happening, Host, Post};
 use crate::options::{Options, RecoveryOptions};
 use crate::payload::{PayloadQueue, SimPayload};
-use sheaf_protocol::recovery::{Happened, Link, NotTaken, Origin, Place, Settings};
+use sheaf_recovery::{Happened, Link, NotTaken, Origin, Place, Settings};
 use sheaf_protocol::{Identity, Transmit};
 use sheaf_wire::message::Message;
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, Timestamp};

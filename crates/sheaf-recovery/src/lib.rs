@@ -20,7 +20,12 @@
 //! # What it does not do
 //! It copies nothing: messages to send are handles `M`, of which it says which bytes to send; of messages that arrive it says
 //! which bytes of a datagram belong where, and the driver keeps them in an `A` of its own. It does not decide who is
-//! served next: that is [`flow::Shaper`](crate::flow::Shaper)'s.
+//! served next: that is the driver's, with a shaper. It reads no clock, draws no random number and knows no cryptography: whoever
+//! proves the key of the run is a [`Prover`].
+//!
+//! The crate knows nothing of the roles: a link carries any message between two nodes.
+
+#![forbid(unsafe_code)]
 
 mod coverage;
 #[doc(hidden)]
@@ -219,6 +224,23 @@ pub enum Refused {
         /// The size.
         bytes: usize,
     },
+}
+
+/// Why a link wants to be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The peer is not met yet by one of the rails.
+    Meet,
+    /// The peer waits for a report of what arrived.
+    Acknowledge,
+    /// The peer has not reported a datagram.
+    Retransmit,
+    /// The peer is to hear that the link is closed.
+    Farewell,
+    /// The peer is to hear that this node lives.
+    KeepAlive,
+    /// The peer counts as lost if it stays silent.
+    PeerSilent,
 }
 
 /// Event on a link, in order.

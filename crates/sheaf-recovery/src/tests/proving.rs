@@ -2,7 +2,7 @@
 
 use super::small;
 use super::world::{Change, End, Faults, Mixer, World, messages};
-use crate::recovery::{Down, Origin, Refused, Sender};
+use crate::{Down, Origin, Refused, Sender};
 use sheaf_wire::datagram::{GreetingRefusal, HEAD_BYTES, Kind, View};
 use sheaf_wire::{Nanos, NodeId, SessionId};
 

@@ -8,10 +8,10 @@ use super::meeting::{Heard, Meeting, Met};
 use super::proving::Prover;
 use super::receiving::{Numbered, Receiving};
 use super::sending::Sending;
-use super::{Control, Counts, Down, Happened, NotTaken, Origin, Place, Sender, Settings};
-use crate::{Deadline, Identity, Why};
+use super::{Control, Counts, Down, Happened, NotTaken, Origin, Place, Sender, Settings, Why};
 use sheaf_wire::datagram::layout::Kind;
 use sheaf_wire::datagram::{self, Greeting, Head, Key, Secret, View};
+use sheaf_wire::machine::{Deadline, Identity};
 use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
 use std::collections::VecDeque;
 
@@ -574,12 +574,11 @@ impl<M, A> Link<M, A> {
 
     /// When [`Self::handle_timeout`] or [`Self::poll_control`] has something to do, if nothing arrives before.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<Deadline> {
+    pub fn poll_timeout(&self) -> Option<Deadline<Why>> {
         if self.standing == Standing::Over {
             return None;
         }
-        let at =
-            |at: Option<Timestamp>, why: fn(NodeId) -> Why| at.map(|at| Deadline { at, why: why(self.peer) });
+        let at = |at: Option<Timestamp>, why| at.map(|at| Deadline { at, why });
         let meet = at(self.meeting.poll_timeout(), Why::Meet);
         if self.standing == Standing::Apart {
             return meet;

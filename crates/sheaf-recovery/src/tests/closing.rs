@@ -2,7 +2,7 @@
 
 use super::small;
 use super::world::{Change, Faults, World, messages};
-use crate::recovery::{Down, NotTaken};
+use crate::{Down, NotTaken};
 use proptest::prelude::*;
 use sheaf_wire::Nanos;
 

@@ -2,7 +2,7 @@
 
 use super::small;
 use super::world::{Faults, World, messages};
-use crate::recovery::Settings;
+use crate::Settings;
 use sheaf_wire::Nanos;
 
 fn two_rails() -> World {

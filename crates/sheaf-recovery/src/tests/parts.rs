@@ -1,8 +1,8 @@
 //! Sets of bytes and of numbers, against plain ones.
 
-use crate::recovery::coverage::Coverage;
-use crate::recovery::numbers::{Arrival, Numbers};
-use crate::recovery::{SPAN, expand, expand_message, low_bits, low_half};
+use crate::coverage::Coverage;
+use crate::numbers::{Arrival, Numbers};
+use crate::{SPAN, expand, expand_message, low_bits, low_half};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::small;
 use super::world::{Dice, Faults, Message, World, messages};
-use crate::recovery::{MESSAGE_COST, NotTaken, Settings};
+use crate::{MESSAGE_COST, NotTaken, Settings};
 use proptest::prelude::*;
 use sheaf_wire::datagram::HEAD_BYTES;
 use sheaf_wire::datagram::layout::HEADS_UNIT;
@@ -21,7 +21,7 @@ fn faults() -> impl Strategy<Value = Faults> {
 proptest! {
     #[test]
     fn whatever_a_peer_sends_a_link_stays_within_its_bounds(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        crate::recovery::fuzz::fuzz_link(&bytes);
+        crate::fuzz::fuzz_link(&bytes);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::small;
 use super::world::{Change, End, Faults, World, messages};
-use crate::recovery::{Down, Refused, Settings};
+use crate::{Down, Refused, Settings};
 use sheaf_wire::datagram::GreetingRefusal;
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
 

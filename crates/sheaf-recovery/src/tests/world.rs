@@ -1,7 +1,7 @@
 //! The network, and those at its ends.
 
-use crate::Identity;
-use crate::recovery::{Counts, Down, Happened, Link, NotTaken, Origin, Prover, Purpose, Sender, Settings};
+use sheaf_wire::machine::Identity;
+use crate::{Counts, Down, Happened, Link, NotTaken, Origin, Prover, Purpose, Sender, Settings};
 use sheaf_wire::datagram::{HEAD_BYTES, LEAST_DATAGRAM_BYTES, PART_BYTES, Secret};
 use sheaf_wire::mix::{GOLDEN_GAMMA, splitmix64};
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId, Timestamp};
@@ -83,7 +83,7 @@ impl Prover for Mixer {
 pub(super) enum Change {
     Up,
     Down(Down),
-    Refused(crate::recovery::Refused),
+    Refused(crate::Refused),
 }
 
 impl End {
@@ -124,7 +124,7 @@ impl End {
     fn arrives(&mut self, now: Timestamp, origin: Origin, bytes: &[u8]) -> Sender {
         let body = sheaf_wire::datagram::View::new(bytes).map_or(&[][..], |view| view.body());
         let Self { link, held, most_held, done, .. } = self;
-        let store = |memory: &mut Option<Vec<u8>>, place: crate::recovery::Place| {
+        let store = |memory: &mut Option<Vec<u8>>, place: crate::Place| {
             let memory = memory.get_or_insert_with(|| {
                 *held += place.total;
                 *most_held = (*most_held).max(*held);
