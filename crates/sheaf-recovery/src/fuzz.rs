@@ -1,9 +1,9 @@
 //! The body of the fuzz target for links: what a peer, or who knows its key, may send.
 
 use super::{Happened, Link, Origin, Prover, Purpose, Settings};
-use sheaf_wire::machine::Identity;
 use sheaf_wire::datagram::fuzz::reseal;
 use sheaf_wire::datagram::{LEAST_DATAGRAM_BYTES, Secret, View};
+use sheaf_wire::machine::Identity;
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, Timestamp};
 
 /// Bytes of a message, and which are there, as a driver keeps them.

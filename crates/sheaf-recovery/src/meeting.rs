@@ -6,8 +6,8 @@
 
 use super::proving::{Ends, Proving, Worth};
 use super::{Counts, Origin, Refused, Settings};
-use sheaf_wire::machine::Identity;
 use sheaf_wire::datagram::{Credentials, Greeting, GreetingRefusal, Key, Kind, Life, Secret, Unproven, View};
+use sheaf_wire::machine::Identity;
 use sheaf_wire::mix::splitmix64;
 use sheaf_wire::{NodeId, SessionId, Timestamp};
 use std::collections::VecDeque;

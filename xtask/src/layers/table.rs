@@ -40,7 +40,9 @@ impl Floor {
     pub(super) const fn purpose(self) -> &'static str {
         match self {
             Self::Vocabulary => "ids, units, byte layouts; memory; keys",
-            Self::Protocol => "sans-IO machines: readout unit, builder unit, event manager, output node; links that recover from loss",
+            Self::Protocol => {
+                "sans-IO machines: readout unit, builder unit, event manager, output node; links that recover from loss"
+            }
             Self::Ports => "one crate for each thing of the world that a role needs",
             Self::Nodes => "roles on threads; the configuration; roles on a simulated switch",
             Self::Edges => "for other programs and languages: consumers, importers, C, Python, examples",

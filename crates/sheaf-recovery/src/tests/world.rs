@@ -1,8 +1,8 @@
 //! The network, and those at its ends.
 
-use sheaf_wire::machine::Identity;
 use crate::{Counts, Down, Happened, Link, NotTaken, Origin, Prover, Purpose, Sender, Settings};
 use sheaf_wire::datagram::{HEAD_BYTES, LEAST_DATAGRAM_BYTES, PART_BYTES, Secret};
+use sheaf_wire::machine::Identity;
 use sheaf_wire::mix::{GOLDEN_GAMMA, splitmix64};
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
