@@ -28,8 +28,8 @@ mod returns;
 mod scope;
 mod waits;
 
-pub use config::{Asking, BuilderConfig, IncompletePolicy, ReadoutSources};
-pub use scope::{More, PartDecision, Scope};
+pub use config::{Asking, BuilderConfig, IncompletePolicy};
+pub use scope::{More, PartDecision, ReadoutSources, Scope};
 
 use crate::channel::{Channel, Received};
 use crate::ledger::{Counter, NodeBooks};
@@ -338,7 +338,7 @@ impl<P: Payload> BuilderUnit<P> {
         }
         if let Some(Question { readout, ask, ranges }) = self.asks.next(now, &mut self.assemblies) {
             if ask.wants_answer() {
-                self.readouts[usize::from(readout)].note_first_question(now);
+                self.readouts[usize::from(readout)].note_asked(now);
             }
             let message = self.me.plain(ask.into_body(ranges));
             return Some(Transmit { to: NodeId::readout(readout), message });
@@ -686,7 +686,7 @@ impl<P: Payload> BuilderUnit<P> {
             assembly.awaited_readouts().filter(|readout| assembly.was_asked(*readout)).collect();
         self.books.count(Counter::RetriedRequests, silent.len() as u64);
         for readout in silent {
-            self.readouts[usize::from(readout)].note_question(now);
+            self.readouts[usize::from(readout)].note_asked_again(now);
             self.asks.ask_again(readout, &mut self.assemblies[key]);
         }
     }

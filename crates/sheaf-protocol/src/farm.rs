@@ -31,26 +31,12 @@ pub mod converter;
 pub mod counts;
 pub mod processor;
 
+pub use crate::machine::Seat;
 pub use converter::{Converter, ConverterConfig, ConverterEvent, Departure, Give, Quarantine};
 pub use counts::FarmCounts;
 pub use processor::{Processor, ProcessorEvent};
 
 use std::fmt;
-
-/// A processor's place at a converter. A place is used again, a seat is not: each joining has another `life`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Seat {
-    /// The place, counted from zero.
-    pub place: u16,
-    /// Number of processors that had this place before.
-    pub life: u32,
-}
-
-impl fmt::Display for Seat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.place, self.life)
-    }
-}
 
 /// One giving of one event. An event that is given a second time has another ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

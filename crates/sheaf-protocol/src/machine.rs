@@ -1,6 +1,5 @@
 //! Types that all machines share.
 
-use crate::farm::Seat;
 pub use sheaf_wire::machine::Identity;
 use sheaf_wire::message::Message;
 use sheaf_wire::{EventId, NodeId, Timestamp};
@@ -17,6 +16,21 @@ pub struct Transmit<P> {
 
 /// When a role wants `handle_timeout` to be called at the latest, and what for.
 pub type Deadline = sheaf_wire::machine::Deadline<Why>;
+
+/// A processor's place at a converter. A place is used again, a seat is not: each joining has another `life`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seat {
+    /// The place, counted from zero.
+    pub place: u16,
+    /// Number of processors that had this place before.
+    pub life: u32,
+}
+
+impl fmt::Display for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.place, self.life)
+    }
+}
 
 /// Why a deadline was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

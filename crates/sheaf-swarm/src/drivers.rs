@@ -23,9 +23,9 @@ mod workers;
 mod world;
 
 pub use check::{DriverFailure, DriverReport};
-pub use net::LinkOptions;
 pub use options::{
-    DiskOptions, DriverFault, DriverFaultKind, DriverOptions, Family, FilterOptions, START, StepOptions,
+    DiskOptions, DriverFault, DriverFaultKind, DriverOptions, Family, FilterOptions, LinkOptions, START,
+    StepOptions,
 };
 pub use world::World;
 

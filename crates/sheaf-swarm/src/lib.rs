@@ -15,6 +15,7 @@
 //! | [`shrink`] | a failing run becomes small |
 //! | [`table`] | which options are drawn how often, and which knobs of the configuration they stand for |
 //! | [`cluster`] | the cluster: its clock, what happens when, and the drivers of the roles |
+//! | [`filter`] | decisions of filters and outputs on events |
 //! | [`network`], [`source`], [`disk`] | what is simulated around the roles |
 //! | [`steps`] | events in steps, triggers that not all answer: what is decided, and what follows |
 //! | [`check`] | what must hold at every step and at the end |
@@ -36,6 +37,7 @@ pub mod cluster;
 pub mod dice;
 pub mod disk;
 pub mod drivers;
+pub mod filter;
 pub mod log;
 pub mod network;
 pub mod options;

@@ -8,7 +8,7 @@ use crate::payload::SimPayload;
 use sheaf_protocol::Why;
 use sheaf_wire::message::layout::Kind;
 use sheaf_wire::message::{Body, Message};
-use sheaf_wire::{EventId, NodeId, Outcome, SessionId, SourceId, Timestamp};
+use sheaf_wire::{Event, EventId, NodeId, Outcome, SessionId, SourceId, Timestamp};
 use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
 
@@ -358,6 +358,21 @@ impl Hasher for LineHash {
     fn write_isize(&mut self, value: isize) {
         #[expect(clippy::cast_sign_loss, reason = "the discriminant of an enum is not negative")]
         self.write_u64(value as u64);
+    }
+}
+
+impl Line {
+    /// Line of a step that a node has taken with an event.
+    pub(crate) fn built(node: NodeId, session: SessionId, event: &Event<SimPayload>, step: Step) -> Self {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        Self::Built {
+            node,
+            session,
+            event: event.id,
+            step,
+            fragments: count(event.fragments.len()),
+            missing: count(event.missing.len()),
+        }
     }
 }
 

@@ -4,9 +4,9 @@
 //! run.
 
 mod around;
+mod steps;
 
 use crate::dice::Ratio;
-use crate::steps::StepOptions;
 pub use around::{ConsumerOptions, ObjectStoreOptions, PreprocessingOptions, SliceOptions};
 pub(crate) use around::{Processing, stream_rules};
 use sheaf_protocol::builder::IncompletePolicy;
@@ -14,6 +14,7 @@ use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots}
 use sheaf_protocol::liveness::Patience;
 use sheaf_store::streams::StreamRule;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, SourceId, Timestamp};
+pub use steps::StepOptions;
 
 /// A whole run. [`Options::default`] is a small system without any fault.
 #[derive(Clone, Debug, PartialEq)]

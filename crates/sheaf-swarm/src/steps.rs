@@ -3,40 +3,9 @@
 //! however often, an event is built.
 
 use crate::dice::{Ratio, mix};
-use crate::options::{Options, TriggerOptions};
+use crate::options::Options;
 use sheaf_protocol::builder::{More, PartDecision, Scope};
 use sheaf_wire::{EventId, Nanos, SourceId, TriggerMix, TriggerType};
-
-/// Steps in which events are built, if not all sources at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StepOptions {
-    /// So many sources are asked for first; if 0, all are at once.
-    pub first: u16,
-    /// Events that are rejected on a part of them.
-    pub reject: Ratio,
-    /// Events that need no more than the first step.
-    pub enough: Ratio,
-    /// Events of which a region of interest is asked for after the first step. Of every other such event, all the rest is
-    /// asked for after that. The rest of all other events is asked for after the first step.
-    pub region: Ratio,
-    /// Minimum time of the judgement of a part; the maximum is three times as long.
-    pub judge: Nanos,
-    /// Number of trigger types; up to 1, all readout units answer every trigger.
-    pub types: u16,
-}
-
-impl Default for StepOptions {
-    fn default() -> Self {
-        Self {
-            first: 0,
-            reject: Ratio::NEVER,
-            enough: Ratio::NEVER,
-            region: Ratio::NEVER,
-            judge: Nanos::from_micros(10),
-            types: 0,
-        }
-    }
-}
 
 /// Decision on the first step of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,14 +152,5 @@ impl Options {
                 !ends_with_region || self.is_in_part(event, number, true)
             }
         }
-    }
-
-    /// Returns whether the options of this module go together.
-    pub(crate) fn steps_may_be(&self) -> bool {
-        let is_pushed = matches!(self.gathering, sheaf_protocol::flow::Gathering::Push);
-        // A trigger type is the event manager's to give, and ids that sources announce are of sources that answer.
-        let is_announced = matches!(self.triggers, TriggerOptions::Announced { .. });
-        let has_types = self.steps.types > 1;
-        !(self.is_selective() && is_pushed || has_types && is_announced)
     }
 }

@@ -1,7 +1,6 @@
 //! Events under construction.
 
 use super::answered::Answered;
-use super::pull::NOT_ASKED;
 use super::scope::{Ask, Selection};
 use crate::event_index::EventIndex;
 use sheaf_wire::message::Assignment;
@@ -19,6 +18,9 @@ const LONGEST_PATIENCE: u32 = 16;
 
 /// Fewer events in the order of their age are never swept.
 const BY_AGE_FLOOR: usize = 64;
+
+/// A readout unit that has not been asked for an event yet, in place of what was charged.
+pub(super) const NOT_ASKED: u32 = u32::MAX;
 
 /// Names an assembly. Event, attempt and part are in the key, so that one that outlived its assembly, or its part, is
 /// recognised.

@@ -1,6 +1,6 @@
 //! Configuration of a builder unit.
 
-use super::Scope;
+use super::{ReadoutSources, Scope};
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
 use sheaf_wire::{ByteCount, Nanos, SourceId};
@@ -37,13 +37,6 @@ impl Asking {
     pub(super) fn is_bounded(self) -> bool {
         matches!(self, Self::Paced(_) | Self::Barrel(_))
     }
-}
-
-/// The sources of one readout unit, as every builder knows them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadoutSources {
-    /// All its sources.
-    pub sources: Vec<SourceId>,
 }
 
 /// Configuration of a builder unit. Memory: payload up to `memory` (a quarter more where readout units send unasked), bookkeeping of some

@@ -12,29 +12,29 @@ pub(super) struct Owing {
     /// When the first question was put to it.
     first_asked_at: Option<Timestamp>,
     /// When it was first asked a second time after its last word.
-    asked_at: Option<Timestamp>,
+    asked_again_at: Option<Timestamp>,
 }
 
 impl Owing {
     pub(super) fn new(born: Timestamp) -> Self {
-        Self { liveness: Liveness::default(), born, first_asked_at: None, asked_at: None }
+        Self { liveness: Liveness::default(), born, first_asked_at: None, asked_again_at: None }
     }
 
     /// Takes note of a message of the readout unit.
     #[inline]
     pub(super) fn note_word(&mut self, now: Timestamp) {
         self.liveness.note_word(now);
-        self.asked_at = None;
+        self.asked_again_at = None;
     }
 
     /// Takes note of a question that leaves.
-    pub(super) fn note_first_question(&mut self, now: Timestamp) {
+    pub(super) fn note_asked(&mut self, now: Timestamp) {
         self.first_asked_at.get_or_insert(now);
     }
 
     /// Takes note of a question that is put to it once more.
-    pub(super) fn note_question(&mut self, now: Timestamp) {
-        self.asked_at.get_or_insert(now);
+    pub(super) fn note_asked_again(&mut self, now: Timestamp) {
+        self.asked_again_at.get_or_insert(now);
     }
 
     /// Since when there is no sign of it.
@@ -52,6 +52,6 @@ impl Owing {
             // It had nothing to answer before the first question, which may have waited for credit.
             return self.first_asked_at.is_some_and(|at| lost_at.max(at + patience.absence) <= now);
         }
-        self.asked_at.is_some_and(|at| lost_at.max(at + patience.silence) <= now)
+        self.asked_again_at.is_some_and(|at| lost_at.max(at + patience.silence) <= now)
     }
 }

@@ -16,7 +16,7 @@
 //!   ever move. So where the oldest event under construction is owed no answer, it is asked for beyond the credit, of one
 //!   readout unit at a time.
 
-use super::assembly::Assemblies;
+use super::assembly::{Assemblies, NOT_ASKED};
 use super::scope::{Ask, Question};
 use sheaf_wire::message::EventRange;
 use sheaf_wire::{ByteCount, EventId, Payload, Timestamp};
@@ -33,9 +33,6 @@ const HOLDERS: u64 = 4;
 
 /// The running mean of sizes counts a new one as one part in so many.
 const MEAN_PARTS: u64 = 16;
-
-/// A readout unit that has not been asked for an event yet, in place of what was charged.
-pub(super) const NOT_ASKED: u32 = u32::MAX;
 
 /// See the [module](self).
 #[derive(Debug)]

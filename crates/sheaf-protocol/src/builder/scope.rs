@@ -1,11 +1,17 @@
 //! Composition of events and the order of requests: all sources at once, or only the readout units of the trigger's
 //! type, or some sources first and others once those have been judged.
 
-use super::ReadoutSources;
 use sheaf_wire::message::{Body, EventRange, PartRequest};
 use sheaf_wire::{SourceId, TriggerType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// The sources of one readout unit, as every builder knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadoutSources {
+    /// All its sources.
+    pub sources: Vec<SourceId>,
+}
 
 /// Composition of events. The default is every source, at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

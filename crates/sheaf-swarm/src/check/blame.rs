@@ -2,7 +2,7 @@
 //! before it happened.
 
 use super::Evidence;
-use crate::cluster::decide;
+use crate::filter::decide;
 use crate::options::{Options, TriggerOptions};
 use crate::source::{SourcePlan, plan_sources};
 use sheaf_protocol::builder::{Decision, IncompletePolicy};

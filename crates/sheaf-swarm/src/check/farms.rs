@@ -1,7 +1,7 @@
 //! Farms: an event is tried as often as is said, alone after its first try, and without a verdict only for its own sake or
 //! because its processors were killed by plan.
 
-use crate::cluster::{Conduct, conduct};
+use crate::filter::{Conduct, conduct};
 use crate::options::{FarmOptions, Options};
 use sheaf_protocol::farm::{FarmCounts, Quarantine, Seat};
 use sheaf_wire::EventId;

@@ -2,7 +2,7 @@
 //! of each output node's those at the places that it was told, and together they are every stored event exactly once.
 
 use super::Evidence;
-use crate::cluster::decide;
+use crate::filter::decide;
 use crate::options::{Options, Processing};
 use crate::payload::SimPayload;
 use sheaf_protocol::builder::{Decision, IncompletePolicy};

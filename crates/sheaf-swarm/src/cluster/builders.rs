@@ -9,7 +9,7 @@ use super::outputs;
 use super::post::{Happening, Host};
 use super::shelf::Shelf;
 use super::{Cluster, Sabotage};
-use crate::dice::{Ratio, mix};
+use crate::filter::decide;
 use crate::log::{Line, Step, Turn};
 use crate::options::Options;
 use crate::payload::SimPayload;
@@ -17,7 +17,7 @@ use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderEvent, BuilderUnit, Decision, ReadoutSources};
 use sheaf_protocol::output::Sender;
 use sheaf_wire::message::Work;
-use sheaf_wire::{DropReason, Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
+use sheaf_wire::{Event, EventId, Nanos, NodeId, SessionId, SourceId, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A builder and its driver.
@@ -159,7 +159,7 @@ impl Cluster {
                         unit.take(new)
                     };
                     watch.see_built(post.now, options, id, &event);
-                    post.note(built_line(id, session, &event, Step::Built));
+                    post.note(Line::built(id, session, &event, Step::Built));
                     match &mut node.farm {
                         Some(farm) => farm.offer(event),
                         None => built.push(event),
@@ -168,7 +168,7 @@ impl Cluster {
                 }
                 BuilderEvent::Part(part) => {
                     watch.see_part(options, id, &part);
-                    post.note(built_line(id, session, &part, Step::Part));
+                    post.note(Line::built(id, session, &part, Step::Part));
                     let at = post.now + options.judgement_time(part.id);
                     post.plan(at, Happening::Judged(index, session, part.id));
                     node.judging.insert(part.id, part);
@@ -264,7 +264,7 @@ impl Cluster {
         };
         if decision == Decision::Stored {
             let id = node.host.node;
-            self.post.note(built_line(id, session, &event, Step::Written));
+            self.post.note(Line::built(id, session, &event, Step::Written));
             self.write_to_disk(id, session, &event);
             if let Some(shelf) = &mut self.builders[index].shelf {
                 let at = shelf.put(self.post.now, (event, decision));
@@ -322,7 +322,7 @@ impl Cluster {
             Decision::Rejected => Step::Rejected,
             Decision::Dropped(_) => Step::Failed,
         };
-        self.post.note(built_line(node.host.node, session, &event, step));
+        self.post.note(Line::built(node.host.node, session, &event, step));
         if let Some(unit) = &mut node.unit {
             unit.handle_decision(now, event.id, decision);
             unit.recycle(event);
@@ -334,36 +334,5 @@ impl Cluster {
 impl Sabotage {
     fn is_of_disk(self) -> bool {
         matches!(self, Self::ForgetWrite | Self::WriteTwice | Self::FlipTag | Self::ForgetStream)
-    }
-}
-
-/// Returns the decision of the filter and the output on an event: the same wherever it is built.
-pub(crate) fn decide(options: &Options, event: EventId) -> Decision {
-    let draw = mix(mix(options.seed ^ 0xdec1_de00) ^ event.0) % 1_000_000;
-    let mut below = 0;
-    let mut falls_in = |ratio: Ratio| {
-        below += u64::from(ratio.per_million);
-        draw < below
-    };
-    if falls_in(options.storage.reject) {
-        Decision::Rejected
-    } else if falls_in(options.storage.fail) {
-        Decision::Dropped(DropReason::StorageFailed)
-    } else if falls_in(options.storage.mismatch) {
-        Decision::Dropped(DropReason::ContentMismatch)
-    } else {
-        Decision::Stored
-    }
-}
-
-pub(super) fn built_line(node: NodeId, session: SessionId, event: &Event<SimPayload>, step: Step) -> Line {
-    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    Line::Built {
-        node,
-        session,
-        event: event.id,
-        step,
-        fragments: count(event.fragments.len()),
-        missing: count(event.missing.len()),
     }
 }

@@ -1,11 +1,11 @@
 //! Drives the farms of builders: the real converter, the real processors, and between them a way that keeps the order and
 //! takes its time. A processor that dies is started again after a while, with another seat.
 
-use super::post::{Happening, Post};
-use super::{Cluster, decide};
+use super::Cluster;
+use super::post::{FarmTurn, Happening, Post};
 use crate::check::Watch;
 use crate::check::farms::{FarmWatch, check_counts};
-use crate::dice::mix;
+use crate::filter::{Conduct, conduct, decide};
 use crate::options::{FarmOptions, Options};
 use crate::payload::SimPayload;
 use sheaf_protocol::builder::Decision;
@@ -14,23 +14,6 @@ use sheaf_protocol::farm::{
     Ticket, Word,
 };
 use sheaf_wire::{Event, EventId, NodeId, SessionId, Timestamp};
-
-/// Step in the farm of a builder's session.
-#[derive(Clone, Debug)]
-pub(super) enum FarmTurn {
-    /// The process at a place begins a life.
-    Begin(usize),
-    /// An event arrives at the process of a place, in this life of it.
-    Down(usize, u32, Ticket, EventId),
-    /// A word arrives at the converter.
-    Up(Seat, Word<Decision>),
-    /// The process of a place is done with its first event.
-    Done(usize, u32),
-    /// The converter learns that the process of a seat is gone.
-    Gone(Seat),
-    /// The converter's deadline.
-    Wake(Timestamp),
-}
 
 /// A farm.
 #[derive(Debug)]
@@ -55,46 +38,6 @@ struct Alive {
     judging: Option<(Ticket, EventId)>,
     /// It says nothing more.
     silent: bool,
-}
-
-/// Behaviour of a filter with an event: the same wherever it is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Conduct {
-    Judges,
-    Fails,
-    Dies,
-    Hangs,
-    /// Gives its verdict, and hangs then.
-    FallsSilent,
-}
-
-impl Conduct {
-    pub(crate) fn has_verdict(self) -> bool {
-        matches!(self, Self::Judges | Self::FallsSilent)
-    }
-}
-
-pub(crate) fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> Conduct {
-    let draw = mix(mix(options.seed ^ 0x00fa_2a00) ^ event.0) % 1_000_000;
-    let mut below = 0;
-    for (ratio, conduct) in [
-        (farm.fails, Conduct::Fails),
-        (farm.dies, Conduct::Dies),
-        (farm.hangs, Conduct::Hangs),
-        (farm.falls_silent, Conduct::FallsSilent),
-    ] {
-        below += u64::from(ratio.per_million);
-        if draw < below {
-            return conduct;
-        }
-    }
-    Conduct::Judges
-}
-
-/// Whether the filter of a farm can judge an event: it neither fails with it, nor dies of it, nor hangs.
-#[must_use]
-pub fn is_judged(options: &Options, event: EventId) -> bool {
-    options.farm.is_none_or(|farm| conduct(options, &farm, event).has_verdict())
 }
 
 impl Farm {

@@ -3,10 +3,11 @@
 //! An event is written after some time, one at a time, and durable some time after that. What a crash leaves on the disk beyond
 //! what is durable is for the session's number to decide: of every second session all that was written, else nothing of it.
 
+use super::Cluster;
 use super::post::{Happening, Host};
 use super::shelf::Shelf;
-use super::{Cluster, decide};
-use crate::log::{Step, Turn};
+use crate::filter::decide;
+use crate::log::{Line, Step, Turn};
 use crate::options::Options;
 use crate::payload::SimPayload;
 use sheaf_protocol::Identity;
@@ -148,7 +149,7 @@ impl Cluster {
         let wanted = is_wanted && !self.disks.routing().route(event.id, verdict.tags).is_empty();
         if wanted {
             let id = node.host.node;
-            self.post.note(super::builders::built_line(id, session, &event, Step::Written));
+            self.post.note(Line::built(id, session, &event, Step::Written));
             node.written += 1;
             self.watch.see_order(&self.options, (id, session), from, event.id);
             self.write_to_disk(id, session, &event);
@@ -197,7 +198,7 @@ impl Cluster {
                 SenderEvent::Stored(event, place) => (event, Decision::StoredAt(place), Step::Stored),
                 SenderEvent::LeftOut(event) => (event, Decision::Rejected, Step::Rejected),
             };
-            post.note(super::builders::built_line(id, session, &event, step));
+            post.note(Line::built(id, session, &event, step));
             unit.handle_decision(post.now, event.id, decision);
             unit.recycle(event);
         }

@@ -1,13 +1,17 @@
 //! State that all drivers of the cluster share: the clock, the agenda, the network and the log.
 
-use super::farm::FarmTurn;
-use super::links::{Datagram, Links};
+mod links;
+
 use super::{RUN, Sabotage};
 use crate::dice::Dice;
 use crate::log::{Line, Note, RunLog};
 use crate::network::{Fate, Network};
 use crate::options::Options;
 use crate::payload::{PayloadQueue, SimPayload};
+pub(super) use links::Datagram;
+use links::Links;
+use sheaf_protocol::builder::Decision;
+use sheaf_protocol::farm::{Seat, Ticket, Word};
 use sheaf_protocol::{Deadline, Identity, Transmit};
 use sheaf_wire::message::{Body, Message};
 use sheaf_wire::{EventId, Nanos, NodeId, SessionId, SuperFragment, Timestamp};
@@ -52,6 +56,23 @@ pub(super) enum Happening {
     Back(NodeId),
     Stop,
     Healed,
+}
+
+/// Step in the farm of a builder's session.
+#[derive(Clone, Debug)]
+pub(super) enum FarmTurn {
+    /// The process at a place begins a life.
+    Begin(usize),
+    /// An event arrives at the process of a place, in this life of it.
+    Down(usize, u32, Ticket, EventId),
+    /// A word arrives at the converter.
+    Up(Seat, Word<Decision>),
+    /// The process of a place is done with its first event.
+    Done(usize, u32),
+    /// The converter learns that the process of a seat is gone.
+    Gone(Seat),
+    /// The converter's deadline.
+    Wake(Timestamp),
 }
 
 #[derive(Debug)]

@@ -5,29 +5,16 @@
 //! queue of its link. A process that stands still takes nothing out of its inbox, and its kernel says nothing of it. One that dies
 //! closes its connections: what it had sent arrives, then [`DownReason::Lost`].
 
-use super::options::START;
+use super::options::{LinkOptions, START};
 use crate::dice::{Dice, mix};
 use bytes::Bytes;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::message::Message;
-use sheaf_wire::{ByteCount, Nanos, NodeId, Role, Timestamp};
+use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-
-/// Properties of links.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkOptions {
-    /// The shortest delay of a frame.
-    pub delay: Nanos,
-    /// The mean of what comes on top of it.
-    pub jitter: Nanos,
-    /// Frames of a link that were sent and not polled, at most.
-    pub queue_frames: usize,
-    /// Bytes of these frames.
-    pub queue: ByteCount,
-}
 
 #[derive(Debug, Default)]
 struct Link {
@@ -335,6 +322,7 @@ impl Drop for SimEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sheaf_wire::ByteCount;
 
     fn frame(length: usize) -> Frame {
         Frame::new(Bytes::from(vec![1; length]), [])

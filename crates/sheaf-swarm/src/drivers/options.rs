@@ -1,6 +1,5 @@
 //! Options of a run of the drivers.
 
-use super::net::LinkOptions;
 use crate::dice::{Dice, Ratio};
 use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
 use sheaf_protocol::readout::Announce;
@@ -90,6 +89,19 @@ pub struct DiskOptions {
     pub sync: Nanos,
     /// The time between two of these.
     pub sync_interval: Nanos,
+}
+
+/// Properties of links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkOptions {
+    /// The shortest delay of a frame.
+    pub delay: Nanos,
+    /// The mean of what comes on top of it.
+    pub jitter: Nanos,
+    /// Frames of a link that were sent and not polled, at most.
+    pub queue_frames: usize,
+    /// Bytes of these frames.
+    pub queue: ByteCount,
 }
 
 /// Something that happens to a node.

@@ -3,8 +3,9 @@
 
 use super::Swarm;
 use crate::dice::{Dice, Ratio};
-use crate::options::{FarmOptions, Fault, FaultKind, RecoveryOptions, SlotOptions, TriggerOptions};
-use crate::steps::StepOptions;
+use crate::options::{
+    FarmOptions, Fault, FaultKind, RecoveryOptions, SlotOptions, StepOptions, TriggerOptions,
+};
 use sheaf_protocol::flow::Gathering;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
 

@@ -2,8 +2,8 @@
 //! top of that each event has one verdict in a builder's session, and only quarantined events are stored against it.
 
 use sheaf_protocol::farm::FarmCounts;
-use sheaf_swarm::cluster::is_judged;
 use sheaf_swarm::dice::{Ratio, mix};
+use sheaf_swarm::filter::is_judged;
 use sheaf_swarm::options::{FarmOptions, Fault, FaultKind};
 use sheaf_swarm::{Cluster, Options, Report};
 use sheaf_wire::{EventId, Nanos, NodeId, Timestamp};

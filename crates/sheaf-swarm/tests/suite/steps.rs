@@ -5,8 +5,8 @@ use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::flow::Gathering;
 use sheaf_protocol::ledger::Counter;
 use sheaf_swarm::dice::Ratio;
+use sheaf_swarm::options::StepOptions;
 use sheaf_swarm::options::{FaultKind, TriggerOptions};
-use sheaf_swarm::steps::StepOptions;
 use sheaf_swarm::{Cluster, Options, Report};
 use sheaf_wire::{ByteCount, DropReason, MissingReason, Nanos, NodeId, Timestamp};
 

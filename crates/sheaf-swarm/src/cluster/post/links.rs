@@ -4,8 +4,8 @@
 //! how many it would have, and says which of them belong into which datagram. So datagrams carry real heads, and
 //! handles in place of payload; where they arrive, what recovery says of places is held against where they were cut.
 
-use super::RUN;
-use super::post::{Happening, Host, Post};
+use super::{Happening, Host, Post};
+use crate::cluster::RUN;
 use crate::options::{Options, RecoveryOptions};
 use crate::payload::{PayloadQueue, SimPayload};
 use sheaf_protocol::{Identity, Transmit};
@@ -29,7 +29,7 @@ struct Parcel {
 
 /// A datagram under way.
 #[derive(Clone, Debug)]
-pub(super) struct Datagram {
+pub(in crate::cluster) struct Datagram {
     from: NodeId,
     rail: usize,
     /// Bytes that an endpoint would send, with zeros for payload.
@@ -47,7 +47,7 @@ struct End {
 
 /// All ends of all links.
 #[derive(Debug)]
-pub(super) struct Links {
+pub(in crate::cluster) struct Links {
     settings: Settings,
     nodes: Vec<NodeId>,
     ends: BTreeMap<(NodeId, NodeId), End>,
@@ -95,7 +95,7 @@ fn talk(one: Role, other: Role) -> bool {
 
 impl Post {
     /// A node's life begins: it asks for its peers.
-    pub(super) fn open_links(&mut self, host: &Host) {
+    pub(in crate::cluster) fn open_links(&mut self, host: &Host) {
         let now = self.now;
         let Some(links) = &mut self.links else { return };
         let me = Identity { node: host.node, run: RUN, session: host.session };
@@ -109,7 +109,7 @@ impl Post {
     }
 
     /// A node is down, and its ends of links with it.
-    pub(super) fn drop_links(&mut self, node: NodeId) {
+    pub(in crate::cluster) fn drop_links(&mut self, node: NodeId) {
         if let Some(links) = &mut self.links {
             links.ends.retain(|(from, _), _| *from != node);
         }
@@ -133,7 +133,7 @@ impl Post {
     }
 
     /// A datagram arrives.
-    pub(super) fn take_datagram(&mut self, to: NodeId, datagram: Datagram) {
+    pub(in crate::cluster) fn take_datagram(&mut self, to: NodeId, datagram: Datagram) {
         let now = self.now;
         let Datagram { from, rail, bytes, pieces } = datagram;
         let Some(links) = &mut self.links else { return };
@@ -166,7 +166,7 @@ impl Post {
     }
 
     /// An end's deadline has come.
-    pub(super) fn wake_link(&mut self, node: NodeId, peer: NodeId, planned: Timestamp) {
+    pub(in crate::cluster) fn wake_link(&mut self, node: NodeId, peer: NodeId, planned: Timestamp) {
         let now = self.now;
         let end = self.links.as_mut().and_then(|links| links.ends.get_mut(&(node, peer)));
         let Some(end) = end.filter(|end| end.wake_at == Some(planned)) else { return };

@@ -1,0 +1,66 @@
+//! Decisions of filters and outputs on events. They follow from seed and event id, so that they are the same wherever, and however
+//! often, an event is judged.
+
+use crate::dice::{Ratio, mix};
+use crate::options::{FarmOptions, Options};
+use sheaf_protocol::builder::Decision;
+use sheaf_wire::{DropReason, EventId};
+
+/// Returns the decision of the filter and the output on an event: the same wherever it is built.
+pub(crate) fn decide(options: &Options, event: EventId) -> Decision {
+    let draw = mix(mix(options.seed ^ 0xdec1_de00) ^ event.0) % 1_000_000;
+    let mut below = 0;
+    let mut falls_in = |ratio: Ratio| {
+        below += u64::from(ratio.per_million);
+        draw < below
+    };
+    if falls_in(options.storage.reject) {
+        Decision::Rejected
+    } else if falls_in(options.storage.fail) {
+        Decision::Dropped(DropReason::StorageFailed)
+    } else if falls_in(options.storage.mismatch) {
+        Decision::Dropped(DropReason::ContentMismatch)
+    } else {
+        Decision::Stored
+    }
+}
+
+/// Behaviour of a filter with an event: the same wherever it is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conduct {
+    Judges,
+    Fails,
+    Dies,
+    Hangs,
+    /// Gives its verdict, and hangs then.
+    FallsSilent,
+}
+
+impl Conduct {
+    pub(crate) fn has_verdict(self) -> bool {
+        matches!(self, Self::Judges | Self::FallsSilent)
+    }
+}
+
+pub(crate) fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> Conduct {
+    let draw = mix(mix(options.seed ^ 0x00fa_2a00) ^ event.0) % 1_000_000;
+    let mut below = 0;
+    for (ratio, conduct) in [
+        (farm.fails, Conduct::Fails),
+        (farm.dies, Conduct::Dies),
+        (farm.hangs, Conduct::Hangs),
+        (farm.falls_silent, Conduct::FallsSilent),
+    ] {
+        below += u64::from(ratio.per_million);
+        if draw < below {
+            return conduct;
+        }
+    }
+    Conduct::Judges
+}
+
+/// Whether the filter of a farm can judge an event: it neither fails with it, nor dies of it, nor hangs.
+#[must_use]
+pub fn is_judged(options: &Options, event: EventId) -> bool {
+    options.farm.is_none_or(|farm| conduct(options, &farm, event).has_verdict())
+}
