@@ -20,8 +20,8 @@ pub use settings::{LossyError, LossyOptions, LossySettings};
 
 use crate::Clock;
 use key::KeyProver;
-use sheaf_protocol::flow::{Shaper, Turn};
 use sheaf_recovery::{Arrived, Control, Down, Happened, Link, NotTaken, Origin, Refused, Sender};
+use sheaf_shaping::{Shaper, Turn};
 use sheaf_transport::peers::PeerIndex;
 use sheaf_transport::{
     DatagramPort, DatagramRefused, DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError,

@@ -3,8 +3,8 @@
 use crate::parcels::{Joined, Parcels};
 use bytes::Bytes;
 use sheaf_protocol::Transmit;
-use sheaf_protocol::flow::{Lanes, ShaperConfig};
 use sheaf_protocol::liveness::Link;
+use sheaf_shaping::{Lanes, ShaperConfig};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError};
 use sheaf_wire::message::{Body, DecodeError, Message, PayloadSource};
 use sheaf_wire::{ByteCount, NodeId, Payload, Role, Span, Timestamp};

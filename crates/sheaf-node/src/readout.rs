@@ -6,9 +6,9 @@ use crate::preprocessing::{Preprocessing, PreprocessingCounts, PreprocessingErro
 use crate::stall::StallFree;
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
-use sheaf_protocol::flow::ShaperConfig;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::readout::{ReadoutEvent, ReadoutUnit};
+use sheaf_shaping::ShaperConfig;
 use sheaf_source::{Batch, BatchEnd, Source, SourceStats};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Fragment, Nanos, NodeId, SourceId, Span, Timestamp};

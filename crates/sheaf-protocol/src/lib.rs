@@ -34,7 +34,7 @@ pub mod channel;
 mod event_index;
 pub mod event_set;
 pub mod farm;
-pub mod flow;
+pub mod gathering;
 pub mod ledger;
 pub mod liveness;
 pub mod machine;

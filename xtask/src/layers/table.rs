@@ -41,7 +41,7 @@ impl Floor {
         match self {
             Self::Vocabulary => "ids, units, byte layouts; memory; keys",
             Self::Protocol => {
-                "sans-IO machines: readout unit, builder unit, event manager, output node; links that recover from loss"
+                "sans-IO machines: readout unit, builder unit, event manager, output node; links that recover from loss, shapers of traffic"
             }
             Self::Ports => "one crate for each thing of the world that a role needs",
             Self::Nodes => "roles on threads; the configuration; roles on a simulated switch",
@@ -99,11 +99,11 @@ pub(super) const LAYERS: &[Layer] = &[
         reason: "the machine is looked at and threads are placed without knowing what for",
     },
     Layer {
-        package: "sheaf-protocol",
+        package: "sheaf-shaping",
         floor: Floor::Protocol,
         may_know: &["sheaf-wire"],
-        may_use: &["rustc-hash", "thiserror"],
-        reason: "the roles are sans-IO machines that must run in any world",
+        may_use: &[],
+        reason: "a shaper counts bytes and knows neither roles nor transports",
     },
     Layer {
         package: "sheaf-recovery",
@@ -111,6 +111,13 @@ pub(super) const LAYERS: &[Layer] = &[
         may_know: &["sheaf-wire"],
         may_use: &["thiserror"],
         reason: "links that recover from loss are sans-IO machines, and know nothing of the roles",
+    },
+    Layer {
+        package: "sheaf-protocol",
+        floor: Floor::Protocol,
+        may_know: &["sheaf-shaping", "sheaf-wire"],
+        may_use: &["rustc-hash", "thiserror"],
+        reason: "the roles are sans-IO machines that must run in any world",
     },
     Layer {
         package: "sheaf-key",
@@ -193,6 +200,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-key",
             "sheaf-protocol",
             "sheaf-recovery",
+            "sheaf-shaping",
             "sheaf-source",
             "sheaf-store",
             "sheaf-time",
@@ -209,6 +217,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-node",
             "sheaf-protocol",
             "sheaf-recovery",
+            "sheaf-shaping",
             "sheaf-source",
             "sheaf-store",
             "sheaf-time",
@@ -221,7 +230,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         package: "sheaf-netsim",
         floor: Floor::Nodes,
-        may_know: &["sheaf-protocol", "sheaf-wire"],
+        may_know: &["sheaf-protocol", "sheaf-shaping", "sheaf-wire"],
         may_use: &["hdrhistogram", "libm", "rand", "rand_pcg", "thiserror"],
         reason: "the switch simulator carries roles or patterns and knows no file, thread or clock",
     },
@@ -278,6 +287,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-s3",
             "sheaf-plot",
             "sheaf-protocol",
+            "sheaf-shaping",
             "sheaf-netsim-scenarios",
             "sheaf-source",
             "sheaf-store",
@@ -337,7 +347,8 @@ pub(super) const LAYERS: &[Layer] = &[
 ];
 
 /// The packages that do no I/O, read no clock, start no thread and draw no random number of the system's.
-pub(super) const PURE: &[&str] = &["sheaf-wire", "sheaf-protocol", "sheaf-recovery", "sheaf-time"];
+pub(super) const PURE: &[&str] =
+    &["sheaf-wire", "sheaf-protocol", "sheaf-recovery", "sheaf-shaping", "sheaf-time"];
 
 /// Packages that they may link, through however many others. Procedural macros run in the compiler and do not count.
 pub(super) const PURE_MAY_LINK: &[&str] = &[

@@ -2,7 +2,7 @@
 
 use sheaf_key::{NoRandomness, RunKey};
 use sheaf_protocol::Identity;
-use sheaf_protocol::flow::{Policy, ShaperConfig};
+use sheaf_shaping::{Policy, ShaperConfig};
 use sheaf_transport::DatagramPort;
 use sheaf_wire::datagram::{MAX_MESSAGE_BYTES, MAX_RAILS};
 use sheaf_wire::{ByteCount, Nanos, NodeId};

@@ -2,7 +2,7 @@
 
 use super::*;
 use sheaf_protocol::Identity;
-use sheaf_protocol::flow::{Policy, ShaperConfig};
+use sheaf_shaping::{Policy, ShaperConfig};
 use sheaf_wire::{ByteRate, RunNumber, SessionId};
 
 const DATAGRAM_BYTES: usize = 9_000;

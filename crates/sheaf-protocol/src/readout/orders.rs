@@ -5,9 +5,9 @@ use super::requests::Wanted;
 use super::slots::Ended;
 use super::stretch::Stretch;
 use super::{ReadoutEvent, ReadoutUnit};
-use crate::flow::SlotClock;
 use crate::ledger::Counter;
 use crate::manager::DISPATCH_EVENTS;
+use sheaf_shaping::SlotClock;
 use sheaf_wire::message::{Body, Command, Destination, PARTS_NOT_ASKED, Release, Shape};
 use sheaf_wire::{DropReason, EventId, Outcome, Payload, Timestamp};
 

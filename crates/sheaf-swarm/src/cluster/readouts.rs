@@ -8,9 +8,9 @@ use crate::options::{Options, TriggerOptions};
 use crate::payload::SimPayload;
 use crate::source::Planned;
 use sheaf_protocol::builder::IncompletePolicy;
-use sheaf_protocol::flow::Lanes;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutEvent, ReadoutUnit, SourceConfig};
 use sheaf_protocol::{Deadline, Identity, Transmit, Why};
+use sheaf_shaping::Lanes;
 use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, Role, SessionId, SourceId};
 
 /// A readout unit and its driver.

@@ -1,8 +1,9 @@
 //! Options of a run of the drivers.
 
 use crate::dice::{Dice, Ratio};
-use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
+use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::readout::Announce;
+use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, Slots};
 use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, NodeId, SourceId, Timestamp};
 
 /// A whole run. Times are those of a configuration in which nothing is said.

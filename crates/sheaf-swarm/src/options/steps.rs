@@ -38,7 +38,7 @@ impl Default for StepOptions {
 impl Options {
     /// Returns whether the options of steps and trigger types go together.
     pub(super) fn steps_may_be(&self) -> bool {
-        let is_pushed = matches!(self.gathering, sheaf_protocol::flow::Gathering::Push);
+        let is_pushed = matches!(self.gathering, sheaf_protocol::gathering::Gathering::Push);
         // A trigger type is the event manager's to give, and ids that sources announce are of sources that answer.
         let is_announced = matches!(self.triggers, TriggerOptions::Announced { .. });
         let has_types = self.steps.types > 1;

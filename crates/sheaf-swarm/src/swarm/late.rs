@@ -6,7 +6,7 @@ use crate::dice::{Dice, Ratio};
 use crate::options::{
     FarmOptions, Fault, FaultKind, RecoveryOptions, SlotOptions, StepOptions, TriggerOptions,
 };
-use sheaf_protocol::flow::Gathering;
+use sheaf_protocol::gathering::Gathering;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, Timestamp};
 
 impl Swarm {

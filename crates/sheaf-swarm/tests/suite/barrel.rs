@@ -2,7 +2,7 @@
 //! there. Every run is checked as random runs are; the tests assert what is particular to them.
 
 use sheaf_protocol::builder::IncompletePolicy;
-use sheaf_protocol::flow::Gathering;
+use sheaf_protocol::gathering::Gathering;
 use sheaf_swarm::options::FaultKind;
 use sheaf_swarm::{Cluster, Options, Report};
 use sheaf_wire::{ByteCount, Nanos, NodeId};

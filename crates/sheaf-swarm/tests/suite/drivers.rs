@@ -1,6 +1,6 @@
 //! The real drivers in a simulated world.
 
-use sheaf_protocol::flow::Gathering;
+use sheaf_protocol::gathering::Gathering;
 use sheaf_swarm::dice::Ratio;
 use sheaf_swarm::drivers::{DriverFault, DriverFaultKind, DriverOptions, DriverReport, Family, START, run};
 use sheaf_wire::{ByteCount, EventId, Nanos, NodeId};

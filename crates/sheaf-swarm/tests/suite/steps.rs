@@ -2,7 +2,7 @@
 //! checked as random runs are; the tests assert what is particular to them.
 
 use sheaf_protocol::builder::IncompletePolicy;
-use sheaf_protocol::flow::Gathering;
+use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::ledger::Counter;
 use sheaf_swarm::dice::Ratio;
 use sheaf_swarm::options::StepOptions;

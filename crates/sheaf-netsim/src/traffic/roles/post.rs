@@ -8,7 +8,7 @@ use crate::traffic::placement::Roster;
 use crate::traffic::{Message as Frame, Next, Wake};
 use crate::units::Picos;
 use sheaf_protocol::Transmit;
-use sheaf_protocol::flow::Lanes;
+use sheaf_shaping::Lanes;
 use sheaf_wire::message::{Body, Message};
 use sheaf_wire::{ByteCount, NodeId, Role, Timestamp};
 use std::collections::VecDeque;

@@ -10,10 +10,11 @@ use crate::traffic::placement::Roster;
 use crate::units::Rate;
 use sheaf_protocol::builder::{BuilderConfig, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
-use sheaf_protocol::flow::{BarrelConfig, Gathering, Policy, ShaperConfig, Slots};
+use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
+use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, Slots};
 use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, TriggerMix, TriggerType};
 use std::collections::BTreeSet;
 

@@ -1,5 +1,4 @@
-//! Traffic shaping: how super-fragments come to the builders ([`Gathering`]), and at a sender, to whom the next bytes go and
-//! when ([`Shaper`]).
+//! Traffic shaping at a sender: to whom the next bytes go, and when ([`Shaper`]).
 //!
 //! | module | holds |
 //! |---|---|
@@ -15,7 +14,7 @@
 //! and does not care whether its user sends datagrams or whole messages.
 //!
 //! ```
-//! # use sheaf_protocol::flow::{Policy, Shaper, ShaperConfig};
+//! # use sheaf_shaping::{Policy, Shaper, ShaperConfig};
 //! # use sheaf_wire::{ByteCount, ByteRate, Timestamp};
 //! let config = ShaperConfig {
 //!     line_rate: ByteRate::from_bits(1_000_000_000),
@@ -35,6 +34,10 @@
 //! // Nobody waits, or the line is busy until:
 //! assert_eq!(shaper.poll_timeout(), None);
 //! ```
+//!
+//! Deliberately not part of this crate: who shapes what in a run, which is decided by the roles' options and their driver.
+
+#![forbid(unsafe_code)]
 
 pub mod barrel;
 pub mod fair;
@@ -42,8 +45,6 @@ pub mod lanes;
 pub mod pace;
 pub mod slot_clock;
 
-use crate::builder::Asking;
-use crate::manager::Shaping;
 use barrel::Barrel;
 pub use barrel::{BarrelConfig, Slots};
 use fair::Fair;
@@ -51,51 +52,6 @@ pub use lanes::Lanes;
 use pace::Pace;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
 pub use slot_clock::SlotClock;
-
-/// Shaping of super-fragments to the builders in a whole run; it determines each role's part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Gathering {
-    /// Builders ask every readout unit at once for all that they are given.
-    #[default]
-    Pull,
-    /// Builders ask readout units in turn, for so many bytes in flight at most.
-    Paced {
-        /// Bytes in flight to one builder.
-        credit: ByteCount,
-    },
-    /// Readout units are told who builds what, and send unasked.
-    Push,
-    /// Readout units send in the slots of a barrel shifter.
-    Barrel {
-        /// Bytes in flight to one builder while the barrel stands.
-        credit: ByteCount,
-        /// Interval at which the event manager sends the time of the slots to readout units.
-        tick: Nanos,
-    },
-}
-
-impl Gathering {
-    /// The builders' part.
-    #[must_use]
-    pub fn asking(self) -> Asking {
-        match self {
-            Self::Pull => Asking::AtOnce,
-            Self::Paced { credit } => Asking::Paced(credit),
-            Self::Push => Asking::Unasked,
-            Self::Barrel { credit, .. } => Asking::Barrel(credit),
-        }
-    }
-
-    /// The event manager's part.
-    #[must_use]
-    pub fn shaping(self) -> Shaping {
-        match self {
-            Self::Pull | Self::Paced { .. } => Shaping::Pull,
-            Self::Push => Shaping::Push,
-            Self::Barrel { tick, .. } => Shaping::Barrel { tick },
-        }
-    }
-}
 
 /// Shaping of a sender's traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
