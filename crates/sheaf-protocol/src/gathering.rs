@@ -1,4 +1,4 @@
-//! How super-fragments come to the builders: one choice for a run, of which each role has a part.
+//! Policy by which super-fragments reach the builders: one choice for a run, of which each role has a part.
 
 use crate::builder::Asking;
 use crate::manager::Shaping;
