@@ -41,7 +41,7 @@ fn layers_of(floor: Floor) -> impl Iterator<Item = &'static Layer> {
 
 /// The table of packages, grouped by floor from the ground up.
 fn table() -> String {
-    let mut text = String::from("| crate | may know | because |\n|---|---|---|\n");
+    let mut text = String::from("| crate | may depend on | reason |\n|---|---|---|\n");
     for floor in Floor::ALL {
         let _ = writeln!(text, "| **{}** | | {} |", floor.name(), floor.purpose());
         for layer in layers_of(floor) {
