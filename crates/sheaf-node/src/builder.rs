@@ -1,6 +1,6 @@
 //! A builder unit on a thread: events in, judged and written.
 
-mod desk;
+mod pipeline;
 mod turn;
 
 use crate::content::ContentCheck;
@@ -16,7 +16,7 @@ use crate::storing::{Settled, Storing};
 use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
-use desk::{Desk, Fate, Outlet};
+use pipeline::{EventPipeline, Fate, Outlet};
 use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision, More, PartDecision};
 use sheaf_protocol::ledger::NodeBooks;
 use sheaf_protocol::liveness::Patience;
@@ -45,7 +45,7 @@ pub struct Judgement {
 pub struct BuilderNode {
     role: BuilderUnit<Bytes>,
     outbox: Outbox,
-    desk: Desk,
+    pipeline: EventPipeline,
     /// Judges the first steps of events, where they are built in steps.
     steps: Option<Steps>,
     turns: Turns,
@@ -117,7 +117,7 @@ impl BuilderNode {
     ) -> Self {
         let Judgement { check, filter, sink } = judgement;
         let node = role.identity().node;
-        let desk = Desk {
+        let pipeline = EventPipeline {
             node,
             clock: now,
             check,
@@ -131,7 +131,7 @@ impl BuilderNode {
         Self {
             role,
             outbox: Outbox::new(endpoint),
-            desk,
+            pipeline,
             steps: None,
             turns: Turns::default(),
             part_turns: Turns::default(),
@@ -148,14 +148,14 @@ impl BuilderNode {
     /// Has events judged by the workers of a farm instead of the filter.
     #[must_use]
     pub fn with_farm(mut self, farm: Farm) -> Self {
-        self.desk.farm = Some(farm);
+        self.pipeline.farm = Some(farm);
         self
     }
 
     /// Has accepted events stored by output nodes.
     #[must_use]
     pub fn with_outputs(mut self, sender: Sender<Bytes>) -> Self {
-        self.desk.outlet = match self.desk.outlet {
+        self.pipeline.outlet = match self.pipeline.outlet {
             Outlet::Here(storing) => Outlet::There(Forwarding::new(sender, storing.into_sink())),
             there @ Outlet::There(_) => there,
         };
@@ -183,14 +183,14 @@ impl BuilderNode {
     /// Takes built events, and what is said of those before. `true` if a worker had something to say or to do, or if there may be
     /// more events.
     fn take_events(&mut self, now: Timestamp) -> bool {
-        if let Outlet::Here(storing) = &mut self.desk.outlet
-            && !storing.is_ready(self.desk.clock)
+        if let Outlet::Here(storing) = &mut self.pipeline.outlet
+            && !storing.is_ready(self.pipeline.clock)
         {
             // Built events stay with the role; only news of the run's course must not wait behind them.
-            return self.desk.farm.as_mut().is_some_and(|farm| farm.work(now));
+            return self.pipeline.farm.as_mut().is_some_and(|farm| farm.work(now));
         }
         self.take_built(now);
-        let mut busy = self.desk.farm.as_mut().is_some_and(|farm| farm.work(now));
+        let mut busy = self.pipeline.farm.as_mut().is_some_and(|farm| farm.work(now));
         busy |= self.take_judged_parts(now);
         self.take_verdicts(now);
         self.end_batch(now);
@@ -204,21 +204,21 @@ impl BuilderNode {
 
     /// Takes what the role has for its driver. Events that this thread judges itself are taken a turn at a time.
     fn take_built(&mut self, now: Timestamp) {
-        while !self.is_turn_over() && self.desk.farm.as_ref().is_none_or(Farm::has_room) {
+        while !self.is_turn_over() && self.pipeline.farm.as_ref().is_none_or(Farm::has_room) {
             let Some(event) = self.role.poll_event() else { break };
             match event {
                 BuilderEvent::Started => {}
                 BuilderEvent::Built(built) => {
-                    if self.desk.farm.is_none() {
+                    if self.pipeline.farm.is_none() {
                         self.turns.take();
                     }
                     let mut incomplete = false;
                     let fate = self.role.lend(built, |event| {
                         incomplete = event.incomplete;
                         if incomplete {
-                            self.desk.lacking.clone_from(&event.missing);
+                            self.pipeline.lacking.clone_from(&event.missing);
                         }
-                        self.desk.judge(event)
+                        self.pipeline.judge(event)
                     });
                     if incomplete {
                         self.note_missing();
@@ -250,15 +250,15 @@ impl BuilderNode {
 
     /// Counts the required sources that the event which was just shown lacks.
     fn note_missing(&mut self) {
-        for missing in self.desk.lacking.iter().filter(|missing| self.role.is_required(missing.source)) {
+        for missing in self.pipeline.lacking.iter().filter(|missing| self.role.is_required(missing.source)) {
             *self.missing.entry((missing.source, missing.reason)).or_default() += 1;
         }
     }
 
     /// Does what the farm says.
     fn take_verdicts(&mut self, now: Timestamp) {
-        while let Some((mut event, verdict)) = self.desk.farm.as_mut().and_then(Farm::poll) {
-            let fate = self.desk.follow(&mut event, &verdict);
+        while let Some((mut event, verdict)) = self.pipeline.farm.as_mut().and_then(Farm::poll) {
+            let fate = self.pipeline.follow(&mut event, &verdict);
             let goes_on = self.settle(now, event.id, fate);
             self.role.recycle(event);
             if !goes_on {
@@ -278,7 +278,7 @@ impl BuilderNode {
 
     /// Has a part of an event judged.
     fn judge_part(&mut self, now: Timestamp, part: Event<Bytes>) {
-        if self.desk.is_bad(&part) {
+        if self.pipeline.is_bad(&part) {
             let decision = PartDecision::Dropped(DropReason::ContentMismatch);
             self.role.handle_part_decision(now, part, decision);
             return;
@@ -329,12 +329,12 @@ impl BuilderNode {
     /// Ends a batch, and tells the role what is decided; a stored event only when it is as durable as configured.
     fn end_batch(&mut self, now: Timestamp) {
         let is_pressed = self.is_output_behind() || self.role.is_half_full();
-        match &mut self.desk.outlet {
+        match &mut self.pipeline.outlet {
             Outlet::Here(storing) => {
                 if is_pressed {
                     storing.press();
                 }
-                storing.end_batch(self.desk.clock);
+                storing.end_batch(self.pipeline.clock);
                 while let Some(settled) = storing.poll() {
                     let (event, decision) = match settled {
                         Settled::Stored(event, _) => (event, Decision::Stored),
@@ -355,7 +355,7 @@ impl BuilderNode {
 
     /// Whether the output fails, or half of the slots wait for it.
     fn is_output_behind(&self) -> bool {
-        let (in_trouble, waiting) = match &self.desk.outlet {
+        let (in_trouble, waiting) = match &self.pipeline.outlet {
             Outlet::Here(storing) => (storing.is_in_trouble(), storing.waiting()),
             Outlet::There(forwarding) => (forwarding.is_held_up(), forwarding.waiting()),
         };
@@ -364,9 +364,9 @@ impl BuilderNode {
 
     /// The work on built events that is under way, for which the end of the run waits.
     fn work_under_way(&self) -> Work {
-        let judges = self.desk.farm.as_ref().map_or(self.is_turn_over(), Farm::is_judging)
+        let judges = self.pipeline.farm.as_ref().map_or(self.is_turn_over(), Farm::is_judging)
             || self.steps.as_ref().is_some_and(Steps::is_judging);
-        let stores = match &self.desk.outlet {
+        let stores = match &self.pipeline.outlet {
             Outlet::Here(storing) => storing.waiting() > 0 && !storing.is_failing(),
             Outlet::There(forwarding) => forwarding.waiting() > 0 && !forwarding.is_held_up(),
         };
@@ -400,12 +400,12 @@ impl Agent for BuilderNode {
     fn work(&mut self, now: Timestamp) -> Progress {
         self.turns.begin(now);
         self.part_turns.begin(now);
-        self.desk.clock = now;
+        self.pipeline.clock = now;
         let now = self.time.at(now);
         let mut busy = false;
         while let Some(message) = self.outbox.poll() {
             busy = true;
-            match &mut self.desk.outlet {
+            match &mut self.pipeline.outlet {
                 Outlet::There(forwarding) if message.header.sender.role == Role::Output => {
                     forwarding.sender.handle_input(now, message);
                 }
@@ -413,7 +413,7 @@ impl Agent for BuilderNode {
             }
         }
         while let Some((peer, link)) = self.outbox.poll_link() {
-            match &mut self.desk.outlet {
+            match &mut self.pipeline.outlet {
                 Outlet::There(forwarding) if peer.role == Role::Output => {
                     forwarding.sender.handle_link(now, peer, link);
                 }
@@ -425,7 +425,7 @@ impl Agent for BuilderNode {
             self.role.handle_stall(now);
         }
         self.role.handle_timeout(now);
-        if let Outlet::There(forwarding) = &mut self.desk.outlet {
+        if let Outlet::There(forwarding) = &mut self.pipeline.outlet {
             if was_held_up {
                 forwarding.sender.handle_stall(now);
             }
@@ -438,7 +438,7 @@ impl Agent for BuilderNode {
             busy = true;
             self.outbox.send(transmit);
         }
-        if let Outlet::There(forwarding) = &mut self.desk.outlet {
+        if let Outlet::There(forwarding) = &mut self.pipeline.outlet {
             while let Some(transmit) = forwarding.sender.poll_transmit(now) {
                 busy = true;
                 self.outbox.send(transmit);
@@ -451,12 +451,12 @@ impl Agent for BuilderNode {
         if busy {
             return Progress::Busy;
         }
-        if self.desk.farm.as_mut().is_some_and(|farm| !farm.lie_down()) {
+        if self.pipeline.farm.as_mut().is_some_and(|farm| !farm.lie_down()) {
             return Progress::Busy;
         }
-        let farm = self.desk.farm.as_ref().map_or(Timestamp::MAX, Farm::poll_timeout);
+        let farm = self.pipeline.farm.as_ref().map_or(Timestamp::MAX, Farm::poll_timeout);
         let deadline = self.role.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at).min(farm);
-        let until = match &mut self.desk.outlet {
+        let until = match &mut self.pipeline.outlet {
             Outlet::Here(storing) => self.time.everybodys(deadline).min(storing.due()),
             Outlet::There(forwarding) => self.time.everybodys(deadline.min(forwarding.due())),
         };
@@ -471,18 +471,18 @@ impl Agent for BuilderNode {
     fn finish(&mut self) -> Result<(), NodeError> {
         let node = self.node();
         self.outbox.endpoint().close(LINGER);
-        let (closed, output, books) = match &mut self.desk.outlet {
+        let (closed, output, books) = match &mut self.pipeline.outlet {
             Outlet::Here(storing) => (storing.finish(), storing.counters(), NodeBooks::default()),
             Outlet::There(forwarding) => (forwarding.finish(), Vec::new(), forwarding.sender.books()),
         };
-        let farm = self.desk.farm.as_mut().map(Farm::finish);
+        let farm = self.pipeline.farm.as_mut().map(Farm::finish);
         if let Some(report) = self.report.take() {
-            let mut filter = self.desk.filter.counters();
+            let mut filter = self.pipeline.filter.counters();
             add_counters(&mut filter, farm.iter().flat_map(|farm| &farm.filter));
             report(BuilderReport {
                 node,
-                bad_events: self.desk.bad_events.0,
-                quarantined: self.desk.quarantined.0,
+                bad_events: self.pipeline.bad_events.0,
+                quarantined: self.pipeline.quarantined.0,
                 filter,
                 farm,
                 output,

@@ -1,7 +1,7 @@
 //! A builder unit's farm: built events go to workers, verdicts come back, in any order.
 //!
 //! Workers are threads of this process, processes that the farm starts, and processes that join by themselves. All are
-//! *processors* to the [`Converter`], which decides who gets what and what becomes of the events of one that ends; here are
+//! *processors* to the [`Dispatcher`], which decides who gets what and what becomes of the events of one that ends; here are
 //! the ways to them.
 //!
 //! | module | holds |
@@ -37,7 +37,7 @@ use line::Line;
 use placing::Placing;
 use remote::Remote;
 use sheaf_protocol::farm::{
-    Converter, ConverterConfig, ConverterEvent, Departure, FarmCounts, Quarantine, Seat, Word,
+    Departure, Dispatcher, DispatcherConfig, DispatcherEvent, FarmCounts, Quarantine, Seat, Word,
 };
 use sheaf_transport::door::{Door, DoorError, DoorNews, DoorOptions, GuestId};
 use sheaf_wire::farm::{Welcome, event_record_bytes};
@@ -62,8 +62,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Setup of a farm.
 pub struct FarmSetup {
-    /// Configuration of its converter.
-    pub converter: ConverterConfig,
+    /// Configuration of its dispatcher.
+    pub dispatcher: DispatcherConfig,
     /// Workers that are threads of this process: how many, and who makes their filters.
     pub threads: Option<(u16, FilterMaker)>,
     /// A door for workers that are processes.
@@ -109,7 +109,7 @@ pub enum FarmError {
 /// Report of a farm, for the summary of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FarmReport {
-    /// Counters of its converter.
+    /// Counters of its dispatcher.
     pub counts: FarmCounts,
     /// Times of its workers by place and life, including those of processes that died.
     pub workers: Vec<(Seat, WorkerTimes)>,
@@ -130,7 +130,7 @@ struct Member {
 /// A farm.
 pub struct Farm {
     node: NodeId,
-    converter: Converter<Arc<Event<Bytes>>, Verdict>,
+    dispatcher: Dispatcher<Arc<Event<Bytes>>, Verdict>,
     members: Vec<Member>,
     threads: Option<(u16, FilterMaker)>,
     made: Option<WorkerMaker>,
@@ -163,10 +163,10 @@ impl Farm {
     /// # Errors
     /// Returns the resource that cannot be set up.
     pub fn new(setup: FarmSetup, node: NodeId, waker: Waker, now: Timestamp) -> Result<Self, FarmError> {
-        let FarmSetup { converter, threads, door, listen } = setup;
+        let FarmSetup { dispatcher, threads, door, listen } = setup;
         let mut farm = Self {
             node,
-            converter: Converter::new(converter, now),
+            dispatcher: Dispatcher::new(dispatcher, now),
             members: Vec::new(),
             threads: None,
             made: None,
@@ -183,7 +183,7 @@ impl Farm {
             logged: 0,
         };
         if let Some(door) = door {
-            farm.open(door, converter.ahead, usize::from(converter.seats))?;
+            farm.open(door, dispatcher.ahead, usize::from(dispatcher.seats))?;
         }
         if let Some(listen) = listen {
             farm.remote = Some(Remote::open(listen, node, farm.waker.clone())?);
@@ -209,9 +209,9 @@ impl Farm {
     }
 
     fn start_made(&mut self, now: Timestamp) {
-        let ahead = self.converter.config().ahead;
+        let ahead = self.dispatcher.config().ahead;
         if let Some(make) = &mut self.made
-            && let Some(seat) = self.converter.join(now)
+            && let Some(seat) = self.dispatcher.join(now)
         {
             self.members.push(Member { seat, line: Line::Made(make(seat, ahead)) });
         }
@@ -239,9 +239,9 @@ impl Farm {
     fn start_thread(&mut self, now: Timestamp) -> Result<(), FarmError> {
         let Some((_, make)) = &mut self.threads else { return Ok(()) };
         let filter = make().map_err(FarmError::Filter)?;
-        let ahead = self.converter.config().ahead;
+        let ahead = self.dispatcher.config().ahead;
         // `check` of the configuration sees to it that there are as many seats as threads.
-        let Some(seat) = self.converter.join(now) else { return Ok(()) };
+        let Some(seat) = self.dispatcher.join(now) else { return Ok(()) };
         let line =
             thread::start(self.node, seat, ahead, filter, self.waker.clone()).map_err(FarmError::Thread)?;
         self.members.push(Member { seat, line: Line::Thread(line) });
@@ -251,7 +251,7 @@ impl Farm {
     /// Whether another event may be offered.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.stalled.is_none() && self.converter.has_room()
+        self.stalled.is_none() && self.dispatcher.has_room()
     }
 
     /// Takes a built event, for which there is [room](Self::has_room).
@@ -274,7 +274,7 @@ impl Farm {
             }
             None => Arc::new(event),
         };
-        let taken = self.converter.offer(id, handle);
+        let taken = self.dispatcher.offer(id, handle);
         assert!(taken.is_ok(), "a builder unit has no more events than its farm has room for");
     }
 
@@ -292,7 +292,7 @@ impl Farm {
         for place in (0..self.members.len()).rev() {
             busy |= self.hear(now, place);
         }
-        self.converter.handle_timeout(now);
+        self.dispatcher.handle_timeout(now);
         busy |= self.take_events(now);
         busy |= self.give(now);
         if let Some(launcher) = &mut self.launcher {
@@ -304,9 +304,9 @@ impl Farm {
     /// When [`Self::work`] is to be called at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Timestamp {
-        let converter = self.converter.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
+        let dispatcher = self.dispatcher.poll_timeout().map_or(Timestamp::MAX, |deadline| deadline.at);
         let launcher = self.launcher.as_ref().map_or(Timestamp::MAX, Launcher::poll_timeout);
-        converter.min(launcher)
+        dispatcher.min(launcher)
     }
 
     /// Whether the builder unit may sleep: nobody has rung since the last round.
@@ -323,20 +323,20 @@ impl Farm {
     /// Whether no event is here.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.stalled.is_none() && self.verdicts.is_empty() && self.converter.held().0 == 0
+        self.stalled.is_none() && self.verdicts.is_empty() && self.dispatcher.held().0 == 0
     }
 
     /// Whether events are here that have or will have a verdict, or are stored without: somebody judges, or may come.
     #[must_use]
     pub fn is_judging(&self) -> bool {
-        let waits = self.converter.held().0 > 0;
-        waits && (self.converter.present() > 0 || self.converter.config().patience.is_some())
+        let waits = self.dispatcher.held().0 > 0;
+        waits && (self.dispatcher.present() > 0 || self.dispatcher.config().patience.is_some())
     }
 
     /// Events that have left without a verdict so far.
     #[must_use]
     pub fn quarantined(&self) -> u64 {
-        self.converter.counts().quarantined
+        self.dispatcher.counts().quarantined
     }
 
     /// Ends all workers, and says what the farm did.
@@ -356,7 +356,7 @@ impl Farm {
             self.report.workers.push((member.seat, member.line.times()));
         }
         self.door = None;
-        self.report.counts = self.converter.counts();
+        self.report.counts = self.dispatcher.counts();
         self.report.workers.sort_by_key(|(seat, _)| *seat);
         std::mem::take(&mut self.report)
     }
@@ -366,7 +366,7 @@ impl Farm {
         while let Some(news) = self.door.as_mut().and_then(Door::poll) {
             busy = true;
             match news {
-                DoorNews::Entered(mut guest) => match self.converter.join(now) {
+                DoorNews::Entered(mut guest) => match self.dispatcher.join(now) {
                     Some(seat) => {
                         log::debug!("{}: process {} judges events as processor {seat}", self.node, guest.pid);
                         if let Some(launcher) = &mut self.launcher {
@@ -393,9 +393,9 @@ impl Farm {
             return;
         };
         let seat = self.members[place].seat;
-        let before = self.converter.counts().died;
-        self.converter.handle_end(now, seat, Departure::Died);
-        if self.converter.counts().died > before {
+        let before = self.dispatcher.counts().died;
+        self.dispatcher.handle_end(now, seat, Departure::Died);
+        if self.dispatcher.counts().died > before {
             let held = self.members[place].line.describe();
             self.note(&format!("processor {seat} ({held}) died; its events are judged elsewhere"));
         }
@@ -408,10 +408,10 @@ impl Farm {
         let seat = *seat;
         for heard in 0..WORDS_A_TURN {
             match line.hear() {
-                Ok(Some(word)) => self.converter.handle_input(now, seat, word),
+                Ok(Some(word)) => self.dispatcher.handle_input(now, seat, word),
                 Ok(None) => return heard > 0,
                 Err(departure) => {
-                    self.converter.handle_end(now, seat, departure);
+                    self.dispatcher.handle_end(now, seat, departure);
                     self.note(&format!("processor {seat} {departure}; its events are judged elsewhere"));
                     line_ended(&mut self.members[place].line, self.launcher.as_mut());
                     let is_thread = matches!(self.members[place].line, Line::Thread(_) | Line::Made(_));
@@ -450,15 +450,15 @@ impl Farm {
 
     fn take_events(&mut self, now: Timestamp) -> bool {
         let mut busy = false;
-        while let Some(event) = self.converter.poll_event() {
+        while let Some(event) = self.dispatcher.poll_event() {
             busy = true;
             match event {
-                ConverterEvent::Judged { event, verdict, .. } => self.judged(event, verdict),
-                ConverterEvent::Quarantined { id, event, why } => {
+                DispatcherEvent::Judged { event, verdict, .. } => self.judged(event, verdict),
+                DispatcherEvent::Quarantined { id, event, why } => {
                     self.note_quarantine(id, &why);
                     self.judged(event, Verdict::quarantine());
                 }
-                ConverterEvent::Ended { seat, why, event } => self.ended(now, seat, why, event),
+                DispatcherEvent::Ended { seat, why, event } => self.ended(now, seat, why, event),
             }
         }
         busy
@@ -477,7 +477,7 @@ impl Farm {
         self.verdicts.push_back((event, verdict));
     }
 
-    /// The converter gives a worker up.
+    /// The dispatcher gives a worker up.
     fn ended(&mut self, now: Timestamp, seat: Seat, why: Departure, event: Option<EventId>) {
         let Some(place) = self.members.iter().position(|member| member.seat == seat) else { return };
         let held = event.map_or_else(String::new, |event| format!(" with event {event}"));
@@ -495,9 +495,9 @@ impl Farm {
 
     fn give(&mut self, now: Timestamp) -> bool {
         let mut busy = false;
-        while let Some(give) = self.converter.poll_transmit(now) {
+        while let Some(give) = self.dispatcher.poll_transmit(now) {
             busy = true;
-            let Some(event) = self.converter.event(give.ticket) else { continue };
+            let Some(event) = self.dispatcher.event(give.ticket) else { continue };
             let member = self.members.iter_mut().find(|member| member.seat == give.seat);
             let Some(member) = member else { continue };
             let given = match (&mut member.line, &mut self.remote) {
@@ -505,7 +505,7 @@ impl Farm {
                 (line, _) => line.give(give.ticket, event, self.placing.as_mut()),
             };
             if let Err(why) = given {
-                self.converter.handle_input(now, give.seat, Word::Failed(give.ticket, why));
+                self.dispatcher.handle_input(now, give.seat, Word::Failed(give.ticket, why));
             }
         }
         for member in &mut self.members {

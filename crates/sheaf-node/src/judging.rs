@@ -71,7 +71,7 @@ pub(crate) fn from_numbers([judged, filter, worker, idle]: [u64; 4]) -> WorkerTi
 }
 
 /// Where a worker's events come from and its answers go.
-pub(crate) trait Desk {
+pub(crate) trait EventExchange {
     /// An event, or a handle to one.
     type Event: AsRef<Event<Bytes>>;
     /// Why the work ends before its time.
@@ -100,8 +100,11 @@ pub(crate) trait Desk {
     fn show(&mut self, times: &WorkerTimes);
 }
 
-/// Works until the desk is over.
-pub(crate) fn work<D: Desk>(desk: &mut D, filter: &mut dyn Filter) -> Result<WorkerTimes, D::Error> {
+/// Works until the exchange is over.
+pub(crate) fn work<D: EventExchange>(
+    exchange: &mut D,
+    filter: &mut dyn Filter,
+) -> Result<WorkerTimes, D::Error> {
     let begun = thread_cpu_time();
     let mut times = WorkerTimes::default();
     let mut size = 1;
@@ -111,25 +114,25 @@ pub(crate) fn work<D: Desk>(desk: &mut D, filter: &mut dyn Filter) -> Result<Wor
     let mut watch = IdleWatch::default();
     loop {
         while batch.len() < size
-            && let Some(next) = desk.take()?
+            && let Some(next) = exchange.take()?
         {
             batch.push(next);
         }
         if batch.is_empty() {
             let now = thread_cpu_time();
-            times.idle = times.idle + watch.found_nothing(now, desk.fetched());
-            if desk.is_over() {
+            times.idle = times.idle + watch.found_nothing(now, exchange.fetched());
+            if exchange.is_over() {
                 times.worker = now.since(begun);
-                desk.show(&times);
+                exchange.show(&times);
                 return Ok(times);
             }
             idle_looks += 1;
             if idle_looks < IDLE_LOOKS {
                 std::hint::spin_loop();
             } else {
-                desk.flush()?;
-                desk.sleep(LONGEST_SLEEP);
-                times.idle = times.idle + watch.found_nothing(thread_cpu_time(), desk.fetched());
+                exchange.flush()?;
+                exchange.sleep(LONGEST_SLEEP);
+                times.idle = times.idle + watch.found_nothing(thread_cpu_time(), exchange.fetched());
             }
             continue;
         }
@@ -140,14 +143,14 @@ pub(crate) fn work<D: Desk>(desk: &mut D, filter: &mut dyn Filter) -> Result<Wor
         let after = thread_cpu_time();
         let judged = batch.len();
         for ((ticket, event), answer) in batch.drain(..).zip(answers.drain(..)) {
-            desk.answer(ticket, event, answer)?;
+            exchange.answer(ticket, event, answer)?;
         }
-        desk.flush()?;
+        exchange.flush()?;
         let took = after.since(before);
         times.judged += judged as u64;
         times.filter = times.filter + took;
         times.worker = after.since(begun);
-        desk.show(&times);
+        exchange.show(&times);
         size = next_size(judged, took);
     }
 }

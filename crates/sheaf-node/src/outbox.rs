@@ -3,7 +3,7 @@
 use crate::parcels::{Joined, Parcels};
 use bytes::Bytes;
 use sheaf_protocol::Transmit;
-use sheaf_protocol::liveness::Link;
+use sheaf_protocol::liveness::LinkStatus;
 use sheaf_shaping::{Lanes, ShaperConfig};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError};
 use sheaf_wire::message::{Body, DecodeError, Message, PayloadSource};
@@ -83,7 +83,7 @@ pub struct Outbox {
     /// Who was refused last, and why.
     refused: Option<(Option<NodeId>, Refusal)>,
     /// Links that went up or down, for the role to know.
-    links: VecDeque<(NodeId, Link)>,
+    links: VecDeque<(NodeId, LinkStatus)>,
     stats: OutboxStats,
 }
 
@@ -239,7 +239,7 @@ impl Outbox {
                 }
                 Event::PeerUp { peer } => {
                     log::debug!("{}: link to {peer} is up", self.endpoint.node());
-                    self.links.push_back((peer, Link::Up));
+                    self.links.push_back((peer, LinkStatus::Up));
                 }
                 Event::PeerDown { peer, reason } => self.peer_down(peer, reason),
                 Event::Refused { peer, reason } => self.refused(peer, reason),
@@ -250,7 +250,7 @@ impl Outbox {
 
     /// The next link that went up or down, to be taken after the messages: what arrived came before it, or its peer has come
     /// back since.
-    pub fn poll_link(&mut self) -> Option<(NodeId, Link)> {
+    pub fn poll_link(&mut self) -> Option<(NodeId, LinkStatus)> {
         self.links.pop_front()
     }
 
@@ -271,7 +271,7 @@ impl Outbox {
         if reason != DownReason::Closed {
             log::warn!("{}: link to {peer} is down: {reason}", self.endpoint.node());
         }
-        self.links.push_back((peer, Link::Down));
+        self.links.push_back((peer, LinkStatus::Down));
         let waiting = self.backlog.remove(&peer).unwrap_or_default();
         self.stats.dropped_frames += waiting.frames.len() as u64;
         if let Some(slotted) = self.lanes.as_mut().filter(|_| peer.role == Role::Builder) {

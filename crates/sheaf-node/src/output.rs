@@ -8,13 +8,13 @@ use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use sheaf_protocol::liveness::Patience;
-use sheaf_protocol::output::{OutputEvent, OutputNode as Role, Ticket};
+use sheaf_protocol::output::{OutputEvent, OutputUnit, Ticket};
 use sheaf_transport::Endpoint;
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 
 /// An output node with its files and its endpoint.
 pub struct OutputNode {
-    role: Role<Bytes>,
+    role: OutputUnit<Bytes>,
     outbox: Outbox,
     storing: Storing<Ticket>,
     vigil: Vigil,
@@ -40,7 +40,7 @@ impl OutputNode {
     /// is called once at the end.
     #[must_use]
     pub fn new(
-        role: Role<Bytes>,
+        role: OutputUnit<Bytes>,
         endpoint: Box<dyn Endpoint>,
         sink: Box<dyn EventSink>,
         patience: Patience,

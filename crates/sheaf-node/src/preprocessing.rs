@@ -452,14 +452,14 @@ fn start(
     waker: &Waker,
 ) -> Result<Line, PreprocessingError> {
     let preprocessor = (setup.make)().map_err(|what| PreprocessingError::Preprocessor { node, what })?;
-    let desk = worker::Desk {
+    let context = worker::WorkerContext {
         preprocessor,
         sources: setup.sources.clone(),
         outputs: (setup.memory)(),
         growth: setup.growth,
         waker: waker.clone(),
     };
-    Line::start(format!("{node}.p{place}"), jobs, desk)
+    Line::start(format!("{node}.p{place}"), jobs, context)
         .map_err(|error| PreprocessingError::Thread { node, what: error.to_string() })
 }
 

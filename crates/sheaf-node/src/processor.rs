@@ -1,7 +1,7 @@
 //! A processor: a process that joins a builder unit while the run goes on, and judges events for it.
 //!
 //! [`Processor::join`] does it all with a [`Filter`]. Those who want to hold the loop themselves (another language, whose
-//! border is crossed for many events at a time) [`Processor::meet`] the converter, and then [`Processor::take`],
+//! border is crossed for many events at a time) [`Processor::meet`] the dispatcher, and then [`Processor::take`],
 //! [`Processor::answer`], [`Processor::flush`] and [`Processor::wait`] in turn.
 //!
 //! ```no_run
@@ -18,13 +18,13 @@
 //! ```
 
 use crate::filter::{Filter, FilterFailure};
-use crate::judging::{self, Desk, WorkerTimes};
+use crate::judging::{self, EventExchange, WorkerTimes};
 use bytes::Bytes;
 use sheaf_key::KeyError;
 use sheaf_protocol::farm::{self, Ticket, Word};
 use sheaf_transport::door::VisitError;
 use sheaf_transport::tcp::{GuestError, TlsError};
-use sheaf_wire::farm::{FromConverter, FromProcessor, Times};
+use sheaf_wire::farm::{FromDispatcher, FromProcessor, Times};
 use sheaf_wire::message::DecodeError;
 use sheaf_wire::{Event, Fragment, Nanos, Verdict};
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ pub enum ProcessorError {
     /// The key of the run.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Somebody lets guests in who is no converter.
+    /// Somebody lets guests in who is no dispatcher.
     #[error(
         "{0} accepts processors but does not name its run; is it a `filter.listen` of a run of this release?"
     )]
@@ -94,22 +94,22 @@ pub enum ProcessorError {
     /// A directory with several.
     #[error("there are several doors in {0}; name one of them, such as {1}")]
     SeveralDoors(PathBuf, PathBuf),
-    /// The converter speaks another version.
+    /// The dispatcher speaks another version.
     #[error("the run is of another release: {0}")]
     Welcome(DecodeError),
     /// A record that is none.
-    #[error("the converter sent an invalid record: {0}")]
+    #[error("the dispatcher sent an invalid record: {0}")]
     Record(DecodeError),
     /// Payload that is not there.
-    #[error("the converter sent an event whose payload is elsewhere")]
+    #[error("the dispatcher sent an event whose payload is elsewhere")]
     Elsewhere,
     /// An event that was not asked for.
-    #[error("the converter sent an event that was not requested")]
+    #[error("the dispatcher sent an event that was not requested")]
     Unasked,
 }
 
 impl ProcessorError {
-    /// Whether it says, of an attempt to join, that there is no converter: one may come. One that ends while it is greeted, with its
+    /// Whether it says, of an attempt to join, that there is no dispatcher: one may come. One that ends while it is greeted, with its
     /// run, is none any more.
     #[must_use]
     pub fn nobody_is_there(&self) -> bool {
@@ -132,11 +132,11 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// Joins the converter at `address` (the socket of a door, a run's directory with one door, or `HOST:PORT`; see
+    /// Joins the dispatcher at `address` (the socket of a door, a run's directory with one door, or `HOST:PORT`; see
     /// [`Address::of`]), judges events until the run is over or `stop` is set, and leaves in good order.
     ///
     /// # Errors
-    /// Why it could not join, or that the converter went away in the middle.
+    /// Why it could not join, or that the dispatcher went away in the middle.
     pub fn join(
         address: &Path,
         options: ProcessorOptions,
@@ -167,7 +167,7 @@ impl Processor {
         Ok(processor)
     }
 
-    /// Returns the converter's description of the run.
+    /// Returns the dispatcher's description of the run.
     #[must_use]
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
@@ -183,7 +183,7 @@ impl Processor {
     /// the event is answered.
     ///
     /// # Errors
-    /// That the converter broke the rules.
+    /// That the dispatcher broke the rules.
     pub fn take(&mut self) -> Result<Option<(Ticket, Event<Bytes>)>, ProcessorError> {
         loop {
             match self.role.poll_event() {
@@ -203,21 +203,21 @@ impl Processor {
             return Ok(false);
         }
         match self.way.hear(&mut self.spare)? {
-            Heard::Said(FromConverter::Event(ticket, event)) => {
+            Heard::Said(FromDispatcher::Event(ticket, event)) => {
                 if !self.role.handle_input(Ticket(ticket), event) {
                     return Err(ProcessorError::Unasked);
                 }
             }
-            Heard::Said(FromConverter::Close) | Heard::Closed => self.role.handle_end(),
+            Heard::Said(FromDispatcher::Close) | Heard::Closed => self.role.handle_end(),
             Heard::Nothing => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Answers an event; the converter sees it after the next [`Self::flush`].
+    /// Answers an event; the dispatcher sees it after the next [`Self::flush`].
     ///
     /// # Errors
-    /// That the converter went away.
+    /// That the dispatcher went away.
     pub fn answer(
         &mut self,
         ticket: Ticket,
@@ -239,10 +239,10 @@ impl Processor {
         self.role.handle_stop();
     }
 
-    /// Lets the converter see what was answered, and asks it for more.
+    /// Lets the dispatcher see what was answered, and asks it for more.
     ///
     /// # Errors
-    /// That the converter went away.
+    /// That the dispatcher went away.
     pub fn flush(&mut self) -> Result<(), ProcessorError> {
         self.say()?;
         self.way.flush();
@@ -262,7 +262,7 @@ impl Processor {
         Ok(())
     }
 
-    /// Flushes, then sleeps until there may be an event, the converter is gone, or `timeout` has passed.
+    /// Flushes, then sleeps until there may be an event, the dispatcher is gone, or `timeout` has passed.
     pub fn wait(&mut self, timeout: Nanos) {
         self.way.wait(timeout);
     }
@@ -270,7 +270,7 @@ impl Processor {
     /// Judges events until the run is over or `stop` is set, and leaves in good order.
     ///
     /// # Errors
-    /// That the converter broke the rules.
+    /// That the dispatcher broke the rules.
     pub fn run(self, filter: &mut dyn Filter, stop: &AtomicBool) -> Result<WorkerTimes, ProcessorError> {
         let mut working = Working { processor: self, stop };
         let times = judging::work(&mut working, filter);
@@ -278,7 +278,7 @@ impl Processor {
         times
     }
 
-    /// Shows the converter what this processor says of its own work.
+    /// Shows the dispatcher what this processor says of its own work.
     pub fn show(&mut self, times: &WorkerTimes) {
         let WorkerTimes { judged, filter, worker, idle } = *times;
         self.way.show(Times { judged, filter, worker, idle });
@@ -337,7 +337,7 @@ struct Working<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Desk for Working<'_> {
+impl EventExchange for Working<'_> {
     type Event = Own;
     type Error = ProcessorError;
 

@@ -55,7 +55,7 @@ impl Vigil {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sheaf_protocol::liveness::Link;
+    use sheaf_protocol::liveness::LinkStatus;
 
     const PATIENCE: Patience = Patience { absence: Nanos::from_secs(16), silence: Nanos::from_secs(136) };
 
@@ -67,11 +67,11 @@ mod tests {
     fn books_wait_for_an_event_manager_that_lives_and_not_for_one_that_is_gone() {
         let vigil = Vigil::new(NodeId::readout(0), PATIENCE, second(0));
         let mut manager = Liveness::default();
-        manager.note_link(second(1), Link::Up);
+        manager.note_link(second(1), LinkStatus::Up);
         manager.note_word(second(10));
         assert!(vigil.lingers(second(60), second(10), &manager), "it is starved, and lives");
         assert!(!vigil.lingers(second(146), second(10), &manager), "it is silent beyond all patience");
-        manager.note_link(second(20), Link::Down);
+        manager.note_link(second(20), LinkStatus::Down);
         assert!(vigil.lingers(second(21), second(10), &manager));
         assert!(!vigil.lingers(second(22), second(10), &manager));
     }

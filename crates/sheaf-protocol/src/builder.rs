@@ -33,9 +33,9 @@ pub use scope::{More, PartDecision, ReadoutSources, Scope};
 
 use crate::channel::{Channel, Received};
 use crate::ledger::{Counter, NodeBooks};
-use crate::liveness::{Link, Liveness};
+use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
-use crate::output::Place;
+use crate::output::StoragePlace;
 use asks::Asks;
 use assembly::{Assemblies, AssemblyKey};
 use early::{Early, Part};
@@ -56,7 +56,7 @@ pub enum Decision {
     /// It is stored, durably as configured.
     Stored,
     /// The same, by an output node at this place.
-    StoredAt(Place),
+    StoredAt(StoragePlace),
     /// The filter does not want it.
     Rejected,
     /// It could not be stored or must not be: `content_mismatch` or `storage_failed`.
@@ -304,7 +304,7 @@ impl<P: Payload> BuilderUnit<P> {
     }
 
     /// Takes note of the link to a node.
-    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         match peer.role {
             Role::Manager => self.channel.note_link(now, link),
             Role::Readout => {

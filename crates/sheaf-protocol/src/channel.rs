@@ -9,7 +9,7 @@
 //! A node that restarts has a new session. Numbers count from 1 for each pair of sessions; a message that was meant
 //! for another session than the receiver's is dropped and counted.
 
-use crate::liveness::{Link, Liveness};
+use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Why};
 use sheaf_wire::message::{Body, Header, Message};
 use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
@@ -119,8 +119,8 @@ impl<P: Clone> Channel<P> {
     }
 
     /// Takes note of the link to the peer. What was under way on a link that broke is repeated as soon as another is up.
-    pub fn note_link(&mut self, now: Timestamp, link: Link) {
-        if link == Link::Up && self.liveness.is_down() {
+    pub fn note_link(&mut self, now: Timestamp, link: LinkStatus) {
+        if link == LinkStatus::Up && self.liveness.is_down() {
             for sent in &mut self.unacknowledged {
                 (sent.repeat_at, sent.wait) = (now, self.times.retransmit);
             }

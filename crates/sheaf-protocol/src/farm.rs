@@ -1,18 +1,18 @@
-//! The filter farm: a converter beside a builder unit gives built events to processors, and takes their verdicts.
+//! The filter farm: a dispatcher beside a builder unit gives built events to processors, and takes their verdicts.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`converter`] | [`Converter`]: holds built events until their verdict, gives them to whoever asks |
+//! | [`dispatcher`] | [`Dispatcher`]: holds built events until their verdict, gives them to whoever asks |
 //! | [`processor`] | [`Processor`]: asks for events ahead of its need, answers each |
-//! | [`counts`] | what a converter counts |
+//! | [`counts`] | what a dispatcher counts |
 //!
-//! Processors *join* and *leave* at run time; nobody lists them. Each has a [`Seat`] at one converter. The way between the
+//! Processors *join* and *leave* at run time; nobody lists them. Each has a [`Seat`] at one dispatcher. The way between the
 //! two is ordered and whole, or it ends: rings in shared memory, a socket, the queues of a thread. When it ends, the seat is
 //! over, and whatever the processor says later belongs to nobody: a processor that comes back has a new seat. So nothing is
 //! ever repeated on this way, and no session numbers travel.
 //!
 //! # What becomes of an event
-//! | what happens | what the converter does |
+//! | what happens | what the dispatcher does |
 //! |---|---|
 //! | a processor accepts or rejects it | hands the verdict to its driver |
 //! | a processor fails with it, and says so | tries it once more, elsewhere if there is another processor |
@@ -27,13 +27,13 @@
 //! given to a processor that has no other, and gets none until it has answered. So an event that kills its filter takes
 //! no other event with it into quarantine.
 
-pub mod converter;
 pub mod counts;
+pub mod dispatcher;
 pub mod processor;
 
 pub use crate::machine::Seat;
-pub use converter::{Converter, ConverterConfig, ConverterEvent, Departure, Give, Quarantine};
 pub use counts::FarmCounts;
+pub use dispatcher::{Departure, Dispatcher, DispatcherConfig, DispatcherEvent, Give, Quarantine};
 pub use processor::{Processor, ProcessorEvent};
 
 use std::fmt;
@@ -63,7 +63,7 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// Message of a processor to its converter.
+/// Message of a processor to its dispatcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word<V> {
     /// It takes so many events more.

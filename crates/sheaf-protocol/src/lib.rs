@@ -9,8 +9,8 @@
 //! 5. The builder asks every readout unit for its part of them, a batch in one message.
 //! 6. A readout unit answers as soon as all its sources are in, or its time for silent sources is over.
 //! 7. The builder has all answers (or its time is over): the event is built, with a list of what is missing.
-//! 8. The driver judges it, or has it judged by the processors of a [`farm::Converter`]; it stores it, or gives it to an
-//!    [`output::OutputNode`] through its [`output::Sender`], or rejects it, and says so; the builder returns it to the event manager and asks for the next.
+//! 8. The driver judges it, or has it judged by the processors of a [`farm::Dispatcher`]; it stores it, or gives it to an
+//!    [`output::OutputUnit`] through its [`output::Sender`], or rejects it, and says so; the builder returns it to the event manager and asks for the next.
 //! 9. The event manager books the event under exactly one outcome and tells the readout units to release it.
 //! 10. The readout units book the fragments and forget them.
 //!

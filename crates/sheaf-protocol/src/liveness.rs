@@ -3,7 +3,7 @@
 //! There are two kinds of signs. A **word** of the peer, heartbeats included, says that it lives and runs. Its **link** says what
 //! the kernel or the transport knows: while it is up, the peer's process exists, even if it is stopped, swapped out or starved
 //! of processor time; when it goes down, the process has ended or cannot be reached. A driver reports links
-//! ([`Link`]); where none does, only words count.
+//! ([`LinkStatus`]); where none does, only words count.
 //!
 //! | link | the peer is given up |
 //! |---|---|
@@ -15,7 +15,7 @@ use sheaf_wire::{Nanos, Timestamp};
 
 /// State of the link to a peer, as the driver of a role reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Link {
+pub enum LinkStatus {
     /// The peer's process exists and can be reached.
     Up,
     /// The connection is closed or broken.
@@ -58,14 +58,14 @@ impl Liveness {
     }
 
     /// Takes note of the link to the peer.
-    pub fn note_link(&mut self, now: Timestamp, link: Link) {
+    pub fn note_link(&mut self, now: Timestamp, link: LinkStatus) {
         self.link = match (link, self.link) {
-            (Link::Up, _) => {
+            (LinkStatus::Up, _) => {
                 self.sign_at = Some(now);
                 LinkState::Up
             }
-            (Link::Down, down @ LinkState::DownSince(_)) => down,
-            (Link::Down, LinkState::Unknown | LinkState::Up) => LinkState::DownSince(now),
+            (LinkStatus::Down, down @ LinkState::DownSince(_)) => down,
+            (LinkStatus::Down, LinkState::Unknown | LinkState::Up) => LinkState::DownSince(now),
         };
     }
 
@@ -130,15 +130,15 @@ mod tests {
     fn a_peer_whose_link_is_up_has_the_long_time_and_one_whose_link_is_down_the_short() {
         let mut peer = Liveness::default();
         assert_eq!(lost_at(&peer), 103, "nobody was ever there");
-        peer.note_link(Timestamp(110), Link::Up);
+        peer.note_link(Timestamp(110), LinkStatus::Up);
         assert_eq!(lost_at(&peer), 170, "it lives, and has not spoken yet");
         peer.note_word(Timestamp(120));
         assert_eq!(lost_at(&peer), 180);
-        peer.note_link(Timestamp(150), Link::Down);
+        peer.note_link(Timestamp(150), LinkStatus::Down);
         assert_eq!(lost_at(&peer), 153);
-        peer.note_link(Timestamp(152), Link::Down);
+        peer.note_link(Timestamp(152), LinkStatus::Down);
         assert_eq!(lost_at(&peer), 153, "it has been down since");
-        peer.note_link(Timestamp(152), Link::Up);
+        peer.note_link(Timestamp(152), LinkStatus::Up);
         assert_eq!(lost_at(&peer), 212);
     }
 
@@ -147,7 +147,7 @@ mod tests {
         let mut peer = Liveness::default();
         peer.note_word(Timestamp(120));
         assert_eq!(lost_at(&peer), 180);
-        peer.note_link(Timestamp(130), Link::Down);
+        peer.note_link(Timestamp(130), LinkStatus::Down);
         peer.note_word(Timestamp(131));
         assert_eq!(lost_at(&peer), 191, "what is heard was sent by somebody");
     }
@@ -158,7 +158,7 @@ mod tests {
         peer.note_word(Timestamp(120));
         peer.excuse(Timestamp(170));
         assert_eq!(lost_at(&peer), 230);
-        peer.note_link(Timestamp(180), Link::Down);
+        peer.note_link(Timestamp(180), LinkStatus::Down);
         peer.excuse(Timestamp(190));
         assert_eq!(lost_at(&peer), 193);
         assert_eq!(peer.quiet_since(BORN), Timestamp(190));

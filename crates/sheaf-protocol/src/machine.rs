@@ -17,7 +17,7 @@ pub struct Transmit<P> {
 /// When a role wants `handle_timeout` to be called at the latest, and what for.
 pub type Deadline = sheaf_wire::machine::Deadline<Why>;
 
-/// A processor's place at a converter. A place is used again, a seat is not: each joining has another `life`.
+/// A processor's place at a dispatcher. A place is used again, a seat is not: each joining has another `life`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seat {
     /// The place, counted from zero.

@@ -40,7 +40,7 @@ use crate::channel::Received;
 use crate::event_index::EventTable;
 use crate::event_set::EventSet;
 use crate::ledger::{Counter, Ledger, NodeBooks};
-use crate::liveness::Link;
+use crate::liveness::LinkStatus;
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use backlog::Backlog;
 use builders::{BuilderState, Builders, EndedSession};
@@ -317,7 +317,7 @@ impl<P: Clone> EventManager<P> {
     }
 
     /// Takes note of the link to a node.
-    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         self.peers.note_link(now, peer, link);
     }
 

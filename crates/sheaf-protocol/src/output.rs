@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`sender`] | [`Sender`]: the side of a builder unit: shares accepted events out, keeps each until it is stored |
-//! | [`receiver`] | [`OutputNode`]: the side of the output node: takes events, says which are stored, bounds what it takes |
+//! | [`receiver`] | [`OutputUnit`]: the side of the output node: takes events, says which are stored, bounds what it takes |
 //! | [`places`] | [`Places`]: which numbers of an output session count |
 //!
 //! # Stored exactly once
@@ -32,8 +32,8 @@ pub mod places;
 pub mod receiver;
 pub mod sender;
 
-pub use places::{Place, Places};
-pub use receiver::{OutputConfig, OutputEvent, OutputNode, Ticket};
+pub use places::{Places, StoragePlace};
+pub use receiver::{OutputConfig, OutputEvent, OutputUnit, Ticket};
 pub use sender::{Sender, SenderConfig, SenderEvent};
 
 #[cfg(test)]

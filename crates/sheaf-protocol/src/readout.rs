@@ -35,7 +35,7 @@ pub use config::{Announce, ReadoutConfig, SourceConfig};
 
 use crate::channel::{Channel, Received};
 use crate::ledger::{Counter, NodeBooks};
-use crate::liveness::{Link, Liveness};
+use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
 use books::{Books, Ending};
 use inputs::Inputs;
@@ -51,7 +51,7 @@ use sheaf_wire::{
     ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, NodeId, Payload, Role, SourceId,
     Timestamp,
 };
-use slots::{Answer, Cell, Filled, SlotKey, Slots};
+use slots::{Answer, Cell, EventSlots, Filled, SlotKey};
 use std::collections::VecDeque;
 use stretch::Stretch;
 
@@ -80,7 +80,7 @@ pub struct ReadoutUnit<P> {
     me: Identity,
     config: ReadoutConfig,
     channel: Channel<P>,
-    slots: Slots<P>,
+    slots: EventSlots<P>,
     released: Released,
     inputs: Inputs,
     orphans: Orphans,
@@ -112,7 +112,7 @@ impl<P: Payload> ReadoutUnit<P> {
         Self {
             me,
             channel: Channel::new(NodeId::MANAGER, config.channel),
-            slots: Slots::new(config.sources.iter().map(|source| source.id)),
+            slots: EventSlots::new(config.sources.iter().map(|source| source.id)),
             released: Released::new(),
             inputs: Inputs::new(&config, now),
             orphans: Orphans::new(config.orphan_timeout),
@@ -276,7 +276,7 @@ impl<P: Payload> ReadoutUnit<P> {
     }
 
     /// Takes note of the link to a node.
-    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         if peer == NodeId::MANAGER {
             self.channel.note_link(now, link);
         }

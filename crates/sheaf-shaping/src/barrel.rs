@@ -21,7 +21,7 @@ use sheaf_wire::{ByteCount, ByteRate, Nanos, Timestamp};
 
 /// When slots begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slots {
+pub enum SlotSchedule {
     /// By the source's own work.
     FreeRunning,
     /// By the clock, from an epoch that the event manager announces. Needs a line rate.
@@ -41,7 +41,7 @@ pub struct BarrelConfig {
     /// Between two blocks nothing is sent for this time: clocks differ, and cables.
     pub guard: Nanos,
     /// When slots begin.
-    pub slots: Slots,
+    pub slots: SlotSchedule,
     /// Free-running: how long a link that takes nothing holds its slot.
     pub patience: Nanos,
 }
@@ -87,11 +87,11 @@ impl Barrel {
     #[must_use]
     pub fn new(config: BarrelConfig, rate: Option<ByteRate>, unit: u64, me: usize) -> Self {
         assert!(
-            rate.is_some() || config.slots == Slots::FreeRunning,
+            rate.is_some() || config.slots == SlotSchedule::FreeRunning,
             "synchronised slots have a length only where the line has a rate"
         );
         // A source that is a little late for its slot must still get a unit into it.
-        let units = if config.slots == Slots::Synchronised { 2 } else { 1 };
+        let units = if config.slots == SlotSchedule::Synchronised { 2 } else { 1 };
         let block = config.block.0.max(units * unit);
         Self {
             unit,
@@ -121,8 +121,8 @@ impl Barrel {
     #[must_use]
     pub fn largest_piece(&self, left: u64) -> u64 {
         match self.config.slots {
-            Slots::FreeRunning => self.unit,
-            Slots::Synchronised => self.unit.min(left),
+            SlotSchedule::FreeRunning => self.unit,
+            SlotSchedule::Synchronised => self.unit.min(left),
         }
     }
 
@@ -167,7 +167,7 @@ impl Barrel {
 
     /// Nothing waited until now: the slots that have passed meanwhile were empty.
     pub fn catch_up(&mut self, now: Timestamp) {
-        if self.config.slots == Slots::FreeRunning
+        if self.config.slots == SlotSchedule::FreeRunning
             && let Some(slot_time) = self.slot_time()
         {
             let slots = now.since(self.begins).0 / slot_time.0.max(1);
@@ -188,8 +188,8 @@ impl Barrel {
         waiting: impl Fn(usize) -> Waiting,
     ) -> Result<(usize, u64), Option<Timestamp>> {
         match self.config.slots {
-            Slots::FreeRunning => self.choose_free(now, waiting),
-            Slots::Synchronised => self.choose_by_clock(now, waiting),
+            SlotSchedule::FreeRunning => self.choose_free(now, waiting),
+            SlotSchedule::Synchronised => self.choose_by_clock(now, waiting),
         }
     }
 

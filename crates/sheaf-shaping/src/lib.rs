@@ -46,7 +46,7 @@ pub mod pace;
 pub mod slot_clock;
 
 use barrel::Barrel;
-pub use barrel::{BarrelConfig, Slots};
+pub use barrel::{BarrelConfig, SlotSchedule};
 use fair::Fair;
 pub use lanes::Lanes;
 use pace::Pace;
@@ -91,7 +91,7 @@ pub struct Turn {
 
 /// State of a peer.
 #[derive(Clone, Copy, Debug, Default)]
-struct Peer {
+struct PeerTraffic {
     /// Bytes that wait for it, as last offered.
     waiting: u64,
     /// It takes nothing now.
@@ -100,7 +100,7 @@ struct Peer {
     is_lost: bool,
 }
 
-impl Peer {
+impl PeerTraffic {
     fn is_served(&self) -> bool {
         self.waiting > 0 && !self.is_pressed && !self.is_lost
     }
@@ -110,7 +110,7 @@ impl Peer {
 #[derive(Clone, Debug)]
 pub struct Shaper {
     unit: u64,
-    peers: Vec<Peer>,
+    peers: Vec<PeerTraffic>,
     /// Peers in state `is_served`.
     served: usize,
     pace: Option<Pace>,
@@ -134,7 +134,7 @@ impl Shaper {
         };
         Self {
             unit,
-            peers: vec![Peer::default(); peers],
+            peers: vec![PeerTraffic::default(); peers],
             served: 0,
             pace: config.line_rate.map(|rate| Pace::new(rate, ByteCount(config.burst.0.max(unit)))),
             fair: Fair::new(peers, unit),
@@ -284,7 +284,7 @@ impl Shaper {
         self.barrel.as_ref().map_or((0, 0), Barrel::slots_passed)
     }
 
-    fn update(&mut self, now: Timestamp, peer: usize, change: impl FnOnce(&mut Peer)) {
+    fn update(&mut self, now: Timestamp, peer: usize, change: impl FnOnce(&mut PeerTraffic)) {
         let state = &mut self.peers[peer];
         let before = state.is_served();
         change(state);

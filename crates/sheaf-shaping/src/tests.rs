@@ -95,7 +95,7 @@ fn unshaped(line_rate: Option<ByteRate>) -> ShaperConfig {
     ShaperConfig { line_rate, burst: ByteCount(2 * UNIT), unit: ByteCount(UNIT), policy: Policy::Unshaped }
 }
 
-fn barrel(slots: Slots, builders: usize, senders: usize) -> BarrelConfig {
+fn barrel(slots: SlotSchedule, builders: usize, senders: usize) -> BarrelConfig {
     BarrelConfig {
         builders,
         senders,
@@ -184,7 +184,7 @@ proptest! {
         senders in 1..6_usize,
         seed: u64,
     ) {
-        let config = shifting(barrel(Slots::Synchronised, builders, senders));
+        let config = shifting(barrel(SlotSchedule::Synchronised, builders, senders));
         let turn = builders.max(senders) as u64;
         let slot = 9 * UNIT * BYTE;
         let end = Timestamp(20 * turn * slot);
@@ -220,7 +220,7 @@ proptest! {
         builders in 1..6_usize,
     ) {
         const LEAST: u64 = 100;
-        let config = BarrelConfig { block: ByteCount(block), ..barrel(Slots::Synchronised, builders, builders) };
+        let config = BarrelConfig { block: ByteCount(block), ..barrel(SlotSchedule::Synchronised, builders, builders) };
         let mut sender = Sender::new(shifting(config), builders, 0);
         sender.shaper = sender.shaper.clone().cutting_from(ByteCount(LEAST));
         sender.shaper.set_epoch(Timestamp(0));
@@ -236,7 +236,7 @@ proptest! {
 
     #[test]
     fn a_free_running_barrel_serves_every_builder_alike_and_fills_the_line(seed: u64, builders in 1..6_usize) {
-        let config = BarrelConfig { guard: Nanos::ZERO, ..barrel(Slots::FreeRunning, builders, 3) };
+        let config = BarrelConfig { guard: Nanos::ZERO, ..barrel(SlotSchedule::FreeRunning, builders, 3) };
         let mut sender = Sender::new(shifting(config), builders, 1);
         (0..builders).for_each(|peer| sender.add(peer, 1 << 40));
         let turn = builders.max(3) as u64;
@@ -254,7 +254,7 @@ proptest! {
         builders in 1..6_usize,
     ) {
         let block = ByteCount(block);
-        let config = BarrelConfig { guard: Nanos::ZERO, block, ..barrel(Slots::FreeRunning, builders, builders) };
+        let config = BarrelConfig { guard: Nanos::ZERO, block, ..barrel(SlotSchedule::FreeRunning, builders, builders) };
         let mut sender = Sender::new(shifting(config), builders, 0);
         (0..builders).for_each(|peer| sender.add(peer, 1 << 40));
         let turns = 50;
@@ -271,7 +271,7 @@ proptest! {
 
     #[test]
     fn a_barrel_without_a_line_rate_serves_whoever_waits(offers in prop::collection::vec((0..5_usize, 1..30_000_u64), 1..50), seed: u64) {
-        let config = ShaperConfig { line_rate: None, ..shifting(barrel(Slots::FreeRunning, 5, 2)) };
+        let config = ShaperConfig { line_rate: None, ..shifting(barrel(SlotSchedule::FreeRunning, 5, 2)) };
         let config = match config.policy {
             Policy::Barrel(barrel) => {
                 ShaperConfig { policy: Policy::Barrel(BarrelConfig { guard: Nanos::ZERO, ..barrel }), ..config }
@@ -290,7 +290,7 @@ proptest! {
 
 #[test]
 fn what_waits_for_the_event_manager_goes_before_all_slots() {
-    let mut sender = Sender::new(shifting(barrel(Slots::Synchronised, 2, 2)), 3, 0);
+    let mut sender = Sender::new(shifting(barrel(SlotSchedule::Synchronised, 2, 2)), 3, 0);
     sender.add(0, 10_000);
     sender.add(2, 100);
     let turn = sender.shaper.turn(sender.now).unwrap();
@@ -299,7 +299,7 @@ fn what_waits_for_the_event_manager_goes_before_all_slots() {
 
 #[test]
 fn a_link_that_takes_nothing_holds_its_slot_no_longer_than_the_patience() {
-    let mut sender = Sender::new(shifting(barrel(Slots::FreeRunning, 2, 2)), 2, 0);
+    let mut sender = Sender::new(shifting(barrel(SlotSchedule::FreeRunning, 2, 2)), 2, 0);
     sender.add(0, 100_000);
     sender.add(1, 100_000);
     sender.shaper.back_pressure(sender.now, 0, true);
@@ -313,7 +313,7 @@ fn a_link_that_takes_nothing_holds_its_slot_no_longer_than_the_patience() {
 
 #[test]
 fn a_link_that_takes_again_ends_the_wait_in_its_slot() {
-    let mut sender = Sender::new(shifting(barrel(Slots::FreeRunning, 2, 2)), 2, 0);
+    let mut sender = Sender::new(shifting(barrel(SlotSchedule::FreeRunning, 2, 2)), 2, 0);
     sender.add(0, 100_000);
     sender.add(1, 100_000);
     sender.shaper.back_pressure(sender.now, 0, true);
@@ -325,7 +325,7 @@ fn a_link_that_takes_again_ends_the_wait_in_its_slot() {
 
 #[test]
 fn a_peer_that_is_lost_leaves_its_slots_empty_until_it_is_back() {
-    let mut sender = Sender::new(shifting(barrel(Slots::FreeRunning, 2, 2)), 2, 0);
+    let mut sender = Sender::new(shifting(barrel(SlotSchedule::FreeRunning, 2, 2)), 2, 0);
     sender.add(0, 1 << 30);
     sender.add(1, 1 << 30);
     sender.shaper.peer_lost(sender.now, 0);
@@ -340,7 +340,7 @@ fn a_peer_that_is_lost_leaves_its_slots_empty_until_it_is_back() {
 
 #[test]
 fn a_barrel_that_is_stopped_serves_all_in_fair_shares_until_it_turns_again() {
-    let mut sender = Sender::new(shifting(barrel(Slots::Synchronised, 2, 8)), 2, 0);
+    let mut sender = Sender::new(shifting(barrel(SlotSchedule::Synchronised, 2, 8)), 2, 0);
     sender.add(0, 1 << 30);
     sender.add(1, 1 << 30);
     sender.shaper.turn_barrel(sender.now, false);
@@ -356,7 +356,7 @@ fn a_barrel_that_is_stopped_serves_all_in_fair_shares_until_it_turns_again() {
 
 #[test]
 fn a_pause_of_a_year_costs_no_more_than_another() {
-    let mut sender = Sender::new(shifting(barrel(Slots::FreeRunning, 4, 4)), 4, 2);
+    let mut sender = Sender::new(shifting(barrel(SlotSchedule::FreeRunning, 4, 4)), 4, 2);
     sender.now = Timestamp(365 * 86_400 * 1_000_000_000);
     sender.add(1, 100);
     let until = sender.now + Nanos(4 * 9 * UNIT * BYTE);

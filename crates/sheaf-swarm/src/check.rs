@@ -27,7 +27,7 @@ use crate::source::DefectCounts;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::ledger::{Counter, Ledger};
 use sheaf_protocol::manager::EventManager;
-use sheaf_protocol::output::{OutputNode, Sender};
+use sheaf_protocol::output::{OutputUnit, Sender};
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_wire::{Event, MissingReason, Nanos, NodeId, SessionId, Timestamp};
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ pub struct Evidence<'a> {
     /// Senders of the builders' events to output nodes.
     pub senders: Vec<Option<&'a Sender<SimPayload>>>,
     /// The output nodes.
-    pub outputs: Vec<Option<&'a OutputNode<SimPayload>>>,
+    pub outputs: Vec<Option<&'a OutputUnit<SimPayload>>>,
     /// The disks.
     pub disks: &'a Disks,
     /// Defects of the sources.

@@ -174,7 +174,7 @@ impl Cluster {
     /// The books of an output node, unless it is down.
     #[must_use]
     pub fn output_books(&self, index: u16) -> Option<NodeBooks> {
-        self.outputs[usize::from(index)].unit.as_ref().map(sheaf_protocol::output::OutputNode::books)
+        self.outputs[usize::from(index)].unit.as_ref().map(sheaf_protocol::output::OutputUnit::books)
     }
 
     /// The disks of builders and output nodes.

@@ -29,7 +29,7 @@ pub struct Fate {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Link {
+struct MessageLink {
     slowness: u64,
     last_arrival: Timestamp,
     clogged_until: Timestamp,
@@ -46,7 +46,7 @@ pub struct Network {
     readouts: usize,
     builders: usize,
     nodes: usize,
-    links: Vec<Link>,
+    links: Vec<MessageLink>,
     counts: NetworkCounts,
 }
 
@@ -56,7 +56,7 @@ impl Network {
     pub fn new(seed: u64, options: NetworkOptions, readouts: u16, builders: u16, outputs: u16) -> Self {
         let nodes = 1 + usize::from(readouts) + usize::from(builders) + usize::from(outputs);
         let mut dice = Dice::new(seed, 1);
-        let mut link = || Link { slowness: dice.between(1, options.spread), ..Link::default() };
+        let mut link = || MessageLink { slowness: dice.between(1, options.spread), ..MessageLink::default() };
         let links = (0..nodes * nodes).map(|_| link()).collect();
         Self {
             options,

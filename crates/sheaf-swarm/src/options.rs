@@ -12,7 +12,7 @@ pub(crate) use around::{Processing, stream_rules};
 use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::liveness::Patience;
-use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, Slots};
+use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_store::streams::StreamRule;
 use sheaf_wire::{ByteCount, ByteRate, Nanos, NodeId, SourceId, Timestamp};
 pub use steps::StepOptions;
@@ -678,8 +678,8 @@ impl Options {
             block: slots.block,
             guard: slots.guard,
             slots: match slots.rate {
-                Some(_) if slots.synchronised => Slots::Synchronised,
-                _ => Slots::FreeRunning,
+                Some(_) if slots.synchronised => SlotSchedule::Synchronised,
+                _ => SlotSchedule::FreeRunning,
             },
             patience: slots.patience,
         };

@@ -1,4 +1,4 @@
-//! Messages between a converter and its processors, as records.
+//! Messages between a dispatcher and its processors, as records.
 //!
 //! A record of an event has no payload: it says of each fragment where its payload lies, in a segment of memory that the
 //! processor has mapped, or, over a network, [behind the record](BEHIND_RECORD). Records go between programs of one host, or
@@ -7,11 +7,11 @@
 //!
 //! | kind | from | record |
 //! |---|---|---|
-//! | 1 | converter | [`EventBytes`], n x [`PlacedFragmentBytes`], m x [`MissingBytes`] |
-//! | 2 | converter | one byte: no more verdicts are needed |
+//! | 1 | dispatcher | [`EventBytes`], n x [`PlacedFragmentBytes`], m x [`MissingBytes`] |
+//! | 2 | dispatcher | one byte: no more verdicts are needed |
 //! | 3 to 8 | processor | [`WordBytes`], and what it says follows |
 //!
-//! Over a network a record of a converter is the head of a frame, whose payload is that of the event; a frame of a processor has
+//! Over a network a record of a dispatcher is the head of a frame, whose payload is that of the event; a frame of a processor has
 //! any number of [its records](split_words), and no payload. The first frame each way is a [`Welcome`] and a [`Hello`].
 
 use crate::message::layout::{
@@ -84,7 +84,7 @@ layout! {
     PlacedFragmentBytes[40] {
         /// Offset 0: the fragment.
         fragment: FragmentBytes,
-        /// Offset 24: the segment, in the converter's numbering; 2^32 - 1: the payload of the frame.
+        /// Offset 24: the segment, in the dispatcher's numbering; 2^32 - 1: the payload of the frame.
         segment: U32,
         /// Offset 28: zero.
         reserved: U32,
@@ -126,7 +126,7 @@ layout! {
     }
 }
 
-/// The version of records, welcome and all that is between a converter and its processors.
+/// The version of records, welcome and all that is between a dispatcher and its processors.
 pub const VERSION: u32 = 2;
 
 layout! {
@@ -177,7 +177,7 @@ impl Hello {
 }
 
 layout! {
-    /// First message of a converter to a processor that joins, 24 bytes; the names of the tags, one on each line, and
+    /// First message of a dispatcher to a processor that joins, 24 bytes; the names of the tags, one on each line, and
     /// the run's configuration follow, both UTF-8.
     WelcomeBytes[24] {
         /// Offset 0: [`VERSION`].
@@ -195,7 +195,7 @@ layout! {
     }
 }
 
-/// First message of a converter to a processor that joins.
+/// First message of a dispatcher to a processor that joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// The run.
@@ -251,8 +251,8 @@ impl Welcome {
 
 /// Where a payload lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The segment, in the converter's numbering.
+pub struct PayloadPlace {
+    /// The segment, in the dispatcher's numbering.
     pub segment: u32,
     /// Where in it the payload begins, in bytes.
     pub offset: u64,
@@ -277,7 +277,7 @@ pub fn encode_event<P: Payload, E>(
     record: &mut Vec<u8>,
     ticket: u64,
     event: &Event<P>,
-    mut place: impl FnMut(&P) -> Result<Place, E>,
+    mut place: impl FnMut(&P) -> Result<PayloadPlace, E>,
 ) -> Result<(), E> {
     let count = |length: usize| U32::new(u32::try_from(length).unwrap_or(u32::MAX));
     let head = EventBytes {
@@ -295,7 +295,7 @@ pub fn encode_event<P: Payload, E>(
     record.clear();
     record.extend_from_slice(head.as_bytes());
     for fragment in &event.fragments {
-        let Place { segment, offset } = place(&fragment.payload)?;
+        let PayloadPlace { segment, offset } = place(&fragment.payload)?;
         let placed = PlacedFragmentBytes {
             fragment: fragment_to_bytes(fragment),
             segment: U32::new(segment),
@@ -313,9 +313,9 @@ pub fn encode_event<P: Payload, E>(
 /// The record that ends the work.
 pub const CLOSE_RECORD: [u8; 1] = [CLOSE];
 
-/// Message of a converter.
+/// Message of a dispatcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FromConverter<P> {
+pub enum FromDispatcher<P> {
     /// An event to judge, and the number under which it is to be answered.
     Event(u64, Event<P>),
     /// No more verdicts are needed.
@@ -333,19 +333,19 @@ pub enum RecordError<E> {
     Payload(E),
 }
 
-/// Reads a record of a converter. `fetch` takes a payload of so many bytes from its place; `spare` is an empty vector to use
+/// Reads a record of a dispatcher. `fetch` takes a payload of so many bytes from its place; `spare` is an empty vector to use
 /// again.
 ///
 /// # Errors
 /// The problem with the record, or what `fetch` says.
-pub fn decode_from_converter<P, E>(
+pub fn decode_from_dispatcher<P, E>(
     record: &[u8],
     spare: Vec<Fragment<P>>,
-    mut fetch: impl FnMut(Place, u32) -> Result<P, E>,
-) -> Result<FromConverter<P>, RecordError<E>> {
+    mut fetch: impl FnMut(PayloadPlace, u32) -> Result<P, E>,
+) -> Result<FromDispatcher<P>, RecordError<E>> {
     match record.first() {
         Some(&EVENT) => {}
-        Some(&CLOSE) if record.len() == 1 => return Ok(FromConverter::Close),
+        Some(&CLOSE) if record.len() == 1 => return Ok(FromDispatcher::Close),
         Some(kind) => return Err(DecodeError::BadValue { field: "kind", value: u64::from(*kind) }.into()),
         None => return Err(DecodeError::Truncated { need: 1, have: 0 }.into()),
     }
@@ -369,7 +369,7 @@ pub fn decode_from_converter<P, E>(
         if flags & !(FRAGMENT_HAS_CHECKSUM | FRAGMENT_IS_PROCESSED) != 0 {
             return Err(DecodeError::BadValue { field: "fragment flags", value: u64::from(flags) }.into());
         }
-        let place = Place { segment: placed.segment.get(), offset: placed.offset.get() };
+        let place = PayloadPlace { segment: placed.segment.get(), offset: placed.offset.get() };
         all.push(Fragment {
             event: id,
             source: SourceId(bytes.source.get()),
@@ -388,7 +388,7 @@ pub fn decode_from_converter<P, E>(
         fragments: all,
         missing: missing.iter().map(parse_missing).collect::<Result<_, _>>()?,
     };
-    Ok(FromConverter::Event(head.ticket.get(), event))
+    Ok(FromDispatcher::Event(head.ticket.get(), event))
 }
 
 /// Message of a processor.

@@ -8,7 +8,7 @@ use anyhow::Context;
 use rustix::process::Signal;
 use sheaf_config::{Config, NodeConfig};
 use sheaf_filter::{LibraryPreprocessor, Preprocessor, Setup};
-use sheaf_node::preprocessing::isolated::{self, Isolated, LaunchPeer, Peer};
+use sheaf_node::preprocessing::isolated::{self, Isolated, LaunchWorker, WorkerProcess};
 use sheaf_node::preprocessing::{
     Growth, MOST_LEFT_BEHIND, MemoryMaker, PreprocessingSetup, PreprocessorMaker,
 };
@@ -40,7 +40,7 @@ impl Library {
     }
 
     /// Returns the peer that starts processes of this program with the library.
-    fn launcher(self) -> LaunchPeer {
+    fn launcher(self) -> LaunchWorker {
         Box::new(move || {
             let (stream, its_end) = UnixStream::pair()?;
             let mut command = Command::new(std::env::current_exe()?);
@@ -50,7 +50,7 @@ impl Library {
             // In a group of its own: Ctrl-C ends the run, and that ends its processes.
             command.stdin(OwnedFd::from(its_end)).stdout(Stdio::null()).process_group(0);
             let child = command.spawn()?;
-            Ok(Peer { stream, end: Box::new(move || end(child)) })
+            Ok(WorkerProcess { stream, end: Box::new(move || end(child)) })
         })
     }
 }

@@ -143,7 +143,7 @@ impl AgentMaker {
                 }))
             }
             Role::Output => {
-                let role = sheaf_protocol::output::OutputNode::new(me, plan.output_node(), now);
+                let role = sheaf_protocol::output::OutputUnit::new(me, plan.output_node(), now);
                 let list = self.reports.outputs.clone();
                 let done = move |report| list.lock().unwrap_or_else(PoisonError::into_inner).push(report);
                 let sink = plan.sink(&me, self.directory.as_deref())?;

@@ -8,7 +8,7 @@ use sheaf_config::Config;
 use sheaf_node::farm::{DoorSetup, FarmSetup, FilterMaker, LauncherOptions, ListenSetup, PlacingOptions};
 use sheaf_node::processor::{DOOR_EXTENSION, Welcome};
 use sheaf_protocol::Identity;
-use sheaf_protocol::farm::ConverterConfig;
+use sheaf_protocol::farm::DispatcherConfig;
 use sheaf_transport::shm::Arena;
 use sheaf_transport::tcp::{HostOptions, TcpSettings};
 use sheaf_wire::farm::event_record_bytes;
@@ -45,7 +45,7 @@ impl Plan {
         }
         let workers = filter.started_workers();
         let ways = u16::from(filter.has_door()) + u16::from(filter.listen.is_some());
-        let converter = ConverterConfig {
+        let dispatcher = DispatcherConfig {
             events: self.config.builder.slots,
             seats: workers.saturating_add(ways * PROCESSORS_MOST),
             ahead: filter.ahead,
@@ -72,7 +72,7 @@ impl Plan {
             Some(address) => Some(self.listen(me, address)?),
             None => None,
         };
-        Ok(Some(FarmSetup { converter, threads, door, listen }))
+        Ok(Some(FarmSetup { dispatcher, threads, door, listen }))
     }
 
     fn source_count(&self) -> usize {

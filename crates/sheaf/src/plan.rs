@@ -17,7 +17,7 @@ use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::output::{OutputConfig, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
-use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, Slots};
+use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_source::{StreamSet, open_directory};
 use sheaf_wire::{ByteCount, Nanos, NodeId, Role, SessionId, SourceId, Timestamp};
 use std::sync::Arc;
@@ -166,7 +166,7 @@ impl Plan {
             senders: usize::from(self.count(Role::Readout)),
             block: shaping.block,
             guard: shaping.guard,
-            slots: if shaping.synchronised { Slots::Synchronised } else { Slots::FreeRunning },
+            slots: if shaping.synchronised { SlotSchedule::Synchronised } else { SlotSchedule::FreeRunning },
             patience: PATIENCE,
         };
         let is_barrel = shaping.policy == ShapingPolicy::Barrel;

@@ -4,7 +4,7 @@ use crate::common::{compile, library_directory, text};
 use bytes::Bytes;
 use sheaf_node::farm::{DoorSetup, Farm, FarmSetup, PlacingOptions};
 use sheaf_node::processor::Welcome;
-use sheaf_protocol::farm::ConverterConfig;
+use sheaf_protocol::farm::DispatcherConfig;
 use sheaf_protocol::sampler::Bounds;
 use sheaf_tap::address::in_directory;
 use sheaf_tap::door::{Door, DoorOptions};
@@ -68,9 +68,9 @@ fn farm(directory: &Path) -> Farm {
         placing: PlacingOptions { memory: ByteCount::mib(1), max_fragment: ByteCount::kib(4) },
         launcher: None,
     };
-    let converter =
-        ConverterConfig { events: 32, seats: 4, ahead: 8, time_limit: None, retries: 1, patience: None };
-    let setup = FarmSetup { converter, threads: None, door: Some(door), listen: None };
+    let dispatcher =
+        DispatcherConfig { events: 32, seats: 4, ahead: 8, time_limit: None, retries: 1, patience: None };
+    let setup = FarmSetup { dispatcher, threads: None, door: Some(door), listen: None };
     Farm::new(setup, NodeId::builder(0), Waker::noop().clone(), NOW).unwrap()
 }
 

@@ -25,7 +25,7 @@ const PAUSE: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(5));
 /// A worker that has lived so long may be started again at once.
 const HEALTHY: Nanos = Nanos::from_secs(10);
 
-/// Time that a worker has from its start until it joins at the door. Until then it has no events, and the converter
+/// Time that a worker has from its start until it joins at the door. Until then it has no events, and the dispatcher
 /// does not know it, so that nobody else notices one that hangs here. Loading a filter's packages may take minutes on a
 /// busy host.
 const TIME_TO_JOIN: Nanos = Nanos::from_secs(300);

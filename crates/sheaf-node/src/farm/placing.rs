@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sheaf_buffer::{Block, Pool};
 use sheaf_transport::door::Guest;
 use sheaf_transport::shm::{Arena, Lender, LentBlock, SharedMemory};
-use sheaf_wire::farm::Place;
+use sheaf_wire::farm::PayloadPlace;
 use sheaf_wire::{ByteCount, Event};
 
 /// The memory into which payload is copied.
@@ -74,14 +74,14 @@ impl Placing {
     ///
     /// # Errors
     /// Why the process cannot read it.
-    pub(super) fn find(&mut self, payload: &Bytes, guest: &mut Guest) -> Result<Place, String> {
+    pub(super) fn find(&mut self, payload: &Bytes, guest: &mut Guest) -> Result<PayloadPlace, String> {
         if payload.is_empty() {
-            return Ok(Place { segment: 0, offset: 0 });
+            return Ok(PayloadPlace { segment: 0, offset: 0 });
         }
         let Some((segment, at)) = self.memory.locate(payload) else {
             return Err("payload lies where no other process can read it".into());
         };
-        let place = Place { segment: segment.id, offset: at as u64 };
+        let place = PayloadPlace { segment: segment.id, offset: at as u64 };
         if !guest.has(segment.id) {
             let segment = segment.clone();
             guest

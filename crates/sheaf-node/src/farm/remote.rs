@@ -3,7 +3,7 @@
 //! The thread lets them in, hears how they end, and does the writing and reading, so that the builder unit's thread makes
 //! no system call for them. Between the two threads are two rings without locks.
 //!
-//! The converter bounds the data in flight to a worker (`filter.ahead` events); the receive blocks of the link bound
+//! The dispatcher bounds the data in flight to a worker (`filter.ahead` events); the receive blocks of the link bound
 //! those in flight from it. While the ring to the builder unit is full, nothing is read.
 
 use super::said::{Said, said};
@@ -262,7 +262,7 @@ impl Farm {
     fn remote_entered(&mut self, now: Timestamp, guest: GuestId, hello: Hello, address: Option<SocketAddr>) {
         let (reader, times) = (WordReader::default(), WorkerTimes::default());
         let line = Box::new(RemoteLine { guest, hello, address, reader, times });
-        match self.converter.join(now) {
+        match self.dispatcher.join(now) {
             Some(seat) => {
                 log::info!("{}: {} judges events as processor {seat}", self.node, line.describe());
                 self.members.push(Member { seat, line: Line::Remote(line) });
@@ -291,7 +291,7 @@ impl Farm {
                 line.reader.read(record)
             });
             match word.map(|word| word.map(said)) {
-                Ok(Some(Said::Word(word))) => self.converter.handle_input(now, seat, word),
+                Ok(Some(Said::Word(word))) => self.dispatcher.handle_input(now, seat, word),
                 Ok(Some(Said::Times(times))) => line.times = times,
                 Ok(None) => {}
                 Err(_) => return self.remote_ended(now, place, seat, Departure::Nonsense),
@@ -308,9 +308,9 @@ impl Farm {
 
     /// A link is over, or is to be. Where the processor has left in good order before, its seat is.
     fn remote_ended(&mut self, now: Timestamp, place: usize, seat: Seat, departure: Departure) {
-        let present = self.converter.present();
-        self.converter.handle_end(now, seat, departure);
-        if self.converter.present() < present {
+        let present = self.dispatcher.present();
+        self.dispatcher.handle_end(now, seat, departure);
+        if self.dispatcher.present() < present {
             let who = self.members[place].line.describe();
             self.note(&format!("processor {seat} ({who}) {departure}; its events are judged elsewhere"));
         }
@@ -405,7 +405,7 @@ impl Porter {
                         frames.push_front(frame);
                         break;
                     }
-                    // Its end is on its way to the converter, which has the events still.
+                    // Its end is on its way to the dispatcher, which has the events still.
                     Err(SendError::NotConnected(_) | SendError::UnknownPeer(_)) => frames.clear(),
                     // It takes less than this run's events.
                     Err(SendError::TooLarge { .. }) => host.dismiss(*guest),

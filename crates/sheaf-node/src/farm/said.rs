@@ -1,4 +1,4 @@
-//! The words of a processor, divided into those for the converter and those about the processor itself.
+//! The words of a processor, divided into those for the dispatcher and those about the processor itself.
 
 use crate::judging::WorkerTimes;
 use sheaf_protocol::farm::{Ticket, Word};
@@ -7,7 +7,7 @@ use sheaf_wire::farm::{FromProcessor, Times};
 
 /// A word of a processor.
 pub(super) enum Said {
-    /// For the converter.
+    /// For the dispatcher.
     Word(Word<Verdict>),
     /// About itself.
     Times(WorkerTimes),

@@ -16,8 +16,8 @@ use std::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Waits for nothing, and leaves it to `time_limit` to say what is too long: the tests turn the clock.
-fn converter() -> ConverterConfig {
-    ConverterConfig { events: 64, seats: 8, ahead: 8, time_limit: None, retries: 1, patience: None }
+fn dispatcher() -> DispatcherConfig {
+    DispatcherConfig { events: 64, seats: 8, ahead: 8, time_limit: None, retries: 1, patience: None }
 }
 
 fn event(id: u64) -> Event<Bytes> {
@@ -102,7 +102,7 @@ fn join_at(address: &Path, filter: impl Filter + 'static) -> (Joined, Arc<Atomic
 }
 
 impl Test {
-    fn new(converter: ConverterConfig, threads: Option<(u16, FilterMaker)>, with_door: bool) -> Self {
+    fn new(dispatcher: DispatcherConfig, threads: Option<(u16, FilterMaker)>, with_door: bool) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let door = with_door.then(|| DoorSetup {
             path: directory.path().join("bu0.farm"),
@@ -116,7 +116,7 @@ impl Test {
             placing: PlacingOptions { memory: ByteCount::mib(1), max_fragment: ByteCount::kib(4) },
             launcher: None,
         });
-        Self::of(FarmSetup { converter, threads, door, listen: None }, directory)
+        Self::of(FarmSetup { dispatcher, threads, door, listen: None }, directory)
     }
 
     fn of(setup: FarmSetup, directory: tempfile::TempDir) -> Self {
@@ -138,7 +138,7 @@ impl Test {
         let start = Instant::now();
         while !wanted(self) {
             self.step();
-            assert!(start.elapsed() < PATIENCE, "{what}: {:?}", self.farm.converter.counts());
+            assert!(start.elapsed() < PATIENCE, "{what}: {:?}", self.farm.dispatcher.counts());
             std::thread::yield_now();
         }
     }
@@ -170,7 +170,7 @@ impl Test {
 
 #[test]
 fn threads_judge_events_and_every_verdict_comes_back() {
-    let mut test = Test::new(converter(), Some((3, maker(None))), false);
+    let mut test = Test::new(dispatcher(), Some((3, maker(None))), false);
     test.judge(0..500);
     test.check(None);
     let report = test.farm.finish();
@@ -181,7 +181,7 @@ fn threads_judge_events_and_every_verdict_comes_back() {
 
 #[test]
 fn an_event_whose_filter_fails_twice_is_stored_as_it_is() {
-    let mut test = Test::new(converter(), Some((2, maker(Some((7, Special::Fail))))), false);
+    let mut test = Test::new(dispatcher(), Some((2, maker(Some((7, Special::Fail))))), false);
     test.judge(0..40);
     test.check(Some(7));
     let counts = test.farm.finish().counts;
@@ -190,7 +190,7 @@ fn an_event_whose_filter_fails_twice_is_stored_as_it_is() {
 
 #[test]
 fn a_thread_that_panics_is_replaced_and_the_event_that_it_panicked_with_is_stored_as_it_is() {
-    let mut test = Test::new(converter(), Some((2, maker(Some((7, Special::Panic))))), false);
+    let mut test = Test::new(dispatcher(), Some((2, maker(Some((7, Special::Panic))))), false);
     test.judge(0..40);
     test.check(Some(7));
     let report = test.farm.finish();
@@ -199,7 +199,7 @@ fn a_thread_that_panics_is_replaced_and_the_event_that_it_panicked_with_is_store
 
 #[test]
 fn a_thread_that_hangs_is_left_behind_and_replaced() {
-    let config = ConverterConfig { time_limit: Some(Nanos::from_secs(1)), ..converter() };
+    let config = DispatcherConfig { time_limit: Some(Nanos::from_secs(1)), ..dispatcher() };
     let mut test = Test::new(config, Some((1, maker(Some((7, Special::Hang))))), false);
     for id in 0..20 {
         test.farm.offer(event(id));
@@ -218,7 +218,7 @@ fn a_thread_that_hangs_is_left_behind_and_replaced() {
 
 #[test]
 fn processors_join_judge_where_payload_lies_and_leave() {
-    let mut test = Test::new(converter(), None, true);
+    let mut test = Test::new(dispatcher(), None, true);
     let (first, stop) = test.join(Even { special: None });
     test.judge(0..100);
     stop.store(true, Ordering::Relaxed);
@@ -245,7 +245,7 @@ impl Filter for Wordy {
 
 #[test]
 fn large_payloads_of_verdicts_come_in_parts() {
-    let mut test = Test::new(converter(), None, true);
+    let mut test = Test::new(dispatcher(), None, true);
     let (worker, _stop) = test.join(Wordy);
     test.judge(0..20);
     assert!(test.verdicts.iter().all(|(id, verdict)| verdict.payload == vec![*id as u8; 400_000]));
@@ -261,7 +261,7 @@ fn a_payload_that_is_too_large_is_a_failure_of_the_filter() {
             Ok(Verdict::accept().with_payload(vec![0; sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES + 1]))
         }
     }
-    let mut test = Test::new(converter(), Some((1, Box::new(|| Ok(Box::new(TooWordy))))), false);
+    let mut test = Test::new(dispatcher(), Some((1, Box::new(|| Ok(Box::new(TooWordy))))), false);
     test.judge(0..1);
     assert_eq!(test.verdicts[&0], Verdict::quarantine());
 }
@@ -269,7 +269,7 @@ fn a_payload_that_is_too_large_is_a_failure_of_the_filter() {
 /// A processor that goes away with events in hand, again and again; the other judges all of them.
 #[test]
 fn processors_that_vanish_lose_no_event() {
-    let mut test = Test::new(converter(), None, true);
+    let mut test = Test::new(dispatcher(), None, true);
     let (steady, _stop) = test.join(Even { special: None });
     let vanished = Arc::new(AtomicU64::new(0));
     let (door, count) = (test.directory.path().to_owned(), vanished.clone());
@@ -285,8 +285,8 @@ fn processors_that_vanish_lose_no_event() {
         next += 8;
     }
     vanishing.join().expect("no panic");
-    test.until("all have gone", |test| test.farm.converter.counts().died == 10);
-    let counts = test.farm.converter.counts();
+    test.until("all have gone", |test| test.farm.dispatcher.counts().died == 10);
+    let counts = test.farm.dispatcher.counts();
     assert_eq!(test.verdicts.len() as u64, next);
     assert_eq!(counts.judged + counts.quarantined, next);
     assert!(counts.abandoned > 0, "they had events: {counts:?}");
@@ -298,7 +298,7 @@ fn processors_that_vanish_lose_no_event() {
 fn vanish(door: &Path) {
     let options = ProcessorOptions { patience: Nanos::from_secs(10), ..ProcessorOptions::default() };
     let mut processor = Processor::meet(door, options).expect("the door is open");
-    while processor.take().expect("the converter keeps the rules").is_none() && !processor.is_closed() {
+    while processor.take().expect("the dispatcher keeps the rules").is_none() && !processor.is_closed() {
         processor.flush().expect("it is there");
         processor.wait(Nanos::from_millis(5));
     }
@@ -322,7 +322,7 @@ fn a_processor_says_what_is_wrong_with_its_address() {
 #[test]
 fn a_filter_that_cannot_be_made_is_told_at_once() {
     let threads: FilterMaker = Box::new(|| Err("no such file".into()));
-    let setup = FarmSetup { converter: converter(), threads: Some((1, threads)), door: None, listen: None };
+    let setup = FarmSetup { dispatcher: dispatcher(), threads: Some((1, threads)), door: None, listen: None };
     let error =
         Farm::new(setup, NodeId::builder(0), Waker::noop().clone(), Timestamp(1)).expect_err("no filter");
     assert_eq!(error.to_string(), "the filter cannot be made: no such file");

@@ -1,7 +1,7 @@
 //! Workers that are threads: events go to them by reference, through rings without locks.
 
 use crate::filter::{Filter, FilterFailure};
-use crate::judging::{self, Desk, SharedTimes, WorkerTimes};
+use crate::judging::{self, EventExchange, SharedTimes, WorkerTimes};
 use bytes::Bytes;
 use rtrb::{Consumer, Producer, RingBuffer};
 use sheaf_protocol::farm::{Departure, Processor, ProcessorEvent, Seat, Ticket, Word};
@@ -51,7 +51,7 @@ pub(super) fn start(
     let (asleep, times) = (Arc::new(AtomicBool::new(false)), Arc::new(SharedTimes::default()));
     let (its_sleep, its_times) = (asleep.clone(), times.clone());
     let body = move || {
-        let mut desk = ThreadDesk {
+        let mut exchange = ThreadExchange {
             role: Processor::new(ahead),
             events,
             answers,
@@ -60,10 +60,10 @@ pub(super) fn start(
             waker,
             times: its_times,
         };
-        desk.say();
-        desk.ring();
-        // Ends when the way to it is closed. If the filter panics the rings are dropped, which the converter sees.
-        let Ok(_) = judging::work(&mut desk, &mut *filter);
+        exchange.say();
+        exchange.ring();
+        // Ends when the way to it is closed. If the filter panics the rings are dropped, which the dispatcher sees.
+        let Ok(_) = judging::work(&mut exchange, &mut *filter);
         filter.counters()
     };
     let name = format!("{node}.w{}", seat.place);
@@ -152,7 +152,7 @@ impl ThreadLine {
 }
 
 /// The thread's side.
-struct ThreadDesk {
+struct ThreadExchange {
     role: Processor<Handle, Verdict>,
     events: Consumer<(Ticket, Handle)>,
     answers: Producer<Answer>,
@@ -163,7 +163,7 @@ struct ThreadDesk {
     times: Arc<SharedTimes>,
 }
 
-impl ThreadDesk {
+impl ThreadExchange {
     fn say(&mut self) {
         while let Some(word) = self.role.poll_transmit() {
             self.push(word, None);
@@ -184,14 +184,14 @@ impl ThreadDesk {
     }
 }
 
-impl Desk for ThreadDesk {
+impl EventExchange for ThreadExchange {
     type Event = Handle;
     type Error = Infallible;
 
     fn take(&mut self) -> Result<Option<(Ticket, Handle)>, Infallible> {
         let Ok((ticket, event)) = self.events.pop() else { return Ok(None) };
         let asked = self.role.handle_input(ticket, event);
-        debug_assert!(asked, "a converter gives what was asked for");
+        debug_assert!(asked, "a dispatcher gives what was asked for");
         Ok(match self.role.poll_event() {
             Some(ProcessorEvent::Judge(ticket, event)) => Some((ticket, event)),
             Some(ProcessorEvent::Closed) | None => None,

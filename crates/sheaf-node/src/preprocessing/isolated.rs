@@ -36,7 +36,7 @@ const KEPT: u32 = 1;
 const FAILED: u32 = 2;
 
 /// A process, and the way to it.
-pub struct Peer {
+pub struct WorkerProcess {
     /// The stream to it.
     pub stream: UnixStream,
     /// Ends it, if it has not ended.
@@ -44,13 +44,13 @@ pub struct Peer {
 }
 
 /// Starts a process that calls [`serve`].
-pub type LaunchPeer = Box<dyn FnMut() -> io::Result<Peer> + Send>;
+pub type LaunchWorker = Box<dyn FnMut() -> io::Result<WorkerProcess> + Send>;
 
 /// A preprocessor whose work is done by a process of its own.
 pub struct Isolated {
-    launch: LaunchPeer,
+    launch: LaunchWorker,
     time_limit: Option<Nanos>,
-    peer: Option<(Peer, Instant)>,
+    peer: Option<(WorkerProcess, Instant)>,
     pause: Duration,
     next_at: Option<Instant>,
     restarts: u64,
@@ -61,14 +61,14 @@ impl Isolated {
     ///
     /// # Errors
     /// Why there is none, in words for the operator.
-    pub fn start(launch: LaunchPeer, time_limit: Option<Nanos>) -> Result<Self, String> {
+    pub fn start(launch: LaunchWorker, time_limit: Option<Nanos>) -> Result<Self, String> {
         let mut isolated =
             Self { launch, time_limit, peer: None, pause: PAUSE.0, next_at: None, restarts: 0 };
         isolated.peer = Some((isolated.meet()?, Instant::now()));
         Ok(isolated)
     }
 
-    fn meet(&mut self) -> Result<Peer, String> {
+    fn meet(&mut self) -> Result<WorkerProcess, String> {
         let mut peer = (self.launch)().map_err(|error| format!("cannot start its process: {error}"))?;
         let limit = self.time_limit.map(Nanos::to_std);
         let ready = peer
@@ -91,7 +91,7 @@ impl Isolated {
     }
 
     /// The process, where there is one or one may be started.
-    fn peer(&mut self) -> Result<&mut Peer, FilterFailure> {
+    fn peer(&mut self) -> Result<&mut WorkerProcess, FilterFailure> {
         if self.peer.is_none() {
             if self.next_at.is_some_and(|at| at > Instant::now()) {
                 return Err(FilterFailure("its process has ended, and another is started soon".into()));

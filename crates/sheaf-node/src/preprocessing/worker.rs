@@ -51,7 +51,7 @@ pub(super) struct Line {
 }
 
 /// Environment of a worker.
-pub(super) struct Desk {
+pub(super) struct WorkerContext {
     pub(super) preprocessor: Box<dyn Preprocessor>,
     pub(super) sources: Option<BTreeSet<SourceId>>,
     pub(super) outputs: Box<dyn OutputMemory>,
@@ -61,12 +61,12 @@ pub(super) struct Desk {
 
 impl Line {
     /// Starts a worker that may be given `jobs` at a time.
-    pub(super) fn start(name: String, jobs: usize, mut desk: Desk) -> std::io::Result<Self> {
+    pub(super) fn start(name: String, jobs: usize, mut context: WorkerContext) -> std::io::Result<Self> {
         let (to, mut work) = RingBuffer::new(jobs);
         let (mut answers, from) = RingBuffer::new(jobs);
         let (asleep, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (its_sleep, its_progress) = (asleep.clone(), progress.clone());
-        let body = move || desk.run(&mut work, &mut answers, &its_sleep, &its_progress);
+        let body = move || context.run(&mut work, &mut answers, &its_sleep, &its_progress);
         let thread = Some(std::thread::Builder::new().name(name).spawn(body)?);
         let seen = (0, None);
         Ok(Self {
@@ -175,7 +175,7 @@ impl Line {
     }
 }
 
-impl Desk {
+impl WorkerContext {
     fn run(
         &mut self,
         work: &mut Consumer<Job>,

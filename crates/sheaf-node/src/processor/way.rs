@@ -1,4 +1,4 @@
-//! The way from a processor to its converter: rings in shared memory, or a link over a network.
+//! The way from a processor to its dispatcher: rings in shared memory, or a link over a network.
 
 use super::{ProcessorError, ProcessorOptions};
 use bytes::{Bytes, BytesMut};
@@ -7,8 +7,8 @@ use sheaf_transport::door::{self, Visit, VisitError, Visited};
 use sheaf_transport::tcp::{GuestError, GuestOptions, TcpGuest, TcpSettings, Tls};
 use sheaf_transport::{DownReason, Frame, SendError};
 use sheaf_wire::farm::{
-    BEHIND_RECORD, FromConverter, FromProcessor, Hello, Place, RecordError, Times, VERSION, Welcome,
-    decode_from_converter,
+    BEHIND_RECORD, FromDispatcher, FromProcessor, Hello, PayloadPlace, RecordError, Times, VERSION, Welcome,
+    decode_from_dispatcher,
 };
 use sheaf_wire::{ByteCount, Event, Fragment, Nanos, SessionId};
 use std::collections::VecDeque;
@@ -21,13 +21,13 @@ const ROOM: Nanos = Nanos::from_millis(1);
 /// Answers are sent at the latest when they are so many bytes.
 const LARGEST_FRAME: usize = 256 << 10;
 
-/// Time that a converter has to describe the run.
+/// Time that a dispatcher has to describe the run.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time that the last messages have to leave.
 const FAREWELL: Nanos = Nanos::from_secs(2);
 
-/// Where a converter is.
+/// Where a dispatcher is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A door on this host: a socket, or the directory of a run.
@@ -52,23 +52,23 @@ impl Address {
     }
 }
 
-/// Result of a poll for messages of the converter.
+/// Result of a poll for messages of the dispatcher.
 pub(super) enum Heard {
     /// It said something.
-    Said(FromConverter<Bytes>),
+    Said(FromDispatcher<Bytes>),
     /// Nothing now.
     Nothing,
     /// It is gone, and all that it said was heard.
     Closed,
 }
 
-/// The way to a converter.
+/// The way to a dispatcher.
 #[derive(Debug)]
 pub(super) enum Way {
     /// On the same host.
     Door(Box<DoorWay>),
     /// Anywhere.
-    Link(Box<Link>),
+    NetworkLink(Box<NetworkLink>),
 }
 
 impl Way {
@@ -83,22 +83,22 @@ impl Way {
                 Ok((Self::Door(Box::new(way)), welcome))
             }
             Address::Network(address) => {
-                let (way, welcome) = Link::meet(address, options)?;
-                Ok((Self::Link(Box::new(way)), welcome))
+                let (way, welcome) = NetworkLink::meet(address, options)?;
+                Ok((Self::NetworkLink(Box::new(way)), welcome))
             }
         }
     }
 
-    /// Returns the converter's next message; `spare` holds empty lists for reuse.
+    /// Returns the dispatcher's next message; `spare` holds empty lists for reuse.
     pub(super) fn hear(&mut self, spare: &mut Vec<Vec<Fragment<Bytes>>>) -> Result<Heard, ProcessorError> {
         match self {
             Self::Door(way) => way.hear(spare),
-            Self::Link(way) => way.hear(spare),
+            Self::NetworkLink(way) => way.hear(spare),
         }
     }
 
-    /// Says something. The converter takes what it is sent, also while it has no use for it; where there is no room now, this
-    /// waits until there is, or the converter is gone.
+    /// Says something. The dispatcher takes what it is sent, also while it has no use for it; where there is no room now, this
+    /// waits until there is, or the dispatcher is gone.
     pub(super) fn say(&mut self, word: &FromProcessor) {
         match self {
             Self::Door(way) => word.emit(|head, content| {
@@ -107,7 +107,7 @@ impl Way {
                     visit.wait(ROOM);
                 }
             }),
-            Self::Link(way) => way.say(word),
+            Self::NetworkLink(way) => way.say(word),
         }
     }
 
@@ -115,28 +115,28 @@ impl Way {
     pub(super) fn fetched(&self) -> u64 {
         match self {
             Self::Door(_) => 0,
-            Self::Link(way) => way.guest.reads(),
+            Self::NetworkLink(way) => way.guest.reads(),
         }
     }
 
     pub(super) fn flush(&mut self) {
         match self {
             Self::Door(way) => way.visit.flush(),
-            Self::Link(way) => way.flush(),
+            Self::NetworkLink(way) => way.flush(),
         }
     }
 
     pub(super) fn wait(&mut self, timeout: Nanos) {
         match self {
             Self::Door(way) => way.visit.wait(timeout),
-            Self::Link(way) => {
+            Self::NetworkLink(way) => {
                 way.flush();
                 way.guest.wait(timeout);
             }
         }
     }
 
-    /// Shows the converter what this processor says of its work.
+    /// Shows the dispatcher what this processor says of its work.
     pub(super) fn show(&mut self, times: Times) {
         match self {
             Self::Door(way) => {
@@ -145,7 +145,7 @@ impl Way {
                     way.visit.show(index, value);
                 }
             }
-            Self::Link(way) => way.times = Some(times),
+            Self::NetworkLink(way) => way.times = Some(times),
         }
     }
 
@@ -153,7 +153,7 @@ impl Way {
     pub(super) fn close(&mut self) {
         match self {
             Self::Door(way) => way.visit.flush(),
-            Self::Link(way) => {
+            Self::NetworkLink(way) => {
                 way.flush();
                 way.guest.close(FAREWELL);
             }
@@ -181,14 +181,14 @@ impl DoorWay {
         match visit.take(record) {
             Ok(Visited::Record) => {}
             Ok(Visited::Nothing) => return Ok(Heard::Nothing),
-            // However the converter ended: there is nothing left to do.
+            // However the dispatcher ended: there is nothing left to do.
             Err(VisitError::Closed) => return Ok(Heard::Closed),
             Err(error) => return Err(error.into()),
         }
-        let fetch = |place: Place, bytes: u32| {
+        let fetch = |place: PayloadPlace, bytes: u32| {
             if bytes == 0 { Ok(Bytes::new()) } else { visit.bytes(place.segment, place.offset, bytes.into()) }
         };
-        match decode_from_converter(record, spare.pop().unwrap_or_default(), fetch) {
+        match decode_from_dispatcher(record, spare.pop().unwrap_or_default(), fetch) {
             Ok(said) => Ok(Heard::Said(said)),
             Err(RecordError::Record(error)) => Err(ProcessorError::Record(error)),
             Err(RecordError::Payload(VisitError::Closed)) => Ok(Heard::Closed),
@@ -199,7 +199,7 @@ impl DoorWay {
 
 /// A link over a network: events come with their payload, many words go in one frame.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct NetworkLink {
     guest: TcpGuest,
     /// Came while there was no room for what was to be said.
     came: VecDeque<Frame>,
@@ -209,7 +209,7 @@ pub(super) struct Link {
     times: Option<Times>,
 }
 
-impl Link {
+impl NetworkLink {
     fn meet(address: &str, options: &ProcessorOptions) -> Result<(Self, Welcome), ProcessorError> {
         let tls = options.tls.as_ref().map(Tls::load).transpose()?;
         let key = options.key.as_deref().map(RunKey::load).transpose()?;
@@ -254,8 +254,8 @@ impl Link {
         };
         // A link hands a payload out in one piece.
         let payload = frame.payload.into_iter().next().unwrap_or_default();
-        let fetch = |place: Place, bytes: u32| behind(&payload, place, bytes).ok_or(());
-        match decode_from_converter(&frame.head, spare.pop().unwrap_or_default(), fetch) {
+        let fetch = |place: PayloadPlace, bytes: u32| behind(&payload, place, bytes).ok_or(());
+        match decode_from_dispatcher(&frame.head, spare.pop().unwrap_or_default(), fetch) {
             Ok(said) => Ok(Heard::Said(said)),
             Err(RecordError::Record(error)) => Err(ProcessorError::Record(error)),
             Err(RecordError::Payload(())) => Err(ProcessorError::Elsewhere),
@@ -312,7 +312,7 @@ impl Link {
 }
 
 /// Bytes of the payload behind a record.
-fn behind(payload: &Bytes, place: Place, bytes: u32) -> Option<Bytes> {
+fn behind(payload: &Bytes, place: PayloadPlace, bytes: u32) -> Option<Bytes> {
     if bytes == 0 {
         return Some(Bytes::new());
     }
@@ -321,7 +321,7 @@ fn behind(payload: &Bytes, place: Place, bytes: u32) -> Option<Bytes> {
     (place.segment == BEHIND_RECORD).then(|| payload.slice(start..end))
 }
 
-/// An event and its payload in one frame, as [`Link`] takes it.
+/// An event and its payload in one frame, as [`NetworkLink`] takes it.
 ///
 /// `record` and `heads` are memory to use again: the record is made in the one and kept in the other.
 pub(crate) fn frame_of(
@@ -332,8 +332,8 @@ pub(crate) fn frame_of(
 ) -> Frame {
     let mut payload = VecDeque::with_capacity(event.fragments.len());
     let mut offset = 0;
-    let place = |bytes: &Bytes| -> Result<Place, std::convert::Infallible> {
-        let place = Place { segment: BEHIND_RECORD, offset };
+    let place = |bytes: &Bytes| -> Result<PayloadPlace, std::convert::Infallible> {
+        let place = PayloadPlace { segment: BEHIND_RECORD, offset };
         if !bytes.is_empty() {
             offset += bytes.len() as u64;
             payload.push_back(bytes.clone());

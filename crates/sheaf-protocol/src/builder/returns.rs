@@ -2,7 +2,7 @@
 
 use super::BuilderConfig;
 use super::assembly::Assembly;
-use crate::output::Place;
+use crate::output::StoragePlace;
 use crate::output::places::note_kept;
 use sheaf_wire::message::{AbsentReadout, Finished, Request, Work};
 use sheaf_wire::{ByteCount, DropReason, Nanos, Outcome, Timestamp};
@@ -58,7 +58,7 @@ impl Returns {
     }
 
     /// Takes note of an event that an output node has stored.
-    pub(super) fn note_kept(&mut self, place: Place) {
+    pub(super) fn note_kept(&mut self, place: StoragePlace) {
         note_kept(&mut self.request.kept, place);
     }
 

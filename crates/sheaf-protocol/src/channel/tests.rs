@@ -158,12 +158,12 @@ fn the_wait_before_a_repetition_grows_up_to_a_bound() {
 fn what_a_broken_link_has_lost_is_repeated_as_soon_as_another_is_up() {
     let me = identity(NodeId::MANAGER, 1);
     let mut channel = side(NodeId::builder(0));
-    channel.note_link(Timestamp(0), Link::Up);
+    channel.note_link(Timestamp(0), LinkStatus::Up);
     channel.push(numbered(0));
     assert!(channel.poll_transmit(Timestamp(0), &me).is_some());
-    channel.note_link(Timestamp(1), Link::Up);
+    channel.note_link(Timestamp(1), LinkStatus::Up);
     assert_eq!(channel.poll_transmit(Timestamp(1), &me), None, "nothing broke");
-    channel.note_link(Timestamp(2), Link::Down);
-    channel.note_link(Timestamp(3), Link::Up);
+    channel.note_link(Timestamp(2), LinkStatus::Down);
+    channel.note_link(Timestamp(3), LinkStatus::Up);
     assert!(channel.poll_transmit(Timestamp(3), &me).is_some());
 }

@@ -1,6 +1,6 @@
-//! Counters of a converter.
+//! Counters of a dispatcher.
 
-/// The counts of a converter since it was made.
+/// The counts of a dispatcher since it was made.
 ///
 /// `offered = judged + quarantined + held`, and `given = judged + failed + abandoned + returned + at processors`, at every
 /// moment. `offered` counts events, `given` counts givings: an event that is tried twice is given twice.

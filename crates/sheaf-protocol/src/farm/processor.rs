@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub enum ProcessorEvent<E> {
     /// Judge this; the answer goes to [`Processor::handle_answer`].
     Judge(Ticket, E),
-    /// The converter needs no more verdicts: the run is over, or the seat.
+    /// The dispatcher needs no more verdicts: the run is over, or the seat.
     Closed,
 }
 
@@ -49,7 +49,7 @@ impl<E, V> Processor<E, V> {
         self.closed
     }
 
-    /// Takes an event. `false` if it was not asked for: the converter breaks the rules.
+    /// Takes an event. `false` if it was not asked for: the dispatcher breaks the rules.
     pub fn handle_input(&mut self, ticket: Ticket, event: E) -> bool {
         if self.asked == 0 || self.closed {
             return false;
@@ -60,7 +60,7 @@ impl<E, V> Processor<E, V> {
         true
     }
 
-    /// The converter is gone, or needs no more verdicts.
+    /// The dispatcher is gone, or needs no more verdicts.
     pub fn handle_end(&mut self) {
         if !std::mem::replace(&mut self.closed, true) {
             self.events.clear();
@@ -87,7 +87,7 @@ impl<E, V> Processor<E, V> {
         self.leaving = true;
     }
 
-    /// The next word for the converter.
+    /// The next word for the dispatcher.
     pub fn poll_transmit(&mut self) -> Option<Word<V>> {
         if let Some(word) = self.words.pop_front() {
             return Some(word);

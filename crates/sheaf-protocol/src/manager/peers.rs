@@ -5,14 +5,14 @@
 
 use super::ManagerConfig;
 use crate::channel::Channel;
-use crate::liveness::{Link, Liveness, Patience};
+use crate::liveness::{LinkStatus, Liveness, Patience};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use sheaf_wire::message::{Body, Message};
 use sheaf_wire::{Nanos, NodeId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug)]
-struct Peer<P> {
+struct PeerChannel<P> {
     channel: Channel<P>,
     /// Whether it is in `touched`.
     is_touched: bool,
@@ -22,7 +22,7 @@ struct Peer<P> {
 
 #[derive(Debug)]
 pub(super) struct Peers<P> {
-    peers: BTreeMap<NodeId, Peer<P>>,
+    peers: BTreeMap<NodeId, PeerChannel<P>>,
     /// Peers that may have something to send.
     touched: VecDeque<NodeId>,
     timers: BTreeSet<(Timestamp, NodeId)>,
@@ -38,8 +38,11 @@ pub(super) struct Peers<P> {
 
 impl<P: Clone> Peers<P> {
     pub(super) fn new(nodes: impl Iterator<Item = NodeId>, config: &ManagerConfig, now: Timestamp) -> Self {
-        let peer =
-            |node| Peer { channel: Channel::new(node, config.channel), is_touched: false, timer: None };
+        let peer = |node| PeerChannel {
+            channel: Channel::new(node, config.channel),
+            is_touched: false,
+            timer: None,
+        };
         Self {
             peers: nodes.map(|node| (node, peer(node))).collect(),
             touched: VecDeque::new(),
@@ -104,7 +107,7 @@ impl<P: Clone> Peers<P> {
     }
 
     /// Takes note of the link to a node.
-    pub(super) fn note_link(&mut self, now: Timestamp, node: NodeId, link: Link) {
+    pub(super) fn note_link(&mut self, now: Timestamp, node: NodeId, link: LinkStatus) {
         if let Some(channel) = self.touch(node) {
             channel.note_link(now, link);
         }

@@ -70,7 +70,7 @@ fn silence_takes_no_chance_from_an_event_and_death_does() {
             world.sessions.insert(NodeId::builder(0), (session, 0));
             world.grant(0, 1);
             assert_eq!(world.assigned(0), [1]);
-            let link = if dies { Link::Down } else { Link::Up };
+            let link = if dies { LinkStatus::Down } else { LinkStatus::Up };
             world.manager.handle_link(world.now, NodeId::builder(0), link);
             for _ in 0..8 {
                 world.now += Nanos::from_millis(250);

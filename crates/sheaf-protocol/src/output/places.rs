@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 /// Where an event is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct StoragePlace {
     /// The output node's index.
     pub output: u16,
     /// Its session.
@@ -16,7 +16,7 @@ pub struct Place {
     pub number: u64,
 }
 
-impl Place {
+impl StoragePlace {
     /// The node and its session.
     #[must_use]
     pub fn owner(&self) -> (NodeId, SessionId) {
@@ -26,8 +26,8 @@ impl Place {
 
 /// Adds a place to a list in which neighbours are one entry. Places that follow each other are found where they are added one
 /// after another, as output nodes name them.
-pub(crate) fn note_kept(list: &mut Vec<Kept>, place: Place) {
-    let Place { output, session, number } = place;
+pub(crate) fn note_kept(list: &mut Vec<Kept>, place: StoragePlace) {
+    let StoragePlace { output, session, number } = place;
     match list.last_mut() {
         Some(last)
             if (last.output, last.session) == (output, session)

@@ -2,7 +2,7 @@
 
 use crate::channel::{Channel, ChannelTimes, Received};
 use crate::ledger::{Counter, NodeBooks};
-use crate::liveness::{Link, Liveness};
+use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use sheaf_wire::message::{Body, Command, Delivery, Message, Receipt, ReceiptEntry};
 use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Payload, Role, SessionId, Timestamp, Verdict};
@@ -29,8 +29,8 @@ pub struct OutputConfig {
 pub enum OutputEvent<P> {
     /// The run begins.
     Started,
-    /// An event is to be stored. The driver answers with [`OutputNode::handle_stored`] when it is durable, or with
-    /// [`OutputNode::handle_left_out`].
+    /// An event is to be stored. The driver answers with [`OutputUnit::handle_stored`] when it is durable, or with
+    /// [`OutputUnit::handle_left_out`].
     Store(Ticket, Event<P>, Verdict),
     /// The run closes: nothing more will come.
     Closed,
@@ -105,7 +105,7 @@ impl<P: Payload> Lane<P> {
 
 /// See the [module](super) and the contract in the [crate documentation](crate).
 #[derive(Debug)]
-pub struct OutputNode<P> {
+pub struct OutputUnit<P> {
     me: Identity,
     config: OutputConfig,
     manager: Channel<P>,
@@ -119,7 +119,7 @@ pub struct OutputNode<P> {
     books: NodeBooks,
 }
 
-impl<P: Payload> OutputNode<P> {
+impl<P: Payload> OutputUnit<P> {
     /// An output node that has nothing.
     #[must_use]
     pub fn new(me: Identity, config: OutputConfig, now: Timestamp) -> Self {
@@ -302,7 +302,7 @@ impl<P: Payload> OutputNode<P> {
     }
 
     /// Takes note of the link to a node.
-    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         if peer == NodeId::MANAGER {
             self.manager.note_link(now, link);
         }

@@ -1,9 +1,9 @@
 //! The side of a builder unit: shares accepted events out among the output nodes, and keeps each until it is stored.
 
-use super::places::Place;
+use super::places::StoragePlace;
 use crate::channel::{Channel, ChannelTimes, Received};
 use crate::ledger::{Counter, NodeBooks};
-use crate::liveness::Link;
+use crate::liveness::LinkStatus;
 use crate::machine::{Deadline, Identity, Transmit, Why};
 use sheaf_wire::message::{Body, Delivered, Delivery, Message, Receipt, ReceiptEntry};
 use sheaf_wire::{
@@ -32,7 +32,7 @@ pub struct SenderConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SenderEvent<P> {
     /// It is stored.
-    Stored(Event<P>, Place),
+    Stored(Event<P>, StoragePlace),
     /// No stream takes it.
     LeftOut(Event<P>),
 }
@@ -244,7 +244,7 @@ impl<P: Payload> Sender<P> {
                                 let number = place.saturating_add(offset);
                                 SenderEvent::Stored(
                                     event,
-                                    Place { output: index_u16(index), session, number },
+                                    StoragePlace { output: index_u16(index), session, number },
                                 )
                             }
                             None => SenderEvent::LeftOut(event),
@@ -264,7 +264,7 @@ impl<P: Payload> Sender<P> {
     }
 
     /// Takes note of the link to a node.
-    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: Link) {
+    pub fn handle_link(&mut self, now: Timestamp, peer: NodeId, link: LinkStatus) {
         let lane = (peer.role == Role::Output).then(|| self.lanes.get_mut(usize::from(peer.index))).flatten();
         if let Some(lane) = lane {
             lane.channel.note_link(now, link);

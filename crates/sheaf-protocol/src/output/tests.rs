@@ -32,7 +32,7 @@ fn me(node: NodeId, session: u64) -> Identity {
 struct World {
     now: Timestamp,
     sender: Sender<Size>,
-    outputs: Vec<Option<OutputNode<Size>>>,
+    outputs: Vec<Option<OutputUnit<Size>>>,
     /// Events given to each output node and not yet written.
     arrived: Vec<VecDeque<(Ticket, Event<Size>, Verdict)>>,
     /// Number of events that each has written.
@@ -74,7 +74,7 @@ impl World {
             heartbeat: HEARTBEAT,
             channel: CHANNEL,
         };
-        let node = OutputNode::new(me(NodeId::output(index), session), config, self.now);
+        let node = OutputUnit::new(me(NodeId::output(index), session), config, self.now);
         let index = usize::from(index);
         (self.outputs[index], self.written[index]) = (Some(node), 0);
         self.arrived[index].clear();
@@ -151,7 +151,7 @@ impl World {
         events
     }
 
-    fn stored(&mut self) -> Vec<(u64, Place)> {
+    fn stored(&mut self) -> Vec<(u64, StoragePlace)> {
         let mut stored = Vec::new();
         while let Some(event) = self.sender.poll_event() {
             match event {
@@ -184,8 +184,8 @@ fn event(id: u64, fragments: u32, bytes: usize) -> Event<Size> {
     }
 }
 
-fn place(output: u16, session: u64, number: u64) -> Place {
-    Place { output, session: SessionId(session), number }
+fn place(output: u16, session: u64, number: u64) -> StoragePlace {
+    StoragePlace { output, session: SessionId(session), number }
 }
 
 #[test]

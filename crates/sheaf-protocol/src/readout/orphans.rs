@@ -3,7 +3,7 @@
 //! Each event has an age, its place in the order in which first fragments came. When an event is asked for, older ones that are
 //! not are passed over, and from then on their time runs: it does not where nothing is asked for, so back-pressure loses nothing.
 
-use super::slots::{SlotKey, Slots};
+use super::slots::{EventSlots, SlotKey};
 use super::stretch::Stretch;
 use crate::event_set::EventSet;
 use crate::machine::EventDeadlines;
@@ -47,7 +47,7 @@ impl Orphans {
 
     /// Opens the slot of an event whose first fragment has come.
     #[inline]
-    pub(super) fn open<P: Payload>(&mut self, event: EventId, slots: &mut Slots<P>) -> SlotKey {
+    pub(super) fn open<P: Payload>(&mut self, event: EventId, slots: &mut EventSlots<P>) -> SlotKey {
         let key = slots.insert(event, self.next_age);
         self.next_age += 1;
         let new = Stretch::one(event);
@@ -61,7 +61,7 @@ impl Orphans {
     }
 
     /// Forgets events at the heads of stretches that have been asked for or have ended.
-    fn sweep<P: Payload>(&mut self, slots: &Slots<P>) {
+    fn sweep<P: Payload>(&mut self, slots: &EventSlots<P>) {
         self.unasked.retain_mut(|stretch| {
             let settled = stretch.events().take_while(|event| slots.orphan(*event).is_none());
             stretch.take(settled.count() as u64);
@@ -76,7 +76,7 @@ impl Orphans {
         own: Timestamp,
         age: u64,
         asked: Stretch,
-        slots: &Slots<P>,
+        slots: &EventSlots<P>,
     ) {
         let Some(timeout) = self.timeout else {
             return;
@@ -100,19 +100,19 @@ impl Orphans {
     }
 
     /// Lets the time of all events run that nobody has asked for.
-    pub(super) fn pass_over_all<P: Payload>(&mut self, own: Timestamp, slots: &Slots<P>) {
+    pub(super) fn pass_over_all<P: Payload>(&mut self, own: Timestamp, slots: &EventSlots<P>) {
         self.pass_over(own, self.next_age, Stretch::default(), slots);
     }
 
     /// The next event whose time is over. It counts as expired.
-    pub(super) fn pop_due<P: Payload>(&mut self, own: Timestamp, slots: &Slots<P>) -> Option<EventId> {
+    pub(super) fn pop_due<P: Payload>(&mut self, own: Timestamp, slots: &EventSlots<P>) -> Option<EventId> {
         let (event, ()) = self.deadlines.pop_due(own, |event, ()| slots.orphan(event).is_some())?;
         self.expired.insert_range(event, 1);
         Some(event)
     }
 
     /// The event whose time is over next, and when.
-    pub(super) fn peek<P: Payload>(&mut self, slots: &Slots<P>) -> Option<(Timestamp, EventId)> {
+    pub(super) fn peek<P: Payload>(&mut self, slots: &EventSlots<P>) -> Option<(Timestamp, EventId)> {
         let (at, event, ()) = self.deadlines.peek(|event, ()| slots.orphan(event).is_some())?;
         Some((at, event))
     }

@@ -67,7 +67,7 @@ const _: () = assert!(size_of::<Cell<sheaf_wire::Span>>() == 32);
 
 /// State of an event, apart from its fragments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct EventSlot {
     pub(super) event: EventId,
     /// Its place in the order in which first fragments came; 0 where a request came first.
     pub(super) age: u64,
@@ -86,7 +86,7 @@ pub(super) struct Slot {
     lives: bool,
 }
 
-impl Slot {
+impl EventSlot {
     const FREE: Self = Self {
         event: EventId(0),
         age: 0,
@@ -176,11 +176,11 @@ pub(super) struct Ended {
 /// Cells lie side by side, those of one slot together, so that a fragment touches one line of memory of its own. Every
 /// walk goes over the vector, in its order.
 #[derive(Debug)]
-pub(super) struct Slots<P> {
+pub(super) struct EventSlots<P> {
     /// The sources in the order of the configuration.
     sources: Vec<SourceId>,
     /// The window, and what lies behind it.
-    slots: Vec<Slot>,
+    slots: Vec<EventSlot>,
     /// One for each source, for each slot.
     cells: Vec<Cell<P>>,
     /// Beside each cell the part in which it was asked for, 0 for none. Empty as long as events are asked for as a whole.
@@ -193,7 +193,7 @@ pub(super) struct Slots<P> {
     len: usize,
 }
 
-impl<P: Payload> Slots<P> {
+impl<P: Payload> EventSlots<P> {
     pub(super) fn new(sources: impl IntoIterator<Item = SourceId>) -> Self {
         Self::with_window(sources.into_iter().collect(), MIN_WINDOW)
     }
@@ -202,7 +202,7 @@ impl<P: Payload> Slots<P> {
         let cells = std::iter::repeat_with(|| Cell::Waiting).take(window * sources.len()).collect();
         Self {
             sources,
-            slots: vec![Slot::FREE; window],
+            slots: vec![EventSlot::FREE; window],
             cells,
             parts: Vec::new(),
             window,
@@ -239,7 +239,7 @@ impl<P: Payload> Slots<P> {
     #[inline]
     pub(super) fn insert(&mut self, event: EventId, age: u64) -> SlotKey {
         debug_assert!(self.find(event).is_none(), "event {event} has two slots");
-        let slot = Slot { event, age, unsettled: self.unsettled(), lives: true, ..Slot::FREE };
+        let slot = EventSlot { event, age, unsettled: self.unsettled(), lives: true, ..EventSlot::FREE };
         self.insert_slot(slot)
     }
 
@@ -249,7 +249,7 @@ impl<P: Payload> Slots<P> {
     }
 
     #[inline]
-    fn insert_slot(&mut self, slot: Slot) -> SlotKey {
+    fn insert_slot(&mut self, slot: EventSlot) -> SlotKey {
         let mut place = self.place_of(slot.event);
         if self.slots[place].lives {
             place = self.find_room(slot.event);
@@ -270,7 +270,7 @@ impl<P: Payload> Slots<P> {
             }
         }
         let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::FREE);
+            self.slots.push(EventSlot::FREE);
             let cells = self.slots.len() * self.sources.len();
             self.cells.resize_with(cells, || Cell::Waiting);
             if !self.parts.is_empty() {
@@ -474,26 +474,26 @@ impl<P: Payload> Slots<P> {
     }
 
     /// The slot of an event that nobody has asked for, if there is one.
-    pub(super) fn orphan(&self, event: EventId) -> Option<&Slot> {
+    pub(super) fn orphan(&self, event: EventId) -> Option<&EventSlot> {
         self.find(event).map(|key| self.found(key)).filter(|slot| !slot.is_asked())
     }
 
     /// The slot of a key that was just found or opened: nothing can have outlived anything.
-    pub(super) fn found(&self, key: SlotKey) -> &Slot {
+    pub(super) fn found(&self, key: SlotKey) -> &EventSlot {
         let slot = &self.slots[key.place];
         debug_assert!(slot.is_of(key.event), "event {}: the key was not just found", key.event);
         slot
     }
 
     /// See [`Self::found`].
-    pub(super) fn found_mut(&mut self, key: SlotKey) -> &mut Slot {
+    pub(super) fn found_mut(&mut self, key: SlotKey) -> &mut EventSlot {
         let slot = &mut self.slots[key.place];
         debug_assert!(slot.is_of(key.event), "event {}: the key was not just found", key.event);
         slot
     }
 
     pub(super) fn asked_keys(&self) -> Vec<SlotKey> {
-        self.keys_where(Slot::is_asked)
+        self.keys_where(EventSlot::is_asked)
     }
 
     pub(super) fn all_keys(&self) -> Vec<SlotKey> {
@@ -506,7 +506,7 @@ impl<P: Payload> Slots<P> {
     }
 
     /// The slots of which something is true, by a walk over all.
-    pub(super) fn keys_where(&self, wanted: impl Fn(&Slot) -> bool) -> Vec<SlotKey> {
+    pub(super) fn keys_where(&self, wanted: impl Fn(&EventSlot) -> bool) -> Vec<SlotKey> {
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| slot.lives && wanted(slot));
         slots.map(|(place, slot)| SlotKey { event: slot.event, place }).collect()
     }
@@ -607,7 +607,7 @@ mod tests {
         fn agrees_with_a_plain_map(
             steps in prop::collection::vec((0..3_u8, 0..400_u64, prop::sample::select(vec![1_u64, 64, 100])), 0..1_500),
         ) {
-            let mut slots = Slots::new([SourceId(7), SourceId(8)]);
+            let mut slots = EventSlots::new([SourceId(7), SourceId(8)]);
             // Of each event its age, and the length of what is here of the second source.
             let mut plain: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
             for (age, (act, id, stride)) in (1..).zip(steps) {
@@ -642,7 +642,7 @@ mod tests {
 
     #[test]
     fn the_window_holds_consecutive_events_and_is_no_longer_than_that_takes() {
-        let mut slots: Slots<Span> = Slots::new([SourceId(0)]);
+        let mut slots: EventSlots<Span> = EventSlots::new([SourceId(0)]);
         for event in 0..100_000 {
             slots.insert(EventId(event), 0);
             if event >= 1_000 {

@@ -7,7 +7,7 @@ use sheaf_protocol::farm::{FarmCounts, Quarantine, Seat};
 use sheaf_wire::EventId;
 use std::collections::BTreeMap;
 
-/// The record of one farm: what went into its converter and came out of it.
+/// The record of one farm: what went into its dispatcher and came out of it.
 #[derive(Clone, Debug, Default)]
 pub struct FarmWatch {
     /// Number of times that each event was given to a processor.
@@ -103,7 +103,7 @@ impl FarmWatch {
     }
 }
 
-/// Whether a converter's counts add up.
+/// Whether a dispatcher's counts add up.
 ///
 /// # Errors
 /// Which do not.

@@ -1,4 +1,4 @@
-//! Drives the farms of builders: the real converter, the real processors, and between them a way that keeps the order and
+//! Drives the farms of builders: the real dispatcher, the real processors, and between them a way that keeps the order and
 //! takes its time. A processor that dies is started again after a while, with another seat.
 
 use super::Cluster;
@@ -10,7 +10,7 @@ use crate::options::{FarmOptions, Options};
 use crate::payload::SimPayload;
 use sheaf_protocol::builder::Decision;
 use sheaf_protocol::farm::{
-    Converter, ConverterConfig, ConverterEvent, Departure, FarmCounts, Processor, ProcessorEvent, Seat,
+    Departure, Dispatcher, DispatcherConfig, DispatcherEvent, FarmCounts, Processor, ProcessorEvent, Seat,
     Ticket, Word,
 };
 use sheaf_wire::{Event, EventId, NodeId, SessionId, Timestamp};
@@ -18,7 +18,7 @@ use sheaf_wire::{Event, EventId, NodeId, SessionId, Timestamp};
 /// A farm.
 #[derive(Debug)]
 pub(super) struct Farm {
-    converter: Converter<Event<SimPayload>, Decision>,
+    dispatcher: Dispatcher<Event<SimPayload>, Decision>,
     processes: Vec<Process>,
     watch: FarmWatch,
     wake_at: Option<Timestamp>,
@@ -42,7 +42,7 @@ struct Alive {
 
 impl Farm {
     pub(super) fn new(options: &FarmOptions, slots: u32, now: Timestamp) -> Self {
-        let config = ConverterConfig {
+        let config = DispatcherConfig {
             events: slots,
             seats: options.processors,
             ahead: options.ahead,
@@ -52,24 +52,24 @@ impl Farm {
         };
         let processes = (0..options.processors).map(|_| Process::default()).collect();
         let watch = FarmWatch::default();
-        Self { converter: Converter::new(config, now), processes, watch, wake_at: None }
+        Self { dispatcher: Dispatcher::new(config, now), processes, watch, wake_at: None }
     }
 
     /// Whether no event waits for its verdict.
     pub(super) fn is_empty(&self) -> bool {
-        self.converter.held().0 == 0
+        self.dispatcher.held().0 == 0
     }
 
     pub(super) fn counts(&self) -> FarmCounts {
-        self.converter.counts()
+        self.dispatcher.counts()
     }
 
     pub(super) fn offer(&mut self, event: Event<SimPayload>) {
-        let offered = self.converter.offer(event.id, event);
-        assert!(offered.is_ok(), "a converter has room for all that its builder may have");
+        let offered = self.dispatcher.offer(event.id, event);
+        assert!(offered.is_ok(), "a dispatcher has room for all that its builder may have");
     }
 
-    /// Ends the process at a place; the converter learns of it after a while, the place is filled again after another.
+    /// Ends the process at a place; the dispatcher learns of it after a while, the place is filled again after another.
     fn kill(&mut self, place: usize, at: &mut Ways<'_>) -> bool {
         let Some(alive) = self.processes[place].alive.take() else { return false };
         at.plan(at.farm.way.0, FarmTurn::Gone(alive.seat));
@@ -145,7 +145,7 @@ impl Cluster {
         }
         let mut ways = Ways { post, options, farm: setup, builder, session };
         match turn {
-            FarmTurn::Begin(place) => match farm.converter.join(now) {
+            FarmTurn::Begin(place) => match farm.dispatcher.join(now) {
                 Some(seat) => {
                     let process = &mut farm.processes[place];
                     process.life += 1;
@@ -160,26 +160,26 @@ impl Cluster {
                 let process = &mut farm.processes[place];
                 if let Some(alive) = process.alive.as_mut().filter(|_| process.life == life) {
                     let asked = alive.role.handle_input(ticket, event);
-                    assert!(asked, "a converter gives what was asked for");
+                    assert!(asked, "a dispatcher gives what was asked for");
                     farm.drive(place, &mut ways);
                 }
             }
             FarmTurn::Up(seat, word) => {
                 if let Word::Failed(ticket, _) = &word
-                    && let Some(event) = farm.converter.event(*ticket)
+                    && let Some(event) = farm.dispatcher.event(*ticket)
                 {
                     farm.watch.fail(event.id, seat);
                 }
-                farm.converter.handle_input(now, seat, word);
+                farm.dispatcher.handle_input(now, seat, word);
             }
             FarmTurn::Gone(seat) => {
                 farm.watch.end(seat);
-                farm.converter.handle_end(now, seat, Departure::Died);
+                farm.dispatcher.handle_end(now, seat, Departure::Died);
             }
             FarmTurn::Wake(at) => {
                 if farm.wake_at == Some(at) {
                     farm.wake_at = None;
-                    farm.converter.handle_timeout(now);
+                    farm.dispatcher.handle_timeout(now);
                 }
             }
             FarmTurn::Done(place, life) => {
@@ -211,23 +211,23 @@ impl Cluster {
         self.settle_farm(builder);
     }
 
-    /// Drains the converter, as its contract demands.
+    /// Drains the dispatcher, as its contract demands.
     pub(super) fn settle_farm(&mut self, builder: usize) {
         let Self { post, builders, watch, options, .. } = self;
         let node = &mut builders[builder];
         let (id, session, now) = (node.host.node, node.host.session, post.now);
         let (Some(farm), Some(setup)) = (&mut node.farm, &options.farm) else { return };
         let mut judged = Vec::new();
-        while let Some(event) = farm.converter.poll_event() {
+        while let Some(event) = farm.dispatcher.poll_event() {
             match event {
-                ConverterEvent::Judged { event, verdict, .. } => {
+                DispatcherEvent::Judged { event, verdict, .. } => {
                     if let Err(what) = farm.watch.judge(event.id) {
                         watch.fail(format!("{id}: {what}"));
                     }
                     see_verdict(watch, options, id, session, &event, verdict);
                     judged.push((event, verdict));
                 }
-                ConverterEvent::Quarantined { event, why, .. } => {
+                DispatcherEvent::Quarantined { event, why, .. } => {
                     if let Err(what) = farm.watch.quarantine(options, setup, event.id, &why) {
                         watch.fail(format!("{id}: {what}"));
                     }
@@ -235,7 +235,7 @@ impl Cluster {
                     see_verdict(watch, options, id, session, &event, Decision::Stored);
                     judged.push((event, Decision::Stored));
                 }
-                ConverterEvent::Ended { seat, .. } => {
+                DispatcherEvent::Ended { seat, .. } => {
                     farm.watch.end(seat);
                     let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == seat);
                     if let Some(place) = farm.processes.iter().position(is_it) {
@@ -245,8 +245,8 @@ impl Cluster {
                 }
             }
         }
-        while let Some(give) = farm.converter.poll_transmit(now) {
-            let event = farm.converter.event(give.ticket).map(|event| event.id);
+        while let Some(give) = farm.dispatcher.poll_transmit(now) {
+            let event = farm.dispatcher.event(give.ticket).map(|event| event.id);
             let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == give.seat);
             let place = farm.processes.iter().position(is_it);
             if let Some(event) = event
@@ -254,17 +254,17 @@ impl Cluster {
             {
                 watch.fail(format!("{id}: {what}"));
             }
-            // To one that is gone it goes as well: the converter does not know yet.
+            // To one that is gone it goes as well: the dispatcher does not know yet.
             if let (Some(event), Some(place)) = (event, place) {
                 let life = farm.processes[place].life;
                 let turn = FarmTurn::Down(place, life, give.ticket, event);
                 post.plan(now + setup.way, Happening::Farm(builder, session, turn));
             }
         }
-        if let Err(what) = check_counts(&farm.converter.counts(), farm.converter.held()) {
+        if let Err(what) = check_counts(&farm.dispatcher.counts(), farm.dispatcher.held()) {
             watch.fail(format!("{id}: {what}"));
         }
-        let deadline = farm.converter.poll_timeout().map(|deadline| deadline.at.max(now));
+        let deadline = farm.dispatcher.poll_timeout().map(|deadline| deadline.at.max(now));
         if deadline != farm.wake_at {
             farm.wake_at = deadline;
             if let Some(at) = deadline {

@@ -6,7 +6,7 @@ use crate::log::{Line, Note, Reason, Turn};
 use crate::payload::SimPayload;
 use sheaf_protocol::builder::BuilderUnit;
 use sheaf_protocol::manager::EventManager;
-use sheaf_protocol::output::{OutputNode, Sender};
+use sheaf_protocol::output::{OutputUnit, Sender};
 use sheaf_protocol::readout::ReadoutUnit;
 use sheaf_protocol::{Deadline, Transmit};
 use sheaf_wire::message::Message;
@@ -42,7 +42,7 @@ macro_rules! machines {
     )*};
 }
 
-machines!(EventManager, ReadoutUnit, BuilderUnit, OutputNode, Sender);
+machines!(EventManager, ReadoutUnit, BuilderUnit, OutputUnit, Sender);
 
 impl Post {
     /// Lets a machine do what is due. Returns whether anything was.

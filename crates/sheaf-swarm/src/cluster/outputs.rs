@@ -13,7 +13,7 @@ use crate::payload::SimPayload;
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::Decision;
 use sheaf_protocol::output::{
-    OutputConfig, OutputEvent, OutputNode, Sender, SenderConfig, SenderEvent, Ticket,
+    OutputConfig, OutputEvent, OutputUnit, Sender, SenderConfig, SenderEvent, Ticket,
 };
 use sheaf_wire::{Event, NodeId, SessionId, Tags, Timestamp, Verdict};
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 pub(super) struct OutputSide {
     pub(super) host: Host,
     /// Nothing while it is down.
-    pub(super) unit: Option<OutputNode<SimPayload>>,
+    pub(super) unit: Option<OutputUnit<SimPayload>>,
     writing: VecDeque<(Ticket, Event<SimPayload>, Verdict)>,
     /// Written, not durable.
     syncing: VecDeque<Ticket>,
@@ -50,7 +50,7 @@ impl OutputSide {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.unit.as_ref().map_or(self.host.is_gone, OutputNode::is_finished)
+        self.unit.as_ref().map_or(self.host.is_gone, OutputUnit::is_finished)
     }
 
     /// Forgets everything; false if there is nothing to forget.
@@ -105,7 +105,7 @@ impl Cluster {
         let (node, now) = (&mut self.outputs[index], self.post.now);
         (node.disk_free_at, node.written, node.durable) = (now, 0, 0);
         node.shelf = self.options.uploads.map(Shelf::new);
-        node.unit = Some(OutputNode::new(me, config(&self.options), now));
+        node.unit = Some(OutputUnit::new(me, config(&self.options), now));
     }
 
     /// Drains the output node, as its contract demands.

@@ -18,10 +18,10 @@ use sheaf_node::{Agent, NodeError};
 use sheaf_protocol::Identity;
 use sheaf_protocol::builder::{BuilderConfig, BuilderUnit, IncompletePolicy, ReadoutSources, Scope};
 use sheaf_protocol::channel::ChannelTimes;
-use sheaf_protocol::farm::ConverterConfig;
+use sheaf_protocol::farm::DispatcherConfig;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Triggers};
-use sheaf_protocol::output::{OutputConfig, OutputNode as OutputRole, Sender, SenderConfig};
+use sheaf_protocol::output::{OutputConfig, OutputUnit, Sender, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_source::Source;
 use sheaf_wire::{
@@ -241,7 +241,7 @@ impl Assembly {
         if filter.workers == 0 {
             return None;
         }
-        let converter = ConverterConfig {
+        let dispatcher = DispatcherConfig {
             events: self.options.slots,
             seats: filter.workers,
             ahead: 32,
@@ -249,7 +249,7 @@ impl Assembly {
             retries: 1,
             patience: Some(Nanos::from_secs(5)),
         };
-        let setup = FarmSetup { converter, threads: None, door: None, listen: None };
+        let setup = FarmSetup { dispatcher, threads: None, door: None, listen: None };
         let farm =
             Farm::new(setup, node, waker, now).expect("a farm without threads and doors lacks nothing");
         let (options, network) = (self.options.clone(), self.network.clone());
@@ -268,7 +268,7 @@ impl Assembly {
             channel: CHANNEL,
         };
         let (me, now) = (self.identity(node), self.network.lock().now);
-        let role = OutputRole::new(me, config, now);
+        let role = OutputUnit::new(me, config, now);
         let endpoint = self.network.attach(node);
         Box::new(OutputNode::new(role, endpoint, self.sink(me), MANAGER_PATIENCE, now, drop))
     }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 #[derive(Debug, Default)]
-struct Link {
+struct FrameLink {
     /// The sender knows that it is up.
     is_up: bool,
     /// The receiver's life is over, and the sender does not know: what it sends is lost.
@@ -40,7 +40,7 @@ pub(super) struct Net {
     order: u64,
     inboxes: BTreeMap<NodeId, BTreeMap<(Timestamp, u64), Event>>,
     attached: BTreeSet<NodeId>,
-    links: BTreeMap<(NodeId, NodeId), Link>,
+    links: BTreeMap<(NodeId, NodeId), FrameLink>,
     /// Nodes that something arrives for, and when.
     wakes: Vec<(NodeId, Timestamp)>,
     /// Cost of the current round beside its own work: filters and disks.

@@ -3,7 +3,7 @@
 use crate::dice::{Dice, Ratio};
 use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::readout::Announce;
-use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, Slots};
+use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, NodeId, SourceId, Timestamp};
 
 /// A whole run. Times are those of a configuration in which nothing is said.
@@ -341,7 +341,11 @@ impl DriverOptions {
             senders: usize::from(self.readouts),
             block: ByteCount(16_000),
             guard: Nanos::ZERO,
-            slots: if self.line_rate.is_some() { Slots::Synchronised } else { Slots::FreeRunning },
+            slots: if self.line_rate.is_some() {
+                SlotSchedule::Synchronised
+            } else {
+                SlotSchedule::FreeRunning
+            },
             patience: Nanos::from_millis(1),
         };
         matches!(self.gathering, Gathering::Barrel { .. }).then_some(ShaperConfig {

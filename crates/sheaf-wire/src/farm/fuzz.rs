@@ -1,8 +1,8 @@
-//! The body of the fuzz target for what a converter and its processors send each other.
+//! The body of the fuzz target for what a dispatcher and its processors send each other.
 
 use super::{
-    BEHIND_RECORD, CLOSE_RECORD, FromConverter, FromProcessor, Hello, Place, Times, Welcome, WordReader,
-    decode_from_converter, encode_event, split_words,
+    BEHIND_RECORD, CLOSE_RECORD, FromDispatcher, FromProcessor, Hello, PayloadPlace, Times, Welcome,
+    WordReader, decode_from_dispatcher, encode_event, split_words,
 };
 use crate::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use crate::{
@@ -19,7 +19,7 @@ use bytes::Bytes;
 pub fn fuzz_farm(bytes: &[u8]) {
     let Some((what, bytes)) = bytes.split_first() else { return };
     match what % 4 {
-        0 => from_converter(bytes),
+        0 => from_dispatcher(bytes),
         1 => from_processor(bytes),
         2 => {
             if let Ok(welcome) = Welcome::read(bytes) {
@@ -39,31 +39,31 @@ pub fn fuzz_farm(bytes: &[u8]) {
 }
 
 /// Two bytes of the length of the record, the record, and the payload behind it.
-fn from_converter(bytes: &[u8]) {
+fn from_dispatcher(bytes: &[u8]) {
     let Some((length, frame)) = bytes.split_first_chunk::<2>() else { return };
     let length = usize::from(u16::from_le_bytes(*length)).min(frame.len());
     let (record, payload) = frame.split_at(length);
     let payload = Bytes::copy_from_slice(payload);
     let mut fetched = 0_u64;
-    let fetch = |place: Place, length: u32| {
+    let fetch = |place: PayloadPlace, length: u32| {
         let start = usize::try_from(place.offset).map_err(|_| "far")?;
         let end = start.checked_add(length as usize).filter(|end| *end <= payload.len()).ok_or("outside")?;
         fetched += u64::from(length);
         if place.segment == BEHIND_RECORD { Ok(payload.slice(start..end)) } else { Err("elsewhere") }
     };
-    match decode_from_converter(record, Vec::new(), fetch) {
-        Ok(FromConverter::Event(ticket, event)) => {
+    match decode_from_dispatcher(record, Vec::new(), fetch) {
+        Ok(FromDispatcher::Event(ticket, event)) => {
             assert!(event.fragments.len() * 40 < record.len(), "there are no more than there is room for");
             assert_eq!(fetched, event.payload_bytes());
             let (again, payload) = frame_of(ticket, &event);
-            let fetch = |place: Place, length: u32| -> Result<Bytes, ()> {
+            let fetch = |place: PayloadPlace, length: u32| -> Result<Bytes, ()> {
                 let start = usize::try_from(place.offset).map_err(|_| ())?;
                 payload.get(start..start + length as usize).map(Bytes::copy_from_slice).ok_or(())
             };
-            let read = decode_from_converter(&again, Vec::new(), fetch);
-            assert_eq!(read, Ok(FromConverter::Event(ticket, event)), "an event is read as it was written");
+            let read = decode_from_dispatcher(&again, Vec::new(), fetch);
+            assert_eq!(read, Ok(FromDispatcher::Event(ticket, event)), "an event is read as it was written");
         }
-        Ok(FromConverter::Close) => assert_eq!(record, CLOSE_RECORD),
+        Ok(FromDispatcher::Close) => assert_eq!(record, CLOSE_RECORD),
         Err(error) => assert!(!error.to_string().is_empty(), "an error says what is wrong"),
     }
 }
@@ -94,8 +94,8 @@ fn from_processor(mut frame: &[u8]) {
 /// An event's record, and the payload behind it.
 fn frame_of(ticket: u64, event: &Event<Bytes>) -> (Vec<u8>, Vec<u8>) {
     let (mut record, mut payload) = (Vec::new(), Vec::new());
-    let place = |bytes: &Bytes| -> Result<Place, std::convert::Infallible> {
-        let place = Place { segment: BEHIND_RECORD, offset: payload.len() as u64 };
+    let place = |bytes: &Bytes| -> Result<PayloadPlace, std::convert::Infallible> {
+        let place = PayloadPlace { segment: BEHIND_RECORD, offset: payload.len() as u64 };
         payload.extend_from_slice(bytes);
         Ok(place)
     };

@@ -59,8 +59,8 @@ fn records(word: &FromProcessor) -> Vec<Vec<u8>> {
 }
 
 /// Reads a record whose payloads lie one behind the other in `memory`.
-fn read(record: &[u8], memory: &[u8]) -> Result<FromConverter<Bytes>, RecordError<&'static str>> {
-    decode_from_converter(record, Vec::new(), |place, length| {
+fn read(record: &[u8], memory: &[u8]) -> Result<FromDispatcher<Bytes>, RecordError<&'static str>> {
+    decode_from_dispatcher(record, Vec::new(), |place, length| {
         let start = usize::try_from(place.offset).map_err(|_| "far")?;
         let end = start.checked_add(length as usize).ok_or("far")?;
         memory.get(start..end).map(Bytes::copy_from_slice).ok_or("outside")
@@ -72,12 +72,12 @@ proptest! {
     fn an_event_comes_out_as_it_went_in(event in event(), ticket in any::<u64>(), cut in any::<prop::sample::Index>()) {
         let (mut record, mut memory) = (Vec::new(), Vec::new());
         encode_event::<_, ()>(&mut record, ticket, &event, |payload: &Bytes| {
-            let place = Place { segment: 3, offset: memory.len() as u64 };
+            let place = PayloadPlace { segment: 3, offset: memory.len() as u64 };
             memory.extend_from_slice(payload);
             Ok(place)
         }).unwrap();
         prop_assert_eq!(record.len(), event_record_bytes(event.fragments.len(), event.missing.len()));
-        prop_assert_eq!(read(&record, &memory), Ok(FromConverter::Event(ticket, event)));
+        prop_assert_eq!(read(&record, &memory), Ok(FromDispatcher::Event(ticket, event)));
         let cut = cut.index(record.len());
         prop_assert!(read(&record[..cut], &memory).is_err(), "a part of a record is none");
     }

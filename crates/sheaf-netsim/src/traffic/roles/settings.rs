@@ -14,7 +14,7 @@ use sheaf_protocol::gathering::Gathering;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{ManagerConfig, Triggers};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, SourceConfig};
-use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, Slots};
+use sheaf_shaping::{BarrelConfig, Policy, ShaperConfig, SlotSchedule};
 use sheaf_wire::{ByteCount, ByteRate, EventId, Nanos, SourceId, TriggerMix, TriggerType};
 use std::collections::BTreeSet;
 
@@ -120,7 +120,7 @@ impl Settings {
             senders: usize::from(self.readouts),
             block: ByteCount(wire(u64::from(block_bytes))),
             guard: nanos(guard),
-            slots: if synchronised { Slots::Synchronised } else { Slots::FreeRunning },
+            slots: if synchronised { SlotSchedule::Synchronised } else { SlotSchedule::FreeRunning },
             patience: self.retry,
         };
         Some(ShaperConfig {

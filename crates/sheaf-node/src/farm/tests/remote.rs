@@ -8,7 +8,7 @@ use sheaf_wire::farm::Hello;
 use std::net::TcpListener;
 
 /// A farm that listens, and where.
-fn listening(converter: ConverterConfig, max_guests: u16) -> (Test, PathBuf) {
+fn listening(dispatcher: DispatcherConfig, max_guests: u16) -> (Test, PathBuf) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
     let settings = TcpSettings { blocks: 16, block_bytes: ByteCount::kib(64), ..TcpSettings::default() };
@@ -26,13 +26,13 @@ fn listening(converter: ConverterConfig, max_guests: u16) -> (Test, PathBuf) {
     };
     let welcome = Welcome { run, node, tags: vec!["even".into()], configuration: "[run]".into() };
     let listen = Some(ListenSetup { host, welcome });
-    let setup = FarmSetup { converter, threads: None, door: None, listen };
+    let setup = FarmSetup { dispatcher, threads: None, door: None, listen };
     (Test::of(setup, tempfile::tempdir().expect("a directory")), address.into())
 }
 
 #[test]
 fn processors_join_over_a_network_judge_what_they_are_sent_and_leave() {
-    let (mut test, address) = listening(converter(), 4);
+    let (mut test, address) = listening(dispatcher(), 4);
     let (first, stop) = join_at(&address, Even { special: None });
     test.judge(0..100);
     stop.store(true, Ordering::Relaxed);
@@ -51,7 +51,7 @@ fn processors_join_over_a_network_judge_what_they_are_sent_and_leave() {
 
 #[test]
 fn large_payloads_of_verdicts_come_over_a_network() {
-    let (mut test, address) = listening(converter(), 1);
+    let (mut test, address) = listening(dispatcher(), 1);
     let (worker, _stop) = join_at(&address, Wordy);
     test.judge(0..20);
     assert!(test.verdicts.iter().all(|(id, verdict)| verdict.payload == vec![*id as u8; 400_000]));
@@ -62,7 +62,7 @@ fn large_payloads_of_verdicts_come_over_a_network() {
 /// A processor that goes away with events in hand, again and again; the other judges all of them.
 #[test]
 fn processors_that_vanish_from_the_network_lose_no_event() {
-    let (mut test, address) = listening(converter(), 8);
+    let (mut test, address) = listening(dispatcher(), 8);
     let (steady, _stop) = join_at(&address, Even { special: None });
     let vanished = Arc::new(AtomicU64::new(0));
     let count = vanished.clone();
@@ -78,8 +78,8 @@ fn processors_that_vanish_from_the_network_lose_no_event() {
         next += 8;
     }
     vanishing.join().expect("no panic");
-    test.until("all have gone", |test| test.farm.converter.counts().died == 10);
-    let counts = test.farm.converter.counts();
+    test.until("all have gone", |test| test.farm.dispatcher.counts().died == 10);
+    let counts = test.farm.dispatcher.counts();
     assert_eq!(test.verdicts.len() as u64, next);
     assert_eq!(counts.judged + counts.quarantined, next);
     assert!(counts.abandoned > 0, "they had events: {counts:?}");
@@ -90,7 +90,7 @@ fn processors_that_vanish_from_the_network_lose_no_event() {
 /// It takes events and is silent, as a process that hangs, or one whose host has lost its power.
 #[test]
 fn a_processor_that_hangs_somewhere_else_is_given_up_and_learns_of_it() {
-    let config = ConverterConfig { time_limit: Some(Nanos::from_secs(1)), ..converter() };
+    let config = DispatcherConfig { time_limit: Some(Nanos::from_secs(1)), ..dispatcher() };
     let (mut test, address) = listening(config, 2);
     let met = std::thread::spawn({
         let address = address.clone();
@@ -101,10 +101,10 @@ fn a_processor_that_hangs_somewhere_else_is_given_up_and_learns_of_it() {
     for id in 0..4 {
         test.farm.offer(event(id));
     }
-    test.until("it has them", |test| test.farm.converter.held() == (4, 4));
+    test.until("it has them", |test| test.farm.dispatcher.held() == (4, 4));
     test.until("it is given up", |test| {
         test.now += Nanos::from_millis(10);
-        test.farm.converter.counts().silent == 1
+        test.farm.dispatcher.counts().silent == 1
     });
     let (steady, _stop) = join_at(&address, Even { special: None });
     test.until("all are judged", |test| test.verdicts.len() == 4);
@@ -121,7 +121,7 @@ fn a_processor_that_hangs_somewhere_else_is_given_up_and_learns_of_it() {
 
 #[test]
 fn callers_that_are_no_processors_of_this_release_are_turned_away_and_counted() {
-    let (mut test, address) = listening(converter(), 2);
+    let (mut test, address) = listening(dispatcher(), 2);
     let says = move |hello: Vec<u8>| {
         let options =
             GuestOptions { session: SessionId(1), settings: TcpSettings::default(), tls: None, key: None };
@@ -161,7 +161,7 @@ fn who_joins_nobody_is_told_what_to_look_at() {
 
 /// Who waits for the next run must not end because it came when one was over.
 #[test]
-fn a_converter_that_ends_while_it_is_greeted_is_none() {
+fn a_dispatcher_that_ends_while_it_is_greeted_is_none() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it is bound").to_string();
     let mut host = TcpHost::new(HostOptions {

@@ -27,14 +27,14 @@ impl Preprocessor for WithoutZeros {
 }
 
 /// Starts `side` as the other side, and counts how often.
-fn launch(started: &Arc<AtomicU64>, side: impl Fn(UnixStream) + Clone + Send + 'static) -> LaunchPeer {
+fn launch(started: &Arc<AtomicU64>, side: impl Fn(UnixStream) + Clone + Send + 'static) -> LaunchWorker {
     let started = started.clone();
     Box::new(move || {
         started.fetch_add(1, Ordering::Relaxed);
         let (stream, other) = UnixStream::pair()?;
         let side = side.clone();
         std::thread::spawn(move || side(other));
-        Ok(Peer { stream, end: Box::new(|| {}) })
+        Ok(WorkerProcess { stream, end: Box::new(|| {}) })
     })
 }
 
@@ -170,7 +170,7 @@ fn a_preprocessor_that_cannot_be_made_says_why() {
     assert_eq!(error.as_deref(), Some("no threshold"));
     let error = Isolated::start(launch(&started, drop), None).err().unwrap();
     assert_eq!(error, "its process did not become ready: it has died");
-    let absent: LaunchPeer = Box::new(|| Err(io::Error::other("no such program")));
+    let absent: LaunchWorker = Box::new(|| Err(io::Error::other("no such program")));
     let error = Isolated::start(absent, None).err().unwrap();
     assert_eq!(error, "cannot start its process: no such program");
 }

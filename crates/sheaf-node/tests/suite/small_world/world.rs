@@ -17,7 +17,7 @@ use sheaf_protocol::builder::{Asking, BuilderConfig, BuilderUnit, IncompletePoli
 use sheaf_protocol::channel::ChannelTimes;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::manager::{EventManager, ManagerConfig, Shaping, Triggers};
-use sheaf_protocol::output::{OutputConfig, OutputNode as Role, Sender, SenderConfig};
+use sheaf_protocol::output::{OutputConfig, OutputUnit, Sender, SenderConfig};
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutUnit, SourceConfig};
 use sheaf_source::content;
 use sheaf_source::{Source, SourcePoll, SourceStats};
@@ -187,7 +187,7 @@ impl World {
             heartbeat: Nanos::from_millis(20),
             channel: CHANNEL,
         };
-        let role = Role::new(identity(NodeId::output(0)), config, self.now);
+        let role = OutputUnit::new(identity(NodeId::output(0)), config, self.now);
         Box::new(OutputNode::new(role, endpoint, new_session(&self.disk), MANAGER_PATIENCE, self.now, drop))
     }
 

@@ -9,7 +9,7 @@ const LONG: Timestamp = Timestamp(100 * LATER.0);
 fn waiting() -> BuilderUnit<Size> {
     let mut builder = builder(|_| {});
     for readout in 0..2 {
-        builder.handle_link(START, NodeId::readout(readout), Link::Up);
+        builder.handle_link(START, NodeId::readout(readout), LinkStatus::Up);
     }
     assign(&mut builder, 5, 1, 1);
     let _ = requests(&mut builder, START);
@@ -54,7 +54,7 @@ fn one_whose_link_is_down_is_given_up_sooner_and_not_before_it_had_the_time_to_c
     assign(&mut builder, 5, 1, 1);
     answer(&mut builder, 0, 5, &[0, 1], &[]);
     answer(&mut builder, 1, 4, &[2, 3], &[]);
-    builder.handle_link(START + Nanos(TIMEOUT.0 / 2), NodeId::readout(1), Link::Down);
+    builder.handle_link(START + Nanos(TIMEOUT.0 / 2), NodeId::readout(1), LinkStatus::Down);
     live_until(&mut builder, LATER, false);
     assert_eq!(built(&mut builder), None);
     live_until(&mut builder, LONG, false);
@@ -65,7 +65,7 @@ fn one_whose_link_is_down_is_given_up_sooner_and_not_before_it_had_the_time_to_c
 fn a_builder_that_hears_nobody_gives_nobody_up() {
     let mut builder = waiting();
     for node in [NodeId::MANAGER, NodeId::readout(0), NodeId::readout(1)] {
-        builder.handle_link(START + Nanos(1), node, Link::Down);
+        builder.handle_link(START + Nanos(1), node, LinkStatus::Down);
     }
     for step in 1..100 {
         builder.handle_timeout(Timestamp(step * LATER.0));
@@ -81,7 +81,7 @@ fn a_unit_that_is_given_up_holds_no_credit() {
     let _ = asked(&mut builder, START);
     assert!(builder.in_flight() > ByteCount::ZERO);
     for readout in 0..2 {
-        builder.handle_link(START, NodeId::readout(readout), Link::Down);
+        builder.handle_link(START, NodeId::readout(readout), LinkStatus::Down);
     }
     for step in 1..100 {
         live_until(&mut builder, Timestamp(step * LATER.0), false);

@@ -176,7 +176,7 @@ fn a_unit_that_was_silent_in_a_step_is_not_waited_for_again() {
     builder.handle_part_decision(LATER, first, PartDecision::More(More::All));
     assert_eq!(asked_parts(&mut builder, LATER), [(0, 2, vec![1], 5, 1)]);
     // Now the other one is gone, too, and has a part in the event all the same.
-    builder.handle_link(START, NodeId::readout(0), Link::Down);
+    builder.handle_link(START, NodeId::readout(0), LinkStatus::Down);
     let end = LATER + TIMEOUT;
     builder.handle_timeout(end);
     let event = built(&mut builder).unwrap();

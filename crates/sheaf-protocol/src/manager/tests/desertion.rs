@@ -13,7 +13,7 @@ fn world() -> World {
 }
 
 impl World {
-    fn link(&mut self, node: NodeId, link: Link) {
+    fn link(&mut self, node: NodeId, link: LinkStatus) {
         self.manager.handle_link(self.now, node, link);
     }
 
@@ -48,7 +48,7 @@ impl World {
 fn a_run_without_builder_units_stays_in_dead_time_and_ends_after_the_time_for_silence() {
     let (role, limit) = (Role::Builder, Nanos::from_secs(5));
     let mut world = world();
-    BUILDERS.iter().for_each(|node| world.link(*node, Link::Down));
+    BUILDERS.iter().for_each(|node| world.link(*node, LinkStatus::Down));
     world.seconds(2, &READOUTS);
     assert_eq!(world.ends_of(), [ManagerEvent::Deserted { role, limit }]);
     assert_eq!(world.manager.gate(), None, "the queue has room");
@@ -62,7 +62,7 @@ fn a_run_without_builder_units_stays_in_dead_time_and_ends_after_the_time_for_si
 #[test]
 fn a_builder_unit_that_comes_back_keeps_the_run() {
     let mut world = world();
-    BUILDERS.iter().for_each(|node| world.link(*node, Link::Down));
+    BUILDERS.iter().for_each(|node| world.link(*node, LinkStatus::Down));
     world.seconds(5, &READOUTS);
     world.sessions.insert(BUILDERS[1], (2, 0));
     let all = [READOUTS[0], READOUTS[1], BUILDERS[1]];
@@ -74,12 +74,12 @@ fn a_builder_unit_that_comes_back_keeps_the_run() {
 #[test]
 fn readout_units_that_are_silent_have_not_ended() {
     let mut world = world();
-    READOUTS.iter().for_each(|node| world.link(*node, Link::Up));
+    READOUTS.iter().for_each(|node| world.link(*node, LinkStatus::Up));
     let ended = ReadoutStatus { sources: 2, sources_ended: 2, ..ReadoutStatus::default() };
     world.say(READOUTS[0], Body::ReadoutStatus(ended));
     world.seconds(60, &[READOUTS[0], BUILDERS[0], BUILDERS[1]]);
     assert!(world.manager.is_running(), "the other one is frozen, and may have data");
-    world.link(READOUTS[1], Link::Down);
+    world.link(READOUTS[1], LinkStatus::Down);
     world.seconds(2, &[READOUTS[0], BUILDERS[0], BUILDERS[1]]);
     assert!(!world.manager.is_running(), "it has died, and all sources that are left have ended");
 }
@@ -87,7 +87,7 @@ fn readout_units_that_are_silent_have_not_ended() {
 #[test]
 fn a_run_whose_readout_units_died_ends_after_the_time_for_silence() {
     let mut world = world();
-    READOUTS.iter().for_each(|node| world.link(*node, Link::Down));
+    READOUTS.iter().for_each(|node| world.link(*node, LinkStatus::Down));
     world.seconds(5, &BUILDERS);
     assert!(world.manager.is_running(), "they may be started again");
     world.seconds(2, &BUILDERS);

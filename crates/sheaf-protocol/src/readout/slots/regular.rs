@@ -5,7 +5,7 @@
 //! is looked up. Each function goes as far as events are regular, says how far that was, and leaves the next event to what
 //! deals with single events of any kind.
 
-use super::{Asked, Cell, Slot, SlotState, Slots};
+use super::{Asked, Cell, EventSlot, EventSlots, SlotState};
 use crate::readout::stretch::Stretch;
 use sheaf_wire::message::SuperFragments;
 use sheaf_wire::{EventId, Payload, SourceId, SuperFragment};
@@ -30,23 +30,24 @@ pub(in crate::readout) struct Answered {
 }
 
 /// Where an event would have its slot and its cells.
-struct Place<'a, P> {
+struct SlotView<'a, P> {
     event: EventId,
-    slot: &'a mut Slot,
+    slot: &'a mut EventSlot,
     cells: &'a mut [Cell<P>],
 }
 
-impl<P: Payload> Slots<P> {
+impl<P: Payload> EventSlots<P> {
     /// The places of events as far as they lie side by side, and all sources.
     #[inline]
-    fn side_by_side(&mut self, events: Stretch) -> (impl Iterator<Item = Place<'_, P>>, &[SourceId]) {
+    fn side_by_side(&mut self, events: Stretch) -> (impl Iterator<Item = SlotView<'_, P>>, &[SourceId]) {
         let from = events.first().map_or(0, |event| self.place_of(event));
         let count = usize::try_from(events.len()).unwrap_or(usize::MAX).min(self.window - from);
         let sources = self.sources.len();
         let cells = &mut self.cells[from * sources..(from + count) * sources];
         // Where there are no sources there are no cells: nothing is regular.
         let places = self.slots[from..from + count].iter_mut().zip(cells.chunks_exact_mut(sources.max(1)));
-        let places = places.zip(events.events()).map(|((slot, cells), event)| Place { event, slot, cells });
+        let places =
+            places.zip(events.events()).map(|((slot, cells), event)| SlotView { event, slot, cells });
         (places, &self.sources)
     }
 
@@ -56,7 +57,7 @@ impl<P: Payload> Slots<P> {
         let may_open = may_open && self.behind.is_empty();
         let unsettled = self.unsettled();
         let (mut taken, mut opened) = (Taken::default(), 0);
-        for Place { event, slot, .. } in self.side_by_side(events).0 {
+        for SlotView { event, slot, .. } in self.side_by_side(events).0 {
             let is_new = !slot.lives;
             let may_take = if is_new { may_open } else { slot.event == event && !slot.is_asked() };
             if !may_take {
@@ -67,7 +68,7 @@ impl<P: Payload> Slots<P> {
                 break;
             }
             if is_new {
-                *slot = Slot { event, unsettled, lives: true, ..Slot::FREE };
+                *slot = EventSlot { event, unsettled, lives: true, ..EventSlot::FREE };
                 opened += 1;
             }
             slot.asked = Some(asked);
@@ -91,7 +92,7 @@ impl<P: Payload> Slots<P> {
     ) -> Answered {
         let mut answered = Answered::default();
         let (places, sources) = self.side_by_side(events);
-        for Place { event, slot, cells } in places.take(most) {
+        for SlotView { event, slot, cells } in places.take(most) {
             let bytes = answered.bytes + slot.bytes;
             let is_complete = slot.unsettled == 0 && slot.missing == 0;
             let is_to_go = slot.state == SlotState::Ready(builder) && slot.part() == 0;
@@ -119,7 +120,7 @@ impl<P: Payload> Slots<P> {
     #[inline]
     pub(in crate::readout) fn end_asked(&mut self, events: Stretch, mut give: impl FnMut(usize, P)) -> u64 {
         let mut ended = 0;
-        for Place { event, slot, cells } in self.side_by_side(events).0 {
+        for SlotView { event, slot, cells } in self.side_by_side(events).0 {
             if !(slot.is_of(event) && matches!(slot.asked, Some(Asked { part: 0, .. }))) {
                 break;
             }

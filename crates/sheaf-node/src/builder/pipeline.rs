@@ -30,7 +30,7 @@ pub(super) enum Fate {
 }
 
 /// All that a built event passes.
-pub(super) struct Desk {
+pub(super) struct EventPipeline {
     pub(super) node: NodeId,
     /// Everybody's time in this round, by which files go: the pace of a disk is nobody's silence.
     pub(super) clock: Timestamp,
@@ -45,7 +45,7 @@ pub(super) struct Desk {
     pub(super) quarantined: Mishaps,
 }
 
-impl Desk {
+impl EventPipeline {
     /// Whether an event, or a part of one, is not what its sources sent.
     #[inline]
     pub(super) fn is_bad(&mut self, event: &Event<Bytes>) -> bool {

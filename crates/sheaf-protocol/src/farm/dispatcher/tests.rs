@@ -5,15 +5,15 @@ use crate::farm::Processor;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-type Farm = Converter<&'static str, bool>;
-type News = ConverterEvent<&'static str, bool>;
+type Farm = Dispatcher<&'static str, bool>;
+type News = DispatcherEvent<&'static str, bool>;
 
 const START: Timestamp = Timestamp(1_000);
 const LIMIT: Nanos = Nanos::from_millis(10);
 const PATIENCE: Nanos = Nanos::from_millis(50);
 
-fn config() -> ConverterConfig {
-    ConverterConfig {
+fn config() -> DispatcherConfig {
+    DispatcherConfig {
         events: 8,
         seats: 4,
         ahead: 4,
@@ -24,7 +24,7 @@ fn config() -> ConverterConfig {
 }
 
 fn farm() -> Farm {
-    Converter::new(config(), START)
+    Dispatcher::new(config(), START)
 }
 
 fn join(farm: &mut Farm, asks: u32) -> Seat {
@@ -48,11 +48,11 @@ fn news(farm: &mut Farm) -> Vec<News> {
 }
 
 fn judged(id: u64, verdict: bool) -> News {
-    ConverterEvent::Judged { id: EventId(id), event: "event", verdict }
+    DispatcherEvent::Judged { id: EventId(id), event: "event", verdict }
 }
 
 fn quarantined(id: u64, why: Quarantine) -> News {
-    ConverterEvent::Quarantined { id: EventId(id), event: "event", why }
+    DispatcherEvent::Quarantined { id: EventId(id), event: "event", why }
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_processor_that_asks_for_more_than_it_may_have_gets_it_bit_by_bit() {
 }
 
 #[test]
-fn a_full_converter_gives_the_event_back() {
+fn a_full_dispatcher_gives_the_event_back() {
     let mut farm = farm();
     offer(&mut farm, 0..8);
     assert_eq!(farm.offer(EventId(8), "too many"), Err("too many"));
@@ -139,9 +139,9 @@ fn an_event_that_kills_two_processors_is_quarantined_and_its_neighbours_are_not(
         }
         for event in news(&mut farm) {
             match event {
-                ConverterEvent::Judged { id, .. } => stored.push(id.0),
-                ConverterEvent::Quarantined { id, why, .. } => quarantine.push((id.0, why)),
-                ConverterEvent::Ended { .. } => panic!("nobody was ended"),
+                DispatcherEvent::Judged { id, .. } => stored.push(id.0),
+                DispatcherEvent::Quarantined { id, why, .. } => quarantine.push((id.0, why)),
+                DispatcherEvent::Ended { .. } => panic!("nobody was ended"),
             }
         }
         if !died && stored.len() + quarantine.len() == 4 {
@@ -167,7 +167,7 @@ fn a_processor_that_gives_no_verdict_in_time_is_ended_and_its_words_count_no_mor
     farm.handle_timeout(START + LIMIT);
     assert_eq!(news(&mut farm), [judged(0, true)]);
     farm.handle_timeout(later + LIMIT);
-    let ended = ConverterEvent::Ended { seat: slow, why: Departure::Silent, event: Some(EventId(1)) };
+    let ended = DispatcherEvent::Ended { seat: slow, why: Departure::Silent, event: Some(EventId(1)) };
     assert_eq!(news(&mut farm), [ended]);
     farm.handle_input(later + LIMIT, slow, Word::Verdict(given[1].ticket, true));
     assert_eq!((news(&mut farm), farm.counts().stale_words), (vec![], 1));
@@ -193,7 +193,10 @@ fn a_processor_that_has_nothing_and_asks_for_nothing_is_ended() {
     farm.handle_timeout(START + LIMIT);
     assert_eq!(news(&mut farm), []);
     farm.handle_timeout(later + LIMIT);
-    assert_eq!(news(&mut farm), [ConverterEvent::Ended { seat: hangs, why: Departure::Silent, event: None }]);
+    assert_eq!(
+        news(&mut farm),
+        [DispatcherEvent::Ended { seat: hangs, why: Departure::Silent, event: None }]
+    );
     let fresh = join(&mut farm, 2);
     assert_eq!(gives(&mut farm, later + LIMIT)[0].seat, fresh);
     assert_eq!((farm.counts().silent, farm.counts().retried), (1, 0), "no event is to blame");
@@ -242,7 +245,7 @@ fn a_verdict_on_what_a_processor_does_not_have_ends_it() {
     offer(&mut farm, 0..2);
     let given = gives(&mut farm, START);
     farm.handle_input(START, liar, Word::Verdict(given[1].ticket, false));
-    let ended = ConverterEvent::Ended { seat: liar, why: Departure::Nonsense, event: Some(EventId(0)) };
+    let ended = DispatcherEvent::Ended { seat: liar, why: Departure::Nonsense, event: Some(EventId(0)) };
     assert_eq!(news(&mut farm), [ended]);
     farm.handle_input(START, other, Word::Verdict(given[1].ticket, true));
     assert_eq!(news(&mut farm), [judged(1, true)], "the event that it lied about is unharmed");
@@ -275,7 +278,7 @@ fn events_wait_for_a_processor_only_for_so_long() {
         news(&mut farm),
         [quarantined(0, Quarantine::Unattended), quarantined(1, Quarantine::Unattended)]
     );
-    let mut patient = Farm::new(ConverterConfig { patience: None, ..config() }, START);
+    let mut patient = Farm::new(DispatcherConfig { patience: None, ..config() }, START);
     offer(&mut patient, 0..2);
     assert_eq!(patient.poll_timeout(), None);
     patient.handle_timeout(Timestamp::MAX);
@@ -352,7 +355,7 @@ fn happening() -> impl Strategy<Value = Happening> {
 
 /// A farm and what its processors have, living or dead: the dead go on talking.
 struct Model {
-    farm: Converter<u64, bool>,
+    farm: Dispatcher<u64, bool>,
     now: Timestamp,
     seats: Vec<(Seat, VecDeque<Ticket>, bool)>,
     offered: u64,
@@ -407,9 +410,9 @@ impl Model {
     fn settle(&mut self) {
         while let Some(event) = self.farm.poll_event() {
             let (event, quarantined) = match event {
-                ConverterEvent::Judged { event, .. } => (event, false),
-                ConverterEvent::Quarantined { event, .. } => (event, true),
-                ConverterEvent::Ended { seat, .. } => {
+                DispatcherEvent::Judged { event, .. } => (event, false),
+                DispatcherEvent::Quarantined { event, .. } => (event, true),
+                DispatcherEvent::Ended { seat, .. } => {
                     assert!(self.farm.member(seat).is_none());
                     continue;
                 }
@@ -474,7 +477,7 @@ fn take(has: &mut VecDeque<Ticket>, which: usize) -> Option<Ticket> {
 proptest! {
     #[test]
     fn every_event_leaves_once_whatever_processors_do(happenings in prop::collection::vec(happening(), 0..200)) {
-        let farm = Converter::new(config(), START);
+        let farm = Dispatcher::new(config(), START);
         let mut model =
             Model { farm, now: START, seats: Vec::new(), offered: 0, ended: BTreeMap::new() };
         for happening in happenings {

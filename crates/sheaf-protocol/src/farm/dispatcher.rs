@@ -1,13 +1,13 @@
-//! The converter: built events in, verdicts out, with any number of processors between.
+//! The dispatcher: built events in, verdicts out, with any number of processors between.
 
 use super::{FarmCounts, Seat, Ticket, Word};
 use crate::machine::{Deadline, Why};
 use sheaf_wire::{EventId, Nanos, Timestamp};
 use std::collections::VecDeque;
 
-/// Configuration of a converter. Memory: a slot of some 100 bytes for each of `events`, beside the events themselves.
+/// Configuration of a dispatcher. Memory: a slot of some 100 bytes for each of `events`, beside the events themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConverterConfig {
+pub struct DispatcherConfig {
     /// Events held at most: waiting, or at processors.
     pub events: u32,
     /// Processors at a time, at most.
@@ -69,7 +69,7 @@ impl std::fmt::Display for Departure {
     }
 }
 
-/// An event for a processor. The event itself is [`Converter::event`] of the ticket.
+/// An event for a processor. The event itself is [`Dispatcher::event`] of the ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Give {
     /// Who gets it.
@@ -78,9 +78,9 @@ pub struct Give {
     pub ticket: Ticket,
 }
 
-/// Event for the driver of a converter.
+/// Event for the driver of a dispatcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConverterEvent<E, V> {
+pub enum DispatcherEvent<E, V> {
     /// An event has its verdict. Verdicts come in any order.
     Judged {
         /// Which.
@@ -99,7 +99,7 @@ pub enum ConverterEvent<E, V> {
         /// Why.
         why: Quarantine,
     },
-    /// The seat is over by the converter's will: the driver ends the connection and, where it started the processor, ends
+    /// The seat is over by the dispatcher's will: the driver ends the connection and, where it started the processor, ends
     /// that and starts another.
     Ended {
         /// The seat.
@@ -127,7 +127,7 @@ struct Held<E> {
 }
 
 #[derive(Clone, Debug)]
-struct Slot<E> {
+struct HeldEvent<E> {
     /// Number of times that an event was given from this slot: the upper half of tickets.
     giving: u32,
     held: Option<Held<E>>,
@@ -166,11 +166,11 @@ impl Member {
 }
 
 /// See the [module of the farm](super) and the contract in the [crate documentation](crate). `E` is the driver's handle of
-/// an event, `V` a verdict; the converter looks into neither.
+/// an event, `V` a verdict; the dispatcher looks into neither.
 #[derive(Clone, Debug)]
-pub struct Converter<E, V> {
-    config: ConverterConfig,
-    slots: Vec<Slot<E>>,
+pub struct Dispatcher<E, V> {
+    config: DispatcherConfig,
+    slots: Vec<HeldEvent<E>>,
     free: Vec<u32>,
     offers: u64,
     /// Slots of events on their first try, in order.
@@ -186,14 +186,14 @@ pub struct Converter<E, V> {
     reserved: Option<u16>,
     /// Since when nobody is there.
     nobody_since: Timestamp,
-    events: VecDeque<ConverterEvent<E, V>>,
+    events: VecDeque<DispatcherEvent<E, V>>,
     counts: FarmCounts,
 }
 
-impl<E, V> Converter<E, V> {
-    /// A converter without events and processors.
+impl<E, V> Dispatcher<E, V> {
+    /// A dispatcher without events and processors.
     #[must_use]
-    pub fn new(config: ConverterConfig, now: Timestamp) -> Self {
+    pub fn new(config: DispatcherConfig, now: Timestamp) -> Self {
         assert!(config.events > 0 && config.seats > 0 && config.ahead > 0, "a farm has room for something");
         Self {
             config,
@@ -215,7 +215,7 @@ impl<E, V> Converter<E, V> {
 
     /// Returns its configuration.
     #[must_use]
-    pub fn config(&self) -> &ConverterConfig {
+    pub fn config(&self) -> &DispatcherConfig {
         &self.config
     }
 
@@ -266,7 +266,7 @@ impl<E, V> Converter<E, V> {
             self.slots[slot as usize].held = Some(held);
             slot
         } else {
-            self.slots.push(Slot { giving: 0, held: Some(held) });
+            self.slots.push(HeldEvent { giving: 0, held: Some(held) });
             u32::try_from(self.slots.len() - 1).expect("`events` is a u32")
         };
         self.waiting.push_back(slot);
@@ -313,7 +313,7 @@ impl<E, V> Converter<E, V> {
                     self.counts.judged += 1;
                     self.release(ticket);
                     let Held { id, event, .. } = held;
-                    self.events.push_back(ConverterEvent::Judged { id, event, verdict });
+                    self.events.push_back(DispatcherEvent::Judged { id, event, verdict });
                 }
                 None => self.end(now, seat, Departure::Nonsense),
             },
@@ -389,7 +389,7 @@ impl<E, V> Converter<E, V> {
     }
 
     /// The next thing for the driver to know.
-    pub fn poll_event(&mut self) -> Option<ConverterEvent<E, V>> {
+    pub fn poll_event(&mut self) -> Option<DispatcherEvent<E, V>> {
         self.events.pop_front()
     }
 
@@ -500,13 +500,13 @@ impl<E, V> Converter<E, V> {
     fn quarantine(&mut self, held: Held<E>, why: Quarantine) {
         self.counts.quarantined += 1;
         let Held { id, event, .. } = held;
-        self.events.push_back(ConverterEvent::Quarantined { id, event, why });
+        self.events.push_back(DispatcherEvent::Quarantined { id, event, why });
     }
 
-    /// Ends a seat by the converter's will.
+    /// Ends a seat by the dispatcher's will.
     fn end(&mut self, now: Timestamp, seat: Seat, why: Departure) {
         let first = self.vacate(now, seat, why);
-        self.events.push_back(ConverterEvent::Ended { seat, why, event: first });
+        self.events.push_back(DispatcherEvent::Ended { seat, why, event: first });
     }
 
     /// A seat is over: what its processor has goes elsewhere. Returns the event that it had first.
