@@ -15,7 +15,7 @@ use sheaf_wire::machine::{Deadline, Identity};
 use sheaf_wire::{Nanos, NodeId, SessionId, Timestamp};
 use std::collections::VecDeque;
 
-/// A farewell is said so often; if it is not heard by then, the peer has gone, with all that it was sent.
+/// Number of farewells after which the peer has gone, with all that it was sent, if nothing was heard of it meanwhile.
 const FAREWELLS: u32 = 10;
 
 /// State of the link.
@@ -35,6 +35,9 @@ enum Standing {
 struct Closing {
     /// Number of farewells sent, and the time of the next.
     said: u32,
+    /// Number of farewells sent since the peer was last heard. A peer that still sends has not gone, however many farewells were
+    /// lost: it would lose what it has yet to send.
+    unheard: u32,
     next_at: Option<Timestamp>,
     /// The peer has heard it, or has had time enough.
     is_heard: bool,
@@ -323,6 +326,9 @@ impl<M, A> Link<M, A> {
         }
         self.heard_at = now;
         self.heard_by = rail.min(self.settings.rails - 1);
+        if let Standing::Closing(closing) = &mut self.standing {
+            closing.unheard = 0;
+        }
         self.meet(now);
         let is_possible = match view.head().kind {
             Kind::Data => self.handle_data(now, rail, view, store),
@@ -473,7 +479,7 @@ impl<M, A> Link<M, A> {
         }
         if let Standing::Closing(closing) = &mut self.standing
             && !closing.is_heard
-            && closing.said >= FAREWELLS
+            && closing.unheard >= FAREWELLS
             && closing.next_at.is_some_and(|at| at <= now)
         {
             closing.is_heard = true;
@@ -525,12 +531,13 @@ impl<M, A> Link<M, A> {
 
     fn farewell(&mut self, now: Timestamp, key: Key, buffer: &mut Vec<u8>) -> Option<Control> {
         let Standing::Closing(closing) = &mut self.standing else { return None };
-        if closing.is_heard || closing.said >= FAREWELLS || closing.next_at.is_none_or(|at| at > now) {
+        if closing.is_heard || closing.unheard >= FAREWELLS || closing.next_at.is_none_or(|at| at > now) {
             return None;
         }
         let pause = Nanos(self.settings.probe_min.0 << closing.said.min(5));
         closing.next_at = Some(now + pause);
         closing.said += 1;
+        closing.unheard += 1;
         Some(farewell(buffer, Kind::Farewell, self.heard_by, key, false))
     }
 
