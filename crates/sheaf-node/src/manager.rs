@@ -2,6 +2,7 @@
 
 use crate::outbox::Outbox;
 use crate::report::{Gauges, RunReport};
+use crate::stall::StallFree;
 use crate::trigger::{TriggerClock, TriggerRate};
 use crate::worker::{Agent, NodeError, Progress, list, word};
 use bytes::Bytes;
@@ -43,6 +44,7 @@ pub struct ManagerNode {
     report: RunReport,
     done: Option<Box<dyn FnOnce(RunReport) + Send>>,
     failed: Option<NodeError>,
+    time: StallFree,
 }
 
 impl ManagerNode {
@@ -66,6 +68,7 @@ impl ManagerNode {
             report: RunReport::default(),
             done: Some(Box::new(done)),
             failed: None,
+            time: StallFree::default(),
         }
     }
 
@@ -210,6 +213,7 @@ impl Agent for ManagerNode {
     }
 
     fn work(&mut self, now: Timestamp) -> Progress {
+        self.role.handle_stall(self.time.note_round(now));
         self.take_triggers(now);
         let mut busy = self.has_trigger_until(now);
         while let Some(message) = self.outbox.poll() {
@@ -238,7 +242,9 @@ impl Agent for ManagerNode {
         let trigger = self.triggers.as_ref().map_or(Timestamp::MAX, TriggerClock::next);
         let trigger = if self.role.is_running() { trigger } else { Timestamp::MAX };
         let end = self.end_of_triggers().filter(|end| *end > now).unwrap_or(Timestamp::MAX);
-        Progress::Idle(deadline.min(trigger).min(end))
+        let next = deadline.min(trigger).min(end);
+        self.time.rest_until(next);
+        Progress::Idle(next)
     }
 
     fn wait(&mut self, timeout: Nanos) {

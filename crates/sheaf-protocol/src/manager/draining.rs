@@ -4,6 +4,9 @@
 //! ([`ManagerConfig::stop_timeout`](super::ManagerConfig::stop_timeout)) runs only while no event ends *and* no living builder
 //! unit that has events reports work on them ([`Work`]), nor a living readout unit that it processes fragments. A call that never
 //! returns is no concern of this rule: farms and preprocessing have limits of their own for those, and a second stop cuts the run.
+//!
+//! The limit counts only time in which the event manager was awake: a driver reports the rest
+//! ([`handle_stall`](EventManager::handle_stall)).
 
 use super::{EventManager, Phase, readout_node};
 use sheaf_wire::message::{Body, Command, Work};
@@ -37,6 +40,12 @@ impl<P: Clone> EventManager<P> {
         let (builder, state) = having.min_by_key(|(_, state)| state.moved_at())?;
         let (work, events, since) = (state.work(), state.outstanding(), state.moved_at());
         Some(Awaited { builder, work, events, since })
+    }
+
+    /// Takes note that this node was held up for so long, because its process was stopped or another one had the processor. To be
+    /// called before the messages that arrived meanwhile.
+    pub fn handle_stall(&mut self, stall: Nanos) {
+        self.phase.leave_out(stall);
     }
 
     /// Goes on with the end of the run, which is limited to `until` unless events end or somebody works on them.

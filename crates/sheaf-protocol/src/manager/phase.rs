@@ -106,6 +106,15 @@ impl RunPhase {
         }
     }
 
+    /// Leaves out time for which this node was held up itself: nobody could tell it that something moves.
+    pub(super) fn leave_out(&mut self, stall: Nanos) {
+        if let Phase::Draining { until } | Phase::Closing { until } = &mut self.phase
+            && !self.is_cut
+        {
+            *until = *until + stall;
+        }
+    }
+
     /// Lets a run that closes wait for the next report, unless its time is over: a node that says anything new lives.
     pub(super) fn prolong_closing(&mut self, now: Timestamp) {
         if let Phase::Closing { until } = &mut self.phase

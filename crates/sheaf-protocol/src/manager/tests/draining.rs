@@ -117,3 +117,28 @@ fn the_work_of_a_lost_builder_unit_is_not_waited_for() {
     }
     assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
 }
+
+/// Nothing could end and nobody could say anything while the event manager did not look.
+#[test]
+fn time_in_which_the_event_manager_was_held_up_does_not_count() {
+    let mut world = draining();
+    pass(&mut world, 6, [Work::None, Work::None]);
+    let stall = Nanos::from_secs(30);
+    world.now += stall;
+    world.manager.handle_stall(stall);
+    pass(&mut world, 3, [Work::None, Work::None]);
+    assert_eq!(world.manager.ledger().in_flight, 2, "it was awake for nine of ten seconds");
+    pass(&mut world, 2, [Work::None, Work::None]);
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+}
+
+#[test]
+fn a_stall_does_not_put_off_a_cut() {
+    let mut world = draining();
+    world.manager.handle_stop(world.now);
+    world.manager.handle_stop(world.now);
+    world.manager.handle_stall(Nanos::from_secs(30));
+    world.manager.handle_timeout(world.now);
+    world.drain();
+    assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
+}
