@@ -33,6 +33,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
+/// Deaths that an event is charged with before it is dropped.
+pub(super) const MAX_ATTEMPTS: u16 = 3;
 /// After how long a silent node is given up.
 pub(super) const PEER_TIMEOUT: Nanos = Nanos::from_secs(3);
 /// Time for which the event manager waits for nodes at the start.
@@ -122,7 +124,7 @@ impl Assembly {
             trigger_mix: TriggerMix::default(),
             queue_events: options.queue_events,
             batch_events: options.batch_events,
-            max_attempts: 3,
+            max_attempts: MAX_ATTEMPTS,
             expected_event: None,
             start_timeout: START_TIMEOUT,
             stop_timeout: Nanos::from_secs(60),

@@ -238,7 +238,7 @@ fn check_missing(
 fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
     let causes = evidence.causes();
     for (reason, count) in &report.ledger.dropped {
-        if !causes.explain_drop(*reason) {
+        if !causes.explain_drop(*reason, *count) {
             violations
                 .push(format!("{count} events were dropped as {reason}, and nothing injected explains it"));
         }

@@ -1,6 +1,6 @@
 //! Losses that the faults of a run explain: each by the node that it hit, and from the time on at which it did.
 
-use super::super::assembly::PEER_TIMEOUT;
+use super::super::assembly::{MAX_ATTEMPTS, PEER_TIMEOUT};
 use super::super::options::{DriverFault, DriverFaultKind, DriverOptions};
 use sheaf_node::NodeError;
 use sheaf_protocol::readout::Announce;
@@ -8,9 +8,6 @@ use sheaf_wire::{DropReason, MissingReason, MissingSource, Nanos, NodeId, Role, 
 
 /// Time beyond that of a fault in which others may still suffer from it, where nobody is slow.
 const AFTERMATH: Nanos = Nanos::from_secs(5);
-
-/// Builder units that may die with an event before it is dropped.
-const ATTEMPTS: usize = 3;
 
 /// The faults that hit a node which lived.
 #[derive(Clone, Copy)]
@@ -68,10 +65,15 @@ impl Causes<'_> {
         self.of(|kind| matches!(kind, DriverFaultKind::Stop { again: Some(_) })).next().is_some()
     }
 
-    /// Whether events may be dropped for a reason.
-    pub(super) fn explain_drop(&self, reason: DropReason) -> bool {
+    /// Whether `count` events may be dropped for a reason.
+    ///
+    /// The event manager charges a builder unit's death to one event at most, and drops an event only when it was charged with
+    /// [`MAX_ATTEMPTS`] of them.
+    pub(super) fn explain_drop(&self, reason: DropReason, count: u64) -> bool {
         match reason {
-            DropReason::BuilderLost => self.killed(Role::Builder) >= ATTEMPTS,
+            DropReason::BuilderLost => {
+                count.saturating_mul(u64::from(MAX_ATTEMPTS)) <= self.killed(Role::Builder) as u64
+            }
             DropReason::Stopped => self.was_cut(),
             _ => false,
         }
@@ -85,7 +87,7 @@ impl Causes<'_> {
             // What its front ends send anew belongs to events of before.
             DropReason::Late | DropReason::NotBuilt => self.was_killed(readout),
             DropReason::NotRequested => self.options.steps.first > 0 || self.was_killed(readout),
-            DropReason::EventDropped => self.explain_drop(DropReason::BuilderLost) || self.was_cut(),
+            DropReason::EventDropped => self.explain_drop(DropReason::BuilderLost, 1) || self.was_cut(),
             _ => false,
         }
     }
@@ -134,5 +136,27 @@ impl Causes<'_> {
             }
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A death takes many events with it and is charged to one of them.
+    #[test]
+    fn three_deaths_explain_one_dropped_event_and_no_more() {
+        let options = DriverOptions::default();
+        let kill = |second: u64, builder| DriverFault {
+            at: Timestamp(second * 1_000_000_000),
+            node: NodeId::builder(builder),
+            kind: DriverFaultKind::Kill { back_after: Nanos::from_secs(1) },
+        };
+        let happened: Vec<_> = (0..5).map(|death| kill(10 * death, 0)).collect();
+        let explained = |deaths: usize| {
+            let causes = Causes { options: &options, happened: &happened[..deaths] };
+            (0..10).filter(|count| causes.explain_drop(DropReason::BuilderLost, *count)).max()
+        };
+        assert_eq!([0, 2, 3, 4, 5].map(explained), [0, 0, 1, 1, 1].map(Some));
     }
 }
