@@ -31,6 +31,7 @@ pub use remote::{ListenError, ListenSetup};
 pub use thread::FilterMaker;
 
 use crate::judging::WorkerTimes;
+use crate::repeats::Repeats;
 use bytes::Bytes;
 use launcher::Launcher;
 use line::Line;
@@ -148,6 +149,8 @@ pub struct Farm {
     spare: Vec<Arc<Event<Bytes>>>,
     report: FarmReport,
     logged: u64,
+    /// Callers over the network that were not let in, by the reason.
+    refused: Repeats<String>,
 }
 
 impl std::fmt::Debug for Farm {
@@ -181,6 +184,7 @@ impl Farm {
             spare: Vec::new(),
             report: FarmReport::default(),
             logged: 0,
+            refused: Repeats::default(),
         };
         if let Some(door) = door {
             farm.open(door, dispatcher.ahead, usize::from(dispatcher.seats))?;

@@ -57,6 +57,7 @@ pub mod prescale;
 pub mod processor;
 pub mod readout;
 pub mod reborn;
+mod repeats;
 pub mod report;
 pub mod sink;
 pub mod sources;

@@ -1,6 +1,7 @@
 //! The way between a role's messages and a transport's frames.
 
 use crate::parcels::{Joined, Parcels};
+use crate::repeats::Repeats;
 use bytes::Bytes;
 use sheaf_protocol::Transmit;
 use sheaf_protocol::liveness::LinkStatus;
@@ -10,6 +11,7 @@ use sheaf_wire::message::{Body, DecodeError, Message, PayloadSource};
 use sheaf_wire::{ByteCount, NodeId, Payload, Role, Span, Timestamp};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
+use std::mem::{Discriminant, discriminant};
 
 /// Maximum number of frames kept for one peer whose link is full or not up yet. Credit bounds the messages of a role,
 /// so this limit is reached only for a peer that stays away. Then the oldest frame is dropped and counted; requests and
@@ -80,8 +82,8 @@ pub struct Outbox {
     backlog: BTreeMap<NodeId, Backlog>,
     /// Frames for builder units that wait for their time slot, where the readout unit shapes whole frames.
     lanes: Option<Slotted>,
-    /// Who was refused last, and why.
-    refused: Option<(Option<NodeId>, Refusal)>,
+    /// Refused links, by the peer that was claimed and the reason.
+    refused: Repeats<(Option<NodeId>, Discriminant<Refusal>)>,
     /// Links that went up or down, for the role to know.
     links: VecDeque<(NodeId, LinkStatus)>,
     stats: OutboxStats,
@@ -95,7 +97,7 @@ impl Outbox {
             endpoint,
             backlog: BTreeMap::new(),
             lanes: None,
-            refused: None,
+            refused: Repeats::default(),
             links: VecDeque::new(),
             stats: OutboxStats::default(),
         }
@@ -279,15 +281,13 @@ impl Outbox {
         }
     }
 
-    /// Whoever is refused mostly tries again at once: it is told once, and counted.
+    /// Counts a link that was refused, and logs it where that says anything new.
     fn refused(&mut self, peer: Option<NodeId>, reason: Refusal) {
         self.stats.refused_links += 1;
-        if self.refused.as_ref() == Some(&(peer, reason)) {
-            return;
-        }
+        // Without the values of the reason: a stranger chooses them.
+        let Some(times) = self.refused.note((peer, discriminant(&reason))) else { return };
         let name = peer.map_or_else(|| "a stranger".to_owned(), |peer| peer.to_string());
-        log::warn!("{}: no link with {name}: {reason}", self.endpoint.node());
-        self.refused = Some((peer, reason));
+        log::warn!("{}: no link with {name}: {reason}{times}", self.endpoint.node());
     }
 }
 

@@ -252,7 +252,9 @@ impl Farm {
                 News::Left(guest) => self.remote_left(now, guest),
                 News::Refused(why) => {
                     self.report.callers_refused += 1;
-                    self.note(&format!("a caller was not let into the farm: {why}"));
+                    if let Some(times) = self.refused.note(why.clone()) {
+                        log::warn!("{}: a caller was not let into the farm: {why}{times}", self.node);
+                    }
                 }
             }
         }

@@ -23,6 +23,9 @@ const SLOW_TICK: Duration = Duration::from_millis(100);
 /// Time for which a closing door waits for consumers to take their last events.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// Remedy for a consumer without the key.
+const REMEDY: &str = "; give it a copy of `transport.key_file` (`sheaf tap --key`, `key` in Python)";
+
 const WAKER: Token = Token(0);
 const SOCKET: Token = Token(1);
 const LISTEN: Token = Token(2);
@@ -223,18 +226,18 @@ impl Keeper {
         match ended {
             Ended::WrongKey => {
                 self.counts.wrong_key += 1;
-                log::warn!(
-                    "{}: a consumer was turned away: it did not prove that it has the key of the run; give it a copy of \
-                     `transport.key_file` (`sheaf tap --key`, `key` in Python)",
-                    self.node
+                self.warn(
+                    self.counts.wrong_key,
+                    "a consumer was turned away: it did not prove that it has the key of the run",
+                    REMEDY,
                 );
             }
             Ended::Left if visitor.is_unproven() => {
                 self.counts.wrong_key += 1;
-                log::warn!(
-                    "{}: a consumer left when it was asked for the key of the run; give it a copy of `transport.key_file` \
-                     (`sheaf tap --key`, `key` in Python)",
-                    self.node
+                self.warn(
+                    self.counts.wrong_key,
+                    "a consumer left when it was asked for the key of the run",
+                    REMEDY,
                 );
             }
             Ended::Left if visitor.is_listening() => log::info!("{who} left: {books}"),
@@ -245,12 +248,27 @@ impl Keeper {
             }
             Ended::Silent => {
                 self.counts.silent += 1;
-                log::warn!("{who} never sent its subscription and was dropped");
+                self.warn(self.counts.silent, "a consumer never sent its subscription and was dropped", "");
             }
             Ended::Nonsense(error) => {
                 self.counts.nonsense += 1;
-                log::warn!("{who} was dropped: {error}");
+                self.warn(
+                    self.counts.nonsense,
+                    &format!("consumer {:?} was dropped: {error}", visitor.name),
+                    "",
+                );
             }
+        }
+    }
+
+    /// Logs the first, the tenth, the hundredth of what anybody who reaches the door can cause, as often as they like.
+    fn warn(&self, count: u64, what: &str, remedy: &str) {
+        match count {
+            1 => log::warn!("{}: {what}{remedy}", self.node),
+            _ if 10_u64.pow(count.ilog10()) == count => {
+                log::warn!("{}: {what}{remedy} ({count} times so far)", self.node);
+            }
+            _ => log::debug!("{}: {what}", self.node),
         }
     }
 

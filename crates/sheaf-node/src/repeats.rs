@@ -1,0 +1,81 @@
+//! Log lines that anybody who reaches a port can cause, as often as they like.
+//!
+//! Whoever is refused tries again at once. The log has a line for the first time, the tenth, the hundredth and so on of each peer
+//! and reason, so that a million attempts make seven lines. Counters count all of them.
+
+use std::fmt;
+
+/// Kinds that are counted apart. All others share one count, because a stranger can invent peers and reasons.
+const KINDS: usize = 64;
+
+/// Number of times that something has happened, by its kind.
+#[derive(Debug)]
+pub(crate) struct Repeats<K> {
+    kinds: Vec<(K, u64)>,
+    others: u64,
+}
+
+impl<K> Default for Repeats<K> {
+    fn default() -> Self {
+        Self { kinds: Vec::new(), others: 0 }
+    }
+}
+
+impl<K: PartialEq> Repeats<K> {
+    /// Counts one of this kind. Returns the count if it belongs in the log.
+    pub(crate) fn note(&mut self, kind: K) -> Option<Times> {
+        let known = self.kinds.iter().position(|(known, _)| *known == kind);
+        let place = known.unwrap_or(self.kinds.len());
+        if place == self.kinds.len() && place < KINDS {
+            self.kinds.push((kind, 0));
+        }
+        let count = self.kinds.get_mut(place).map_or(&mut self.others, |(_, count)| count);
+        *count += 1;
+        (10_u64.pow(count.ilog10()) == *count).then_some(Times(*count))
+    }
+}
+
+/// Number of times so far, for the end of a log line. Says nothing of the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Times(u64);
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 | 1 => Ok(()),
+            count => write!(f, " ({count} times so far)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_attempts_of_one_kind_make_seven_lines_whoever_else_tries_meanwhile() {
+        let mut repeats = Repeats::default();
+        let mut lines = [0, 0];
+        for _ in 0..1_000_000 {
+            for kind in 0..2 {
+                lines[kind] += usize::from(repeats.note(kind).is_some());
+            }
+        }
+        assert_eq!(lines, [7, 7]);
+    }
+
+    #[test]
+    fn kinds_that_a_stranger_invents_fill_neither_the_log_nor_the_memory() {
+        let mut repeats = Repeats::default();
+        let lines = (0..1_000_000).filter(|kind| repeats.note(*kind).is_some()).count();
+        assert!(lines <= KINDS + 6, "{lines}");
+        assert_eq!(repeats.kinds.len(), KINDS);
+        assert_eq!(repeats.others, 1_000_000 - KINDS as u64);
+    }
+
+    #[test]
+    fn a_line_says_how_often() {
+        assert_eq!(format!("refused{}", Times(1)), "refused");
+        assert_eq!(format!("refused{}", Times(100)), "refused (100 times so far)");
+    }
+}
