@@ -39,7 +39,6 @@ pub(crate) fn check(config: &Config, origins: &Origins<'_>, purpose: Purpose<'_>
         checker.farm();
         checker.timeouts();
         checker.tls();
-        checker.key();
         checker.memory();
         checker.shaping();
         checker.streams();
@@ -328,16 +327,6 @@ impl Checker<'_> {
             let found = format!("`transport.tls.certificate` is set, and `transport.kind` is \"{kind}\"");
             let right = "TLS is for the kinds `tcp` and `mixed`, and for `filter.listen`; leave `transport.tls` out for others";
             self.fail(ErrorKind::Conflict, &["transport.tls.certificate", "transport.kind"], found, right);
-        }
-    }
-
-    /// A key that would be asked for nowhere is a mistake.
-    fn key(&mut self) {
-        let kind = self.config.transport.kind;
-        if self.config.transport.key_file.is_some() && kind.sends_datagrams() {
-            let found = format!("`transport.key_file` is set, and `transport.kind` is \"{kind}\"");
-            let right = "datagrams are not proven; take `tcp`, `mixed`, `shm` or `libfabric`, or leave `transport.key_file` out";
-            self.fail(ErrorKind::Conflict, &["transport.key_file", "transport.kind"], found, right);
         }
     }
 

@@ -30,6 +30,11 @@ macro_rules! choice {
             $( $(#[doc = $doc])* $variant, )*
         }
 
+        impl $name {
+            /// All values, in the order of their declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+        }
+
         impl $crate::choice::Choice for $name {
             const WORDS: &'static [(Self, &'static str, &'static [&'static str])] =
                 &[$((Self::$variant, $word, &[$($doc),*]),)*];

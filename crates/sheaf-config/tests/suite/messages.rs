@@ -2,7 +2,7 @@
 
 mod streams;
 
-use sheaf_config::{Config, ConfigErrors, ErrorKind, Origin};
+use sheaf_config::{Config, ConfigErrors, ErrorKind, Origin, TransportKind};
 use std::path::Path;
 
 /// The rendered errors must be `expected`, and their kinds `kinds`.
@@ -438,6 +438,36 @@ error: `manager.batch_events` is 1000, more than `builder.slots`, 512
    |                ^^^^
    = help: a batch is at most what a builder unit has slots for",
     );
+}
+
+#[test]
+fn a_limit_of_requests_below_the_slots_of_a_builder_unit() {
+    says(
+        parse("[protocol]\nrequest_events = 100\n"),
+        &[ErrorKind::Conflict],
+        "
+error: `protocol.request_events` is 100, less than `builder.slots`, 512
+  --> run.toml:2:18
+   |
+ 2 | request_events = 100
+   |                  ^^^
+   = help: a builder unit may request as many events at once as it has slots; readout units ignore those beyond the \
+         limit",
+    );
+    assert!(parse("[protocol]\nrequest_events = 512\n").is_ok());
+    assert!(
+        parse("[protocol]\nrequest_events = 100\n[builder]\nslots = 100\n[manager]\nbatch_events = 50\n")
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_key_goes_with_every_transport() {
+    for kind in TransportKind::ALL {
+        let text = format!("[transport]\nkind = \"{kind}\"\nkey_file = \"run.key\"\n");
+        let errors = parse(&text).map_or_else(|errors| errors.to_string(), |_| String::new());
+        assert!(!errors.contains("key_file"), "{kind}: {errors}");
+    }
 }
 
 #[test]
