@@ -275,6 +275,7 @@ impl Extras {
         self.add("dropped_frames", stats.dropped_frames);
         self.add("too_large_frames", stats.too_large_frames);
         self.add("refused_links", stats.refused_links);
+        self.add("unproven_links", stats.transport.links_unproven);
         self.add("lost_rails", stats.lost_rails);
         for (name, value) in stats.transport.fields().filter(|(name, _)| is_of_recovery(name)) {
             self.add(name, value);

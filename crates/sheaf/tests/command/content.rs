@@ -85,3 +85,23 @@ fn a_prescale_rejects_by_number_and_counts() {
     let events: BTreeSet<_> = dump(&directory(&place, &summary)).iter().map(|line| line.event).collect();
     assert!(events.into_iter().eq((0..1000).step_by(10)));
 }
+
+#[test]
+fn several_runs_are_dumped_one_after_the_other_under_one_header() {
+    let place = Place::new();
+    for events in [3, 5] {
+        place.sheaf(&format!("run --events {events} --duration 0 --readouts 1 --builders 2")).exits(0);
+    }
+    for more in ["", " --verdicts"] {
+        let lines = |paths: &str| {
+            let said = place.sheaf(&format!("dump {paths}{more}")).exits(0).stdout;
+            said.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (mut one, two) = (lines("runs/run000001"), lines("runs/run000002"));
+        assert_eq!((one[0].clone(), one.len() > 3, two.len() > 5), (two[0].clone(), true, true));
+        assert_eq!(lines("runs"), two, "a directory of runs is its newest");
+        one.extend_from_slice(&two[1..]);
+        assert_eq!(lines("runs/run000001 runs/run000002"), one);
+        assert_eq!(lines("runs --all"), one);
+    }
+}

@@ -23,14 +23,17 @@ fn ip(arguments: &str) -> Result<String, String> {
 }
 
 /// A host for each node and one with a bridge for each rail, removed with the value.
-struct Hosts {
+pub(crate) struct Hosts {
     prefix: String,
+    nodes: Vec<&'static str>,
 }
 
 impl Hosts {
-    fn new(name: &str, rails: usize, mtu: usize) -> Option<Self> {
+    /// Makes hosts with these names, or says why that is impossible here.
+    pub(crate) fn new(name: &str, nodes: &[&'static str], rails: usize, mtu: usize) -> Option<Self> {
         sweep();
-        let hosts = Self { prefix: format!("sheaf-command-{}-{name}", std::process::id()) };
+        let prefix = format!("sheaf-command-{}-{name}", std::process::id());
+        let hosts = Self { prefix, nodes: nodes.to_vec() };
         match hosts.build(rails, mtu) {
             Ok(()) => Some(hosts),
             Err(reason) => {
@@ -51,7 +54,7 @@ impl Hosts {
             ip(&format!("-n {switch} link add b{rail} type bridge"))?;
             ip(&format!("-n {switch} link set b{rail} mtu {mtu} up"))?;
         }
-        for (node, _) in NODES {
+        for node in &self.nodes {
             let host = self.host(node);
             ip(&format!("netns add {host}"))?;
             for rail in 0..rails {
@@ -66,7 +69,7 @@ impl Hosts {
     }
 
     /// Starts `sheaf` in a node's host.
-    fn start(&self, place: &Place, node: &str, arguments: &str) -> Running {
+    pub(crate) fn start(&self, place: &Place, node: &str, arguments: &str) -> Running {
         let namespace = File::open(Path::new("/run/netns").join(self.host(node))).unwrap();
         let inside = || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
@@ -79,7 +82,7 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        for node in NODES.map(|(node, _)| node).iter().chain(&["switch"]) {
+        for node in self.nodes.iter().chain(&["switch"]) {
             let _ = ip(&format!("netns delete {}", self.host(node)));
         }
     }
@@ -131,7 +134,7 @@ fn events(hosts: &Hosts, configuration: &str) -> (serde_json::Value, String) {
 
 #[test]
 fn nodes_on_hosts_of_their_own_build_every_event_over_raw_ethernet() {
-    let Some(hosts) = Hosts::new("plain", 1, 1500) else { return };
+    let Some(hosts) = Hosts::new("plain", &NODES.map(|(node, _)| node), 1, 1500) else { return };
     for (backend, says) in [("auto", "packet rings"), ("xdp", "AF_XDP")] {
         let (summary, logs) = events(&hosts, &configuration(1, &format!("ethernet = \"{backend}\"")));
         assert_adds_up(&summary);
@@ -142,7 +145,7 @@ fn nodes_on_hosts_of_their_own_build_every_event_over_raw_ethernet() {
 
 #[test]
 fn two_rails_with_jumbo_frames_carry_events_though_one_datagram_in_twenty_is_lost() {
-    let Some(hosts) = Hosts::new("rails", 2, 9000) else { return };
+    let Some(hosts) = Hosts::new("rails", &NODES.map(|(node, _)| node), 2, 9000) else { return };
     let (summary, _) = events(&hosts, &configuration(2, "mtu_bytes = 9000\ninject_loss = 0.05"));
     assert_adds_up(&summary);
     assert_eq!(number(&summary, "ledger.stored"), EVENTS);

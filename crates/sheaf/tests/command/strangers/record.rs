@@ -1,0 +1,70 @@
+//! Recordings of what true peers say.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// No more is recorded of a peer: its greetings, and its first messages.
+const RECORDED: usize = 4_096;
+
+/// Longest answer that a recording may get: a challenge, or a greeting with a refusal.
+const ANSWER: usize = 200;
+
+/// A port that carries connections to another, and keeps the first of what callers say. Its threads end with the test's process.
+#[derive(Clone, Default)]
+pub(super) struct Recording(Arc<Mutex<Vec<u8>>>);
+
+impl Recording {
+    /// Begins at a free port of the host of `to`; returns the recording, and the port.
+    pub(super) fn begin(to: SocketAddr) -> (Self, u16) {
+        let listener = TcpListener::bind((to.ip(), 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let recording = Self::default();
+        let of_thread = recording.clone();
+        std::thread::spawn(move || {
+            for caller in listener.incoming().flatten() {
+                if let Ok(called) = TcpStream::connect(to) {
+                    of_thread.carry(caller, called);
+                }
+            }
+        });
+        (recording, port)
+    }
+
+    fn carry(&self, mut caller: TcpStream, mut called: TcpStream) {
+        let (mut from, mut back) = (called.try_clone().unwrap(), caller.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut back);
+            let _ = back.shutdown(Shutdown::Both);
+        });
+        let recording = self.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4_096];
+            while let Ok(bytes @ 1..) = caller.read(&mut buffer) {
+                recording.add(&buffer[..bytes]);
+                if called.write_all(&buffer[..bytes]).is_err() {
+                    break;
+                }
+            }
+            let _ = called.shutdown(Shutdown::Both);
+        });
+    }
+
+    fn add(&self, said: &[u8]) {
+        let mut all = self.0.lock().unwrap();
+        if all.len() < RECORDED {
+            all.extend_from_slice(said);
+        }
+    }
+
+    /// Says all of it to a port: an answer to a greeting comes back, and the end.
+    pub(super) fn replay(&self, to: SocketAddr) {
+        let said = self.0.lock().unwrap().clone();
+        assert!(!said.is_empty(), "nothing was recorded");
+        let mut stream = TcpStream::connect(to).unwrap();
+        let _ = stream.write_all(&said);
+        let mut heard = Vec::new();
+        let _ = stream.read_to_end(&mut heard);
+        assert!(heard.len() <= ANSWER, "{} bytes came back", heard.len());
+    }
+}

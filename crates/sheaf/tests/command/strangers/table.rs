@@ -1,0 +1,246 @@
+//! Who comes as what, to which door, with what to show for it; and the test of each combination.
+
+use super::ATTACKS;
+use sheaf_config::TransportKind;
+use sheaf_wire::Role;
+use std::path::Path;
+
+/// Role that a stranger claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Guise {
+    Node(Role),
+    Processor,
+    Consumer,
+}
+
+impl Guise {
+    /// Role of a node that calls others.
+    pub(super) fn caller(self) -> Option<Role> {
+        match self {
+            Self::Node(role) => Some(role).filter(|role| *role != Role::Manager),
+            Self::Processor | Self::Consumer => None,
+        }
+    }
+}
+
+/// Way into a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    Tcp,
+    TcpRails,
+    Shm,
+    Udp,
+    Ethernet,
+    Libfabric,
+    /// `filter.listen`.
+    Farm,
+    /// The socket for processors in the run's directory.
+    FarmSocket,
+    /// `consumers.listen`.
+    Consumers,
+    /// The socket for consumers in the run's directory.
+    ConsumersSocket,
+}
+
+/// Evidence that a stranger shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    NoKey,
+    WrongKey,
+    /// A certificate of the authority that is another node's.
+    OthersCertificate,
+    /// Bytes that a true peer said a moment ago.
+    Recording,
+}
+
+/// Test of one combination.
+#[derive(Clone, Copy, Debug)]
+enum Cell {
+    /// One of [`ATTACKS`] tries it in a whole run.
+    Tried,
+    /// This test function of this file, below `crates`, tries it.
+    Elsewhere(&'static str, &'static str),
+    /// It cannot be tried, for this reason.
+    Impossible(&'static str),
+}
+
+const GUISES: [Guise; 6] = [
+    Guise::Node(Role::Manager),
+    Guise::Node(Role::Readout),
+    Guise::Node(Role::Builder),
+    Guise::Node(Role::Output),
+    Guise::Processor,
+    Guise::Consumer,
+];
+
+const DOORS: [Door; 10] = [
+    Door::Tcp,
+    Door::TcpRails,
+    Door::Shm,
+    Door::Udp,
+    Door::Ethernet,
+    Door::Libfabric,
+    Door::Farm,
+    Door::FarmSocket,
+    Door::Consumers,
+    Door::ConsumersSocket,
+];
+
+const EVIDENCE: [Evidence; 4] =
+    [Evidence::NoKey, Evidence::WrongKey, Evidence::OthersCertificate, Evidence::Recording];
+
+/// Doors that nodes have where the transport is of this kind. A new kind does not compile without its doors.
+fn doors_of(kind: TransportKind) -> &'static [Door] {
+    match kind {
+        TransportKind::Memory => &[],
+        TransportKind::Tcp => &[Door::Tcp, Door::TcpRails],
+        TransportKind::Shm => &[Door::Shm],
+        TransportKind::Mixed => &[Door::Tcp, Door::TcpRails, Door::Shm],
+        TransportKind::Udp => &[Door::Udp],
+        TransportKind::Ethernet => &[Door::Ethernet],
+        TransportKind::Libfabric => &[Door::Libfabric],
+    }
+}
+
+const PROVING: &str = "sheaf-recovery/src/tests/proving.rs";
+
+fn cell(guise: Guise, door: Door, evidence: Evidence) -> Cell {
+    match door {
+        Door::Tcp | Door::TcpRails | Door::Libfabric => at_a_node_over_tcp(guise, door, evidence),
+        Door::Udp | Door::Ethernet => at_a_node_over_datagrams(guise, evidence),
+        Door::Shm => at_a_node_in_shared_memory(guise, evidence),
+        Door::Farm => at_the_farm(guise, evidence),
+        Door::Consumers => at_the_consumers(guise, evidence),
+        Door::FarmSocket | Door::ConsumersSocket => Cell::Elsewhere(
+            "sheaf/tests/command/key.rs",
+            "what_a_run_writes_is_for_whom_the_configuration_says",
+        ),
+    }
+}
+
+fn at_a_node_over_tcp(guise: Guise, door: Door, evidence: Evidence) -> Cell {
+    match (guise, evidence) {
+        (Guise::Processor | Guise::Consumer, Evidence::NoKey | Evidence::WrongKey) if door == Door::Tcp => {
+            Cell::Tried
+        }
+        (Guise::Processor | Guise::Consumer, _) => {
+            Cell::Impossible("it is refused for its framing, before any evidence: see Door::Tcp")
+        }
+        (_, Evidence::OthersCertificate) if door == Door::Libfabric => {
+            Cell::Impossible("there is no TLS over libfabric")
+        }
+        (Guise::Node(Role::Manager), Evidence::Recording) => Cell::Elsewhere(
+            "sheaf-transport/src/tcp/tests/proving.rs",
+            "nothing_that_was_heard_proves_anything_again",
+        ),
+        (Guise::Node(_), Evidence::Recording) if door != Door::Tcp => Cell::Elsewhere(
+            "sheaf-transport/tests/suite/tcp_key.rs",
+            "what_was_recorded_or_is_sent_back_proves_nothing",
+        ),
+        (Guise::Node(_), _) => Cell::Tried,
+    }
+}
+
+fn at_a_node_over_datagrams(guise: Guise, evidence: Evidence) -> Cell {
+    match (guise, evidence) {
+        (Guise::Processor | Guise::Consumer, _) => Cell::Impossible("it joins over streams only"),
+        (_, Evidence::OthersCertificate) => Cell::Impossible("there is no TLS over datagrams"),
+        (_, Evidence::Recording) => {
+            Cell::Elsewhere(PROVING, "what_was_recorded_changes_nothing_in_this_life_or_a_later_one")
+        }
+        (_, Evidence::NoKey | Evidence::WrongKey) => Cell::Tried,
+    }
+}
+
+fn at_a_node_in_shared_memory(guise: Guise, evidence: Evidence) -> Cell {
+    match (guise, evidence) {
+        (Guise::Processor | Guise::Consumer, _) => {
+            Cell::Impossible("it joins at a socket of its own, not at that of a node")
+        }
+        (_, Evidence::OthersCertificate) => Cell::Impossible("there is no TLS within a host"),
+        (_, Evidence::Recording) => {
+            Cell::Impossible("a greeting proves nothing there: the kernel names the user at the other end")
+        }
+        (_, Evidence::NoKey | Evidence::WrongKey) => Cell::Tried,
+    }
+}
+
+fn at_the_farm(guise: Guise, evidence: Evidence) -> Cell {
+    match (guise, evidence) {
+        (Guise::Node(Role::Manager), _) => Cell::Impossible("an event manager calls nobody"),
+        (Guise::Processor, _) | (_, Evidence::NoKey | Evidence::WrongKey) => Cell::Tried,
+        (Guise::Node(_) | Guise::Consumer, _) => Cell::Elsewhere(
+            "sheaf-transport/tests/suite/tcp_guests.rs",
+            "strangers_nodes_and_other_versions_are_refused_and_half_open_connections_are_cut",
+        ),
+    }
+}
+
+fn at_the_consumers(guise: Guise, evidence: Evidence) -> Cell {
+    match (guise, evidence) {
+        (Guise::Node(Role::Manager), _) => Cell::Impossible("an event manager calls nobody"),
+        (_, Evidence::OthersCertificate) => Cell::Impossible("there is no TLS at this door"),
+        (Guise::Consumer, _) | (_, Evidence::NoKey | Evidence::WrongKey) => Cell::Tried,
+        (_, Evidence::Recording) => {
+            Cell::Impossible("nobody but a consumer is ever let in there to be recorded")
+        }
+    }
+}
+
+/// Guises in which a whole run is attacked.
+pub(super) fn tried(door: Door, evidence: Evidence) -> Vec<Guise> {
+    let is_tried = |guise: &Guise| matches!(cell(*guise, door, evidence), Cell::Tried);
+    GUISES.into_iter().filter(is_tried).collect()
+}
+
+/// Counter that counts a stranger who was turned away; `None` where it finds nobody to be turned away by.
+pub(super) fn counter(guise: Guise, door: Door, evidence: Evidence) -> Option<&'static str> {
+    match (door, guise) {
+        // The node whose greeting it is has a link that lives.
+        (Door::Tcp, _) if evidence == Evidence::Recording => Some("refused_links"),
+        (Door::Farm, _) => Some("farm_callers_refused"),
+        (Door::Consumers, _) => Some("consumers_wrong_key"),
+        (Door::Tcp | Door::TcpRails | Door::Libfabric, Guise::Node(Role::Manager)) | (Door::Shm, _) => None,
+        (_, Guise::Processor | Guise::Consumer) => Some("refused_links"),
+        _ => Some("unproven_links"),
+    }
+}
+
+fn is_here(door: Door) -> bool {
+    door != Door::Libfabric || cfg!(feature = "libfabric")
+}
+
+#[test]
+fn every_role_door_and_evidence_has_a_test() {
+    for door in DOORS.into_iter().filter(|door| is_here(*door)) {
+        for evidence in EVIDENCE {
+            for guise in GUISES {
+                match cell(guise, door, evidence) {
+                    Cell::Tried => {}
+                    Cell::Elsewhere(file, test) => assert_has_test(file, test),
+                    Cell::Impossible(why) => assert!(!why.is_empty()),
+                }
+            }
+            let (is_needed, is_made) =
+                (!tried(door, evidence).is_empty(), ATTACKS.contains(&(door, evidence)));
+            assert_eq!(is_needed, is_made, "a test with {evidence:?} at {door:?}");
+        }
+    }
+}
+
+#[test]
+fn the_table_has_every_role_and_every_transport() {
+    let roles: Vec<_> = (0..=u8::MAX).filter_map(Role::from_code).collect();
+    let of_table = |role: &Role| GUISES.contains(&Guise::Node(*role));
+    assert!(roles.iter().all(of_table), "{roles:?}");
+    for kind in TransportKind::ALL {
+        assert!(doors_of(*kind).iter().all(|door| DOORS.contains(door)), "{kind:?}");
+    }
+}
+
+#[track_caller]
+fn assert_has_test(file: &str, test: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(text.contains(&format!("fn {test}(")), "{file} has no test {test}");
+}
