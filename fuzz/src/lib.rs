@@ -97,7 +97,7 @@ pub fn recovery(bytes: &[u8]) {
 /// Reads records that a peer has written into the ring of a shared-memory link, after the length that it claims to have
 /// written.
 pub fn shm_ring(bytes: &[u8]) {
-    sheaf_transport::shm::fuzz_shm_ring(bytes);
+    sheaf_shm::fuzz_shm_ring(bytes);
 }
 
 /// An LCIO file of the SDHCAL calorimeter.
@@ -112,10 +112,10 @@ pub fn tap(bytes: &[u8]) {
 
 /// Reads frames of a TCP peer, in pieces whose sizes the first four bytes decide.
 pub fn tcp_deframer(bytes: &[u8]) {
-    sheaf_transport::tcp::fuzz_tcp_stream(bytes);
+    sheaf_tcp::fuzz_tcp_stream(bytes);
 }
 
 /// The greeting of the other side of a connection, with its proof where the run has a key.
 pub fn tcp_greeting(bytes: &[u8]) {
-    sheaf_transport::tcp::fuzz_tcp_greeting(bytes);
+    sheaf_tcp::fuzz_tcp_greeting(bytes);
 }

@@ -32,7 +32,7 @@ const OPTIONAL_PARTS: [OptionalPart; 3] = [
     OptionalPart {
         feature: "libfabric",
         library: Some("libfabric >= 1.14"),
-        packages: &["sheaf-transport", "sheaf-bench", "sheaf"],
+        packages: &["sheaf-libfabric", "sheaf-bench", "sheaf"],
     },
     OptionalPart {
         feature: "hdf5",

@@ -7,7 +7,7 @@ use crate::wiring::{self, Connection, HEAD_BYTES};
 use bytes::{Bytes, BytesMut};
 use hdrhistogram::Histogram;
 use sheaf_node::worker;
-use sheaf_transport::shm::Lender;
+use sheaf_shm::Lender;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, SendError};
 use sheaf_wire::{Nanos, NodeId};
 use std::os::fd::OwnedFd;

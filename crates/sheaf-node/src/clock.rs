@@ -1,37 +1,8 @@
-//! The clock of all nodes of a process.
+//! The time that agents and roles see, and the processor time of a thread.
 
 use rustix::time::ClockId;
-use sheaf_wire::{Nanos, Timestamp};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
-/// Nanoseconds since 1970 that never go back: the system's time when the clock was made, continued by its monotonic
-/// clock. Copies tell the same time.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    origin: Timestamp,
-    start: Instant,
-}
-
-impl Clock {
-    /// A clock that agrees with the system's time now.
-    #[must_use]
-    pub fn new() -> Self {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { origin: Timestamp::ZERO + Nanos::from(since_epoch), start: Instant::now() }
-    }
-
-    /// The time.
-    #[must_use]
-    pub fn now(&self) -> Timestamp {
-        self.origin + Nanos::from(self.start.elapsed())
-    }
-}
-
-impl Default for Clock {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+pub use sheaf_transport::Clock;
+use sheaf_wire::Timestamp;
 
 /// The processor time that this thread has taken so far, counted from its start.
 #[must_use]

@@ -40,7 +40,7 @@ use remote::Remote;
 use sheaf_protocol::farm::{
     Departure, Dispatcher, DispatcherConfig, DispatcherEvent, FarmCounts, Quarantine, Seat, Word,
 };
-use sheaf_transport::door::{Door, DoorError, DoorNews, DoorOptions, GuestId};
+use sheaf_shm::door::{Door, DoorError, DoorNews, DoorOptions, GuestId};
 use sheaf_wire::farm::{Welcome, event_record_bytes};
 use sheaf_wire::{Event, EventId, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;

@@ -7,10 +7,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`clock`] | the only place where a clock is read |
+//! | [`clock`] | the time that agents and roles see |
 //! | [`worker`] | the duty cycle, spinning and sleeping |
 //! | [`outbox`] | from the role's messages to frames, and what a full link could not take |
-//! | [`lossy`] | endpoints on networks that lose: recovery joined to a port |
 //! | [`sources`] | sources of a readout unit in the memory that its transport sends from |
 //! | [`readout`], [`builder`], [`manager`] | the three agents |
 //! | [`preprocessing`] | fragments are processed by workers before they leave a readout unit |
@@ -47,7 +46,6 @@ pub mod farm;
 pub mod filter;
 mod forwarding;
 pub mod judging;
-pub mod lossy;
 pub mod manager;
 pub mod outbox;
 pub mod output;

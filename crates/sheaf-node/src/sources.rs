@@ -5,10 +5,10 @@
 
 use crate::preprocessing::{OutputMemory, Outputs};
 use sheaf_buffer::{Heap, Memory, Pool};
+use sheaf_shm::Arena;
 use sheaf_source::emulator::EmulatorError;
 use sheaf_source::timed::{CaptureSource, Decoder, FeedConfig, TimedSourceError, UdpSource};
 use sheaf_source::{EmulatedSource, EmulatorConfig, Source};
-use sheaf_transport::shm::Arena;
 use sheaf_wire::SourceId;
 use std::net::SocketAddr;
 use std::path::Path;

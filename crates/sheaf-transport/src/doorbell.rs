@@ -1,9 +1,9 @@
 //! Agreement between a thread that is about to sleep and threads that have work for it: no missed wake-up, and no
 //! system call while the thread is busy.
 //!
-//! A ringer first publishes its frame (any store that the sleeper's look will read), then calls [`Token::ring`]. The
-//! sleeper looks for frames; if it finds none it calls [`Token::answer`]. If that says that somebody rang, it looks
-//! again; otherwise it calls [`Token::lie_down`] and, if that succeeds, sleeps in a way that a ringer who finds it
+//! A ringer first publishes its frame (any store that the sleeper's look will read), then calls [`DoorbellState::ring`]. The
+//! sleeper looks for frames; if it finds none it calls [`DoorbellState::answer`]. If that says that somebody rang, it looks
+//! again; otherwise it calls [`DoorbellState::lie_down`] and, if that succeeds, sleeps in a way that a ringer who finds it
 //! asleep can end.
 //!
 //! # Why no wake-up is missed
@@ -29,15 +29,17 @@ const ASLEEP: u32 = 2;
 /// The agreement of one sleeper with any number of ringers. It may lie in memory that processes share.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(crate) struct Token(AtomicU32);
+pub struct DoorbellState(AtomicU32);
 
-impl Token {
-    pub(crate) fn new() -> Self {
+impl DoorbellState {
+    /// An agreement of a sleeper that is awake, with no notice.
+    #[must_use]
+    pub fn new() -> Self {
         Self(AtomicU32::new(QUIET))
     }
 
     /// Leaves a notice for the sleeper. `true` if it lies asleep, and the caller has to wake it.
-    pub(crate) fn ring(&self) -> bool {
+    pub fn ring(&self) -> bool {
         fence(Ordering::SeqCst);
         if self.0.load(Ordering::Relaxed) == RUNG {
             return false;
@@ -46,14 +48,14 @@ impl Token {
     }
 
     /// Takes the notice away. `true` if there was one: look again before lying down.
-    pub(crate) fn answer(&self) -> bool {
+    pub fn answer(&self) -> bool {
         let rung = self.0.swap(QUIET, Ordering::AcqRel) == RUNG;
         fence(Ordering::SeqCst);
         rung
     }
 
     /// Announces a sleep. `false` if somebody rang meanwhile: do not sleep.
-    pub(crate) fn lie_down(&self) -> bool {
+    pub fn lie_down(&self) -> bool {
         self.0.compare_exchange(QUIET, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
@@ -74,17 +76,18 @@ pub(crate) enum Waited {
     UntilTimeout,
 }
 
-/// A [`Token`] whose sleeper sleeps on a condition variable.
+/// A [`DoorbellState`] whose sleeper sleeps on a condition variable.
 #[derive(Debug)]
 pub(crate) struct Bell {
-    token: Token,
+    token: DoorbellState,
     lock: Mutex<()>,
     woken: Condvar,
 }
 
 impl Bell {
+    /// A bell that nobody has rung.
     pub(crate) fn new() -> Self {
-        Self { token: Token::new(), lock: Mutex::new(()), woken: Condvar::new() }
+        Self { token: DoorbellState::new(), lock: Mutex::new(()), woken: Condvar::new() }
     }
 
     /// Leaves a notice, and wakes the sleeper if it sleeps. `true` if that took a system call.

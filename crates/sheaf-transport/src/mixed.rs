@@ -1,25 +1,42 @@
-//! Some peers through shared memory, the others over TCP.
+//! Some peers by one transport, the others by another: those on this host through shared memory, the rest over TCP.
 //!
 //! A node has an endpoint of each kind, and this makes one of them: each peer belongs to exactly one. A round is a round
-//! of each; a sleep is one sleep for both, in the kernel, on the readiness of both.
+//! of each; a sleep is one sleep for both, in the kernel, on the readiness of both ([`PollableEndpoint`]).
 
 use crate::peers::PeerIndex;
-use crate::shm::ShmEndpoint;
-use crate::tcp::TcpEndpoint;
 use crate::{Endpoint, Event, Frame, LinkStats, SendError};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_wire::{Nanos, NodeId};
+use std::fmt::Debug;
+use std::os::fd::BorrowedFd;
 use std::task::Waker;
+use std::time::Duration;
+
+/// An endpoint whose sleep can be shared: it says when it wants to sleep, and which file ends that.
+pub trait PollableEndpoint: Endpoint + Debug {
+    /// The nodes that this one may talk to.
+    fn peers(&self) -> Vec<NodeId>;
+
+    /// Announces a sleep of at most `timeout`, which [`readiness`](Self::readiness) ends; says how long it may last. `None` if there
+    /// is something to do first.
+    fn lie_down(&mut self, timeout: Nanos) -> Option<Duration>;
+
+    /// Becomes readable when there is something to do.
+    fn readiness(&self) -> BorrowedFd<'_>;
+
+    /// Ends a sleep that was announced.
+    fn get_up(&mut self);
+}
 
 /// A node's place in two networks.
 #[derive(Debug)]
 pub struct MixedEndpoint {
-    shm: ShmEndpoint,
-    tcp: TcpEndpoint,
-    /// The peers that share memory with this node.
-    near: PeerIndex,
-    /// Whether this round has come to TCP.
-    at_tcp: bool,
+    near: Box<dyn PollableEndpoint>,
+    far: Box<dyn PollableEndpoint>,
+    /// The peers of the near endpoint.
+    near_peers: PeerIndex,
+    /// Whether this round has come to the far endpoint.
+    is_at_far: bool,
     sleeps: u64,
     wake_ups: u64,
 }
@@ -31,7 +48,7 @@ pub enum MixedError {
     #[error("one endpoint is of {0}, the other of {1}; both must be of the same node")]
     TwoNodes(NodeId, NodeId),
     /// A peer belongs to both.
-    #[error("{0} is a peer both through shared memory and over TCP; choose one")]
+    #[error("{0} is a peer of both endpoints; choose one")]
     TwoWays(NodeId),
 }
 
@@ -40,22 +57,22 @@ impl MixedEndpoint {
     ///
     /// # Errors
     /// If they are not of the same node, or have a peer in common.
-    pub fn new(shm: ShmEndpoint, tcp: TcpEndpoint) -> Result<Self, MixedError> {
-        if shm.node() != tcp.node() {
-            return Err(MixedError::TwoNodes(shm.node(), tcp.node()));
+    pub fn new(near: Box<dyn PollableEndpoint>, far: Box<dyn PollableEndpoint>) -> Result<Self, MixedError> {
+        if near.node() != far.node() {
+            return Err(MixedError::TwoNodes(near.node(), far.node()));
         }
-        let near = PeerIndex::new(shm.peers()).map_err(MixedError::TwoWays)?;
-        if let Some(twice) = tcp.peers().find(|peer| near.place(*peer).is_some()) {
+        let near_peers = PeerIndex::new(near.peers()).map_err(MixedError::TwoWays)?;
+        if let Some(twice) = far.peers().into_iter().find(|peer| near_peers.place(*peer).is_some()) {
             return Err(MixedError::TwoWays(twice));
         }
-        Ok(Self { shm, tcp, near, at_tcp: false, sleeps: 0, wake_ups: 0 })
+        Ok(Self { near, far, near_peers, is_at_far: false, sleeps: 0, wake_ups: 0 })
     }
 
     /// Sleeps on both. `true` if there was something.
     fn sleep(&mut self, timeout: Option<Timespec>) -> bool {
-        let (shm, tcp) = (self.shm.readiness(), self.tcp.readiness());
+        let (near, far) = (self.near.readiness(), self.far.readiness());
         let mut both =
-            [PollFd::from_borrowed_fd(shm, PollFlags::IN), PollFd::from_borrowed_fd(tcp, PollFlags::IN)];
+            [PollFd::from_borrowed_fd(near, PollFlags::IN), PollFd::from_borrowed_fd(far, PollFlags::IN)];
         // A signal ends the sleep early; the looks behind it find nothing then.
         rustix::event::poll(&mut both, timeout.as_ref()).is_ok_and(|ready| ready > 0)
     }
@@ -63,58 +80,58 @@ impl MixedEndpoint {
 
 impl Endpoint for MixedEndpoint {
     fn node(&self) -> NodeId {
-        self.shm.node()
+        self.near.node()
     }
 
     fn send(&mut self, to: NodeId, frame: Frame) -> Result<(), SendError> {
-        match self.near.place(to) {
-            Some(_) => self.shm.send(to, frame),
-            None => self.tcp.send(to, frame),
+        match self.near_peers.place(to) {
+            Some(_) => self.near.send(to, frame),
+            None => self.far.send(to, frame),
         }
     }
 
     fn flush(&mut self) {
-        self.shm.flush();
-        self.tcp.flush();
+        self.near.flush();
+        self.far.flush();
     }
 
     fn poll(&mut self) -> Option<Event> {
-        if !self.at_tcp {
-            let event = self.shm.poll();
+        if !self.is_at_far {
+            let event = self.near.poll();
             if event.is_some() {
                 return event;
             }
-            self.at_tcp = true;
+            self.is_at_far = true;
         }
-        let event = self.tcp.poll();
-        self.at_tcp = event.is_some();
+        let event = self.far.poll();
+        self.is_at_far = event.is_some();
         event
     }
 
     fn wait(&mut self, timeout: Nanos) {
         self.flush();
-        // A round that was left at TCP goes on there: nothing of shared memory is looked at before.
-        let Some(longest) = self.tcp.lie_down(timeout) else { return };
-        let Some(longest_of_shm) = self.shm.lie_down(timeout) else {
-            self.tcp.get_up();
+        // A round that was left at the far endpoint goes on there: nothing of the near one is looked at before.
+        let Some(longest) = self.far.lie_down(timeout) else { return };
+        let Some(longest_of_near) = self.near.lie_down(timeout) else {
+            self.far.get_up();
             return;
         };
-        let longest = longest_of_shm.map_or(longest, |it| it.min(longest));
+        let longest = longest_of_near.min(longest);
         self.sleeps += 1;
         let woken = self.sleep(Timespec::try_from(longest).ok());
         self.wake_ups += u64::from(woken);
-        self.shm.get_up();
-        self.tcp.get_up();
+        self.near.get_up();
+        self.far.get_up();
     }
 
     fn waker(&self) -> Waker {
         // Ends a sleep on both.
-        self.shm.waker()
+        self.near.waker()
     }
 
     fn stats(&self) -> LinkStats {
-        let mut stats = self.shm.stats();
-        stats += self.tcp.stats();
+        let mut stats = self.near.stats();
+        stats += self.far.stats();
         stats.sleeps += self.sleeps;
         stats.system_calls += self.sleeps;
         stats.wake_ups += self.wake_ups;
@@ -122,7 +139,7 @@ impl Endpoint for MixedEndpoint {
     }
 
     fn close(&mut self, linger: Nanos) {
-        self.shm.close(linger);
-        self.tcp.close(linger);
+        self.near.close(linger);
+        self.far.close(linger);
     }
 }

@@ -18,6 +18,6 @@ pub fn latest_session() -> SessionId {
 }
 
 /// Whether a session lies further ahead of this host's clock than [`MAX_SESSION_AHEAD`].
-pub(crate) fn is_too_far_ahead(session: SessionId) -> bool {
+pub fn is_too_far_ahead(session: SessionId) -> bool {
     session > latest_session()
 }

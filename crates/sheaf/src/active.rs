@@ -14,7 +14,7 @@ use sheaf_node::preprocessing::{
 };
 use sheaf_node::sources::{FragmentMemory, PoolSize};
 use sheaf_protocol::Identity;
-use sheaf_transport::shm::Arena;
+use sheaf_shm::Arena;
 use sheaf_wire::{ByteCount, Role, RunNumber};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;

@@ -9,8 +9,8 @@ use sheaf_node::farm::{DoorSetup, FarmSetup, FilterMaker, LauncherOptions, Liste
 use sheaf_node::processor::{DOOR_EXTENSION, Welcome};
 use sheaf_protocol::Identity;
 use sheaf_protocol::farm::DispatcherConfig;
-use sheaf_transport::shm::Arena;
-use sheaf_transport::tcp::{HostOptions, TcpSettings};
+use sheaf_shm::Arena;
+use sheaf_tcp::{HostOptions, TcpSettings};
 use sheaf_wire::farm::event_record_bytes;
 use sheaf_wire::verdict::MAX_VERDICT_PAYLOAD_BYTES;
 use sheaf_wire::{ByteCount, NodeId, Role};

@@ -8,12 +8,12 @@ use crate::plan::Plan;
 use anyhow::Context;
 use sheaf_config::{NodeConfig, TransportKind};
 use sheaf_protocol::Identity;
+use sheaf_shm::MAX_NAME_BYTES;
+use sheaf_shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
+use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings, Tls, TlsFiles};
 use sheaf_transport::Endpoint;
 use sheaf_transport::memory::{MemoryLimits, MemoryNetwork};
 use sheaf_transport::mixed::MixedEndpoint;
-use sheaf_transport::shm::MAX_NAME_BYTES;
-use sheaf_transport::shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
-use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings, Tls, TlsFiles};
 use sheaf_wire::{NodeId, Role};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -99,7 +99,10 @@ pub(crate) fn connect(
         return Ok(Connection::new(tcp));
     }
     let (shm, arena) = shm(plan, me, own, &near)?;
-    Ok(Connection { endpoint: Box::new(MixedEndpoint::new(shm, tcp)?), arena: Some(arena) })
+    Ok(Connection {
+        endpoint: Box::new(MixedEndpoint::new(Box::new(shm), Box::new(tcp))?),
+        arena: Some(arena),
+    })
 }
 
 /// The host in a node's address.
@@ -216,7 +219,7 @@ fn libfabric(
     listener: Option<TcpListener>,
     peers: &[&NodeConfig],
 ) -> anyhow::Result<Connection> {
-    use sheaf_transport::libfabric::{LibfabricEndpoint, LibfabricOptions, LibfabricSettings};
+    use sheaf_libfabric::{LibfabricEndpoint, LibfabricOptions, LibfabricSettings};
 
     let (role, transport) = (me.node.role, &plan.config.transport);
     let peer = |node: &&NodeConfig| PeerAddress {

@@ -6,6 +6,7 @@ pub(super) enum Floor {
     Vocabulary,
     Protocol,
     Ports,
+    Transports,
     Nodes,
     Edges,
     Laboratories,
@@ -14,10 +15,11 @@ pub(super) enum Floor {
 
 impl Floor {
     /// All floors, from the ground up.
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Vocabulary,
         Self::Protocol,
         Self::Ports,
+        Self::Transports,
         Self::Nodes,
         Self::Edges,
         Self::Laboratories,
@@ -29,6 +31,7 @@ impl Floor {
             Self::Vocabulary => "vocabulary",
             Self::Protocol => "protocol",
             Self::Ports => "ports",
+            Self::Transports => "transports",
             Self::Nodes => "nodes",
             Self::Edges => "edges",
             Self::Laboratories => "laboratories",
@@ -44,6 +47,7 @@ impl Floor {
                 "sans-IO machines: readout unit, builder unit, event manager, output node; links that recover from loss, shapers of traffic"
             }
             Self::Ports => "one crate for each external resource that a role needs",
+            Self::Transports => "the port of all transports, and one crate for each transport",
             Self::Nodes => "roles on threads; the configuration; roles on a simulated switch",
             Self::Edges => "for other programs and languages: consumers, importers, C, Python, examples",
             Self::Laboratories => "measurement and simulation",
@@ -128,10 +132,52 @@ pub(super) const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "sheaf-transport",
-        floor: Floor::Ports,
-        may_know: &["sheaf-buffer", "sheaf-key", "sheaf-wire"],
-        may_use: &["bytes", "libc", "mio", "rtrb", "rustix", "rustls", "socket2", "thiserror", "zerocopy"],
+        floor: Floor::Transports,
+        may_know: &["sheaf-wire"],
+        may_use: &["bytes", "rtrb", "rustix", "thiserror", "zerocopy"],
         reason: "a transport carries opaque messages and does not know the protocol",
+    },
+    Layer {
+        package: "sheaf-conformance",
+        floor: Floor::Transports,
+        may_know: &["sheaf-transport", "sheaf-wire"],
+        may_use: &["bytes", "rustix"],
+        reason: "the tests that every transport passes; used only by tests",
+    },
+    Layer {
+        package: "sheaf-tcp",
+        floor: Floor::Transports,
+        may_know: &["sheaf-buffer", "sheaf-key", "sheaf-transport", "sheaf-wire"],
+        may_use: &["bytes", "libc", "mio", "rustix", "rustls", "socket2", "thiserror", "zerocopy"],
+        reason: "one transport depends on no other",
+    },
+    Layer {
+        package: "sheaf-shm",
+        floor: Floor::Transports,
+        may_know: &["sheaf-buffer", "sheaf-transport", "sheaf-wire"],
+        may_use: &["bytes", "rustix", "thiserror", "zerocopy"],
+        reason: "processes of one host share memory, without other transports",
+    },
+    Layer {
+        package: "sheaf-datagram",
+        floor: Floor::Transports,
+        may_know: &[
+            "sheaf-buffer",
+            "sheaf-key",
+            "sheaf-recovery",
+            "sheaf-shaping",
+            "sheaf-transport",
+            "sheaf-wire",
+        ],
+        may_use: &["bytes", "libc", "rustix", "socket2", "thiserror", "zerocopy"],
+        reason: "networks that lose, with recovery from loss, for any messages",
+    },
+    Layer {
+        package: "sheaf-libfabric",
+        floor: Floor::Transports,
+        may_know: &["sheaf-key", "sheaf-tcp", "sheaf-transport", "sheaf-wire"],
+        may_use: &["bytes", "rustix", "thiserror", "zerocopy"],
+        reason: "libfabric's datagrams have no connections, so nodes meet over TCP",
     },
     Layer {
         package: "sheaf-store",
@@ -199,11 +245,12 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-filter",
             "sheaf-key",
             "sheaf-protocol",
-            "sheaf-recovery",
             "sheaf-shaping",
             "sheaf-source",
             "sheaf-store",
             "sheaf-time",
+            "sheaf-shm",
+            "sheaf-tcp",
             "sheaf-transport",
             "sheaf-wire",
         ],
@@ -264,6 +311,10 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-node",
             "sheaf-protocol",
             "sheaf-store",
+            "sheaf-libfabric",
+            "sheaf-datagram",
+            "sheaf-shm",
+            "sheaf-tcp",
             "sheaf-transport",
             "sheaf-wire",
         ],
@@ -293,6 +344,10 @@ pub(super) const LAYERS: &[Layer] = &[
             "sheaf-store",
             "sheaf-tap",
             "sheaf-time",
+            "sheaf-libfabric",
+            "sheaf-datagram",
+            "sheaf-shm",
+            "sheaf-tcp",
             "sheaf-transport",
             "sheaf-wire",
         ],
@@ -372,7 +427,7 @@ pub(super) const PURE_MAY_LINK: &[&str] = &[
 
 /// Names that must not occur in their sources outside tests, with reasons.
 pub(super) const PURE_NEVER_NAMES: &[(&str, &str)] = &[
-    ("std::net", "sockets belong into sheaf-transport"),
+    ("std::net", "sockets belong into the transports"),
     ("std::fs", "files belong into sheaf-store"),
     ("std::io", "input and output belong to those who drive a role"),
     ("std::os", "the operating system belongs to those who drive a role"),

@@ -31,7 +31,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "slcio" => lcio::seeds(&mut dice),
         "tap" => sheaf_wire::tap::fuzz::seeds(),
         "tcp_deframer" => tcp::seeds(&mut dice),
-        "tcp_greeting" => sheaf_transport::tcp::tcp_greeting_seeds(),
+        "tcp_greeting" => sheaf_tcp::tcp_greeting_seeds(),
         other => panic!("no seeds are made for the target {other}"),
     };
     valid.push(("nothing".to_owned(), Vec::new()));

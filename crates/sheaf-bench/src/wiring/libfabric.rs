@@ -2,8 +2,8 @@
 
 use super::{RUN, SESSION, Transport, failed, max_frame, node, queue, tcp_peers};
 use crate::job::{BenchError, Job};
+use sheaf_libfabric::{LibfabricEndpoint, LibfabricOptions, LibfabricSettings};
 use sheaf_transport::Endpoint;
-use sheaf_transport::libfabric::{LibfabricEndpoint, LibfabricOptions, LibfabricSettings};
 use std::net::TcpListener;
 
 /// The endpoint of a node; nodes meet over TCP.

@@ -2,10 +2,10 @@
 
 use super::{RUN, SESSION, failed, max_frame, node, queue};
 use crate::job::{BenchError, Job};
-use sheaf_node::lossy::{self, LossyOptions, LossySettings};
+use sheaf_datagram::lossy::{self, LossyOptions, LossySettings};
+use sheaf_datagram::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
 use sheaf_protocol::Identity;
 use sheaf_transport::Endpoint;
-use sheaf_transport::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
 use sheaf_wire::{ByteCount, NodeId};
 use std::net::{SocketAddr, UdpSocket};
 

@@ -1,10 +1,10 @@
 //! The links between the nodes: one transport or another.
 
 use sheaf_buffer::{Heap, Memory};
+use sheaf_shm::{Arena, Lender, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
 use sheaf_source::{EmulatedSource, EmulatorConfig, Source};
+use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
 use sheaf_transport::memory::{Doorbell, MemoryLimits, MemoryNetwork};
-use sheaf_transport::shm::{Arena, Lender, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
-use sheaf_transport::tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
 use sheaf_transport::{Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId, SourceId};
 use std::net::TcpListener;

@@ -8,7 +8,7 @@ use super::thread::ThreadLine;
 use crate::judging::{WorkerTimes, from_numbers};
 use bytes::Bytes;
 use sheaf_protocol::farm::{Departure, Ticket, Word};
-use sheaf_transport::door::{Guest, GuestId};
+use sheaf_shm::door::{Guest, GuestId};
 use sheaf_wire::farm::{CLOSE_RECORD, WordReader, encode_event};
 use sheaf_wire::{Event, Verdict};
 use std::collections::VecDeque;

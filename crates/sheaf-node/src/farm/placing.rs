@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use sheaf_buffer::{Block, Pool};
-use sheaf_transport::door::Guest;
-use sheaf_transport::shm::{Arena, Lender, LentBlock, SharedMemory};
+use sheaf_shm::door::Guest;
+use sheaf_shm::{Arena, Lender, LentBlock, SharedMemory};
 use sheaf_wire::farm::PayloadPlace;
 use sheaf_wire::{ByteCount, Event};
 

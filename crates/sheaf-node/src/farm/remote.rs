@@ -13,7 +13,7 @@ use crate::processor::frame_of;
 use bytes::{Bytes, BytesMut};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use sheaf_protocol::farm::{Departure, Seat, Ticket};
-use sheaf_transport::tcp::{GuestId, HostEvent, HostOptions, TcpError, TcpHost};
+use sheaf_tcp::{GuestId, HostEvent, HostOptions, TcpError, TcpHost};
 use sheaf_transport::{Frame, SendError};
 use sheaf_wire::farm::{CLOSE_RECORD, Hello, Welcome, WordReader, split_words};
 use sheaf_wire::{ByteCount, Event, Nanos, NodeId, Timestamp};

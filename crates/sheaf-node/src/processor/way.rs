@@ -3,8 +3,8 @@
 use super::{ProcessorError, ProcessorOptions};
 use bytes::{Bytes, BytesMut};
 use sheaf_key::RunKey;
-use sheaf_transport::door::{self, Visit, VisitError, Visited};
-use sheaf_transport::tcp::{GuestError, GuestOptions, TcpGuest, TcpSettings, Tls};
+use sheaf_shm::door::{self, Visit, VisitError, Visited};
+use sheaf_tcp::{GuestError, GuestOptions, TcpGuest, TcpSettings, Tls};
 use sheaf_transport::{DownReason, Frame, SendError};
 use sheaf_wire::farm::{
     BEHIND_RECORD, FromDispatcher, FromProcessor, Hello, PayloadPlace, RecordError, Times, VERSION, Welcome,

@@ -1,4 +1,4 @@
-//! Nodes together, and endpoints over networks that lose.
+//! Nodes together.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,8 +6,4 @@
     reason = "a helper that fails, fails its test; a test that is skipped says why"
 )]
 
-#[cfg(target_os = "linux")]
-mod ethernet;
-#[cfg(target_os = "linux")]
-mod lossy;
 mod small_world;

@@ -4,10 +4,10 @@ use super::Connection;
 use crate::plan::Plan;
 use anyhow::{Context, bail};
 use sheaf_config::NodeConfig;
-use sheaf_node::lossy::{self, LossyOptions, LossySettings};
+use sheaf_datagram::lossy::{self, LossyOptions, LossySettings};
+use sheaf_datagram::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
+use sheaf_datagram::{DatagramPort, Dropping};
 use sheaf_protocol::Identity;
-use sheaf_transport::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
-use sheaf_transport::{DatagramPort, Dropping};
 use sheaf_wire::{ByteCount, NodeId, Role};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 
@@ -77,7 +77,7 @@ pub(super) fn ethernet(
     peers: &[&NodeConfig],
 ) -> anyhow::Result<Connection> {
     use sheaf_config::EthernetBackend;
-    use sheaf_transport::ethernet::{
+    use sheaf_datagram::ethernet::{
         Backend, EthernetOptions, EthernetPeer, EthernetPort, EthernetSettings, RailReport,
     };
 

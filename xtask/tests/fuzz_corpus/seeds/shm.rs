@@ -9,8 +9,7 @@ pub(super) fn seeds() -> Vec<(String, Vec<u8>)> {
         ("head-in-extent", &[(0, 1), (0, 4), (5, 1)]),
         ("full", &[(40, 2); 20]),
     ];
-    let seed = |(name, records): (&str, &[(usize, u64)])| {
-        (name.to_owned(), sheaf_transport::shm::fuzz_shm_ring_seed(records))
-    };
+    let seed =
+        |(name, records): (&str, &[(usize, u64)])| (name.to_owned(), sheaf_shm::fuzz_shm_ring_seed(records));
     shapes.into_iter().map(seed).collect()
 }

@@ -1,8 +1,8 @@
 //! Processors that join over a network, here over loopback.
 
 use super::*;
-use sheaf_transport::door::VisitError;
-use sheaf_transport::tcp::{GuestOptions, HostEvent, HostOptions, TcpGuest, TcpHost, TcpSettings};
+use sheaf_shm::door::VisitError;
+use sheaf_tcp::{GuestOptions, HostEvent, HostOptions, TcpGuest, TcpHost, TcpSettings};
 use sheaf_wire::SessionId;
 use sheaf_wire::farm::Hello;
 use std::net::TcpListener;

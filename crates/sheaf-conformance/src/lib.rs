@@ -1,0 +1,112 @@
+//! The tests that every transport passes.
+//!
+//! A transport shows how its networks are made ([`Lab`]) and writes `sheaf_conformance::conformance_tests!(ItsLab);` in a
+//! test file. Each test is also a public function here, so that a transport with a further requirement (a switch
+//! lab, a device) can run them one by one.
+//!
+//! The tests wait for conditions, under a watchdog, and never assert how long something took. They panic where the
+//! transport does not keep the contract of [`Endpoint`].
+
+mod alone;
+mod flow;
+mod lifetime;
+pub mod namespaces;
+mod pattern;
+mod waiting;
+mod world;
+
+pub use alone::alone;
+pub use flow::*;
+pub use lifetime::*;
+pub use waiting::*;
+
+use sheaf_transport::Endpoint;
+use sheaf_wire::{ByteCount, Nanos, NodeId};
+
+/// Factory of a transport's networks.
+pub trait Lab {
+    /// Its endpoints.
+    type Endpoint: Endpoint + 'static;
+
+    /// A network for `nodes`, any two of which may talk, on this machine. No node lives yet.
+    fn new(nodes: &[NodeId], limits: Limits) -> Self;
+
+    /// Starts `node`, the first time or after its endpoint was dropped, as one that a thread of its own will drive.
+    fn start(&mut self, node: NodeId) -> Self::Endpoint;
+}
+
+/// The bounds of each link of a network. A transport may allow more on the way (in the kernel, on a wire), never less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum number of frames in a queue.
+    pub queue_frames: usize,
+    /// Maximum number of bytes in a queue.
+    pub queue_bytes: ByteCount,
+    /// The largest frame.
+    pub max_frame_bytes: ByteCount,
+    /// After so long without a word a peer counts as lost, where a transport must guess that from silence.
+    pub dead_peer: Nanos,
+}
+
+impl Limits {
+    /// Those of a network on which nodes die: silence is taken for death soon. Elsewhere a test would depend on how often a
+    /// busy machine lets its nodes speak.
+    #[must_use]
+    pub fn mortal() -> Self {
+        Self { dead_peer: Nanos::from_secs(2), ..Self::default() }
+    }
+}
+
+impl Default for Limits {
+    /// 256 frames, 4 MiB, frames of at most 1 MiB; silence means nothing for an hour.
+    fn default() -> Self {
+        Self {
+            queue_frames: 256,
+            queue_bytes: ByteCount::mib(4),
+            max_frame_bytes: ByteCount::mib(1),
+            dead_peer: Nanos::from_secs(3600),
+        }
+    }
+}
+
+/// Writes one `#[test]` for every property that a transport keeps; the argument is its [`Lab`]. A transport that not every
+/// machine has adds `, if` and a test of its presence, which says why where it answers no.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($lab:ty) => {
+        $crate::conformance_tests! { $lab, if true }
+    };
+    ($lab:ty, if $present:expr) => {
+        $crate::conformance_tests! { $lab, $present =>
+            frames_arrive_in_order_whole_and_once
+            pieces_are_never_split
+            heads_and_payloads_may_be_empty
+            the_largest_frame_passes_and_one_byte_more_does_not
+            a_full_queue_refuses_and_nothing_is_lost
+            many_to_many_traffic_stays_in_order_on_every_link
+            a_flood_from_one_sender_does_not_keep_the_others_waiting
+            counters_add_up
+            strangers_and_absent_peers_are_told_apart
+            the_death_of_a_node_is_seen_by_the_others
+            a_node_that_dies_in_full_flow_leaves_a_beginning_without_gaps
+            a_restarted_node_is_connected_anew
+            an_orderly_close_delivers_what_was_accepted
+            closing_both_ends_at_once_delivers_both_ways
+            a_wait_ends_when_its_time_is_over
+            a_wait_ends_by_a_frame
+            a_wait_ends_by_the_waker_before_and_during_it
+            a_wait_ends_when_a_queue_that_refused_has_room
+            no_wake_up_is_missed_in_a_ping_pong_of_sleepers
+        }
+    };
+    ($lab:ty, $present:expr => $($test:ident)*) => {
+        $(
+            #[test]
+            fn $test() {
+                if $present {
+                    $crate::$test::<$lab>();
+                }
+            }
+        )*
+    };
+}

@@ -1,0 +1,138 @@
+//! Two hosts in this machine, with cables between them: network namespaces and veth pairs, removed with the value.
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use sheaf_wire::ethernet::MacAddress;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// All namespaces of these tests are called so, with the number of the process behind it.
+const PREFIX: &str = "sheaf-ethernet-";
+
+/// One of the two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// The first.
+    A,
+    /// The second.
+    B,
+}
+
+/// Cables between the hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct Cables {
+    /// Number of cables.
+    pub rails: usize,
+    /// Largest packet, in bytes.
+    pub mtu: usize,
+    /// Number of queues of each interface, each way.
+    pub queues: usize,
+}
+
+/// The two hosts. Rail `i` is the interface `e<i>` of each, with the address `10.77.<i>.1` or `.2`.
+#[derive(Debug)]
+pub struct World {
+    names: [String; 2],
+}
+
+/// The address of a host's interface.
+pub fn address(host: Host, rail: usize) -> MacAddress {
+    MacAddress([2, 0x5e, 0, rail as u8, 0, host as u8 + 1])
+}
+
+fn ip(arguments: &str) -> Result<String, String> {
+    let run = Command::new("ip").args(arguments.split_whitespace()).output();
+    let output = run.map_err(|error| format!("`ip` does not run: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(format!("`ip {arguments}`: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Removes what a killed run of these tests has left: namespaces of processes that are no more.
+fn sweep() {
+    for name in ip("netns list").unwrap_or_default().lines().filter_map(|line| line.split_whitespace().next())
+    {
+        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = ip(&format!("netns delete {name}"));
+        }
+    }
+}
+
+impl World {
+    /// Makes the hosts; `None`, with the reason printed, where that is not possible.
+    pub fn new(cables: Cables) -> Option<Self> {
+        static NUMBERS: AtomicU32 = AtomicU32::new(0);
+        sweep();
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let name = |side| format!("{PREFIX}{}-{number}{side}", std::process::id());
+        let world = Self { names: [name('a'), name('b')] };
+        match world.build(cables) {
+            Ok(()) => Some(world),
+            Err(reason) => {
+                println!("skipped, no network namespaces here: {reason}");
+                None
+            }
+        }
+    }
+
+    fn build(&self, cables: Cables) -> Result<(), String> {
+        let [a, b] = &self.names;
+        ip(&format!("netns add {a}"))?;
+        ip(&format!("netns add {b}"))?;
+        let Cables { rails, mtu, queues } = cables;
+        for rail in 0..rails {
+            let end = |name: &str, host| {
+                let address = address(host, rail);
+                let queues = format!("numrxqueues {queues} numtxqueues {queues}");
+                format!("e{rail} netns {name} address {address} mtu {mtu} {queues}")
+            };
+            ip(&format!("link add {} type veth peer name {}", end(a, Host::A), end(b, Host::B)))?;
+            for (name, host) in [(a, 1), (b, 2)] {
+                ip(&format!("-n {name} address add 10.77.{rail}.{host}/24 dev e{rail}"))?;
+                ip(&format!("-n {name} link set e{rail} up"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Name of a host's namespace.
+    #[must_use]
+    pub fn name(&self, host: Host) -> &str {
+        &self.names[host as usize]
+    }
+
+    /// Runs `ip` in a host.
+    pub fn ip(&self, host: Host, arguments: &str) -> String {
+        ip(&format!("-n {} {arguments}", self.name(host))).unwrap()
+    }
+
+    /// Calls `f` on a thread in a host.
+    pub fn inside<T: Send>(&self, host: Host, f: impl FnOnce() -> T + Send) -> T {
+        let path: PathBuf = ["/run/netns", self.name(host)].iter().collect();
+        let namespace = File::open(path).unwrap();
+        let moved = move || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            f()
+        };
+        std::thread::scope(|scope| scope.spawn(moved).join().unwrap())
+    }
+
+    /// Whether a program of the system succeeds in a host.
+    pub fn succeeds(&self, host: Host, program: &[&str]) -> bool {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.name(host)]).args(program);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = ip(&format!("netns delete {name}"));
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The suite, tried on the transport within a process.
+
+mod memory;

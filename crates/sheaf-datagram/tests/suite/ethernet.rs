@@ -1,0 +1,218 @@
+//! Recovery over raw Ethernet keeps the contract of an endpoint: hosts are network namespaces, a bridge is their switch. All
+//! of it is skipped, with the reason, where these cannot be made.
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use sheaf_conformance::{Lab, Limits};
+use sheaf_datagram::Dropping;
+use sheaf_datagram::ethernet::{Backend, EthernetOptions, EthernetPeer, EthernetPort, EthernetSettings};
+use sheaf_datagram::lossy::{LossyEndpoint, LossyOptions, LossySettings};
+use sheaf_wire::machine::Identity;
+use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// All namespaces of these tests are called so, with the number of the process behind it.
+const PREFIX: &str = "sheaf-node-test-";
+
+/// Runs commands of `ip`, one on each line.
+fn ip(commands: &str) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("`ip` does not run: {error}");
+    let mut command = Command::new("ip");
+    command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(commands.as_bytes()).map_err(failed)?;
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("`ip`: {}", said.trim())) }
+}
+
+/// Whether namespaces, bridges and packet sockets can be had here; says why where not. What a killed run of these tests has
+/// left is removed first.
+fn is_possible() -> bool {
+    static POSSIBLE: OnceLock<bool> = OnceLock::new();
+    *POSSIBLE.get_or_init(|| {
+        let left = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+        for name in left.filter_map(|entry| entry.file_name().into_string().ok()) {
+            let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+            if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+                let _ = ip(&format!("netns delete {name}\n"));
+            }
+        }
+        let tried = Switch::new(1, 1, 1500).and_then(|switch| {
+            let opened = switch.port(0, options(NodeId::readout(0), &[], 1));
+            opened.map(drop).map_err(|error| error.to_string())
+        });
+        if let Err(reason) = &tried {
+            println!("skipped, no raw Ethernet here: {reason}");
+        }
+        tried.is_ok()
+    })
+}
+
+/// Hosts on a switch, for each rail one: removed with the value.
+struct Switch {
+    name: String,
+    hosts: usize,
+}
+
+impl Switch {
+    fn new(hosts: usize, rails: usize, mtu: usize) -> Result<Self, String> {
+        static NUMBERS: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let switch = Self { name: format!("{PREFIX}{}-{number}", std::process::id()), hosts };
+        let name = &switch.name;
+        let mut commands = format!("netns add {name}\n");
+        // Writing to a string cannot fail.
+        for host in 0..hosts {
+            let _ = writeln!(commands, "netns add {name}-{host}");
+        }
+        ip(&commands)?;
+        commands.clear();
+        for rail in 0..rails {
+            let _ = writeln!(commands, "link add br{rail} netns {name} type bridge");
+            for host in 0..hosts {
+                let end = format!("mtu {mtu} numrxqueues 1 numtxqueues 1");
+                let _ = writeln!(
+                    commands,
+                    "link add e{rail} netns {name}-{host} {end} type veth peer name p{rail}-{host} netns {name} {end}"
+                );
+            }
+        }
+        ip(&commands)?;
+        let up: String = (0..rails).map(|rail| format!("link set e{rail} up\n")).collect();
+        for host in 0..hosts {
+            switch.inside(&format!("{name}-{host}"), || ip(&up))?;
+        }
+        let ports = |rail: usize| {
+            (0..hosts).fold(format!("link set br{rail} up\n"), |text, host| {
+                format!("{text}link set p{rail}-{host} master br{rail} up\n")
+            })
+        };
+        switch.inside(name, || (0..rails).try_for_each(|rail| ip(&ports(rail))))?;
+        Ok(switch)
+    }
+
+    /// Calls `f` on a thread in a namespace.
+    fn inside<T: Send>(&self, namespace: &str, f: impl FnOnce() -> T + Send) -> T {
+        let path = Path::new("/run/netns").join(namespace);
+        let moved = move || {
+            let namespace = File::open(path).expect("the namespace was made");
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+                .expect("who makes a namespace may enter it");
+            f()
+        };
+        std::thread::scope(|scope| scope.spawn(moved).join().expect("it does not panic"))
+    }
+
+    fn port(
+        &self,
+        host: usize,
+        options: EthernetOptions,
+    ) -> Result<EthernetPort, sheaf_datagram::ethernet::EthernetError> {
+        self.inside(&format!("{}-{host}", self.name), || EthernetPort::new(options))
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        let hosts = (0..self.hosts).map(|host| format!("netns delete {}-{host}\n", self.name));
+        let all: String = hosts.chain([format!("netns delete {}\n", self.name)]).collect();
+        for line in all.lines() {
+            let _ = ip(&format!("{line}\n"));
+        }
+    }
+}
+
+fn options(node: NodeId, peers: &[NodeId], rails: usize) -> EthernetOptions {
+    EthernetOptions {
+        node,
+        run: RunNumber(7),
+        interfaces: (0..rails).map(|rail| format!("e{rail}")).collect(),
+        peers: peers.iter().map(|node| EthernetPeer { node: *node, addresses: Vec::new() }).collect(),
+        settings: EthernetSettings {
+            backend: Backend::Packet,
+            frame_slots: 256,
+            ..EthernetSettings::default()
+        },
+    }
+}
+
+/// Nodes on hosts of their own, whose ports lose so many datagrams.
+struct EthernetLab {
+    switch: Switch,
+    nodes: Vec<NodeId>,
+    rails: usize,
+    settings: LossySettings,
+    loss: f64,
+    sessions: u64,
+}
+
+impl EthernetLab {
+    fn at(rails: usize, mtu: usize, loss: f64, nodes: &[NodeId], limits: Limits) -> Self {
+        Self {
+            switch: Switch::new(nodes.len(), rails, mtu).expect("it was possible a moment ago"),
+            nodes: nodes.to_vec(),
+            rails,
+            settings: LossySettings {
+                max_frame_bytes: limits.max_frame_bytes,
+                queue_frames: limits.queue_frames.min(16_384),
+                queue_bytes: limits.queue_bytes,
+                window_bytes: limits.queue_bytes,
+                block_bytes: ByteCount::kib(64),
+                blocks: 8192,
+                retry_min: Nanos::from_millis(1),
+                retry_max: Nanos::from_millis(20),
+                dead_peer: limits.dead_peer,
+                ..LossySettings::default()
+            },
+            loss,
+            sessions: 0,
+        }
+    }
+
+    fn start(&mut self, node: NodeId) -> LossyEndpoint<Dropping<EthernetPort>> {
+        self.sessions += 1;
+        let place = self.nodes.iter().position(|it| *it == node).expect("the network has the node");
+        let peers: Vec<NodeId> = self.nodes.iter().copied().filter(|it| *it != node).collect();
+        let port = self.switch.port(place, options(node, &peers, self.rails)).expect("the options are right");
+        let identity = Identity { node, run: RunNumber(7), session: SessionId(self.sessions) };
+        let options = LossyOptions::unshaped(identity, peers, self.settings);
+        LossyEndpoint::new(Dropping::new(port, self.loss, self.sessions), options)
+            .expect("the options are right")
+    }
+}
+
+/// A module with the whole suite.
+macro_rules! suite {
+    ($module:ident, $lab:ident, $rails:expr, $mtu:expr, $loss:expr) => {
+        mod $module {
+            use super::*;
+
+            struct $lab(EthernetLab);
+
+            impl Lab for $lab {
+                type Endpoint = LossyEndpoint<Dropping<EthernetPort>>;
+
+                fn new(nodes: &[NodeId], limits: Limits) -> Self {
+                    Self(EthernetLab::at($rails, $mtu, $loss, nodes, limits))
+                }
+
+                fn start(&mut self, node: NodeId) -> Self::Endpoint {
+                    self.0.start(node)
+                }
+            }
+
+            sheaf_conformance::conformance_tests!($lab, if is_possible());
+        }
+    };
+}
+
+suite!(ordinary_frames, OrdinaryFrames, 1, 1_500, 0.0);
+suite!(two_rails_of_jumbo_frames_and_loss, TwoRails, 2, 9_000, 0.05);

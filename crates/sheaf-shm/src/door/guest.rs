@@ -1,0 +1,109 @@
+//! A guest, as its host sees it.
+
+use super::ring::{GAUGES, In, Out, Rings, Way};
+use super::socket;
+use super::words::{Hello, SegmentBytes};
+use crate::bell::Bell;
+use crate::segment::Common;
+use crate::{SharedMemory, SharedSegment};
+use rustix::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A guest of a door. Numbers are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GuestId(pub u64);
+
+/// A guest that was let in.
+#[derive(Debug)]
+pub struct Guest {
+    /// Its number.
+    pub id: GuestId,
+    /// Hello of the guest.
+    pub hello: Hello,
+    /// Its process, as the kernel says.
+    pub pid: u32,
+    socket: Arc<OwnedFd>,
+    common: Common,
+    out: Out,
+    into: In,
+    bell: Bell,
+    /// The segments whose files it has: a few.
+    has: Vec<u32>,
+}
+
+/// Number of values that a guest may show its host, see [`Guest::gauge`].
+pub(super) const GAUGES_COUNT: usize = 8;
+
+impl Guest {
+    pub(super) fn new(
+        (id, hello, pid): (GuestId, Hello, u32),
+        socket: Arc<OwnedFd>,
+        common: Common,
+        rings: Rings,
+        bell: Bell,
+    ) -> Self {
+        let (out, into) = (Out::new(rings, Way::Down), In::new(rings, Way::Up));
+        Self { id, hello, pid, socket, common, out, into, bell, has: Vec::new() }
+    }
+
+    /// Writes a record of these parts, one behind the other. `false` if there is no room.
+    pub fn push(&mut self, parts: &[&[u8]]) -> bool {
+        self.out.push(&self.common, parts)
+    }
+
+    /// The longest record.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.out.longest()
+    }
+
+    /// Lets the guest see what was written, and wakes it.
+    pub fn flush(&mut self) {
+        if self.out.publish(&self.common) {
+            self.bell.ring();
+        }
+    }
+
+    /// Copies the next record of the guest to `content`. `Some(false)` if there is none, `None` if what is there is no record:
+    /// the guest is broken.
+    pub fn take(&mut self, content: &mut Vec<u8>) -> Option<bool> {
+        self.into.take(&self.common, content).ok()
+    }
+
+    /// A number that the guest shows: what it says of its own work. It stays when the guest dies.
+    #[must_use]
+    pub fn gauge(&self, index: usize) -> u64 {
+        assert!(index < GAUGES_COUNT, "there are {GAUGES_COUNT} gauges");
+        self.common.u64(GAUGES + 8 * index).load(Ordering::Relaxed)
+    }
+
+    /// Whether the guest has the file of a segment.
+    #[must_use]
+    pub fn has(&self, segment: u32) -> bool {
+        self.has.contains(&segment)
+    }
+
+    /// Makes sure that the guest has the file of a segment before it reads of it.
+    ///
+    /// # Errors
+    /// The system's: the guest is gone, or has not taken what it was sent before.
+    pub fn share(&mut self, segment: &SharedSegment, memory: &mut SharedMemory) -> std::io::Result<()> {
+        if self.has.contains(&segment.id) {
+            return Ok(());
+        }
+        let living: Vec<u32> = memory.segments().iter().map(|segment| segment.id).collect();
+        self.has.retain(|id| living.contains(id));
+        self.has.push(segment.id);
+        let message = SegmentBytes::emit(segment.id, segment.bytes, &living);
+        Ok(socket::send(&self.socket, &message, &[segment.file()])?)
+    }
+
+    /// Ends the visit: the guest's socket closes. What it has written can still be taken.
+    pub fn end(&mut self) {
+        // Fails where it has ended already.
+        let _: io::Result<()> = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
+        self.bell.ring();
+    }
+}

@@ -1,0 +1,215 @@
+//! Records in a ring: each is its size, its length, and bytes that mean nothing here.
+//!
+//! | offset | bytes | |
+//! |---|---|---|
+//! | 0 | 4 | the record's size, a multiple of 32 |
+//! | 4 | 4 | the length of its content; 2^32 - 1: none, the rest of the ring is skipped |
+//! | 8 | | the content |
+//!
+//! A record never runs over the end of the ring. The layout is private to processes of one machine that run the same
+//! release: numbers are in the machine's byte order.
+
+use crate::cursor::{Impossible, Taker, Writer};
+use crate::segment::{self, Common, PAGE_BYTES};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ALIGN: usize = 32;
+const PREFIX_BYTES: usize = 8;
+const SKIP: u32 = u32::MAX;
+
+/// Where the positions of a link's two rings stand, and what a guest counts: each in cache lines of its own.
+const WRITTEN: [usize; 2] = [0, 256];
+const TAKEN: [usize; 2] = [128, 384];
+pub(super) const GAUGES: usize = 512;
+
+/// Which of the two rings of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From the host to its guest.
+    Down,
+    /// From the guest to its host.
+    Up,
+}
+
+/// Two rings of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rings {
+    pub(super) down_bytes: usize,
+    pub(super) up_bytes: usize,
+}
+
+impl Rings {
+    /// Whether these are sizes that rings have.
+    pub(super) fn are_sound(self) -> bool {
+        let sound = |bytes: usize| bytes.is_power_of_two() && (PAGE_BYTES..=MAX_RING_BYTES).contains(&bytes);
+        sound(self.down_bytes) && sound(self.up_bytes)
+    }
+
+    /// The size of the link's segment.
+    pub(super) fn segment_bytes(self) -> usize {
+        PAGE_BYTES + self.down_bytes + self.up_bytes
+    }
+
+    fn place(self, way: Way) -> (usize, usize) {
+        match way {
+            Way::Down => (PAGE_BYTES, self.down_bytes),
+            Way::Up => (PAGE_BYTES + self.down_bytes, self.up_bytes),
+        }
+    }
+}
+
+/// No ring is larger.
+pub(super) const MAX_RING_BYTES: usize = 64 << 20;
+
+/// The end that writes.
+#[derive(Debug)]
+pub(super) struct Out {
+    at: usize,
+    bytes: usize,
+    way: Way,
+    writer: Writer,
+    /// Something was written that the other end was not shown.
+    wrote: bool,
+}
+
+impl Out {
+    pub(super) fn new(rings: Rings, way: Way) -> Self {
+        let (at, bytes) = rings.place(way);
+        Self { at, bytes, way, writer: Writer::new(bytes as u64), wrote: false }
+    }
+
+    /// The longest content: two records always find room in an empty ring, wherever it stands.
+    pub(super) fn longest(&self) -> usize {
+        self.bytes / 2 - ALIGN
+    }
+
+    /// Writes a record of these parts, one behind the other. `false` if there is no room now, or never will be: content is
+    /// at most [`Self::longest`].
+    pub(super) fn push(&mut self, common: &Common, parts: &[&[u8]]) -> bool {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        if length > self.longest() {
+            return false;
+        }
+        let record = (PREFIX_BYTES + length).next_multiple_of(ALIGN);
+        let left = self.bytes - self.writer.place() as usize;
+        let skipped = if left < record { left } else { 0 };
+        let taken = common.u64(TAKEN[self.way as usize]);
+        if !self.writer.has_room(taken, (skipped + record) as u64) {
+            return false;
+        }
+        if skipped > 0 {
+            self.prefix(common, skipped, SKIP);
+            self.writer.advance(skipped as u64);
+        }
+        // Rings are far smaller than 2^32.
+        self.prefix(common, record, length as u32);
+        let mut at = self.at + self.writer.place() as usize + PREFIX_BYTES;
+        for part in parts {
+            common.write(at, part);
+            at += part.len();
+        }
+        self.writer.advance(record as u64);
+        self.wrote = true;
+        true
+    }
+
+    fn prefix(&self, common: &Common, bytes: usize, length: u32) {
+        let mut prefix = [0; PREFIX_BYTES];
+        prefix[..4].copy_from_slice(&(bytes as u32).to_ne_bytes());
+        prefix[4..].copy_from_slice(&length.to_ne_bytes());
+        common.write(self.at + self.writer.place() as usize, &prefix);
+    }
+
+    /// Lets the other end see what was written, and says whether there was anything: then the other end's bell is to be rung.
+    pub(super) fn publish(&mut self, common: &Common) -> bool {
+        let wrote = std::mem::take(&mut self.wrote);
+        if wrote {
+            self.writer.publish(common.u64(WRITTEN[self.way as usize]));
+        }
+        wrote
+    }
+}
+
+/// The end that takes.
+#[derive(Debug)]
+pub(super) struct In {
+    at: usize,
+    bytes: usize,
+    way: Way,
+    taker: Taker,
+}
+
+impl In {
+    pub(super) fn new(rings: Rings, way: Way) -> Self {
+        let (at, bytes) = rings.place(way);
+        Self { at, bytes, way, taker: Taker::new(bytes as u64) }
+    }
+
+    /// Copies the content of the next record to `content`. `false` if there is none.
+    ///
+    /// # Errors
+    /// If what is there is no record.
+    pub(super) fn take(&mut self, common: &Common, content: &mut Vec<u8>) -> Result<bool, Impossible> {
+        loop {
+            let available = self.taker.available(common.u64(WRITTEN[self.way as usize]))? as usize;
+            if available == 0 {
+                return Ok(false);
+            }
+            let place = self.taker.place() as usize;
+            if !place.is_multiple_of(ALIGN) || available < PREFIX_BYTES {
+                return Err(Impossible);
+            }
+            let mut prefix = [0; PREFIX_BYTES];
+            common.read(self.at + place, &mut prefix);
+            let [a, b, c, d, e, f, g, h] = prefix;
+            let (record, length) =
+                (u32::from_ne_bytes([a, b, c, d]) as usize, u32::from_ne_bytes([e, f, g, h]));
+            let whole = record >= PREFIX_BYTES && record.is_multiple_of(ALIGN);
+            if !whole || record > available || record > self.bytes - place {
+                return Err(Impossible);
+            }
+            let is_record = length != SKIP;
+            if is_record {
+                let length = length as usize;
+                if length > record - PREFIX_BYTES {
+                    return Err(Impossible);
+                }
+                content.clear();
+                content.resize(length, 0);
+                common.read(self.at + place + PREFIX_BYTES, content);
+            }
+            self.taker.give_back(common.u64(TAKEN[self.way as usize]), record as u64);
+            if is_record {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Puts `bytes` into a ring as a guest's doing: the first 8 are how far it says that it has written, the rest is in the
+/// ring. Takes records until there are none, or one is refused.
+///
+/// # Panics
+/// If a record is longer than the ring, if taking one does not move on, or if the machine has no memory.
+pub fn fuzz_door_ring(bytes: &[u8]) {
+    let rings = Rings { down_bytes: PAGE_BYTES, up_bytes: PAGE_BYTES };
+    let (written, content) = bytes.split_at(bytes.len().min(8));
+    let mut position = [0; 8];
+    position[..written.len()].copy_from_slice(written);
+    let file = segment::create("sheaf.fuzz", rings.segment_bytes()).expect("a few pages");
+    let common = Common::new(&file, rings.segment_bytes()).expect("a few pages");
+    let (at, size) = rings.place(Way::Up);
+    common.write(at, &content[..content.len().min(size)]);
+    // Only the lower part of the number: most others are refused at once.
+    let position = u64::from_le_bytes(position) % (2 * size as u64);
+    common.u64(WRITTEN[Way::Up as usize]).store(position, Ordering::Relaxed);
+    let mut ring = In::new(rings, Way::Up);
+    let (mut record, mut before) = (Vec::new(), 0);
+    let taken: &AtomicU64 = common.u64(TAKEN[Way::Up as usize]);
+    while let Ok(true) = ring.take(&common, &mut record) {
+        let now = taken.load(Ordering::Relaxed);
+        assert!(now > before && now <= position, "every record moves on, within what is there");
+        assert!(record.len() <= size, "and is no longer than the ring");
+        before = now;
+    }
+}

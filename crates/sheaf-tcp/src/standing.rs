@@ -1,0 +1,110 @@
+//! Decision on a greeting, given the link that exists.
+//!
+//! A link that is alive keeps its place: whoever greets as the same node meanwhile is refused, whatever its session, and calls
+//! again. The link gives way when it is proven dead: the kernel has seen its end, or nothing came over it for
+//! `dead_peer` after somebody else had asked for its place. Nodes that are connected are never silent for so long.
+
+use super::endpoint::{Connection, TcpEndpoint};
+use super::guests::Manner;
+use super::link::Called;
+use super::sequence::Window;
+use sheaf_transport::Refusal;
+use sheaf_transport::greeting::Greeting;
+use sheaf_transport::session::is_too_far_ahead;
+use std::time::Instant;
+
+/// Who speaks on a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Guest {
+    pub(super) place: usize,
+    pub(super) greeting: Greeting,
+    pub(super) rail: usize,
+    pub(super) epoch: u32,
+    /// Parts of a link that both sides lend.
+    pub(super) window: Window,
+}
+
+/// Relation of a connection to the present link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It begins another link.
+    New,
+    /// It is another rail of it.
+    Joins,
+    /// It was made for a link that has ended.
+    Over,
+    /// It asks for the place of what is alive.
+    InUse,
+}
+
+impl TcpEndpoint {
+    /// Whether `peer` may have a link here, and its place. `called` is whom we meant to reach.
+    pub(super) fn admit(&self, peer: &Greeting, called: Option<usize>) -> Result<usize, Refusal> {
+        let unknown = Refusal::UnknownNode(peer.node.to_code());
+        let place = self.index.place(peer.node).ok_or(unknown)?;
+        match called {
+            Some(meant) if meant != place => return Err(unknown),
+            None if self.peers[place].is_called() => return Err(Refusal::BothInitiate),
+            _ => {}
+        }
+        if peer.session < self.peers[place].last_session {
+            return Err(Refusal::StaleSession(peer.session));
+        }
+        if is_too_far_ahead(peer.session) {
+            return Err(Refusal::FutureSession(peer.session));
+        }
+        Ok(place)
+    }
+
+    /// Whether a caller's certificate, where there is one, is for the node that it says it is, or for a guest.
+    pub(super) fn certificate_names(&self, slot: usize, guest: &Guest) -> bool {
+        let tls = self.connections[slot].as_ref().and_then(|connection| connection.tls.as_deref());
+        let names = match &self.manner {
+            Manner::Host { names, .. } => names,
+            Manner::Node | Manner::Guest => &self.peers[guest.place].names,
+        };
+        tls.is_none_or(|tls| tls.is_for_one_of(names))
+    }
+
+    /// Relation of a connection to the present link.
+    pub(super) fn standing(&mut self, guest: &Guest, called: Option<Called>) -> Standing {
+        let peer = &self.peers[guest.place];
+        let same_session = guest.greeting.session == peer.last_session;
+        let standing = match called {
+            _ if self.settings.rails == 1 => Standing::New,
+            Some(called) if called.epoch != peer.epoch => Standing::Over,
+            Some(_) if same_session && peer.link.is_some() => Standing::Joins,
+            Some(_) => Standing::New,
+            None if !same_session || guest.epoch > peer.epoch => Standing::New,
+            None if guest.epoch == peer.epoch && peer.link.is_some() => Standing::Joins,
+            None => Standing::Over,
+        };
+        let gives_way = match standing {
+            Standing::New => (0..self.settings.rails).all(|rail| self.gives_way(guest.place, rail)),
+            Standing::Joins => self.gives_way(guest.place, guest.rail),
+            Standing::Over | Standing::InUse => true,
+        };
+        if gives_way { standing } else { Standing::InUse }
+    }
+
+    /// Whether a rail of the link that there is, if it is up, is proven dead. Asking begins the proof.
+    fn gives_way(&mut self, place: usize, rail: usize) -> bool {
+        let slot = self.peers[place].link.as_ref().and_then(|link| link.rails[rail]);
+        let Some(connection) = slot.and_then(|slot| self.connections[slot].as_mut()) else { return true };
+        let (end_in_sight, readable) = (connection.end_in_sight, connection.readable);
+        let Some(rail) = Connection::rail(connection) else { return true };
+        if end_in_sight || rail.broken {
+            return true;
+        }
+        let now = Instant::now();
+        // What is not read yet, or not looked at for want of memory, has come all the same.
+        let is_heard = std::mem::take(&mut rail.heard) || readable || rail.starved;
+        match rail.rival_since {
+            Some(since) if !is_heard => now.duration_since(since) >= self.settings.dead_peer.to_std(),
+            _ => {
+                rail.rival_since = Some(now);
+                false
+            }
+        }
+    }
+}

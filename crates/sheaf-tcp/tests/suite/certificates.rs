@@ -1,0 +1,61 @@
+//! Certificates for tests, made when they are asked for.
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use sheaf_tcp::{Tls, TlsFiles};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// An authority, and a directory for what it signs.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    directory: TempDir,
+}
+
+/// Content of a certificate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish<'a> {
+    /// The hosts that it is for.
+    pub(crate) hosts: &'a [&'a str],
+    /// The year in which it begins, and that in which it ends.
+    pub(crate) years: (i32, i32),
+}
+
+/// This century, for a node on loopback.
+pub(crate) const LOOPBACK: Wish<'_> = Wish { hosts: &["127.0.0.1", "::1"], years: (2000, 2099) };
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names are good names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let directory = tempfile::tempdir().expect("a directory");
+        let certificate = params.self_signed(&key).expect("the parameters are right");
+        std::fs::write(directory.path().join("authority.pem"), certificate.pem()).expect("a file");
+        Self { issuer: Issuer::new(params, key), directory }
+    }
+
+    /// A certificate for a node, in files.
+    pub(crate) fn issue(&self, name: &str, wish: Wish<'_>) -> TlsFiles {
+        let hosts: Vec<String> = wish.hosts.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(hosts).expect("the hosts are names or addresses");
+        (params.not_before, params.not_after) =
+            (date_time_ymd(wish.years.0, 1, 1), date_time_ymd(wish.years.1, 1, 1));
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("the parameters are right");
+        let file = |end: &str, text: String| -> PathBuf {
+            let path = self.directory.path().join(format!("{name}.{end}"));
+            std::fs::write(&path, text).expect("a file");
+            path
+        };
+        TlsFiles {
+            certificate: file("pem", certificate.pem()),
+            key: file("key", key.serialize_pem()),
+            authority: self.directory.path().join("authority.pem"),
+        }
+    }
+
+    /// The same, ready for use.
+    pub(crate) fn tls(&self, name: &str, wish: Wish<'_>) -> Tls {
+        Tls::load(&self.issue(name, wish)).expect("the files are as they should be")
+    }
+}
