@@ -15,24 +15,24 @@ impl Checker<'_> {
             self.fail(
                 ErrorKind::Conflict,
                 &["building.first_step", "shaping.policy"],
-                "`building.first_step` is set, and `shaping.policy` is \"push\"".into(),
-                "readout units that send unasked send everything at once; take another policy",
+                "`building.first_step` is set, but `shaping.policy` is \"push\"".into(),
+                "with \"push\", readout units send all fragments at once; use another policy",
             );
         }
         if !in_steps && building.filter != StepFilterKind::All {
             self.fail(
                 ErrorKind::Conflict,
                 &["building.filter", "building.first_step"],
-                format!("`building.filter` is \"{}\", and `building.first_step` has no sources", building.filter),
-                "write the sources that it judges, like `first_step = [0]`; whole events are judged by [filter]",
+                format!("`building.filter` is \"{}\", but `building.first_step` has no sources", building.filter),
+                "write the sources that it judges, such as `first_step = [0]`; [filter] judges complete events",
             );
         }
         if building.filter == StepFilterKind::Library && building.path.is_none() {
             self.fail(
                 ErrorKind::Missing,
                 &["building.filter", "building.path"],
-                "`building.filter` is \"library\", and `building.path` is not set".into(),
-                "write where the library is, like `path = \"./libmy_regions.so\"`",
+                "`building.filter` is \"library\", but `building.path` is not set".into(),
+                "write the path of the library, such as `path = \"./libmy_regions.so\"`",
             );
         }
         self.trigger_classes();
@@ -57,7 +57,7 @@ impl Checker<'_> {
             for card in &clock.cards {
                 if let Some(other) = seen.insert(*card, name).filter(|other| *other != name) {
                     let found = format!("`{key}` names card {card}, as [{CLOCKS}.{other}] does");
-                    self.fail(ErrorKind::Conflict, &[&key], found, "a card has one clock");
+                    self.fail(ErrorKind::Conflict, &[&key], found, "each card has one clock");
                 }
             }
         }
@@ -80,20 +80,20 @@ impl Checker<'_> {
             self.fail(
                 ErrorKind::Conflict,
                 &[TRIGGERS, "trigger.mode"],
-                format!("there are types of triggers, and `trigger.mode` is \"{mode}\""),
-                "events that the data announces have one type, `trigger.type`; leave the tables out",
+                format!("there are types of triggers, but `trigger.mode` is \"{mode}\""),
+                "events that are announced by the data have one type, `trigger.type`; remove the tables",
             );
         }
         if self.config.shaping.policy == ShapingPolicy::Push {
             self.fail(
                 ErrorKind::Conflict,
                 &[TRIGGERS, "shaping.policy"],
-                "there are types of triggers, and `shaping.policy` is \"push\"".into(),
-                "readout units that send unasked send for every trigger; take another policy",
+                "there are types of triggers, but `shaping.policy` is \"push\"".into(),
+                "with \"push\", readout units send for every trigger; use another policy",
             );
         }
         if classes.values().all(|class| class.weight == 0) {
-            let right = "one type at least has a weight, like `weight = 1`";
+            let right = "give at least one type a weight, such as `weight = 1`";
             self.fail(
                 ErrorKind::Conflict,
                 &[TRIGGERS],
@@ -112,8 +112,8 @@ impl Checker<'_> {
             let count = self.config.readout.count;
             if let Some(stranger) = class.readouts.iter().find(|readout| **readout >= count) {
                 let key = format!("{TRIGGERS}.{name}.readouts");
-                let found = format!("`{key}` names readout unit {stranger}, and there are {count}");
-                let right = format!("they are counted from 0: up to {}", count - 1);
+                let found = format!("`{key}` names readout unit {stranger}, but there are {count}");
+                let right = format!("readout units are numbered from 0 to {}", count - 1);
                 self.fail(ErrorKind::Conflict, &[&key, "readout.count"], found, right);
             }
         }

@@ -108,7 +108,7 @@ impl Checker<'_> {
             let key = format!("{path}.{}", knob.key);
             let value = section.write(knob.key).unwrap_or_default();
             let found = format!("`{key}` is {}", shorten(&value));
-            self.fail(ErrorKind::BadValue, &[&key], found, format!("it should be {}", (knob.expected)()));
+            self.fail(ErrorKind::BadValue, &[&key], found, format!("it must be {}", (knob.expected)()));
         }
     }
 
@@ -116,12 +116,12 @@ impl Checker<'_> {
         let trigger = &self.config.trigger;
         let mode = trigger.mode;
         if matches!(mode, TriggerMode::Fixed | TriggerMode::Poisson) && trigger.rate_hz.is_none() {
-            let found = format!("`trigger.mode` is \"{mode}\", and `trigger.rate_hz` is not set");
+            let found = format!("`trigger.mode` is \"{mode}\", but `trigger.rate_hz` is not set");
             self.fail(
                 ErrorKind::Missing,
                 &["trigger.mode", "trigger.rate_hz"],
                 found,
-                "write the rate, like `rate_hz = 1000.0`",
+                "write the rate, such as `rate_hz = 1000.0`",
             );
         }
         if !matches!(mode, TriggerMode::Fixed | TriggerMode::Poisson)
@@ -130,16 +130,16 @@ impl Checker<'_> {
             self.fail(
                 ErrorKind::Conflict,
                 &["trigger.rate_hz", "trigger.mode"],
-                format!("`trigger.rate_hz` is {rate:?}, and `trigger.mode` is \"{mode}\", which has no rate"),
-                "write `mode = \"fixed\"` or `mode = \"poisson\"`, or leave `rate_hz` out",
+                format!("`trigger.rate_hz` is {rate:?}, but `trigger.mode` \"{mode}\" has no rate"),
+                "write `mode = \"fixed\"` or `mode = \"poisson\"`, or remove `rate_hz`",
             );
         }
         if mode == TriggerMode::Source && trigger.source.is_none() {
             self.fail(
                 ErrorKind::Missing,
                 &["trigger.mode", "trigger.source"],
-                "`trigger.mode` is \"source\", and `trigger.source` is not set".into(),
-                "write the id of the reference source, like `source = 0`",
+                "`trigger.mode` is \"source\", but `trigger.source` is not set".into(),
+                "write the id of the reference source, such as `source = 0`",
             );
         }
         let kind = self.config.source.kind;
@@ -164,18 +164,18 @@ impl Checker<'_> {
         let maximum = "source.emulated.maximum_bytes";
         if emulated.minimum > emulated.mean {
             let found = format!("{}, more than the mean, {}", self.shown(minimum), emulated.mean.0);
-            self.fail(ErrorKind::Conflict, &[minimum, mean], found, "the minimum is at most the mean");
+            self.fail(ErrorKind::Conflict, &[minimum, mean], found, "the minimum must not exceed the mean");
         }
         if emulated.maximum.is_some_and(|maximum| maximum < emulated.mean) {
             let found = format!("{}, less than the mean, {}", self.shown(maximum), emulated.mean.0);
-            self.fail(ErrorKind::Conflict, &[maximum, mean], found, "the maximum is at least the mean, or 0");
+            self.fail(ErrorKind::Conflict, &[maximum, mean], found, "the maximum must be 0 or at least the mean");
         }
         if emulated.size == SizeModel::LogNormal && emulated.mean == ByteCount::ZERO {
             self.fail(
                 ErrorKind::Conflict,
                 &[mean, "source.emulated.size"],
-                format!("`{mean}` is 0, which no log-normal distribution has as its mean"),
-                "with `size = \"lognormal\"` the mean is at least 1; empty fragments are `size = \"fixed\"`",
+                format!("`{mean}` is 0, which cannot be the mean of a log-normal distribution"),
+                "with `size = \"lognormal\"` the mean must be at least 1; for empty fragments use `size = \"fixed\"`",
             );
         }
     }
@@ -189,16 +189,16 @@ impl Checker<'_> {
             self.fail(
                 ErrorKind::Missing,
                 &["source.kind", "source.replay.directory"],
-                "`source.kind` is \"replay\", and `source.replay.directory` is not set".into(),
-                "write the directory with the fragment streams below [source.replay], or give --replay DIR",
+                "`source.kind` is \"replay\", but `source.replay.directory` is not set".into(),
+                "set it in [source.replay], or use --replay DIR",
             );
         }
         if replay.pacing == Pacing::Fixed && replay.rate_hz.is_none() {
             self.fail(
                 ErrorKind::Missing,
                 &["source.replay.pacing", "source.replay.rate_hz"],
-                "`source.replay.pacing` is \"fixed\", and `source.replay.rate_hz` is not set".into(),
-                "write the rate, like `rate_hz = 1000.0`",
+                "`source.replay.pacing` is \"fixed\", but `source.replay.rate_hz` is not set".into(),
+                "write the rate, such as `rate_hz = 1000.0`",
             );
         }
     }
@@ -211,8 +211,8 @@ impl Checker<'_> {
             self.fail(
                 ErrorKind::Conflict,
                 &["run.runs", "run.copy_code"],
-                "`run.copy_code` is false, and there may be several runs".into(),
-                "leave `run.copy_code` true: the filter of one run could stay loaded in the next",
+                "`run.copy_code` is false, but there may be several runs".into(),
+                "set `run.copy_code = true`: the filter of one run could stay loaded in the next",
             );
         }
     }
@@ -220,21 +220,20 @@ impl Checker<'_> {
     fn filter(&mut self) {
         let filter = &self.config.filter;
         let right = match filter.kind {
-            FilterKind::Library => "write where the library is, like `path = \"./libmy_filter.so\"`",
-            FilterKind::Python => "write which file it is in, like `path = \"./my_filter.py\"`",
+            FilterKind::Library => "write the path of the library, such as `path = \"./libmy_filter.so\"`",
+            FilterKind::Python => "write the path of the file, such as `path = \"./my_filter.py\"`",
             _ => return,
         };
         if filter.path.is_none() {
-            let found = format!("`filter.kind` is \"{}\", and `filter.path` is not set", filter.kind);
+            let found = format!("`filter.kind` is \"{}\", but `filter.path` is not set", filter.kind);
             self.fail(ErrorKind::Missing, &["filter.kind", "filter.path"], found, right);
         }
         if filter.kind == FilterKind::Python && !filter.has_door() && filter.listen.is_none() {
             self.fail(
                 ErrorKind::Conflict,
                 &["filter.kind", "filter.processes", "filter.workers", "filter.door"],
-                "`filter.kind` is \"python\", and there are no worker processes".into(),
-                "write `processes = true`, and how many there shall be, like `workers = 2`; for processors that join by themselves \
-                 write `door = true`, or `listen = \"0.0.0.0:7100\"` for those of other hosts",
+                "`filter.kind` is \"python\", but there are no worker processes".into(),
+                "write `processes = true` and their number, such as `workers = 2`; for processors that join by themselves write `door = true`, or `listen = \"0.0.0.0:7100\"` for those of other hosts",
             );
         }
     }
@@ -245,8 +244,8 @@ impl Checker<'_> {
             self.fail(
                 ErrorKind::Conflict,
                 &["filter.processes", "filter.workers"],
-                "`filter.processes` is true, and `filter.workers` is 0".into(),
-                "write how many there shall be, like `workers = 4`; for processors that join by themselves write `door = true`",
+                "`filter.processes` is true, but `filter.workers` is 0".into(),
+                "write their number, such as `workers = 4`; for processors that join by themselves write `door = true`",
             );
         }
     }
@@ -257,7 +256,7 @@ impl Checker<'_> {
             return;
         }
         let missing =
-            |key: &str| format!("`source.kind` is \"{}\", and `source.timed.{key}` is not set", source.kind);
+            |key: &str| format!("`source.kind` is \"{}\", but `source.timed.{key}` is not set", source.kind);
         if source.kind == SourceKind::Capture && source.timed.file.is_none() {
             let keys = ["source.kind", "source.timed.file"];
             self.fail(
@@ -270,11 +269,11 @@ impl Checker<'_> {
         if source.kind == SourceKind::Packets {
             let keys = ["source.kind", "source.timed.listen"];
             if source.timed.listen.is_none() {
-                let right = "write where the packets come to, like `listen = \"0.0.0.0:6006\"`";
+                let right = "write the address that receives the packets, such as `listen = \"0.0.0.0:6006\"`";
                 self.fail(ErrorKind::Missing, &keys, missing("listen"), right);
             }
             if source.timed.cards.is_empty() && self.config.node.is_empty() {
-                let right = "write which cards send packets, like `cards = [1, 2]`";
+                let right = "write the numbers of the cards, such as `cards = [1, 2]`";
                 self.fail(
                     ErrorKind::Missing,
                     &["source.kind", "source.timed.cards"],
@@ -291,8 +290,8 @@ impl Checker<'_> {
         let most = MOST_SLICE_LENGTHS;
         if source.timed.before.0 + source.timed.after.0 > source.timed.slice.0.saturating_mul(most) {
             let keys = ["source.timed.after_us", "source.timed.before_us", "source.timed.slice_us"];
-            let found = format!("the overlaps of a time slice are together longer than {most} slices");
-            self.fail(ErrorKind::Conflict, &keys, found, "make slices longer or overlaps shorter");
+            let found = format!("the overlaps of a time slice together exceed {most} slices");
+            self.fail(ErrorKind::Conflict, &keys, found, "make the slices longer or the overlaps shorter");
         }
     }
 
@@ -303,7 +302,7 @@ impl Checker<'_> {
         }
         let longer_value = self.written(longer.0).unwrap_or_default();
         let found = format!("{}, and `{}` is {longer_value}", self.shown(shorter.0), longer.0);
-        let right = format!("`{}` should be less than `{}`: {why}", shorter.0, longer.0);
+        let right = format!("`{}` must be less than `{}`: {why}", shorter.0, longer.0);
         self.fail(ErrorKind::Conflict, &[shorter.0, longer.0], found, right);
     }
 
@@ -317,15 +316,15 @@ impl Checker<'_> {
         let given = files.iter().find(|(_, file)| file.is_some());
         let missing = files.iter().find(|(_, file)| file.is_none());
         if let (Some((given, _)), Some((missing, _))) = (given, missing) {
-            let found = format!("`{given}` is set, and `{missing}` is not");
+            let found = format!("`{given}` is set, but `{missing}` is not");
             let right =
-                "a node needs its certificate, its key and the authority of the others'; or none for no TLS";
+                "TLS needs all three: the node's certificate, its key, and the authority; set none of them for no TLS";
             self.fail(ErrorKind::Conflict, &[given, missing], found, right);
         }
         let kind = self.config.transport.kind;
         if tls.files().is_some() && !kind.uses_tcp() && self.config.filter.listen.is_none() {
-            let found = format!("`transport.tls.certificate` is set, and `transport.kind` is \"{kind}\"");
-            let right = "TLS is for the kinds `tcp` and `mixed`, and for `filter.listen`; leave `transport.tls` out for others";
+            let found = format!("`transport.tls.certificate` is set, but `transport.kind` is \"{kind}\"");
+            let right = "TLS works with `tcp` and `mixed`, and for `filter.listen`; remove `transport.tls` for other kinds";
             self.fail(ErrorKind::Conflict, &["transport.tls.certificate", "transport.kind"], found, right);
         }
     }
@@ -340,7 +339,7 @@ impl Checker<'_> {
         let acknowledge = ("protocol.acknowledge_ms", protocol.acknowledge);
         let peer = ("manager.peer_timeout_ms", manager.peer_timeout);
         let silence = ("manager.silence_timeout_ms", manager.silence_timeout);
-        let why = "a node whose connection stands is waited for longer than one whose connection is gone";
+        let why = "a connected node must be given more time than a disconnected one";
         self.in_order(peer, silence, why);
         if incomplete.policy != IncompletePolicy::Wait {
             let why =
@@ -349,7 +348,7 @@ impl Checker<'_> {
             let why = "a lost request must be repeated before the builder unit gives up the event";
             self.in_order(retry, event, why);
             if let Some(orphan) = readout.orphan_timeout {
-                let why = "fragments must outlive the wait for the others of their event";
+                let why = "fragments must be kept longer than the wait for others of their event";
                 self.in_order(merge, ("readout.orphan_timeout_ms", orphan), why);
             }
         }
@@ -357,18 +356,18 @@ impl Checker<'_> {
             let warm_up = ("run.warm_up_ms", self.config.run.warm_up);
             self.in_order(warm_up, ("run.duration_s", duration), "nothing would be left to measure");
         }
-        self.in_order(heartbeat, peer, "a living node must be heard before it is held for dead");
-        self.in_order(retransmit, peer, "a lost message must be repeated before its peer is held for dead");
+        self.in_order(heartbeat, peer, "a live node must be heard before it is given up");
+        self.in_order(retransmit, peer, "a lost message must be repeated before its peer is given up");
         let Config { transport, .. } = self.config;
         if transport.retry_min > transport.retry_max {
             let longest = ("transport.retry_max_ms", transport.retry_max);
             self.in_order(
                 ("transport.retry_min_ms", transport.retry_min),
                 longest,
-                "the pause doubles up to it",
+                "the pause doubles up to this limit",
             );
         }
-        self.in_order(acknowledge, retransmit, "else every message is sent twice");
+        self.in_order(acknowledge, retransmit, "otherwise every message is sent twice");
     }
 
     /// Reports that the bound `key` is below `needed`, which is `what`.
@@ -378,7 +377,7 @@ impl Checker<'_> {
         }
         let found = format!("{}, less than {what}, {needed} bytes", self.shown(key));
         let keys: Vec<&str> = std::iter::once(key).chain(others.iter().copied()).collect();
-        self.fail(ErrorKind::TooSmall, &keys, found, format!("`{key}` should be at least {needed}"));
+        self.fail(ErrorKind::TooSmall, &keys, found, format!("`{key}` must be at least {needed}"));
     }
 
     fn memory(&mut self) {
@@ -443,7 +442,7 @@ impl Checker<'_> {
                 ErrorKind::Conflict,
                 &["manager.batch_events", "builder.slots"],
                 found,
-                "a batch is at most what a builder unit has slots for",
+                "a batch must fit into the slots of a builder unit",
             );
         }
         if let Some(largest) = readout.max_fragment {
@@ -481,8 +480,8 @@ impl Checker<'_> {
             self.fail(
                 ErrorKind::Conflict,
                 &["shaping.synchronised", "shaping.policy"],
-                format!("`shaping.synchronised` is true, and `shaping.policy` is \"{}\"", shaping.policy),
-                "only time slots can be synchronised: write `policy = \"barrel\"`, or leave `synchronised` out",
+                format!("`shaping.synchronised` is true, but `shaping.policy` is \"{}\"", shaping.policy),
+                "only time slots can be synchronised: write `policy = \"barrel\"`, or remove `synchronised`",
             );
         }
         if shaping.policy != ShapingPolicy::Barrel {
@@ -492,8 +491,8 @@ impl Checker<'_> {
             self.fail(
                 ErrorKind::Missing,
                 &["shaping.synchronised", "shaping.line_rate_bits"],
-                "`shaping.synchronised` is true, and `shaping.line_rate_bits` is not set".into(),
-                "slots have a length only where the line's rate is known; write it, like `line_rate_bits = 1_000_000_000`",
+                "`shaping.synchronised` is true, but `shaping.line_rate_bits` is not set".into(),
+                "the length of slots follows from the line rate; set it, such as `line_rate_bits = 1_000_000_000`",
             );
         }
         if !transport.kind.sends_datagrams() {
@@ -546,8 +545,8 @@ impl Checker<'_> {
             self.fail(
                 ErrorKind::Conflict,
                 &["transport.kind"],
-                "`transport.kind` is \"memory\", which ends at the process".into(),
-                "nodes that are started one by one need `kind = \"tcp\"`, `\"udp\"`, `\"ethernet\"`, `\"shm\"` on one host, `\"mixed\"` or `\"libfabric\"`",
+                "`transport.kind` is \"memory\", which works only within one process".into(),
+                "nodes started one by one need `kind = \"tcp\"`, `\"udp\"`, `\"ethernet\"`, `\"shm\"` on one host, `\"mixed\"` or `\"libfabric\"`",
             );
         }
     }

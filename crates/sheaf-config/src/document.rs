@@ -236,7 +236,7 @@ impl Reader<'_> {
                 (ErrorKind::BadValue, format!("`{key}` is {piece}"))
             }
         };
-        let right = format!("it should be {}", (knob.expected)());
+        let right = format!("it must be {}", (knob.expected)());
         self.push(kind, key, &value.span(), found, right);
     }
 

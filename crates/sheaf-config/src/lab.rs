@@ -189,21 +189,21 @@ impl Checker<'_> {
         if lab.units.is_some() {
             for key in ["readout.count", "builder.count"] {
                 if self.origins.is_in_file(key) {
-                    let found = format!("both `lab.units` and `{key}` say how many units there are");
+                    let found = format!("both `lab.units` and `{key}` set the number of units");
                     self.fail(ErrorKind::Conflict, &[key, "lab.units"], found, "leave one of them out");
                 }
             }
         }
         if !config.node.is_empty() {
             let found = "the file lists nodes with [[node]]".to_owned();
-            let right = "leave them out: the lab makes the hosts; `lab.units` says how many";
+            let right = "remove them: the lab creates the hosts; `lab.units` is their number";
             self.fail(ErrorKind::Conflict, &["node[0]"], found, right);
         }
         self.lab_run();
         if config.transport.kind.sends_datagrams() && config.transport.mtu > lab.mtu {
             let found =
                 format!("`transport.mtu_bytes` is {}, and `lab.mtu_bytes` {}", config.transport.mtu, lab.mtu);
-            let right = "leave the former out: datagrams are as large as the lab's packets then";
+            let right = "remove the former: datagrams are then as large as the lab's packets";
             self.fail(ErrorKind::Conflict, &["transport.mtu_bytes", "lab.mtu_bytes"], found, right);
         }
         let packet = u64::from(lab.mtu) + ETHERNET_OVERHEAD;
@@ -227,7 +227,7 @@ impl Checker<'_> {
             if measure.slow_until <= measure.slow_from {
                 let found = "`measure.slow_until_s` is not after `measure.slow_from_s`".to_owned();
                 let keys = &["measure.slow_until_s", "measure.slow_from_s", "measure.slow_builder"];
-                self.fail(ErrorKind::Conflict, keys, found, "first it becomes slow, then it is as before");
+                self.fail(ErrorKind::Conflict, keys, found, "the slow period must end after it begins");
             }
         }
     }
@@ -238,18 +238,18 @@ impl Checker<'_> {
         let kind = config.transport.kind;
         if !kind.crosses_hosts_alone() {
             let found =
-                format!("`transport.kind` is \"{kind}\", which does not go through the lab's network");
-            let right = "in the lab it is \"tcp\", or another kind that goes from host to host";
+                format!("`transport.kind` is \"{kind}\", which does not use the lab's network");
+            let right = "use \"tcp\" or another kind that connects hosts";
             self.fail(ErrorKind::Conflict, &["transport.kind"], found, right);
         }
         if config.output.kind == OutputKind::File {
             let found = "`output.kind` is \"file\"".to_owned();
-            let right = "leave it out: the lab measures networks, and a disk would be in the way";
+            let right = "remove it: the lab measures networks, and a disk would disturb the measurement";
             self.fail(ErrorKind::Conflict, &["output.kind"], found, right);
         }
         if config.source.kind == SourceKind::Replay {
             let found = "`source.kind` is \"replay\"".to_owned();
-            let right = "leave it out: the lab emulates sources; for sizes there is `source.emulated.size`";
+            let right = "remove it: the lab emulates sources; set their sizes with `source.emulated.size`";
             self.fail(ErrorKind::Conflict, &["source.kind"], found, right);
         }
         if config.run.duration.is_none_or(|duration| duration == Nanos::ZERO) && config.run.events.is_none() {

@@ -383,7 +383,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
         }
         Ok(_) if bytes.len() as u64 > MAX_FILE_BYTES => {
             let found = format!("the file has more than {MAX_FILE_BYTES} bytes");
-            (ErrorKind::TooLarge, found, "no configuration is that large; is this the right file?")
+            (ErrorKind::TooLarge, found, "no configuration is this large; is this the right file?")
         }
         Ok(_) => return Ok(bytes),
     };

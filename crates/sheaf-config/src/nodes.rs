@@ -233,7 +233,7 @@ impl Checker<'_> {
             let second = config.node.iter().enumerate().filter(|(_, node)| node.role == Role::Manager).nth(1);
             let key = format!("node[{}].role", second.map_or(0, |(index, _)| index));
             let found = format!("there are {managers} nodes with the role \"manager\"");
-            self.fail(ErrorKind::Nodes, &[&key], found, "a system has exactly one event manager");
+            self.fail(ErrorKind::Nodes, &[&key], found, "there must be exactly one event manager");
         }
         let roles = [
             (Role::Readout, "readout", "readout.count", config.readout.count),
@@ -244,12 +244,12 @@ impl Checker<'_> {
             let listed = count(role);
             if listed == 0 && role != Role::Output {
                 let found = format!("there is no node with the role \"{word}\"");
-                self.fail(ErrorKind::Nodes, &["node[0]"], found, "a system has at least one");
+                self.fail(ErrorKind::Nodes, &["node[0]"], found, "there must be at least one");
             } else if listed != usize::from(wanted) {
                 let found = format!(
                     "`{key}` is {wanted}, but the number of nodes with the role \"{word}\" is {listed}"
                 );
-                let right = "leave the count out where nodes are listed, or make the two agree";
+                let right = "remove the count, or make the two agree";
                 self.fail(ErrorKind::Nodes, &[key], found, right);
             }
         }
@@ -265,7 +265,7 @@ impl Checker<'_> {
                 let Some(first) = seen.insert(text, index) else { continue };
                 let key = format!("node[{index}].{what}");
                 let found = format!("node[{first}] and node[{index}] have the same {what}, \"{text}\"");
-                self.fail(ErrorKind::Nodes, &[&key], found, format!("no two nodes have the same {what}"));
+                self.fail(ErrorKind::Nodes, &[&key], found, format!("each node needs its own {what}"));
             }
         }
     }
@@ -281,8 +281,8 @@ impl Checker<'_> {
             }
             let key = format!("node[{index}].more_addresses");
             let found =
-                format!("\"{}\" has {addresses} addresses, and `transport.rails` is {rails}", node.name);
-            let right = format!("with `rails = {addresses}` each address has a rail");
+                format!("\"{}\" has {addresses} addresses, but `transport.rails` is {rails}", node.name);
+            let right = format!("set `rails = {addresses}` to use each address as a rail");
             self.fail(ErrorKind::Conflict, &[&key, "transport.rails"], found, right);
         }
     }
@@ -301,7 +301,7 @@ impl Checker<'_> {
             }
             let (key, path) = (format!("node[{index}].interfaces"), format!("node[{index}]"));
             let found =
-                format!("\"{}\" has {interfaces} interfaces, and `transport.rails` is {rails}", node.name);
+                format!("\"{}\" has {interfaces} interfaces, but `transport.rails` is {rails}", node.name);
             let right =
                 "over raw Ethernet a node has one interface for each rail, like `interfaces = [\"eth1\"]`";
             self.fail(ErrorKind::Conflict, &[&key, &path, "transport.rails"], found, right);
@@ -319,12 +319,12 @@ impl Checker<'_> {
             match (node.role, &node.sources) {
                 (Role::Readout, None) if some_list => {
                     let found = format!("readout unit \"{name}\" has no list of sources, but others have");
-                    let right = "either every readout unit has `sources`, or none";
+                    let right = "give `sources` to every readout unit or to none";
                     self.fail(ErrorKind::Sources, &[&key, &path], found, right);
                 }
                 (Role::Readout, Some(sources)) if sources.is_empty() => {
                     let found = format!("readout unit \"{name}\" reads no source");
-                    self.fail(ErrorKind::Sources, &[&key], found, "a readout unit reads one source or more");
+                    self.fail(ErrorKind::Sources, &[&key], found, "a readout unit needs at least one source");
                 }
                 (Role::Manager | Role::Builder | Role::Output, Some(_)) => {
                     let found = format!("\"{name}\" has a list of sources, but is not a readout unit");
@@ -364,7 +364,7 @@ impl Checker<'_> {
             // One message a list: the others would say the same.
             if let Some((id, other)) = list.iter().find_map(|id| Some((id, *reader.get(id)?))) {
                 let found = format!("source {id} is read by \"{other}\" and by \"{}\"", node.name);
-                self.fail(ErrorKind::Sources, &[&key], found, "a source is read by exactly one readout unit");
+                self.fail(ErrorKind::Sources, &[&key], found, "a source must be read by exactly one readout unit");
             }
             if let Some(id) = list.iter().find(|id| !existing.contains(id)) {
                 let found = format!("\"{}\" reads source {id}, which does not exist", node.name);
@@ -387,7 +387,7 @@ impl Checker<'_> {
             && u64::from(count) != listed
         {
             let found = format!("`source.count` is {count}, but the readout units list {listed} sources");
-            let right = "leave the count out where nodes list sources, or make the two agree";
+            let right = "remove the count, or make the two agree";
             self.fail(ErrorKind::Sources, &["source.count"], found, right);
         }
     }
@@ -400,7 +400,7 @@ impl Checker<'_> {
         if sources < needed {
             let found = format!("there are fewer sources, {sources}, than readout units, {readouts}");
             let right =
-                "a readout unit reads one source or more; with `source.count = 0` there is one for each";
+                "a readout unit needs at least one source; with `source.count = 0` each has one";
             self.fail(ErrorKind::Sources, &["source.count", "readout.count"], found, right);
         }
     }
@@ -409,12 +409,12 @@ impl Checker<'_> {
     fn startable(&mut self, name: &str) {
         let config = self.config;
         if config.run.number == RunNumber(0) {
-            let found = "`run.number` is 0: each node would choose for itself".to_owned();
-            self.fail(ErrorKind::Nodes, &["run.number"], found, "give the run a number, 1 or more");
+            let found = "`run.number` is 0: each node would choose its own".to_owned();
+            self.fail(ErrorKind::Nodes, &["run.number"], found, "set the number of the run, 1 or more");
         }
         if config.node.is_empty() {
             let found = "there are no [[node]] tables".to_owned();
-            let right = "nodes that are started one by one are listed, each with name, role and address";
+            let right = "list the nodes that are started one by one, each with name, role and address";
             self.fail(ErrorKind::Nodes, &["node"], found, right);
             return;
         }
@@ -433,7 +433,7 @@ impl Checker<'_> {
         for (index, node) in config.node.iter().enumerate().filter(|(_, node)| without(node)) {
             let found = format!("node \"{}\" has no address", node.name);
             let keys = [format!("node[{index}].address"), format!("node[{index}]")];
-            let right = "nodes that are started one by one need `address = \"host:port\"`";
+            let right = "nodes started one by one need `address = \"host:port\"`";
             self.fail(ErrorKind::Missing, &[&keys[0], &keys[1]], found, right);
         }
         if config.source.kind.has_own_ids() && config.listed_sources().is_none() {
@@ -446,7 +446,7 @@ impl Checker<'_> {
         self.fail(
             ErrorKind::Sources,
             &["source.kind"],
-            "the sources are known only to who reads the data".into(),
+            "the sources are known only to the nodes that read the data".into(),
             "list the `sources` of each readout unit",
         );
     }

@@ -47,7 +47,7 @@ impl Checker<'_> {
             let key = format!("{path}.tags");
             if name == DEFAULT && !stream.tags.is_empty() {
                 let found = format!("`{key}` is set");
-                let right = "the default stream has the events that no other takes, and no tags";
+                let right = "the default stream receives the events of no other stream, and has no tags";
                 self.fail(ErrorKind::Conflict, &[&key], found, right);
             }
             for tag in stream.tags.iter().filter(|tag| *tag != own) {
@@ -70,7 +70,7 @@ impl Checker<'_> {
             ("object_store.bucket", store.bucket.is_some(), "bucket = \"my-experiment\""),
         ] {
             if !is_set {
-                let found = format!("`{who}` is \"uploaded\", and `{key}` is not set");
+                let found = format!("`{who}` is \"uploaded\", but `{key}` is not set");
                 self.fail(
                     ErrorKind::Missing,
                     &[&who, key],
@@ -84,7 +84,7 @@ impl Checker<'_> {
             let found = "the last events of a run are uploaded after `object_store.quiet_ms`, and the end of a run waits no \
                          longer than `manager.stop_timeout_ms`"
                 .to_owned();
-            let right = "the second is at least twice the first, and the time of an upload";
+            let right = "the second must be at least twice the first, plus the time of an upload";
             self.fail(ErrorKind::Conflict, &keys, found, right);
         }
     }
@@ -97,7 +97,7 @@ impl Checker<'_> {
         {
             let found = format!("`output.compression_level` is {level}");
             let keys = ["output.compression_level", "output.compression"];
-            self.fail(ErrorKind::Conflict, &keys, found, "deflate has the levels 1 to 9");
+            self.fail(ErrorKind::Conflict, &keys, found, "deflate has levels 1 to 9");
         }
     }
 
@@ -110,11 +110,11 @@ impl Checker<'_> {
         let right = match nearest(tag, known.iter().map(String::as_str).chain([Tags::QUARANTINED_NAME])) {
             Some(meant) => format!("did you mean \"{meant}\"?"),
             None if known.is_empty() => {
-                format!("name the filter's tags, like `tags = [\"{tag}\"]`, in [filter]")
+                format!("name the filter's tags, such as `tags = [\"{tag}\"]`, in [filter]")
             }
             None => format!("known are {}", known.join(", ")),
         };
-        let found = format!("`{key}` has \"{tag}\", which `filter.tags` does not name");
+        let found = format!("`{key}` has \"{tag}\", which is not in `filter.tags`");
         self.fail(ErrorKind::Conflict, &[key, "filter.tags"], found, right);
     }
 }

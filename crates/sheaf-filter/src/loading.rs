@@ -313,7 +313,7 @@ pub(crate) fn make<T: Table>(
     let Some(thing) = NonNull::new(thing) else {
         // SAFETY: `message` is as long as that.
         let said = unsafe { text::read(message.as_ptr(), message.len()) };
-        let message = said.unwrap_or_else(|| "it does not say why".into());
+        let message = said.unwrap_or_else(|| "it gave no reason".into());
         return Err(OpenError::Refused { whose: whose.clone(), message });
     };
     Ok(Loaded { thing, destroy: table.destroy(), _library: library })

@@ -269,8 +269,8 @@ impl Calibration {
         };
         let what = match (is_good(&calibration.overhead_ns), is_good(&calibration.rate_bytes_per_second)) {
             (true, true) if calibration.rate_bytes_per_second.value > 0.0 => return Ok(calibration),
-            (false, _) => "`overhead_ns` should be a value with its interval around it, not negative",
-            _ => "`rate_bytes_per_second` should be a positive value with its interval around it",
+            (false, _) => "`overhead_ns` must be a non-negative value within its interval",
+            _ => "`rate_bytes_per_second` must be a positive value within its interval",
         };
         Err(CalibrateError::Values { path: path.to_owned(), what })
     }

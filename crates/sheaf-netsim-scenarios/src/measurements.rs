@@ -45,7 +45,7 @@ pub enum MeasurementsError {
     },
     /// Not JSON, or not of the right shape.
     #[error(
-        "{path} has no measurements: {error}; it should be what `sheaf bench --json` prints, a list of points, or an object with `points`"
+        "{path} has no measurements: {error}; it must be the output of `sheaf bench --json`, a list of points, or an object with `points`"
     )]
     Format {
         /// The file.
@@ -146,9 +146,9 @@ fn measurement(entry: &Entry) -> Result<Measurement, &'static str> {
     let (readouts, builders) = (entry.readouts.unwrap_or(1), entry.builders.unwrap_or(1));
     match (is_positive(size_bytes), is_positive(bytes_per_second), readouts > 0 && builders > 0) {
         (true, true, true) => Ok(Measurement { size_bytes, bytes_per_second, readouts, builders }),
-        (false, ..) => Err("`size_bytes` should be a positive number"),
-        (_, false, _) => Err("`bytes_per_second` should be a positive number"),
-        _ => Err("`readouts` and `builders` should be at least 1"),
+        (false, ..) => Err("`size_bytes` must be a positive number"),
+        (_, false, _) => Err("`bytes_per_second` must be a positive number"),
+        _ => Err("`readouts` and `builders` must be at least 1"),
     }
 }
 

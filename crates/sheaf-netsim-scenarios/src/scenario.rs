@@ -282,7 +282,7 @@ fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     let result = File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
     let (kind, found, right) = match result {
         Err(error) => {
-            let right = "the path of a scenario file, or the name of one that `sheaf sim --list` shows";
+            let right = "give the path of a scenario file, or a name from `sheaf sim --list`";
             (ErrorKind::Unreadable, format!("the scenario cannot be read: {error}"), right)
         }
         Ok(_) if bytes.len() as u64 > MAX_FILE_BYTES => {

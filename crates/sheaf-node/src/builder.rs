@@ -318,7 +318,7 @@ impl BuilderNode {
             Ok(StepVerdict::Enough) => PartDecision::Enough,
             Ok(StepVerdict::More(more)) => PartDecision::More(more),
             Err(failure) => {
-                let what = format_args!("first step: {failure}; all of it is asked for");
+                let what = format_args!("first step: {failure}; all its fragments are requested");
                 self.step_failures.note(self.role.identity().node, part.id, what);
                 PartDecision::More(More::All)
             }

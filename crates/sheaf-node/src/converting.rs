@@ -135,7 +135,7 @@ impl Converter {
         match trouble {
             Some(trouble) => Err(trouble),
             None if left > 0 => {
-                log::warn!("{left} closed files stay unconverted, because the time to convert them ran out");
+                log::warn!("{left} closed files were not converted within the time limit");
                 Ok(())
             }
             None => Ok(()),

@@ -448,7 +448,7 @@ impl Farm {
         }
         match self.start_thread(now) {
             Ok(()) => self.report.restarts += 1,
-            Err(error) => log::error!("{}: {error}; the farm has a worker less", self.node),
+            Err(error) => log::error!("{}: {error}; the farm has one worker less", self.node),
         }
     }
 
@@ -522,7 +522,7 @@ impl Farm {
     }
 
     fn note_quarantine(&mut self, id: EventId, why: &Quarantine) {
-        self.note(&format!("event {id} is stored as it is: {why}"));
+        self.note(&format!("event {id} is stored unfiltered: {why}"));
     }
 
     fn note(&mut self, text: &str) {

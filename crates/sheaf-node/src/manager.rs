@@ -98,7 +98,7 @@ impl ManagerNode {
                 }
                 ManagerEvent::Deserted { role, limit } => {
                     log::warn!(
-                        "no {} unit is left: the run takes no triggers, and ends in {limit} unless one is started again",
+                        "no {} unit is left: the run takes no triggers, and ends in {limit} unless one is restarted",
                         word(role)
                     );
                 }
@@ -111,7 +111,7 @@ impl ManagerNode {
                 }
                 ManagerEvent::OutputRestarted { output } => {
                     log::warn!(
-                        "{output} restarted; what it had not stored is stored elsewhere, or by its new session"
+                        "{output} restarted; events that it had not stored are stored elsewhere or by its new session"
                     );
                     self.report.restarted_outputs += 1;
                 }

@@ -373,7 +373,7 @@ impl Preprocessing {
                 self.counts.failed += 1;
                 if self.counts.failed <= FAILURES_LOGGED {
                     let Fragment { event, source, .. } = fragment;
-                    log::warn!("{}: event {event}, source {source}: sent as it is: {failure}", self.node);
+                    log::warn!("{}: event {event}, source {source}: sent unprocessed: {failure}", self.node);
                 }
             }
             Made::New { payload, checksum } => {
@@ -403,7 +403,7 @@ impl Preprocessing {
         let what = if hangs { "hangs in a fragment" } else { "has died" };
         if self.left_behind > MOST_LEFT_BEHIND {
             log::error!(
-                "{}: a worker of the preprocessor {what}, and {MOST_LEFT_BEHIND} hang already: it is not replaced",
+                "{}: a worker of the preprocessor {what}, and {MOST_LEFT_BEHIND} already hang: it is not replaced",
                 self.node
             );
             return;

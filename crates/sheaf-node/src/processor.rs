@@ -101,7 +101,7 @@ pub enum ProcessorError {
     #[error("the dispatcher sent an invalid record: {0}")]
     Record(DecodeError),
     /// Payload that is not there.
-    #[error("the dispatcher sent an event whose payload is elsewhere")]
+    #[error("the dispatcher sent an event whose payload is not in shared memory")]
     Elsewhere,
     /// An event that was not asked for.
     #[error("the dispatcher sent an event that was not requested")]

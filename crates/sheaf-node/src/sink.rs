@@ -78,7 +78,7 @@ pub enum SinkError {
     Upload(String),
     /// The files were not closed in time.
     #[error(
-        "the output's files could not be closed: a call of the operating system has not come back for {seconds} s"
+        "the output's files could not be closed: a system call has not returned for {seconds} s"
     )]
     NotClosed {
         /// Time for which they were awaited.

@@ -77,7 +77,7 @@ pub enum NodeError {
         absence: Nanos,
     },
     /// The event manager restarted and knows nothing of this run.
-    #[error("{0}: the event manager restarted; start the run anew")]
+    #[error("{0}: the event manager restarted; start the run again")]
     ManagerRestarted(NodeId),
     /// The event manager gave this builder up, because it was silent or too slow to stop. Its unreported events were
     /// built elsewhere or dropped.
@@ -101,8 +101,7 @@ pub enum NodeError {
     },
     /// No builder unit, or no readout unit, was left.
     #[error(
-        "the run was ended: for {limit} no {} unit was left; see the log for why they died, and raise \
-         `manager.silence_timeout_ms` if starting them again takes longer",
+        "the run was ended: for {limit} no {} unit was left; see the log for why they died, and raise `manager.silence_timeout_ms` if restarting them takes longer",
         word(*.role)
     )]
     Deserted {

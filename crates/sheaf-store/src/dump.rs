@@ -52,7 +52,7 @@ pub enum DumpError {
         error: io::Error,
     },
     /// There are fragment streams and no events.
-    #[error("{path} holds fragments of single sources, and no events with verdicts")]
+    #[error("{path} holds fragments of single sources, not events with verdicts")]
     NoEvents {
         /// Path to dump.
         path: PathBuf,

@@ -35,7 +35,7 @@ pub enum ExportError {
     #[error(transparent)]
     Read(#[from] RunReadError),
     /// There is a file of that name.
-    #[error("{path} is there already; choose another name or remove it")]
+    #[error("{path} already exists; choose another name or remove it")]
     Exists {
         /// The file.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum ExportError {
         error: io::Error,
     },
     /// An event file is damaged: it is worth more than what could be made of it, and stays.
-    #[error("{path} is not made into HDF5, because it is damaged: {error}")]
+    #[error("{path} is not converted to HDF5, because it is damaged: {error}")]
     Damaged {
         /// The event file.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum ExportError {
         error: String,
     },
     /// The contents read back differ from those written.
-    #[error("{path} does not hold what {source_path} has: {what}")]
+    #[error("{path} differs from {source_path}: {what}")]
     Different {
         /// The HDF5 file, which was removed.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum ExportError {
         what: String,
     },
     /// The work was ended.
-    #[error("{path} was left as it is, because the work ended")]
+    #[error("{path} was not converted before the end")]
     Ended {
         /// The event file.
         path: PathBuf,

@@ -12,7 +12,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::
 
 fn parse<E: serde::de::Error>(text: &str) -> Result<u32, E> {
     u32::from_str_radix(text, 16)
-        .map_err(|_| E::custom(format_args!("`{text}` is not a checksum, 8 hexadecimal digits are")))
+        .map_err(|_| E::custom(format_args!("`{text}` is not a checksum of 8 hexadecimal digits")))
 }
 
 /// Of checksums that may not be known: `null`.

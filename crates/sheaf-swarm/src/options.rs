@@ -632,7 +632,7 @@ impl Options {
             (bounds.slots > 0 && bounds.buffer_events > 0, "there is room for at least one event"),
             (
                 bounds.batch_events <= bounds.slots as usize,
-                "a batch is at most what a builder unit has slots for",
+                "a batch must fit into the slots of a builder unit",
             ),
             (
                 bounds.slots as usize <= bounds.request_events,

@@ -28,8 +28,7 @@ pub enum SliceError {
     NoLength,
     /// Overlaps so long that an item is in more slices than make sense.
     #[error(
-        "an overlap of {before} before and {after} after is more than {MOST_LENGTHS} slices of {length}; make \
-         slices longer or overlaps shorter"
+        "an overlap of {before} before and {after} after is more than {MOST_LENGTHS} slices of {length}; make the slices longer or the overlaps shorter"
     )]
     Overlap {
         /// The overlap before.

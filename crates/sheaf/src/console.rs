@@ -26,7 +26,7 @@ pub(crate) struct Console {
 }
 
 /// Opens every error that this command prints.
-pub(crate) const ERROR: &str = "sheaf: error: ";
+pub(crate) const ERROR: &str = "error: ";
 
 impl Console {
     /// Takes standard error, and the log.

@@ -173,8 +173,7 @@ fn options(plan: &Plan, node: NodeId, directory: Option<&Path>) -> Option<DoorOp
     let key = plan.key_of_guests();
     if let Some(address) = listen.filter(|address| key.is_none() && !address.ip().is_loopback()) {
         log::warn!(
-            "{}: whoever reaches {address} gets accepted events of this run; set `transport.key_file`, unless the network is \
-             yours alone",
+            "{}: anyone who can reach {address} receives accepted events of this run; set `transport.key_file` unless the network is private",
             plan.full_name(node)
         );
     }

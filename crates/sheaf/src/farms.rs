@@ -89,7 +89,7 @@ impl Plan {
     /// Where processors of other hosts join a builder unit.
     fn listen(&self, me: &Identity, address: &str) -> anyhow::Result<ListenSetup> {
         let name = self.full_name(me.node);
-        let what = || format!("{name} cannot let processors in at {address} (`filter.listen`)");
+        let what = || format!("{name} cannot accept processors at {address} (`filter.listen`)");
         let address = port_of(address, me.node.index).map_err(|error| anyhow!(error)).with_context(what)?;
         let listener = TcpListener::bind(address).with_context(|| {
             format!("{name} cannot listen at {address} for processors (`filter.listen`); is the port in use?")
@@ -120,8 +120,7 @@ impl Plan {
         let names = self.config.filter.guest_names.clone();
         if tls.is_none() && key.is_none() && !address.ip().is_loopback() {
             log::warn!(
-                "{name}: any host that reaches {address} may join as a processor and judge events; set `transport.key_file` or \
-                 `transport.tls`, unless the network is yours alone"
+                "{name}: any host that can reach {address} may join as a processor and judge events; set `transport.key_file` or `transport.tls` unless the network is private"
             );
         }
         let host = HostOptions { node, run, session, listener, max_guests, settings, tls, names, key };

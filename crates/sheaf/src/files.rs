@@ -236,7 +236,7 @@ fn describe(inspection: &Inspection) -> String {
     }
     more(&mut text, inspection.sources.len(), "sources");
     if inspection.defects > 0 {
-        let _ = writeln!(text, "{} defects; `sheaf verify` tells them one by one", count(inspection.defects));
+        let _ = writeln!(text, "{} defects; `sheaf verify` lists them", count(inspection.defects));
     }
     text
 }

@@ -69,7 +69,7 @@ mod built {
                 .ok_or_else(|| format!("`{}` is not the name of an event file", file.file))?;
             replace(&directory, &name, compression, is_ended).map_err(|error| error.to_string())
         };
-        Converter::start(Box::new(convert)).context("cannot start a thread that makes HDF5 files")
+        Converter::start(Box::new(convert)).context("cannot start the thread that converts files to HDF5")
     }
 
     pub(super) fn settle(
@@ -81,7 +81,7 @@ mod built {
         let session = SessionName { run, node: record.node, session: record.session };
         let of_stream = |stream: &StreamName| is_hdf5(config, stream.as_str()).then(|| compression(config));
         let report = settle_session(directory, session, record, &of_stream)
-            .with_context(|| format!("not all files of {session} are HDF5; their event files are whole"))?;
+            .with_context(|| format!("not all files of {session} were converted to HDF5; their event files are complete"))?;
         if report.cut > 0 {
             let node = record.node;
             log::info!(

@@ -47,7 +47,7 @@ fn load(scenario: &str, change: impl Fn(&mut LabPoint)) -> anyhow::Result<LabFil
 fn run(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
     let file = load(&arguments.scenario, |point| arguments.apply(point))?;
     let stop = signals::stop_flag()?;
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let mut bar = console.counted(file.points.len(), "points");
     let result = measure::measure(&file, &program, &stop, |done| bar.set(done))?;
     drop(bar);
@@ -90,7 +90,7 @@ fn run_paper(arguments: &PaperArguments, console: &Console) -> anyhow::Result<Ve
         },
     };
     let stop = signals::stop_flag()?;
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let mut figures = Vec::new();
     let mut bar = console.counted(names.len(), "measurements");
     for (index, name) in names.iter().enumerate() {
@@ -117,7 +117,7 @@ fn run_paper(arguments: &PaperArguments, console: &Console) -> anyhow::Result<Ve
 fn run_buffer(arguments: &RunArguments, console: &Console) -> anyhow::Result<Verdict> {
     let file = load(&arguments.scenario, |point| arguments.apply(point))?;
     let stop = signals::stop_flag()?;
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let found = buffer::find(&file.name, &file.points[0], &program, &stop, |done| {
         console.print(&format!("{done} credits tried"));
     })?;
@@ -175,7 +175,7 @@ fn exec(arguments: &ExecArguments) -> anyhow::Result<Verdict> {
     let labs = owner::labs();
     let hosts = labs.get(&owner).with_context(|| {
         format!(
-            "there is no lab `{}`; `sheaf lab up SCENARIO` makes one, `sheaf lab list` shows them",
+            "there is no lab `{}`; `sheaf lab up SCENARIO` creates one, `sheaf lab list` shows them",
             arguments.name
         )
     })?;

@@ -93,8 +93,7 @@ fn introduce(plan: &Plan, node: &NodeConfig, listener: Option<&TcpListener>) {
     log::info!("{name} of run {run}{listens}, {calls}");
     if node.id == NodeId::MANAGER && is_open(plan) {
         log::warn!(
-            "any host that reaches the nodes of this run may take a node's place; set `transport.key_file` or `transport.tls`, unless \
-             the network is yours alone"
+            "any host that can reach the nodes of this run may take a node's place; set `transport.key_file` or `transport.tls` unless the network is private"
         );
     }
 }

@@ -195,7 +195,7 @@ impl Family {
         let died = matches!(status.code(), None | Some(EXIT_PANICKED));
         let again = matches!(process.node.id.role, Role::Builder | Role::Output) && !closing && died;
         if again && process.restarts < RESTARTS {
-            log::warn!("{name} died ({status}); it is started again");
+            log::warn!("{name} died ({status}); it is restarted");
             process.restarts += 1;
             match process.node.id.role {
                 Role::Output => self.lost.outputs += 1,
@@ -250,7 +250,7 @@ impl Family {
 
 /// The event manager has the books of the run, and died with them.
 fn no_books(output: Option<&Path>) -> anyhow::Error {
-    let error = anyhow!("the event manager ended without a report: the run has no books");
+    let error = anyhow!("the event manager ended without a report: the run has no ledger");
     match output {
         Some(path) => error.context(format!(
             "the files are in {path}: run `sheaf verify {path}` to list their events; how many of them count cannot be determined",
@@ -322,7 +322,7 @@ fn spawn(
     node: &NodeConfig,
     listener: Option<&TcpListener>,
 ) -> anyhow::Result<(Child, Arc<AtomicBool>, JoinHandle<std::io::Result<String>>)> {
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let stdin = match listener {
         Some(listener) => Stdio::from(OwnedFd::from(listener.try_clone().context("cannot share a socket")?)),
         None => Stdio::null(),

@@ -21,7 +21,7 @@ pub(crate) fn rehearse(config: &Config, run: RunNumber) -> anyhow::Result<()> {
     if !code::loads_libraries(config) {
         return Ok(());
     }
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let mut command = Command::new(program);
     command.args(["rehearsal", "--quiet", "--run", &run.to_string()]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -63,7 +63,7 @@ fn wait(child: &mut Child, what: &str) -> anyhow::Result<ExitStatus> {
             // Fails where it has ended at last.
             let _ = child.kill();
             let _ = child.wait();
-            bail!("the process that loads {what} for a rehearsal does not end; is something in it waiting?");
+            bail!("the process that loads {what} for a rehearsal does not end; does its initialisation block?");
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -126,7 +126,7 @@ pub(crate) fn rehearse_python(config: &Config) -> anyhow::Result<()> {
         .stderr(Stdio::piped());
     let started = filters::leaving_no_trace(&mut command).spawn();
     let mut child = started.with_context(|| {
-        format!("cannot start {shown}; `filter.python` should be a Python interpreter that has the package `sheaf`")
+        format!("cannot start {shown}; `filter.python` must be a Python interpreter with the package `sheaf`")
     })?;
     wait(&mut child, "the filter in Python")?;
     let output = child.wait_with_output().context("cannot read the output of the interpreter")?;
@@ -134,7 +134,7 @@ pub(crate) fn rehearse_python(config: &Config) -> anyhow::Result<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let why = said.trim_end().lines().next_back().unwrap_or("it does not say why").to_owned();
+    let why = said.trim_end().lines().next_back().unwrap_or("it gave no reason").to_owned();
     if output.status.code() == Some(NO_FILTER) {
         bail!("{shown} cannot load the filter {name} (`filter.path`): {why}");
     }

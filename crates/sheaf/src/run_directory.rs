@@ -146,7 +146,7 @@ impl RunDirectory {
         if let Some(objects) = self.objects.take() {
             self.settle(&*objects).with_context(|| {
                 format!(
-                    "the object store has not all of this run; when it works, run `sheaf upload {}`",
+                    "the upload of this run is incomplete; when the object store is available, run `sheaf upload {}`",
                     self.path.display()
                 )
             })?;

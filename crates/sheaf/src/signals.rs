@@ -33,7 +33,7 @@ fn watch(which: &[c_int], mut hear: impl FnMut(c_int) + Send + 'static) -> anyho
             if count >= SIGNALS_TO_ABORT {
                 if let Some(run) = remains::remove() {
                     log::error!(
-                        "{run} is aborted: its files are not closed, and it is not recorded which of their events count; \
+                        "{run} is aborted: its files are not closed, and the events that count are not recorded; \
                          `sheaf verify {run}` checks them",
                         run = run.display()
                     );

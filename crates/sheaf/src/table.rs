@@ -54,7 +54,7 @@ impl Display for Summary {
         time(f, self)?;
         farm(f, self)?;
         if let Some(lost) = self.counters.get(OUTPUT_ACCOUNTS_LOST) {
-            let what = "output nodes were killed; what their files and links had counted is missing here";
+            let what = "output nodes were killed; the counts of their files and links are missing here";
             line(f, "output nodes", count(*lost), what)?;
         }
         trouble(f, &self.trouble)
@@ -145,13 +145,13 @@ fn farm(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
     for (name, what) in [
         ("processors_died", "workers died; their events were judged elsewhere"),
         ("processors_silent", "workers were silent for filter.time_limit_ms and ended"),
-        ("processors_nonsense", "workers sent what cannot be and were ended"),
-        ("processors_refused", "processors found no seat"),
-        ("farm_callers_refused", "callers were not let in at filter.listen; the log says why"),
-        ("workers_restarted", "workers were started again"),
+        ("processors_nonsense", "workers sent invalid messages and were ended"),
+        ("processors_refused", "processors found no free seat"),
+        ("farm_callers_refused", "callers were refused at filter.listen; see the log"),
+        ("workers_restarted", "workers were restarted"),
         ("retried", "events were judged a second time"),
         ("quarantined", "events have no verdict: stored as they were built, with the tag quarantined"),
-        (FARM_ACCOUNTS_LOST, "builder units were killed; what their farms had counted is missing here"),
+        (FARM_ACCOUNTS_LOST, "builder units were killed; the counts of their farms are missing here"),
     ] {
         match summary.counters.get(name) {
             Some(value) if *value > 0 => line(f, "  farm", count(*value), what)?,
@@ -170,17 +170,17 @@ fn trouble(f: &mut fmt::Formatter<'_>, trouble: &Trouble) -> fmt::Result {
         content_mismatches,
     } = trouble;
     if !absent_nodes.is_empty() {
-        writeln!(f, "{:<18}{} did not appear; the run went on without", "absent", absent_nodes.join(", "))?;
+        writeln!(f, "{:<18}{} did not appear; the run continued without", "absent", absent_nodes.join(", "))?;
     }
     for (value, what) in [
         (
             lost_builder_sessions,
-            "builder sessions lost; what they had not finished was built elsewhere or dropped",
+            "builder sessions lost; their unfinished events were built elsewhere or dropped",
         ),
-        (restarted_readouts, "readout units restarted; what they held is lost"),
+        (restarted_readouts, "readout units restarted; the fragments that they held are lost"),
         (
             restarted_outputs,
-            "output nodes restarted; what they had not stored was stored elsewhere, or again",
+            "output nodes restarted; events that they had not stored were stored elsewhere, or again",
         ),
         (content_mismatches, "EVENTS WITH WRONG CONTENT"),
     ] {

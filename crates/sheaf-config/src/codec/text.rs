@@ -148,7 +148,7 @@ pub(crate) fn interface_list() -> TextList {
 /// Names of tags, each at most once: bit numbers of `sheaf_wire::Tags`.
 pub(crate) fn tag_list() -> TextList {
     let name = Text {
-        limits: "1 to 64 letters, digits, `-`, `_` or `.`, the first a letter or digit; not `quarantined`, which Sheaf gives",
+        limits: "1 to 64 letters, digits, `-`, `_` or `.`, the first a letter or digit; not `quarantined`, which is reserved",
         accepts: |text| (name().accepts)(text) && text != Tags::QUARANTINED_NAME,
     };
     TextList { of: name, most: Tags::MAX_NAMED }
@@ -162,7 +162,7 @@ pub(crate) fn tag_choice() -> TextList {
 /// The name of a function in a shared library.
 pub(crate) fn symbol() -> Text {
     Text {
-        limits: "1 to 128 letters, digits and `_`, the first no digit",
+        limits: "1 to 128 letters, digits and `_`, not beginning with a digit",
         accepts: |text| {
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
             (1..=128).contains(&text.len())

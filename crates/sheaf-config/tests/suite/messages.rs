@@ -36,8 +36,7 @@ fn a_file_larger_than_any_configuration() {
     let path = directory.path().join("events.toml");
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
     let expected = format!(
-        "error: the file has more than 1048576 bytes\n  --> {}\n   = help: no configuration is that large; is this \
-         the right file?",
+        "error: the file has more than 1048576 bytes\n  --> {}\n   = help: no configuration is this large; is this the right file?",
         path.display()
     );
     says(Config::load(&path), &[ErrorKind::TooLarge], &expected);
@@ -80,7 +79,7 @@ error: `readout.count` is 0
    |
  5 | count = 0
    |         ^
-   = help: it should be an integer from 1 to 4096",
+   = help: it must be an integer from 1 to 4096",
     );
     says(
         parse("[run]\noutput = \"runs\n"),
@@ -204,21 +203,21 @@ error: `run.number` is a string
    |
  4 | number = \"one\"
    |          ^^^^^
-   = help: it should be an integer from 0 to 4294967295
+   = help: it must be an integer from 0 to 4294967295
 
 error: `run.events` is a decimal number
   --> run.toml:5:10
    |
  5 | events = 1.5
    |          ^^^
-   = help: it should be 0, or an integer from 1 to 9223372036854775807
+   = help: it must be 0, or an integer from 1 to 9223372036854775807
 
 error: `builder.check_content` is an integer
   --> run.toml:7:19
    |
  7 |   check_content = 1
    |                   ^
-   = help: it should be true or false",
+   = help: it must be true or false",
     );
 }
 
@@ -235,49 +234,49 @@ error: `run.output` is \"\"
    |
  2 | output = \"\"
    |          ^^
-   = help: it should be a path in UTF-8 that is not empty
+   = help: it must be a path in UTF-8 that is not empty
 
 error: `run.duration_s` is -1
   --> run.toml:3:14
    |
  3 | duration_s = -1
    |              ^^
-   = help: it should be 0, or a number of seconds from 0.000000001 to 8640000
+   = help: it must be 0, or a number of seconds from 0.000000001 to 8640000
 
 error: `run.number` is 99999999999999999999999999
   --> run.toml:4:10
    |
  4 | number = 99999999999999999999999999
    |          ^^^^^^^^^^^^^^^^^^^^^^^^^^
-   = help: it should be an integer from 0 to 4294967295
+   = help: it must be an integer from 0 to 4294967295
 
 error: `trigger.mode` is \"fre\"
   --> run.toml:6:8
    |
  6 | mode = \"fre\"
    |        ^^^^^
-   = help: it should be \"free\", \"fixed\", \"poisson\", \"source\" or \"seen\"
+   = help: it must be \"free\", \"fixed\", \"poisson\", \"source\" or \"seen\"
 
 error: `trigger.rate_hz` is inf
   --> run.toml:7:11
    |
  7 | rate_hz = inf
    |           ^^^
-   = help: it should be a number from 0.001 to 1000000000
+   = help: it must be a number from 0.001 to 1000000000
 
 error: `source.optional` is [1, \"9-3\"]
   --> run.toml:9:12
    |
  9 | optional = [1, \"9-3\"]
    |            ^^^^^^^^^^
-   = help: it should be a list like [1, 5, \"10-19\"] of numbers from 0 to 4294967295, each at most once, at most 65536 of them
+   = help: it must be a list like [1, 5, \"10-19\"] of numbers from 0 to 4294967295, each at most once, at most 65536 of them
 
 error: `builder.memory_bytes` is 0x10
   --> run.toml:11:16
    |
 11 | memory_bytes = 0x10
    |                ^^^^
-   = help: it should be an integer from 1048576 (1 MiB) to 1099511627776 (1 TiB)",
+   = help: it must be an integer from 1048576 (1 MiB) to 1099511627776 (1 TiB)",
     );
 }
 
@@ -294,12 +293,12 @@ fn keys_that_are_needed() {
         parse("[trigger]\nmode = \"poisson\"\n[source]\nkind = \"emulated\"\n[[node]]\nname = \"evm\"\n"),
         &[ErrorKind::Missing, ErrorKind::Missing],
         "
-error: `trigger.mode` is \"poisson\", and `trigger.rate_hz` is not set
+error: `trigger.mode` is \"poisson\", but `trigger.rate_hz` is not set
   --> run.toml:2:8
    |
  2 | mode = \"poisson\"
    |        ^^^^^^^^^
-   = help: write the rate, like `rate_hz = 1000.0`
+   = help: write the rate, such as `rate_hz = 1000.0`
 
 error: `node[0]` has no `role`
   --> run.toml:5:1
@@ -314,26 +313,26 @@ error: `node[0]` has no `role`
         ),
         &[ErrorKind::Missing, ErrorKind::Missing, ErrorKind::Missing],
         "
-error: `trigger.mode` is \"source\", and `trigger.source` is not set
+error: `trigger.mode` is \"source\", but `trigger.source` is not set
   --> run.toml:2:8
    |
  2 | mode = \"source\"
    |        ^^^^^^^^
-   = help: write the id of the reference source, like `source = 0`
+   = help: write the id of the reference source, such as `source = 0`
 
-error: `source.kind` is \"replay\", and `source.replay.directory` is not set
+error: `source.kind` is \"replay\", but `source.replay.directory` is not set
   --> run.toml:4:8
    |
  4 | kind = \"replay\"
    |        ^^^^^^^^
-   = help: write the directory with the fragment streams below [source.replay], or give --replay DIR
+   = help: set it in [source.replay], or use --replay DIR
 
-error: `source.replay.pacing` is \"fixed\", and `source.replay.rate_hz` is not set
+error: `source.replay.pacing` is \"fixed\", but `source.replay.rate_hz` is not set
   --> run.toml:6:10
    |
  6 | pacing = \"fixed\"
    |          ^^^^^^^
-   = help: write the rate, like `rate_hz = 1000.0`",
+   = help: write the rate, such as `rate_hz = 1000.0`",
     );
 }
 
@@ -343,37 +342,37 @@ fn time_slices_need_a_file_or_an_address_and_cards() {
         parse("[source]\nkind = \"capture\"\n[source.timed]\nslice_us = 10.0\nafter_us = 161.0\n"),
         &[ErrorKind::Missing, ErrorKind::Conflict],
         "
-error: `source.kind` is \"capture\", and `source.timed.file` is not set
+error: `source.kind` is \"capture\", but `source.timed.file` is not set
   --> run.toml:2:8
    |
  2 | kind = \"capture\"
    |        ^^^^^^^^^
    = help: write the path of the pcap or pcapng file
 
-error: the overlaps of a time slice are together longer than 16 slices
+error: the overlaps of a time slice together exceed 16 slices
   --> run.toml:5:12
    |
  5 | after_us = 161.0
    |            ^^^^^
-   = help: make slices longer or overlaps shorter",
+   = help: make the slices longer or the overlaps shorter",
     );
     says(
         parse("[source]\nkind = \"packets\"\n[readout]\ncount = 2\n"),
         &[ErrorKind::Missing, ErrorKind::Missing, ErrorKind::Conflict],
         "
-error: `source.kind` is \"packets\", and `source.timed.listen` is not set
+error: `source.kind` is \"packets\", but `source.timed.listen` is not set
   --> run.toml:2:8
    |
  2 | kind = \"packets\"
    |        ^^^^^^^^^
-   = help: write where the packets come to, like `listen = \"0.0.0.0:6006\"`
+   = help: write the address that receives the packets, such as `listen = \"0.0.0.0:6006\"`
 
-error: `source.kind` is \"packets\", and `source.timed.cards` is not set
+error: `source.kind` is \"packets\", but `source.timed.cards` is not set
   --> run.toml:2:8
    |
  2 | kind = \"packets\"
    |        ^^^^^^^^^
-   = help: write which cards send packets, like `cards = [1, 2]`
+   = help: write the numbers of the cards, such as `cards = [1, 2]`
 
 error: 2 readout units of one host cannot share a socket
   --> run.toml:4:9
@@ -428,7 +427,7 @@ error: `readout.merge_timeout_ms` is 700.5, and `builder.event_timeout_ms` is 60
    |
 10 | merge_timeout_ms = 700.5
    |                    ^^^^^
-   = help: `readout.merge_timeout_ms` should be less than `builder.event_timeout_ms`: a readout unit must give up a \
+   = help: `readout.merge_timeout_ms` must be less than `builder.event_timeout_ms`: a readout unit must give up a \
          silent source before its builder unit gives up the event
 
 error: `manager.batch_events` is 1000, more than `builder.slots`, 512
@@ -436,7 +435,7 @@ error: `manager.batch_events` is 1000, more than `builder.slots`, 512
    |
 12 | batch_events = 1000
    |                ^^^^
-   = help: a batch is at most what a builder unit has slots for",
+   = help: a batch must fit into the slots of a builder unit",
     );
 }
 
@@ -481,8 +480,7 @@ error: `protocol.heartbeat_ms` is 200, and `manager.peer_timeout_ms` is 200
    |
  2 | peer_timeout_ms = 200
    |                   ^^^
-   = help: `protocol.heartbeat_ms` should be less than `manager.peer_timeout_ms`: a living node must be heard before \
-         it is held for dead",
+   = help: `protocol.heartbeat_ms` must be less than `manager.peer_timeout_ms`: a live node must be heard before it is given up",
     );
 }
 
@@ -497,7 +495,7 @@ error: `builder.memory_bytes` is 1048576, less than an event of 4 fragments, one
    |
  2 | memory_bytes = 1048576
    |                ^^^^^^^
-   = help: `builder.memory_bytes` should be at least 4000000",
+   = help: `builder.memory_bytes` must be at least 4000000",
     );
     says(
         parse("[transport]\nqueue_bytes = 65536\n"),
@@ -508,7 +506,7 @@ error: `transport.queue_bytes` is 65536, less than a frame of `transport.max_fra
    |
  2 | queue_bytes = 65536
    |               ^^^^^
-   = help: `transport.queue_bytes` should be at least 16777216",
+   = help: `transport.queue_bytes` must be at least 16777216",
     );
 }
 
@@ -518,23 +516,23 @@ fn shaping_that_cannot_work_is_refused_with_what_would() {
         parse("[shaping]\nsynchronised = true\n"),
         &[ErrorKind::Conflict],
         "
-error: `shaping.synchronised` is true, and `shaping.policy` is \"pull\"
+error: `shaping.synchronised` is true, but `shaping.policy` is \"pull\"
   --> run.toml:2:16
    |
  2 | synchronised = true
    |                ^^^^
-   = help: only time slots can be synchronised: write `policy = \"barrel\"`, or leave `synchronised` out",
+   = help: only time slots can be synchronised: write `policy = \"barrel\"`, or remove `synchronised`",
     );
     says(
         parse("[shaping]\npolicy = \"barrel\"\nsynchronised = true\nblock_bytes = 1048576\n"),
         &[ErrorKind::Missing],
         "
-error: `shaping.synchronised` is true, and `shaping.line_rate_bits` is not set
+error: `shaping.synchronised` is true, but `shaping.line_rate_bits` is not set
   --> run.toml:3:16
    |
  3 | synchronised = true
    |                ^^^^
-   = help: slots have a length only where the line's rate is known; write it, like `line_rate_bits = 1_000_000_000`",
+   = help: the length of slots follows from the line rate; set it, such as `line_rate_bits = 1_000_000_000`",
     );
     says(
         parse("[shaping]\npolicy = \"barrel\"\nblock_bytes = 65536\n[protocol]\nmessage_bytes = 131072\n"),
@@ -545,7 +543,7 @@ error: `shaping.block_bytes` is 65536, less than a message of `protocol.message_
    |
  3 | block_bytes = 65536
    |               ^^^^^
-   = help: `shaping.block_bytes` should be at least 131072",
+   = help: `shaping.block_bytes` must be at least 131072",
     );
 }
 
@@ -563,14 +561,14 @@ error: `source.count` is 6, but the readout units list 5 sources
    |
  2 | count = 6
    |         ^
-   = help: leave the count out where nodes list sources, or make the two agree
+   = help: remove the count, or make the two agree
 
 error: source 3 is read by \"ru0\" and by \"ru1\"
   --> run.toml:16:11
    |
 16 | sources = [3, 4]
    |           ^^^^^^
-   = help: a source is read by exactly one readout unit",
+   = help: a source must be read by exactly one readout unit",
     );
     says(
         parse("[trigger]\nmode = \"source\"\nsource = 99\n[source]\noptional = [7]\n"),
@@ -614,7 +612,7 @@ error: there is no node with the role \"builder\"
    |
  1 | [[node]]
    | ^^^^^^^^
-   = help: a system has at least one
+   = help: there must be at least one
 
 error: \"evm\" has a list of sources, but is not a readout unit
   --> run.toml:5:11
@@ -628,35 +626,35 @@ error: node[0] and node[1] have the same name, \"evm\"
    |
  7 | name = \"evm\"
    |        ^^^^^
-   = help: no two nodes have the same name
+   = help: each node needs its own name
 
 error: there are 2 nodes with the role \"manager\"
   --> run.toml:8:8
    |
  8 | role = \"manager\"
    |        ^^^^^^^^^
-   = help: a system has exactly one event manager
+   = help: there must be exactly one event manager
 
 error: node[0] and node[1] have the same address, \"daq0:7000\"
   --> run.toml:9:11
    |
  9 | address = \"daq0:7000\"
    |           ^^^^^^^^^^^
-   = help: no two nodes have the same address
+   = help: each node needs its own address
 
 error: readout unit \"ru0\" has no list of sources, but others have
   --> run.toml:10:1
    |
 10 | [[node]]
    | ^^^^^^^^
-   = help: either every readout unit has `sources`, or none
+   = help: give `sources` to every readout unit or to none
 
 error: `readout.count` is 2, but the number of nodes with the role \"readout\" is 1
   --> run.toml:14:9
    |
 14 | count = 2
    |         ^
-   = help: leave the count out where nodes are listed, or make the two agree",
+   = help: remove the count, or make the two agree",
     );
 }
 
@@ -666,17 +664,17 @@ fn a_node_that_cannot_be_started_alone() {
         Config::parse_for_node("", "run.toml", "ru0"),
         &[ErrorKind::Conflict, ErrorKind::Nodes, ErrorKind::Nodes],
         "
-error: `transport.kind` is \"memory\", which ends at the process
+error: `transport.kind` is \"memory\", which works only within one process
   --> run.toml
-   = help: nodes that are started one by one need `kind = \"tcp\"`, `\"udp\"`, `\"ethernet\"`, `\"shm\"` on one host, `\"mixed\"` or `\"libfabric\"`
+   = help: nodes started one by one need `kind = \"tcp\"`, `\"udp\"`, `\"ethernet\"`, `\"shm\"` on one host, `\"mixed\"` or `\"libfabric\"`
 
-error: `run.number` is 0: each node would choose for itself
+error: `run.number` is 0: each node would choose its own
   --> run.toml
-   = help: give the run a number, 1 or more
+   = help: set the number of the run, 1 or more
 
 error: there are no [[node]] tables
   --> run.toml
-   = help: nodes that are started one by one are listed, each with name, role and address",
+   = help: list the nodes that are started one by one, each with name, role and address",
     );
     let nodes = "run.number = 7\n[transport]\nkind = \"tcp\"\n[[node]]\nname = \"evm\"\nrole = \"manager\"\n\
                  [[node]]\nname = \"ru0\"\nrole = \"readout\"\naddress = \"a:1\"\n\
@@ -690,7 +688,7 @@ error: node \"evm\" has no address
    |
  4 | [[node]]
    | ^^^^^^^^
-   = help: nodes that are started one by one need `address = \"host:port\"`
+   = help: nodes started one by one need `address = \"host:port\"`
 
 error: there is no node \"ru1\"
   --> run.toml
@@ -709,7 +707,7 @@ fn what_the_command_line_makes_wrong_names_the_flag() {
         "
 error: there are fewer sources, 3, than readout units, 5
   --> --readouts on the command line
-   = help: a readout unit reads one source or more; with `source.count = 0` there is one for each",
+   = help: a readout unit needs at least one source; with `source.count = 0` each has one",
     );
 }
 
@@ -724,11 +722,11 @@ fn what_a_program_makes_wrong_names_key_and_flag() {
         "
 error: `trigger.seed` is 18446744073709551615
   --> trigger.seed
-   = help: it should be an integer from 0 to 9223372036854775807
+   = help: it must be an integer from 0 to 9223372036854775807
 
 error: `readout.count` is 0
   --> readout.count (flag --readouts)
-   = help: it should be an integer from 1 to 4096",
+   = help: it must be an integer from 1 to 4096",
     );
 }
 
@@ -743,14 +741,14 @@ error: `run.number` is a string
    |
  2 |  number = \"{dots}
    |           {}
-   = help: it should be an integer from 0 to 4294967295
+   = help: it must be an integer from 0 to 4294967295
 
 error: `run.overwrite` is an integer
   --> run.toml:3:313
    |
  3 | {}0
    | {}^
-   = help: it should be true or false",
+   = help: it must be true or false",
         "^".repeat(100),
         " ".repeat(60),
         " ".repeat(60),
@@ -796,12 +794,12 @@ weight = 0
     let mut found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
     found.sort_unstable();
     let mut expected = [
-        "`building.first_step` is set, and `shaping.policy` is \"push\"",
-        "there are types of triggers, and `trigger.mode` is \"seen\"",
-        "there are types of triggers, and `shaping.policy` is \"push\"",
+        "`building.first_step` is set, but `shaping.policy` is \"push\"",
+        "there are types of triggers, but `trigger.mode` is \"seen\"",
+        "there are types of triggers, but `shaping.policy` is \"push\"",
         "every type of trigger has the weight 0",
         "`triggers.b.type` is 3, as that of [triggers.a]",
-        "`triggers.a.readouts` names readout unit 2, and there are 2",
+        "`triggers.a.readouts` names readout unit 2, but there are 2",
     ];
     expected.sort_unstable();
     assert_eq!(found, expected);
@@ -809,7 +807,7 @@ weight = 0
     assert_eq!(errors.errors()[0].line(), Some(2));
     assert_eq!(
         errors.errors()[0].found,
-        "`building.filter` is \"activity\", and `building.first_step` has no sources"
+        "`building.filter` is \"activity\", but `building.first_step` has no sources"
     );
 }
 
@@ -835,8 +833,8 @@ bits = 65
     let mut found: Vec<_> = errors.errors().iter().map(|error| error.found.clone()).collect();
     found.sort_unstable();
     let mut expected = [
-        "`building.filter` is \"library\", and `building.path` is not set",
-        "`tags.muno` has \"muno\", which `filter.tags` does not name",
+        "`building.filter` is \"library\", but `building.path` is not set",
+        "`tags.muno` has \"muno\", which is not in `filter.tags`",
         "`clocks.near.cards` names card 5, as [clocks.far] does",
         "`clocks.far.bits` is 65",
     ];

@@ -104,7 +104,7 @@ fn what_cannot_be_opened_is_told_with_what_would_be_right() {
     }
     let refused = error(&path, "sheaf_filter", &setup("refuse"));
     assert!(refused.ends_with("rejects its configuration: run 7 has 1 tags"), "{refused}");
-    assert!(error(&path, "sheaf_filter", &setup("silent")).ends_with("it does not say why"));
+    assert!(error(&path, "sheaf_filter", &setup("silent")).ends_with("it gave no reason"));
     assert!(error(&path, "sheaf_filter", &setup("a\0b")).contains("`filter.parameters` has a NUL"));
 }
 

@@ -42,7 +42,7 @@ pub enum SlcioProblem {
         found: u32,
     },
     /// A length contradicts another.
-    #[error("damaged: {what} is {found}, which should be {expected}")]
+    #[error("damaged: {what} is {found}, expected {expected}")]
     BadLength {
         /// Which length.
         what: &'static str,

@@ -86,8 +86,8 @@ fn measurements_are_a_list_or_an_object_with_points() {
     for (text, message) in [
         ("{", "m.json has no measurements"),
         ("[{\"bytes_per_second\": 3}]", "point 0 of m.json: there is no `size_bytes`"),
-        ("[{\"size_bytes\": 0, \"bytes_per_second\": 3}]", "`size_bytes` should be a positive number"),
-        ("[{\"size_bytes\": 1, \"bytes_per_second\": 3, \"builders\": 0}]", "should be at least 1"),
+        ("[{\"size_bytes\": 0, \"bytes_per_second\": 3}]", "`size_bytes` must be a positive number"),
+        ("[{\"size_bytes\": 1, \"bytes_per_second\": 3, \"builders\": 0}]", "must be at least 1"),
     ] {
         let error = parse(text, path).unwrap_err().to_string();
         assert!(error.contains(message), "{text}: {error}");

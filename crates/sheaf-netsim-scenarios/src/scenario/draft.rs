@@ -197,7 +197,7 @@ impl Draft<'_> {
         let read = known.shape.read(value.get_ref());
         if read.is_none() {
             let found = format!("`{path}` is {}", article(value.get_ref()));
-            let right = format!("it should be {}", known.shape.expected());
+            let right = format!("it must be {}", known.shape.expected());
             self.push(ErrorKind::BadValue, path, &value.span(), found, right);
         }
         read

@@ -92,7 +92,7 @@ error: `switching.arbiter` is the text \"lottery\"
    |
  5 | arbiter = \"lottery\"
    |           ^^^^^^^^^
-   = help: it should be \"random\", \"round_robin\", \"first_come\" or \"priority\"",
+   = help: it must be \"random\", \"round_robin\", \"first_come\" or \"priority\"",
     );
 }
 
@@ -106,7 +106,7 @@ error: `topology.ports` is 0
    |
  3 | ports = [4, 0, 16]
    |             ^
-   = help: it should be an integer from 1 to 65536",
+   = help: it must be an integer from 1 to 65536",
     );
 }
 

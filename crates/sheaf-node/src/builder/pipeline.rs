@@ -67,7 +67,7 @@ impl EventPipeline {
             return Fate::Open;
         }
         let verdict = self.filter.judge(event).unwrap_or_else(|failure| {
-            let what = format_args!("{failure}; it is stored as it is");
+            let what = format_args!("{failure}; it is stored unfiltered");
             self.quarantined.note(self.node, event.id, what);
             Verdict::quarantine()
         });

@@ -114,7 +114,7 @@ impl Launcher {
         post.next_at = now + post.pause;
         post.pause = Nanos((2 * post.pause.0).min(PAUSE.1.0));
         let how = status.as_ref().map_or_else(|| "unknown".into(), ExitStatus::to_string);
-        log::warn!("{}: worker {index} ended ({how}); it is started again", self.node);
+        log::warn!("{}: worker {index} ended ({how}); it is restarted", self.node);
     }
 
     fn start(&mut self, now: Timestamp, index: usize) {

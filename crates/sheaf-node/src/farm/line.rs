@@ -97,7 +97,7 @@ impl Line {
             }
             (Self::Guest(line), Some(placing)) => line.give(ticket, event, placing),
             (Self::Guest(_), None) => Err("the farm has no memory to share".into()),
-            (Self::Remote(_), _) => Err("it is given events by another way".into()),
+            (Self::Remote(_), _) => Err("it receives events in another way".into()),
         }
     }
 

@@ -79,7 +79,7 @@ impl Placing {
             return Ok(PayloadPlace { segment: 0, offset: 0 });
         }
         let Some((segment, at)) = self.memory.locate(payload) else {
-            return Err("payload lies where no other process can read it".into());
+            return Err("the payload lies in memory that no other process can read".into());
         };
         let place = PayloadPlace { segment: segment.id, offset: at as u64 };
         if !guest.has(segment.id) {

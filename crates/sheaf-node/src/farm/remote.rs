@@ -253,7 +253,7 @@ impl Farm {
                 News::Refused(why) => {
                     self.report.callers_refused += 1;
                     if let Some(times) = self.refused.note(why.clone()) {
-                        log::warn!("{}: a caller was not let into the farm: {why}{times}", self.node);
+                        log::warn!("{}: a processor was refused: {why}{times}", self.node);
                     }
                 }
             }
@@ -460,7 +460,7 @@ impl Porter {
                 self.tell(News::Entered(guest, hello, address));
             }
             Err(error) => {
-                self.turn_away(guest, address, &format!("its greeting is not one of this release ({error})"))
+                self.turn_away(guest, address, &format!("its greeting is not of this release ({error})"))
             }
         }
     }

@@ -192,7 +192,7 @@ pub fn read_answer(stream: &mut impl Read, room: &mut [u8]) -> io::Result<Result
             stream.read_exact(&mut text[..length])?;
             Ok(Err(FilterFailure(String::from_utf8_lossy(&text[..length]).into_owned())))
         }
-        _ => Err(io::Error::other(format!("it said nonsense: {status}, and {length} bytes"))),
+        _ => Err(io::Error::other(format!("it sent an invalid answer: {status}, {length} bytes"))),
     }
 }
 
@@ -241,7 +241,7 @@ fn process_all(
     while let Some(Request { event, time, source, length, most }) = read_request(&mut stream)? {
         if length.max(most) > largest {
             return Err(io::Error::other(format!(
-                "a fragment of {length} bytes with room for {most}, and {largest} are the most"
+                "a fragment of {length} bytes with room for {most}; at most {largest} are allowed"
             )));
         }
         read_payload(&mut stream, length, &mut payload)?;
@@ -253,7 +253,7 @@ fn process_all(
                 write_answer(&mut stream, NEW, &room[..bytes])?;
             }
             Ok(Processed::Written(bytes)) => {
-                let text = format!("{bytes} bytes were made of {length}, and there was room for {most}");
+                let text = format!("the result has {bytes} bytes for a fragment of {length}; at most {most} fit");
                 write_failure(&mut stream, &text)?;
             }
             Err(failure) => write_failure(&mut stream, &failure.0)?,

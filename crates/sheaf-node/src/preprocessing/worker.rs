@@ -236,7 +236,7 @@ impl WorkerContext {
             Ok(Processed::Written(bytes)) => {
                 let raw = fragment.payload.len();
                 return Made::Failed(format!(
-                    "{bytes} bytes were made of {raw}, and there was room for {most}"
+                    "the result has {bytes} bytes for a fragment of {raw}; at most {most} fit"
                 ));
             }
             Err(failure) => return Made::Failed(failure.0),

@@ -117,7 +117,7 @@ impl<F: PartFile> Part<F> {
             let again = self.file.write_again(from..self.end, checksum.unwrap_or(0))?;
             // Without both checksums it is not known what should be there.
             if checksum.is_none() || self.checksum != Some(again) {
-                let what = format!("it failed before, and what was written behind byte {from} is lost since");
+                let what = format!("it failed before, and data written after byte {from} were lost");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
         }

@@ -412,7 +412,7 @@ fn a_disk_that_stays_full_gives_the_pending_events_back() {
     let offset = 64 + 19 + 2 * (72 + 24 + 2000);
     assert_eq!(
         error.to_string(),
-        format!("cannot write event file {path} behind byte {offset}: no storage space")
+        format!("cannot write event file {path} after byte {offset}: no storage space")
     );
     assert_eq!(writer.discard_pending(), [EventId(2), EventId(3), EventId(4)]);
     let counts = writer.counts();

@@ -37,7 +37,7 @@ pub enum EventWriteError {
         error: io::Error,
     },
     /// Writing failed.
-    #[error("cannot write event file {path} behind byte {offset}: {error}")]
+    #[error("cannot write event file {path} after byte {offset}: {error}")]
     Write {
         /// The file.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum EventWriteError {
         error: io::Error,
     },
     /// The writer is finished.
-    #[error("the writer of event file {path} is finished and takes no more events")]
+    #[error("the writer of event file {path} is finished and accepts no more events")]
     Finished {
         /// The last file.
         path: PathBuf,

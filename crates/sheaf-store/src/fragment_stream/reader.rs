@@ -64,7 +64,7 @@ pub enum StreamDamage {
     /// The trailer was read and counts other records than there are.
     #[error(
         "trailer counts {declared} records with {declared_bytes} payload bytes, \
-         {found} with {found_bytes} are there"
+         it has {found} with {found_bytes}"
     )]
     Trailer {
         /// Records that the trailer counts.

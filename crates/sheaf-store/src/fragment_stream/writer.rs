@@ -42,7 +42,7 @@ pub enum StreamWriteError {
         found: SourceId,
     },
     /// An earlier write failed half-way, so that nothing more can follow.
-    #[error("fragment stream {path} failed earlier and takes no more fragments")]
+    #[error("fragment stream {path} failed earlier and accepts no more fragments")]
     Failed {
         /// The stream.
         path: PathBuf,

@@ -198,7 +198,7 @@ impl Work<'_> {
             let stored = stored?;
             let again = made.next().transpose().map_err(|error| different(error.to_string()))?;
             if again.as_ref() != Some(&stored) {
-                return Err(different(format!("event {} is not as it was", stored.event.id)));
+                return Err(different(format!("event {} differs", stored.event.id)));
             }
             events += 1;
         }

@@ -50,7 +50,7 @@ impl Column {
         if offsets.is_sorted() && offsets.last().is_none_or(|last| *last <= limit) {
             Ok(offsets)
         } else {
-            Err(format!("{} has offsets that descend, or lead beyond the end", self.dataset.name()))
+            Err(format!("{} has offsets that decrease or lie beyond the end", self.dataset.name()))
         }
     }
 }

@@ -309,7 +309,7 @@ mod node {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<NodeId, D::Error> {
         let name = String::deserialize(from)?;
         parse_node(&name)
-            .ok_or_else(|| D::Error::custom(format_args!("`{name}` is not a node, a builder is `bu0`")))
+            .ok_or_else(|| D::Error::custom(format_args!("`{name}` is not a node, such as `bu0`")))
     }
 }
 
@@ -323,7 +323,7 @@ mod session {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SessionId, D::Error> {
         let text = String::deserialize(from)?;
         u64::from_str_radix(&text, 16).map(SessionId).map_err(|_| {
-            D::Error::custom(format_args!("`{text}` is not a session, 16 hexadecimal digits are"))
+            D::Error::custom(format_args!("`{text}` is not a session of 16 hexadecimal digits"))
         })
     }
 }

@@ -104,7 +104,7 @@ fn reached_in_hdf5(directory: &Path, session: SessionName, committed: u64) -> Re
 }
 
 #[cfg(not(feature = "hdf5"))]
-#[expect(clippy::unnecessary_wraps, reason = "there are no such files that this build made")]
+#[expect(clippy::unnecessary_wraps, reason = "this build made no such files")]
 fn reached_in_hdf5(_directory: &Path, _session: SessionName, _committed: u64) -> Result<u64, SealError> {
     Ok(0)
 }

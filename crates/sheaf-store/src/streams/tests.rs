@@ -297,7 +297,7 @@ fn a_closed_file_that_was_changed_or_taken_away_is_told() {
     assert_eq!(problems(), [format!("the file was closed with {was} bytes, it has {is}")]);
     manifest.files[0].file = "run000004_bu1_s0000000000000012_0077.sheaf".to_owned();
     manifest.write(directory.path()).unwrap();
-    assert_eq!(problems(), ["the file was closed and is not there"]);
+    assert_eq!(problems(), ["the file was closed and is missing"]);
     manifest.files[0].file = "../run.json".to_owned();
     manifest.write(directory.path()).unwrap();
     assert_eq!(problems(), ["`../run.json` is not the name of a closed file"]);

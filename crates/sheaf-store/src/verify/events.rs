@@ -187,7 +187,7 @@ impl Check<'_> {
         let series = self.series.entry((file.session, file.stream.clone())).or_default();
         let expected = std::mem::replace(&mut series.next_part, file.part.saturating_add(1));
         if file.session.is_some() && file.part != expected {
-            let what = format!("file is part {} of its session, part {expected} should come here", file.part);
+            let what = format!("file is part {} of its session, part {expected} was expected", file.part);
             self.report.problem(&file.path, 0, what);
         }
     }
@@ -212,7 +212,7 @@ impl Check<'_> {
         let before = series.last_sequence.replace(*sequence);
         if let Some(before) = before.filter(|before| is_series && before >= sequence) {
             let what =
-                format!("event {} has the number {sequence} in its session, behind {before}", event.id);
+                format!("event {} has the number {sequence} in its session, after {before}", event.id);
             self.report.problem(&file.path, offset, what);
         }
         if plan.counts(file.session, *sequence) == Some(false) {
@@ -227,7 +227,7 @@ impl Check<'_> {
             (false, false) => self.report.copies += 1,
             (false, true) => {
                 self.report.duplicates += 1;
-                let what = format!("event {} is there a second time", event.id);
+                let what = format!("event {} occurs twice", event.id);
                 self.report.problem(&file.path, offset, what);
             }
             (true, false) => {
@@ -335,9 +335,9 @@ impl Check<'_> {
                     continue;
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    "the file was closed and is not there".into()
+                    "the file was closed and is missing".into()
                 }
-                Err(error) => format!("cannot look at the file: {error}"),
+                Err(error) => format!("cannot read the file: {error}"),
                 Ok(found) if found.len() != closed.bytes => {
                     format!("the file was closed with {} bytes, it has {}", closed.bytes, found.len())
                 }
@@ -408,10 +408,10 @@ impl Check<'_> {
             let name = format!("session {:016x} of {}", record.session.0, record.node);
             let events = record.events();
             if counted < events {
-                let what = format!("{name}: {events} events are committed, {counted} are there");
+                let what = format!("{name}: {events} events are committed, but {counted} were found");
                 self.report.problem(path, None, what);
             } else if record.sealed && found > record.committed {
-                let what = format!("{name} is sealed at {} events, and {found} are there", record.committed);
+                let what = format!("{name} is sealed at {} events, but {found} were found", record.committed);
                 self.report.problem(path, None, what);
             }
         }
@@ -429,7 +429,7 @@ impl Check<'_> {
             && stored != self.report.events
         {
             let what =
-                format!("the ledger says {stored} events are stored, {} are there", self.report.events);
+                format!("the ledger has {stored} events stored, but {} were found", self.report.events);
             self.report.problem(path, None, what);
         }
         if let Some(what) = ledger::fragments_problem(&manifest.ledger, self.report.fragments) {
@@ -468,9 +468,9 @@ fn inconsistency(event: &Event<Bytes>) -> Option<&'static str> {
     if !ascending {
         Some("sources are not in ascending order")
     } else if event.missing.iter().any(|missing| is_there(missing.source)) {
-        Some("a source has a fragment and is missing")
+        Some("a source is listed as missing but has a fragment")
     } else if event.incomplete && event.missing.is_empty() {
-        Some("marked incomplete, and no source is missing")
+        Some("marked incomplete, but no source is missing")
     } else {
         None
     }

@@ -10,10 +10,10 @@ pub(super) fn problems(ledger: &Value) -> Vec<String> {
     match balanced {
         None => Vec::new(),
         Some(false) if told > 0 => Vec::new(),
-        Some(false) => vec!["the ledger says that it does not balance, and not why".to_owned()],
+        Some(false) => vec!["the ledger does not balance, and gives no reason".to_owned()],
         Some(true) => {
             let told =
-                (told > 0).then(|| format!("the ledger says that it balances, and tells {told} problems"));
+                (told > 0).then(|| format!("the ledger balances, but lists {told} problems"));
             SUMS.iter().filter_map(|sum| sum.problem(ledger)).chain(told).collect()
         }
     }
@@ -26,7 +26,7 @@ pub(super) fn fragments_problem(ledger: &Value, there: u64) -> Option<String> {
     let booked = number("/fragments/stored").filter(|_| ledger["balanced"] == true)?;
     let is_exact = number("/fragments/restarted_readouts") == Some(0);
     let is_right = if is_exact { booked == there } else { booked <= there };
-    (!is_right).then(|| format!("the ledger says {booked} fragments are stored, {there} are there"))
+    (!is_right).then(|| format!("the ledger has {booked} fragments stored, but {there} were found"))
 }
 
 /// A number that is the sum of others.
@@ -60,12 +60,12 @@ impl Sum {
             (Err(path), _) | (_, Err(path)) => Some(format!("the ledger has no number `{}`", name(path))),
             (Ok(total), Ok(sum)) if total == sum => None,
             (Ok(total), Ok(_)) if self.parts.is_empty() => {
-                Some(format!("the ledger balances, and `{}` is {total}", name(self.total)))
+                Some(format!("the ledger balances, but `{}` is {total}", name(self.total)))
             }
             (Ok(total), Ok(sum)) => {
                 let parts: Vec<_> = self.parts.iter().map(|part| format!("`{}`", name(part))).collect();
                 let (name, parts) = (name(self.total), parts.join(", "));
-                Some(format!("the ledger says `{name}` is {total}, and the sum of {parts} is {sum}"))
+                Some(format!("the ledger has {total} for `{name}`, but the sum of {parts} is {sum}"))
             }
         }
     }

@@ -50,7 +50,7 @@ fn stream(report: &mut VerifyReport, file: &Path) -> Result<(SourceId, Option<Id
                 report.payload_bytes += fragment.payload.len() as u64;
                 if reader.header().has_events && !ids.insert(fragment.event) {
                     report.duplicates += 1;
-                    let what = format!("event {} is there a second time", fragment.event);
+                    let what = format!("event {} occurs twice", fragment.event);
                     report.problem(file, reader.record_offset(), what);
                 }
             }

@@ -164,7 +164,7 @@ fn the_same_event_twice_is_a_problem() {
     write_events(directory.path(), 1, &[event(2, &[6])]);
     let report = verify(directory.path()).unwrap();
     assert_eq!((report.events, report.duplicates), (2, 1));
-    assert_eq!(report.problems[0].what, "event 2 is there a second time");
+    assert_eq!(report.problems[0].what, "event 2 occurs twice");
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn events_that_contradict_themselves_are_told() {
         problems(&path),
         [
             "event 1: sources are not in ascending order",
-            "event 11: a source has a fragment and is missing",
-            "event 3: marked incomplete, and no source is missing",
+            "event 11: a source is listed as missing but has a fragment",
+            "event 3: marked incomplete, but no source is missing",
         ]
     );
 }
@@ -196,24 +196,24 @@ fn a_manifest_that_contradicts_the_files_is_told() {
         manifest.write(directory.path()).unwrap();
         problems(directory.path())
     };
-    let ledger = "the ledger says 5 events are stored, 4 are there";
+    let ledger = "the ledger has 5 events stored, but 4 were found";
     assert_eq!(
         with(&|manifest| manifest.ledger["stored"] = 6.into()),
-        ["the ledger says 6 events are stored, 5 are there"]
+        ["the ledger has 6 events stored, but 5 were found"]
     );
     assert_eq!(
         with(&|manifest| manifest.sessions[0].committed = 3),
-        ["session 0000000000000005 of bu0: 3 events are committed, 2 are there"]
+        ["session 0000000000000005 of bu0: 3 events are committed, but 2 were found"]
     );
     assert_eq!(
         with(&|manifest| manifest.sessions[1].committed = 2),
-        ["session 0000000000000005 of bu1 is sealed at 2 events, and 3 are there", ledger]
+        ["session 0000000000000005 of bu1 is sealed at 2 events, but 3 were found", ledger]
     );
     assert_eq!(
         with(&|manifest| manifest.sessions.truncate(1)),
         [
             "session 0000000000000005 of bu1 is not in the manifest",
-            "the ledger says 5 events are stored, 2 are there"
+            "the ledger has 5 events stored, but 2 were found"
         ]
     );
     assert_eq!(
@@ -251,7 +251,7 @@ fn a_missing_part_of_a_session_is_told() {
     writer.finish().unwrap();
     assert!(problems(directory.path()).is_empty());
     fs::remove_file(directory.path().join("run000001_bu0_s0000000000000005_0001.sheaf")).unwrap();
-    assert_eq!(problems(directory.path()), ["file is part 2 of its session, part 1 should come here"]);
+    assert_eq!(problems(directory.path()), ["file is part 2 of its session, part 1 was expected"]);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn a_stream_with_an_id_twice_or_without_end_is_told() {
     let path = write_stream(directory.path(), 9, &[1, 2, 1]);
     let report = verify(&path).unwrap();
     assert_eq!((report.duplicates, report.problems[0].offset), (1, Some(40 + 2 + 32 + 1 + 32 + 2)));
-    assert_eq!(report.problems[0].what, "event 1 is there a second time");
+    assert_eq!(report.problems[0].what, "event 1 occurs twice");
     let path = write_stream(directory.path(), 9, &[1, 2]);
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 33]).unwrap();

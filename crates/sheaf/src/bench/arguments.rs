@@ -328,7 +328,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, factor) = suffixes.iter().find_map(cut).unwrap_or((text.trim(), 1));
     let size = digits.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
     size.filter(|size| *size <= LARGEST)
-        .ok_or_else(|| "not a size from 0 to 256Mi, such as 2048 or 2Ki".to_owned())
+        .ok_or_else(|| "must be a size from 0 to 256Mi, such as 2048 or 2Ki".to_owned())
 }
 
 fn number_in(text: &str, from: f64, to: f64, what: &str) -> Result<f64, String> {

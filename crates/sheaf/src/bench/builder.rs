@@ -138,7 +138,7 @@ impl Drop for Quiet {
 fn transport(arguments: &BuilderArguments) -> anyhow::Result<TransportKind> {
     match (arguments.transport, arguments.processes) {
         (Some(TransportKind::Memory), true) => {
-            bail!("--processes needs --transport tcp, shm or mixed: memory ends at the process")
+            bail!("--processes needs --transport tcp, shm or mixed: the memory transport works only within one process")
         }
         (Some(kind), _) => Ok(kind),
         (None, true) => Ok(TransportKind::Tcp),
@@ -276,7 +276,7 @@ fn run_once(
 
 #[expect(clippy::cast_precision_loss, reason = "shown to a few digits")]
 fn sample(summary: &Summary, cpu: f64) -> anyhow::Result<Sample> {
-    (summary.fragments > 0).then_some(()).context("no event was built in this time; give more --seconds")?;
+    (summary.fragments > 0).then_some(()).context("no event was built in this time; increase --seconds")?;
     let fragments = summary.fragments as f64;
     let incomplete = summary.events_incomplete as f64;
     let dropped = summary.ledger.dropped.values().sum::<u64>() as f64;

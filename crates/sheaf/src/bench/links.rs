@@ -116,7 +116,7 @@ pub(super) fn roundtrip(arguments: &RoundtripArguments, scan: &Scan<'_>) -> anyh
     if let Some(rate) = rate_hz {
         anyhow::ensure!(
             rate * base.seconds >= 1.0,
-            "{rate} round trips per second make none in {} s: give more --seconds",
+            "{rate} round trips per second make none in {} s: increase --seconds",
             base.seconds
         );
     }

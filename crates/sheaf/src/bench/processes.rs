@@ -33,7 +33,7 @@ pub(super) fn measure(job: &Job, processors: &[usize], stop: &AtomicBool) -> any
 }
 
 fn spawn(assignment: &Assignment, socket: Option<OwnedFd>) -> anyhow::Result<Child> {
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let text = serde_json::to_string(assignment).context("an assignment is JSON")?;
     let stdin = socket.map_or_else(Stdio::null, Stdio::from);
     let mut command = Command::new(program);
@@ -46,7 +46,7 @@ pub(super) fn be_node(assignment: &str) -> anyhow::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot watch the parent")?;
     let assignment: Assignment = serde_json::from_str(assignment)
-        .context("this is the inner side of `sheaf bench --processes`; start that instead")?;
+        .context("this command is internal to `sheaf bench --processes`")?;
     let socket = if assignment.sends || !wiring::meets_at_a_socket(assignment.job.transport) {
         None
     } else {

@@ -117,12 +117,12 @@ pub(crate) struct ListArguments {
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds: &f64| (0.1..=86_400.0).contains(seconds));
-    seconds.ok_or_else(|| "a number of seconds from 0.1 to 86400 is needed".into())
+    seconds.ok_or_else(|| "must be a number of seconds from 0.1 to 86400".into())
 }
 
 fn parse_name(text: &str) -> Result<String, String> {
     if sheaf_lab::owner::is_name(text) {
         return Ok(text.to_owned());
     }
-    Err("a name of 1 to 64 letters, digits, `-` or `_` is needed".into())
+    Err("must be 1 to 64 letters, digits, `-` or `_`".into())
 }

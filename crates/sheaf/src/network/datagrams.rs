@@ -85,7 +85,7 @@ pub(super) fn ethernet(
     let rails = usize::from(transport.rails);
     if own.interfaces.len() != rails {
         bail!(
-            "{} has {} interfaces, and `transport.rails` is {rails}; over raw Ethernet every node is listed as `[[node]]`, with \
+            "{} has {} interfaces, but `transport.rails` is {rails}; over raw Ethernet every node is listed as `[[node]]`, with \
              one interface for each rail, like `interfaces = [\"eth1\"]`",
             own.name,
             own.interfaces.len()
@@ -181,7 +181,7 @@ fn addresses(node: &NodeConfig, rails: usize) -> anyhow::Result<Vec<SocketAddr>>
     let written: Vec<&String> = node.address.iter().chain(&node.more_addresses).collect();
     if !written.is_empty() && written.len() != rails {
         bail!(
-            "{} has {} addresses, and `transport.rails` is {rails}; over UDP a node has one for each rail: \
+            "{} has {} addresses, but `transport.rails` is {rails}; over UDP a node has one for each rail: \
              `address`, then `more_addresses`",
             node.name,
             written.len()

@@ -72,7 +72,7 @@ pub(crate) struct BenchArguments {
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds: &f64| (0.01..=3600.0).contains(seconds));
-    seconds.ok_or_else(|| "a number of seconds from 0.01 to 3600 is needed".into())
+    seconds.ok_or_else(|| "must be a number of seconds from 0.01 to 3600".into())
 }
 
 #[derive(Debug, Args)]

@@ -149,16 +149,16 @@ fn reasons(dropped: &BTreeMap<String, u64>) -> impl Iterator<Item = (DropReason,
 /// Explains a drop reason to whoever meets it in the summary.
 pub(crate) fn explain(reason: DropReason) -> &'static str {
     match reason {
-        DropReason::Duplicate => "their source had sent the same event before",
-        DropReason::Late => "came after their event had been built or had ended",
+        DropReason::Duplicate => "their source had already sent the same event",
+        DropReason::Late => "arrived after their event had been built or had ended",
         DropReason::UnknownEvent => "no event was triggered for them in time",
         DropReason::TooLarge => "larger than readout.max_fragment_bytes",
-        DropReason::UnknownSource => "of sources that are not in the configuration",
+        DropReason::UnknownSource => "from sources that are not in the configuration",
         DropReason::Corrupt => "wrong checksum",
         DropReason::NeverTriggered => "sent ahead of the last trigger",
         DropReason::EventDropped => "with their event",
         DropReason::NotBuilt => "their event was built without them",
-        DropReason::NotRequested => "nobody asked for them before their event ended",
+        DropReason::NotRequested => "not requested before their event ended",
         DropReason::Incomplete => "required sources were missing",
         DropReason::BuilderOutOfMemory => "too large for each builder unit that tried",
         DropReason::BuilderLost => "each builder unit that tried was lost",
@@ -173,15 +173,14 @@ fn remedy(reason: DropReason, summary: &Summary) -> String {
     let slow = slow_filter(summary);
     match reason {
         DropReason::BuilderLost => slow.unwrap_or_else(|| {
-            "see the log for why builder units died or fell silent; raise `manager.max_attempts` if they \
-             are expected to"
+            "see the log for why builder units died or fell silent; raise `manager.max_attempts` if that is expected"
                 .into()
         }),
         DropReason::Stopped if summary.interrupted => {
             "a second Ctrl-C drops the events in flight; after a single one the run finishes them".into()
         }
         DropReason::Stopped => slow.unwrap_or_else(|| {
-            "the log and the progress line say what was waited for; raise `manager.stop_timeout_ms`".into()
+            "the log and the progress line name what the run waited for; raise `manager.stop_timeout_ms`".into()
         }),
         DropReason::BuilderOutOfMemory => {
             "raise `builder.memory_bytes`, or set `manager.expected_event_bytes`".into()

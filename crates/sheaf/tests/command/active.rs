@@ -192,5 +192,5 @@ fn a_tag_with_a_prescale_is_kept_by_one_event_of_so_many_and_both_are_counted() 
     assert_eq!((number(&summary, "ledger.stored"), number(&summary, "ledger.rejected")), (kept, 1000 - kept));
     assert_eq!(stored(&place).0, kept);
     let refused = run(&place, "[tags.muon]\nprescale = 2\n", "").exits(1);
-    assert!(refused.stderr.contains("`filter.tags` does not name"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is not in `filter.tags`"), "{}", refused.stderr);
 }

@@ -82,7 +82,7 @@ fn kill_builders(transport: &str) {
         wait_for_work(&place, builder);
     }
     running.signal("INT");
-    let ended = running.end().exits(0).says(&["bu1 died (signal: 9 (SIGKILL)); it is started again"]);
+    let ended = running.end().exits(0).says(&["bu1 died (signal: 9 (SIGKILL)); it is restarted"]);
     let summary = ended.json();
 
     assert_books_match_files(&place, &summary);

@@ -156,7 +156,7 @@ fn a_node_without_its_interfaces_is_refused_with_what_would_be_right() {
     let place = Place::new();
     let text = configuration(1, "").replacen("interfaces = [\"e0\"]", "", 1);
     let config = place.file("ethernet.toml", &text).display().to_string();
-    let says = ["\"evm\" has 0 interfaces, and `transport.rails` is 1", "interfaces = [\"eth1\"]"];
+    let says = ["\"evm\" has 0 interfaces, but `transport.rails` is 1", "interfaces = [\"eth1\"]"];
     place.sheaf(&format!("node {config} evm")).exits(1).says(&says);
     let text = text.replacen("role = \"manager\"", "role = \"manager\"\ninterfaces = [\"no-such-one\"]", 1);
     let config = place.file("ethernet.toml", &text).display().to_string();

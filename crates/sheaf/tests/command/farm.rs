@@ -187,7 +187,7 @@ fn a_processor_without_a_run_says_what_is_wrong() {
     let config = place.file("wrong.toml", "[filter]\nprocesses = true\nworkers = 0\n");
     let ended = place.sheaf(&format!("run {}", config.display())).exits(1);
     assert!(
-        ended.stderr.contains("`filter.processes` is true, and `filter.workers` is 0"),
+        ended.stderr.contains("`filter.processes` is true, but `filter.workers` is 0"),
         "{}",
         ended.stderr
     );

@@ -25,7 +25,7 @@ tags = [\"muon\"]
         (
             4,
             ErrorKind::Conflict,
-            "`streams.physics.tags` has \"moun\", which `filter.tags` does not name",
+            "`streams.physics.tags` has \"moun\", which is not in `filter.tags`",
             "did you mean \"muon\"?",
         ),
         (
@@ -44,7 +44,7 @@ tags = [\"muon\"]
             8,
             ErrorKind::Conflict,
             "`streams.default.tags` is set",
-            "the default stream has the events that no other takes, and no tags",
+            "the default stream receives the events of no other stream, and has no tags",
         ),
     ];
     for ((line, kind, found, right), expected) in errors.iter().zip(expected) {

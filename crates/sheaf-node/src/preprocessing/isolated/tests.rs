@@ -82,7 +82,7 @@ proptest! {
                 Some(b'f') => Err(format!("event 3 of source {}", u32::MAX)),
                 Some(b'l') => {
                     let (raw, room) = (payload.len(), payload.len() + extra);
-                    Err(format!("{} bytes were made of {raw}, and there was room for {room}", room + 1))
+                    Err(format!("the result has {} bytes for a fragment of {raw}; at most {room} fit", room + 1))
                 }
                 Some(b'g') => Ok(Some(vec![b'!'; payload.len() + extra])),
                 _ => Ok(Some(payload.iter().copied().filter(|byte| *byte != 0).collect())),
@@ -135,7 +135,7 @@ fn another_process_is_started_when_one_dies_hangs_or_says_nonsense() {
         });
     };
     let sides: [(Side, &str); 3] =
-        [(dies, "it has died"), (hangs, "it did not answer in time"), (nonsense, "it said nonsense")];
+        [(dies, "it has died"), (hangs, "it did not answer in time"), (nonsense, "it sent an invalid answer")];
     for (side, text) in sides {
         let started = Arc::new(AtomicU64::new(0));
         let counted = started.clone();

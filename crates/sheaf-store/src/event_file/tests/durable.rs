@@ -58,7 +58,7 @@ fn what_is_lost_is_never_called_stored() {
     disk.fail_sync(false);
     for time in 2..4 {
         let error = writer.end_batch(Timestamp(time)).unwrap_err().to_string();
-        assert!(error.contains("cannot make event file") && error.contains("is lost"), "{error}");
+        assert!(error.contains("cannot make event file") && error.contains("were lost"), "{error}");
         assert_eq!(writer.stored_events(), 0);
     }
 }

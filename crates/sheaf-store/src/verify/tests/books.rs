@@ -65,8 +65,8 @@ fn fragments_that_are_booked_and_not_there_are_told() {
         problems(directory.path())
     };
     assert_eq!(told(19, 5, Some(0)), [] as [String; 0]);
-    assert_eq!(told(20, 6, None), ["the ledger says 6 fragments are stored, 5 are there"]);
-    assert_eq!(told(18, 4, Some(0)), ["the ledger says 4 fragments are stored, 5 are there"]);
+    assert_eq!(told(20, 6, None), ["the ledger has 6 fragments stored, but 5 were found"]);
+    assert_eq!(told(18, 4, Some(0)), ["the ledger has 4 fragments stored, but 5 were found"]);
     assert_eq!(told(18, 4, Some(1)), [] as [String; 0], "the books of a readout unit that died are lost");
 }
 
@@ -137,8 +137,8 @@ fn a_ledger_that_does_not_add_up_is_told() {
     assert_eq!(
         problems(directory.path()),
         [
-            "the ledger says `offered` is 12, and the sum of `triggers`, `vetoed` is 13",
-            "the ledger says `triggers` is 9, and the sum of `stored`, `rejected`, `dropped` is 8",
+            "the ledger has 12 for `offered`, but the sum of `triggers`, `vetoed` is 13",
+            "the ledger has 9 for `triggers`, but the sum of `stored`, `rejected`, `dropped` is 8",
         ]
     );
 }
@@ -219,6 +219,6 @@ fn a_file_of_a_dead_session_need_not_be_closed_if_all_that_counts_is_there() {
     manifest.write(directory.path()).unwrap();
     assert_eq!(
         problems(directory.path()),
-        ["session 0000000000000005 of bu0: 3 events are committed, 2 are there"]
+        ["session 0000000000000005 of bu0: 3 events are committed, but 2 were found"]
     );
 }
