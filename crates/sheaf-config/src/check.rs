@@ -168,7 +168,12 @@ impl Checker<'_> {
         }
         if emulated.maximum.is_some_and(|maximum| maximum < emulated.mean) {
             let found = format!("{}, less than the mean, {}", self.shown(maximum), emulated.mean.0);
-            self.fail(ErrorKind::Conflict, &[maximum, mean], found, "the maximum must be 0 or at least the mean");
+            self.fail(
+                ErrorKind::Conflict,
+                &[maximum, mean],
+                found,
+                "the maximum must be 0 or at least the mean",
+            );
         }
         if emulated.size == SizeModel::LogNormal && emulated.mean == ByteCount::ZERO {
             self.fail(
@@ -269,7 +274,8 @@ impl Checker<'_> {
         if source.kind == SourceKind::Packets {
             let keys = ["source.kind", "source.timed.listen"];
             if source.timed.listen.is_none() {
-                let right = "write the address that receives the packets, such as `listen = \"0.0.0.0:6006\"`";
+                let right =
+                    "write the address that receives the packets, such as `listen = \"0.0.0.0:6006\"`";
                 self.fail(ErrorKind::Missing, &keys, missing("listen"), right);
             }
             if source.timed.cards.is_empty() && self.config.node.is_empty() {
@@ -317,8 +323,7 @@ impl Checker<'_> {
         let missing = files.iter().find(|(_, file)| file.is_none());
         if let (Some((given, _)), Some((missing, _))) = (given, missing) {
             let found = format!("`{given}` is set, but `{missing}` is not");
-            let right =
-                "TLS needs all three: the node's certificate, its key, and the authority; set none of them for no TLS";
+            let right = "TLS needs all three: the node's certificate, its key, and the authority; set none of them for no TLS";
             self.fail(ErrorKind::Conflict, &[given, missing], found, right);
         }
         let kind = self.config.transport.kind;

@@ -237,8 +237,7 @@ impl Checker<'_> {
         let config = self.config;
         let kind = config.transport.kind;
         if !kind.crosses_hosts_alone() {
-            let found =
-                format!("`transport.kind` is \"{kind}\", which does not use the lab's network");
+            let found = format!("`transport.kind` is \"{kind}\", which does not use the lab's network");
             let right = "use \"tcp\" or another kind that connects hosts";
             self.fail(ErrorKind::Conflict, &["transport.kind"], found, right);
         }

@@ -364,7 +364,12 @@ impl Checker<'_> {
             // One message a list: the others would say the same.
             if let Some((id, other)) = list.iter().find_map(|id| Some((id, *reader.get(id)?))) {
                 let found = format!("source {id} is read by \"{other}\" and by \"{}\"", node.name);
-                self.fail(ErrorKind::Sources, &[&key], found, "a source must be read by exactly one readout unit");
+                self.fail(
+                    ErrorKind::Sources,
+                    &[&key],
+                    found,
+                    "a source must be read by exactly one readout unit",
+                );
             }
             if let Some(id) = list.iter().find(|id| !existing.contains(id)) {
                 let found = format!("\"{}\" reads source {id}, which does not exist", node.name);
@@ -399,8 +404,7 @@ impl Checker<'_> {
         let needed = if may_be_fewer { 1 } else { readouts };
         if sources < needed {
             let found = format!("there are fewer sources, {sources}, than readout units, {readouts}");
-            let right =
-                "a readout unit needs at least one source; with `source.count = 0` each has one";
+            let right = "a readout unit needs at least one source; with `source.count = 0` each has one";
             self.fail(ErrorKind::Sources, &["source.count", "readout.count"], found, right);
         }
     }

@@ -77,9 +77,7 @@ pub enum SinkError {
     #[error("{0}")]
     Upload(String),
     /// The files were not closed in time.
-    #[error(
-        "the output's files could not be closed: a system call has not returned for {seconds} s"
-    )]
+    #[error("the output's files could not be closed: a system call has not returned for {seconds} s")]
     NotClosed {
         /// Time for which they were awaited.
         seconds: u64,

@@ -80,8 +80,9 @@ mod built {
     ) -> anyhow::Result<()> {
         let session = SessionName { run, node: record.node, session: record.session };
         let of_stream = |stream: &StreamName| is_hdf5(config, stream.as_str()).then(|| compression(config));
-        let report = settle_session(directory, session, record, &of_stream)
-            .with_context(|| format!("not all files of {session} were converted to HDF5; their event files are complete"))?;
+        let report = settle_session(directory, session, record, &of_stream).with_context(|| {
+            format!("not all files of {session} were converted to HDF5; their event files are complete")
+        })?;
         if report.cut > 0 {
             let node = record.node;
             log::info!(

@@ -63,7 +63,9 @@ fn wait(child: &mut Child, what: &str) -> anyhow::Result<ExitStatus> {
             // Fails where it has ended at last.
             let _ = child.kill();
             let _ = child.wait();
-            bail!("the process that loads {what} for a rehearsal does not end; does its initialisation block?");
+            bail!(
+                "the process that loads {what} for a rehearsal does not end; does its initialisation block?"
+            );
         }
         std::thread::sleep(Duration::from_millis(2));
     }

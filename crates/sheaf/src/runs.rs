@@ -41,7 +41,9 @@ pub(crate) fn command(arguments: &RunArguments, console: &Console) -> anyhow::Re
 
 fn configuration(arguments: &RunArguments) -> anyhow::Result<Config> {
     if arguments.processes && arguments.transport == Some(TransportKind::Memory) {
-        bail!("--processes needs --transport tcp, shm or mixed: the memory transport works only within one process");
+        bail!(
+            "--processes needs --transport tcp, shm or mixed: the memory transport works only within one process"
+        );
     }
     let config = match &arguments.config {
         Some(path) => Config::load_with(path, |config| arguments.apply(config))?,

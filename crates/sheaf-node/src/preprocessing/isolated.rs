@@ -253,7 +253,8 @@ fn process_all(
                 write_answer(&mut stream, NEW, &room[..bytes])?;
             }
             Ok(Processed::Written(bytes)) => {
-                let text = format!("the result has {bytes} bytes for a fragment of {length}; at most {most} fit");
+                let text =
+                    format!("the result has {bytes} bytes for a fragment of {length}; at most {most} fit");
                 write_failure(&mut stream, &text)?;
             }
             Err(failure) => write_failure(&mut stream, &failure.0)?,

@@ -322,8 +322,8 @@ mod session {
     }
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SessionId, D::Error> {
         let text = String::deserialize(from)?;
-        u64::from_str_radix(&text, 16).map(SessionId).map_err(|_| {
-            D::Error::custom(format_args!("`{text}` is not a session of 16 hexadecimal digits"))
-        })
+        u64::from_str_radix(&text, 16)
+            .map(SessionId)
+            .map_err(|_| D::Error::custom(format_args!("`{text}` is not a session of 16 hexadecimal digits")))
     }
 }

@@ -211,8 +211,7 @@ impl Check<'_> {
         let series = self.series.entry((file.session, file.stream.clone())).or_default();
         let before = series.last_sequence.replace(*sequence);
         if let Some(before) = before.filter(|before| is_series && before >= sequence) {
-            let what =
-                format!("event {} has the number {sequence} in its session, after {before}", event.id);
+            let what = format!("event {} has the number {sequence} in its session, after {before}", event.id);
             self.report.problem(&file.path, offset, what);
         }
         if plan.counts(file.session, *sequence) == Some(false) {

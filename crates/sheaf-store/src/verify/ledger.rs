@@ -12,8 +12,7 @@ pub(super) fn problems(ledger: &Value) -> Vec<String> {
         Some(false) if told > 0 => Vec::new(),
         Some(false) => vec!["the ledger does not balance, and gives no reason".to_owned()],
         Some(true) => {
-            let told =
-                (told > 0).then(|| format!("the ledger balances, but lists {told} problems"));
+            let told = (told > 0).then(|| format!("the ledger balances, but lists {told} problems"));
             SUMS.iter().filter_map(|sum| sum.problem(ledger)).chain(told).collect()
         }
     }

@@ -138,7 +138,9 @@ impl Drop for Quiet {
 fn transport(arguments: &BuilderArguments) -> anyhow::Result<TransportKind> {
     match (arguments.transport, arguments.processes) {
         (Some(TransportKind::Memory), true) => {
-            bail!("--processes needs --transport tcp, shm or mixed: the memory transport works only within one process")
+            bail!(
+                "--processes needs --transport tcp, shm or mixed: the memory transport works only within one process"
+            )
         }
         (Some(kind), _) => Ok(kind),
         (None, true) => Ok(TransportKind::Tcp),

@@ -78,7 +78,8 @@ impl Joining {
         config.filter.listen = Some(address.clone());
         let mut joining = Self(Vec::new());
         for _ in 0..workers {
-            let mut command = Command::new(std::env::current_exe().context("cannot determine the path of this program")?);
+            let mut command =
+                Command::new(std::env::current_exe().context("cannot determine the path of this program")?);
             command.args(["processor", "--supervised", "--quiet", "--wait", "20", "--join", &address]);
             command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
             joining.0.push(command.spawn().context("cannot start a worker")?);

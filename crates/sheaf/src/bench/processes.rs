@@ -45,8 +45,8 @@ fn spawn(assignment: &Assignment, socket: Option<OwnedFd>) -> anyhow::Result<Chi
 pub(super) fn be_node(assignment: &str) -> anyhow::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot watch the parent")?;
-    let assignment: Assignment = serde_json::from_str(assignment)
-        .context("this command is internal to `sheaf bench --processes`")?;
+    let assignment: Assignment =
+        serde_json::from_str(assignment).context("this command is internal to `sheaf bench --processes`")?;
     let socket = if assignment.sends || !wiring::meets_at_a_socket(assignment.job.transport) {
         None
     } else {

@@ -134,8 +134,11 @@ fn another_process_is_started_when_one_dies_hangs_or_says_nonsense() {
             until_it_is_closed(stream);
         });
     };
-    let sides: [(Side, &str); 3] =
-        [(dies, "it has died"), (hangs, "it did not answer in time"), (nonsense, "it sent an invalid answer")];
+    let sides: [(Side, &str); 3] = [
+        (dies, "it has died"),
+        (hangs, "it did not answer in time"),
+        (nonsense, "it sent an invalid answer"),
+    ];
     for (side, text) in sides {
         let started = Arc::new(AtomicU64::new(0));
         let counted = started.clone();
