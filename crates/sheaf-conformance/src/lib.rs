@@ -22,6 +22,10 @@ pub use waiting::*;
 
 use sheaf_transport::Endpoint;
 use sheaf_wire::{ByteCount, Nanos, NodeId};
+use std::time::Duration;
+
+/// A condition that has not come true by then never will. Minutes: a machine that does much else makes a test slow, never red.
+pub const WATCHDOG: Duration = Duration::from_secs(300);
 
 /// Factory of a transport's networks.
 pub trait Lab {

@@ -1,13 +1,11 @@
 //! A few nodes driven by the test's own thread, and what each of them has seen.
 
 use super::{Lab, Limits};
+use crate::WATCHDOG;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, SendError};
 use sheaf_wire::NodeId;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
-
-/// A condition that has not come true by then never will. Minutes: a machine that does much else makes a test slow, never red.
-pub(super) const WATCHDOG: Duration = Duration::from_secs(300);
+use std::time::Instant;
 
 /// A living node.
 pub(super) struct Actor<E> {

@@ -1,9 +1,10 @@
 //! Wake-up of a sleeping thread by another: an agreement (see [`sheaf_transport::doorbell`]), and an event counter of the kernel.
 
-use rustix::event::EventfdFlags;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::io;
+use sheaf_transport::LinkStats;
 use sheaf_transport::doorbell::DoorbellState;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Wake;
 
@@ -18,11 +19,6 @@ impl Bell {
     pub(crate) fn new() -> io::Result<Self> {
         let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { token: DoorbellState::new(), event })
-    }
-
-    /// Becomes readable when a ringer finds the port's thread asleep.
-    pub(crate) fn event(&self) -> BorrowedFd<'_> {
-        self.event.as_fd()
     }
 
     fn ring(&self) {
@@ -42,8 +38,28 @@ impl Bell {
         self.token.lie_down()
     }
 
+    /// Sleeps until one of `files` is ready, the bell rings, or the time is over, and counts that. Returns whether one of the
+    /// files is broken.
+    pub(crate) fn sleep<'a>(
+        &'a self,
+        mut files: Vec<PollFd<'a>>,
+        timeout: Option<&Timespec>,
+        stats: &mut LinkStats,
+    ) -> bool {
+        files.push(PollFd::from_borrowed_fd(self.event.as_fd(), PollFlags::IN));
+        // A signal ends the sleep early; the looks behind it find nothing then.
+        let woken = rustix::event::poll(&mut files, timeout).is_ok_and(|ready| ready > 0);
+        stats.sleeps += 1;
+        stats.system_calls += 1;
+        stats.wake_ups += u64::from(woken);
+        if files.pop().is_some_and(|bell| bell.revents().contains(PollFlags::IN)) {
+            self.clear();
+        }
+        files.iter().any(|file| file.revents().intersects(PollFlags::ERR | PollFlags::NVAL))
+    }
+
     /// Makes the event counter unreadable again.
-    pub(crate) fn clear(&self) {
+    fn clear(&self) {
         let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
     }
 }

@@ -18,6 +18,7 @@ mod shelf;
 
 pub use settings::{LossyError, LossyOptions, LossySettings};
 
+use crate::port::datagram_bytes;
 use crate::{DatagramPort, DatagramRefused};
 use key::KeyProver;
 use sheaf_recovery::{Arrived, Control, Down, Happened, Link, NotTaken, Origin, Refused, Sender};
@@ -327,7 +328,7 @@ impl<D: DatagramPort> Outlet<D> {
             self.stuck = Some((to, rail, all));
         }
         // Of any other refusal recovery learns as of a loss.
-        let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
+        let bytes = datagram_bytes(head, payload);
         (bytes + self.port.wire_overhead_bytes()) as u64
     }
 

@@ -95,6 +95,11 @@ pub struct Datagram<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Returns the size of a datagram in bytes, head and payload together.
+pub(crate) fn datagram_bytes(head: &[u8], payload: &[&[u8]]) -> usize {
+    head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>()
+}
+
 /// Why a datagram was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramRefused {
@@ -117,27 +122,66 @@ pub enum DatagramRefused {
     RailDown(usize),
 }
 
+/// Methods of a port that another one answers: `self` with the first path where it is read, with the second where it is changed.
+macro_rules! forwarded {
+    ([$($read:tt)*], [$($change:tt)*]) => {
+        fn node(&self) -> NodeId {
+            self $($read)*.node()
+        }
+
+        fn rails(&self) -> usize {
+            self $($read)*.rails()
+        }
+
+        fn max_datagram_bytes(&self) -> usize {
+            self $($read)*.max_datagram_bytes()
+        }
+
+        fn wire_overhead_bytes(&self) -> usize {
+            self $($read)*.wire_overhead_bytes()
+        }
+
+        fn receive_room_bytes(&self) -> usize {
+            self $($read)*.receive_room_bytes()
+        }
+
+        fn note_aside(&mut self) {
+            self $($change)*.note_aside();
+        }
+
+        fn take_home(&mut self) {
+            self $($change)*.take_home();
+        }
+
+        fn leave_home(&mut self, peer: NodeId) {
+            self $($change)*.leave_home(peer);
+        }
+
+        fn has_own_addresses(&self) -> bool {
+            self $($read)*.has_own_addresses()
+        }
+
+        fn flush(&mut self) {
+            self $($change)*.flush();
+        }
+
+        fn poll(&mut self) -> Option<Datagram<'_>> {
+            self $($change)*.poll()
+        }
+
+        fn wait(&mut self, timeout: Nanos) {
+            self $($change)*.wait(timeout);
+        }
+
+        fn waker(&self) -> Waker {
+            self $($read)*.waker()
+        }
+    };
+}
+
 /// A port of any kind: who holds ports of several kinds is compiled once.
 impl DatagramPort for Box<dyn DatagramPort> {
-    fn node(&self) -> NodeId {
-        self.as_ref().node()
-    }
-
-    fn rails(&self) -> usize {
-        self.as_ref().rails()
-    }
-
-    fn max_datagram_bytes(&self) -> usize {
-        self.as_ref().max_datagram_bytes()
-    }
-
-    fn wire_overhead_bytes(&self) -> usize {
-        self.as_ref().wire_overhead_bytes()
-    }
-
-    fn receive_room_bytes(&self) -> usize {
-        self.as_ref().receive_room_bytes()
-    }
+    forwarded! { [.as_ref()], [.as_mut()] }
 
     fn send(
         &mut self,
@@ -151,38 +195,6 @@ impl DatagramPort for Box<dyn DatagramPort> {
 
     fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> Result<(), DatagramRefused> {
         self.as_mut().send_aside(to, rail, head)
-    }
-
-    fn note_aside(&mut self) {
-        self.as_mut().note_aside();
-    }
-
-    fn take_home(&mut self) {
-        self.as_mut().take_home();
-    }
-
-    fn leave_home(&mut self, peer: NodeId) {
-        self.as_mut().leave_home(peer);
-    }
-
-    fn has_own_addresses(&self) -> bool {
-        self.as_ref().has_own_addresses()
-    }
-
-    fn flush(&mut self) {
-        self.as_mut().flush();
-    }
-
-    fn poll(&mut self) -> Option<Datagram<'_>> {
-        self.as_mut().poll()
-    }
-
-    fn wait(&mut self, timeout: Nanos) {
-        self.as_mut().wait(timeout);
-    }
-
-    fn waker(&self) -> Waker {
-        self.as_ref().waker()
     }
 
     fn stats(&self) -> LinkStats {
@@ -216,6 +228,13 @@ impl<D> Dropping<D> {
         Self { port, threshold, state: seed, dropped: 0 }
     }
 
+    /// Whether the next datagram is lost; counts it.
+    fn loses_next(&mut self) -> bool {
+        let is_lost = self.threshold > 0 && self.roll() < self.threshold;
+        self.dropped += u64::from(is_lost);
+        is_lost
+    }
+
     /// The next word of SplitMix64.
     fn roll(&mut self) -> u64 {
         let value = splitmix64(self.state);
@@ -225,25 +244,7 @@ impl<D> Dropping<D> {
 }
 
 impl<D: DatagramPort> DatagramPort for Dropping<D> {
-    fn node(&self) -> NodeId {
-        self.port.node()
-    }
-
-    fn rails(&self) -> usize {
-        self.port.rails()
-    }
-
-    fn max_datagram_bytes(&self) -> usize {
-        self.port.max_datagram_bytes()
-    }
-
-    fn wire_overhead_bytes(&self) -> usize {
-        self.port.wire_overhead_bytes()
-    }
-
-    fn receive_room_bytes(&self) -> usize {
-        self.port.receive_room_bytes()
-    }
+    forwarded! { [.port], [.port] }
 
     fn send(
         &mut self,
@@ -252,51 +253,11 @@ impl<D: DatagramPort> DatagramPort for Dropping<D> {
         head: &[u8],
         payload: &[&[u8]],
     ) -> Result<(), DatagramRefused> {
-        if self.threshold > 0 && self.roll() < self.threshold {
-            self.dropped += 1;
-            return Ok(());
-        }
-        self.port.send(to, rail, head, payload)
+        if self.loses_next() { Ok(()) } else { self.port.send(to, rail, head, payload) }
     }
 
     fn send_aside(&mut self, to: NodeId, rail: usize, head: &[u8]) -> Result<(), DatagramRefused> {
-        if self.threshold > 0 && self.roll() < self.threshold {
-            self.dropped += 1;
-            return Ok(());
-        }
-        self.port.send_aside(to, rail, head)
-    }
-
-    fn note_aside(&mut self) {
-        self.port.note_aside();
-    }
-
-    fn take_home(&mut self) {
-        self.port.take_home();
-    }
-
-    fn leave_home(&mut self, peer: NodeId) {
-        self.port.leave_home(peer);
-    }
-
-    fn has_own_addresses(&self) -> bool {
-        self.port.has_own_addresses()
-    }
-
-    fn flush(&mut self) {
-        self.port.flush();
-    }
-
-    fn poll(&mut self) -> Option<Datagram<'_>> {
-        self.port.poll()
-    }
-
-    fn wait(&mut self, timeout: Nanos) {
-        self.port.wait(timeout);
-    }
-
-    fn waker(&self) -> Waker {
-        self.port.waker()
+        if self.loses_next() { Ok(()) } else { self.port.send_aside(to, rail, head) }
     }
 
     fn stats(&self) -> LinkStats {

@@ -3,8 +3,8 @@
 use super::arena::Arena;
 use super::bell::Bell;
 use super::copies::Copies;
+use super::dial::{Dial, Who};
 use super::link::{self, Lacks, Link, Look};
-use super::meeting::{Dial, Who};
 use super::settings::{ShmError, ShmOptions, ShmSettings};
 use super::side::End;
 use super::socket;

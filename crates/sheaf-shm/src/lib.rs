@@ -23,7 +23,7 @@
 //! | `link` | one end of a link |
 //! | `limbo` | what is still read of links that are over |
 //! | `bell` | waking a node |
-//! | `greeting`, `socket`, `meeting` | how two nodes meet |
+//! | `greeting`, `socket`, `dial`, `meeting` | how two nodes meet |
 //! | `endpoint` | the endpoint: rounds, sleep, and the port |
 //! | [`door`] | where processes of this host join a node while it runs |
 //!
@@ -39,6 +39,7 @@ mod copies;
 pub(crate) mod cursor;
 #[cfg(test)]
 mod cursor_model;
+mod dial;
 pub mod door;
 mod endpoint;
 mod fuzz;

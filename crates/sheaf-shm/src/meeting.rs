@@ -1,9 +1,9 @@
 //! Accepting, calling and greeting.
 
+use super::dial::Who;
 use super::endpoint::{Guest, LISTENER, Peer, ShmEndpoint, Watch};
-use super::greeting::{Call, Caller, Home, MESSAGE_BYTES, Said};
+use super::greeting::{Caller, Home, MESSAGE_BYTES, Said};
 use super::link::{self, Link};
-use super::settings::ShmSettings;
 use super::side::End;
 use super::socket;
 use rustix::io;
@@ -11,38 +11,6 @@ use sheaf_transport::session::is_too_far_ahead;
 use sheaf_transport::{Event, Refusal};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-
-/// The calling side of one peer.
-#[derive(Debug)]
-pub(super) struct Dial {
-    pub(super) name: String,
-    /// When to call next; `None` while a call or a link is there.
-    pub(super) next: Option<Instant>,
-    /// Calls since a link was last up.
-    attempts: u32,
-}
-
-impl Dial {
-    pub(super) fn new(name: String, now: Instant) -> Self {
-        Self { name, next: Some(now), attempts: 0 }
-    }
-
-    fn rest(&mut self, settings: &ShmSettings, now: Instant) {
-        let doublings = self.attempts.min(16);
-        self.attempts = self.attempts.saturating_add(1);
-        let pause = settings.retry_min.0.saturating_mul(1 << doublings).min(settings.retry_max.0);
-        self.next = Some(now + Duration::from_nanos(pause));
-    }
-}
-
-/// Whom a connection is with, before it is a link.
-#[derive(Debug)]
-pub(super) enum Who {
-    /// It has called, and has to say who it is.
-    Unknown,
-    /// It was called.
-    Called { place: usize, call: Call },
-}
 
 /// The pause after the process ran out of file descriptors: callers wait in the listener's queue meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

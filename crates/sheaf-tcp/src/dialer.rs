@@ -1,6 +1,6 @@
 //! When to call which address of a peer.
 
-use super::endpoint::Notice;
+use super::notice::Notice;
 use super::settings::TcpSettings;
 use sheaf_wire::mix::mix64;
 use sheaf_wire::{Nanos, NodeId};

@@ -2,18 +2,17 @@
 
 use super::blocks::Blocks;
 use super::greeting::GreetingBuffer;
-use super::guests::Manner;
-use super::link::{Called, Peer, Rail};
+use super::link::{Called, Guest, Peer, Rail};
+use super::manner::Manner;
+use super::notice::Notice;
 use super::proving::{CalledWords, CallerWords, ProofBuffer};
 use super::settings::{TcpError, TcpOptions, TcpSettings};
 use super::socket;
-use super::standing::Guest;
 use super::tls::{Session, Tls};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_key::RunKey;
-use sheaf_transport::doorbell::DoorbellState;
 use sheaf_transport::greeting::Greeting;
 use sheaf_transport::mixed::PollableEndpoint;
 use sheaf_transport::peers::PeerIndex;
@@ -24,8 +23,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Wake, Waker};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 const WAKER: Token = Token(0);
@@ -114,42 +112,6 @@ pub(super) enum Stage {
     Up(Box<Rail>),
 }
 
-/// Handle by which other threads end a wait.
-#[derive(Debug)]
-pub(super) struct Notice {
-    agreement: DoorbellState,
-    waker: mio::Waker,
-    resolved: AtomicBool,
-}
-
-impl Notice {
-    fn ring(&self) {
-        if self.agreement.ring() {
-            // Fails only when the event counter is about to overflow, and then the sleeper is awake.
-            let _ = self.waker.wake();
-        }
-    }
-
-    pub(super) fn ring_for_the_resolver(&self) {
-        self.resolved.store(true, Ordering::Release);
-        self.ring();
-    }
-
-    /// Whether a resolver has answered since the last call.
-    pub(super) fn take_resolved(&self) -> bool {
-        self.resolved.load(Ordering::Relaxed) && self.resolved.swap(false, Ordering::AcqRel)
-    }
-}
-
-impl Wake for Notice {
-    fn wake(self: Arc<Self>) {
-        self.ring();
-    }
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.ring();
-    }
-}
-
 impl TcpEndpoint {
     /// An endpoint; it begins to call its peers when it is first polled.
     ///
@@ -174,11 +136,7 @@ impl TcpEndpoint {
             settings,
             poll,
             events: Events::with_capacity(EVENTS_PER_LOOK),
-            notice: Arc::new(Notice {
-                agreement: DoorbellState::new(),
-                waker,
-                resolved: AtomicBool::new(false),
-            }),
+            notice: Arc::new(Notice::new(waker)),
             listeners: Vec::new(),
             index,
             peers,

@@ -10,6 +10,7 @@
 use super::endpoint::{Stage, TcpEndpoint};
 use super::framing::GREETING_BYTES;
 use super::link::{Called, Link};
+use super::manner::Manner;
 use super::settings::{PeerAddress, TcpError, TcpOptions, TcpSettings};
 use super::socket;
 use super::tls::Tls;
@@ -23,18 +24,6 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::task::Waker;
 use std::time::{Duration, Instant};
-
-/// Way in which an endpoint meets others.
-#[derive(Debug)]
-pub(super) enum Manner {
-    /// As a node among nodes that the configuration names.
-    Node,
-    /// It lets guests in. Whether each place is taken: from when a guest is let in until its end was handed out; and for which
-    /// of these names a guest's certificate must be.
-    Host { taken: Vec<bool>, names: Vec<String> },
-    /// It is a guest.
-    Guest,
-}
 
 /// Returns the internal name of a guest.
 fn name(place: usize) -> NodeId {

@@ -21,6 +21,8 @@
 //! | `kernel` | whether the peer's machine answers, as the own kernel knows it |
 //! | `endpoint` | the endpoint: rounds, sleep, and the port |
 //! | `traffic` | reading from and writing to links that are up, and their end |
+//! | `notice` | how other threads end a wait |
+//! | `manner` | whether an endpoint is a node, a host of guests or a guest |
 //! | `guests` | callers that no configuration names: they join and leave while the endpoint works |
 //! | `meeting` | accepting, calling, greeting |
 //! | `proving` | how both sides prove that they have the key of the run |
@@ -44,7 +46,9 @@ mod guests;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod link;
+mod manner;
 mod meeting;
+mod notice;
 mod outbox;
 mod proving;
 mod sequence;

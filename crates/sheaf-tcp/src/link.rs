@@ -8,6 +8,7 @@ use super::sequence::{Incoming, Outgoing, SequenceError, Window};
 use super::settings::PeerAddress;
 use bytes::{Buf, Bytes};
 use sheaf_transport::Frame;
+use sheaf_transport::greeting::Greeting;
 use sheaf_wire::{NodeId, SessionId};
 use std::time::Instant;
 
@@ -48,6 +49,17 @@ pub(super) struct Called {
     pub(super) rail: usize,
     /// The peer's epoch when it was called.
     pub(super) epoch: u32,
+}
+
+/// Who speaks on a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Guest {
+    pub(super) place: usize,
+    pub(super) greeting: Greeting,
+    pub(super) rail: usize,
+    pub(super) epoch: u32,
+    /// Parts of a link that both sides lend.
+    pub(super) window: Window,
 }
 
 /// State that all rails of a link share.

@@ -5,24 +5,12 @@
 //! `dead_peer` after somebody else had asked for its place. Nodes that are connected are never silent for so long.
 
 use super::endpoint::{Connection, TcpEndpoint};
-use super::guests::Manner;
-use super::link::Called;
-use super::sequence::Window;
+use super::link::{Called, Guest};
+use super::manner::Manner;
 use sheaf_transport::Refusal;
 use sheaf_transport::greeting::Greeting;
 use sheaf_transport::session::is_too_far_ahead;
 use std::time::Instant;
-
-/// Who speaks on a connection.
-#[derive(Clone, Debug)]
-pub(super) struct Guest {
-    pub(super) place: usize,
-    pub(super) greeting: Greeting,
-    pub(super) rail: usize,
-    pub(super) epoch: u32,
-    /// Parts of a link that both sides lend.
-    pub(super) window: Window,
-}
 
 /// Relation of a connection to the present link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

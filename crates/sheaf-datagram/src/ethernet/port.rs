@@ -4,8 +4,9 @@ use super::interface::Interface;
 use super::rail::{Rail, Way};
 use super::settings::{EthernetError, EthernetOptions};
 use crate::bell::Bell;
+use crate::port::datagram_bytes;
 use crate::{Datagram, DatagramPort, DatagramRefused};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::Timespec;
 use sheaf_transport::LinkStats;
 use sheaf_transport::peers::PeerIndex;
 use sheaf_wire::ethernet::{
@@ -210,7 +211,7 @@ impl EthernetPort {
         head: &[u8],
         payload: &[&[u8]],
     ) -> Result<(), DatagramRefused> {
-        let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
+        let bytes = datagram_bytes(head, payload);
         let frame_head = self.head(rail, FrameKind::Datagram, destination, Some(to));
         let ethertype = self.ethertype;
         let taken = self.rails[rail].wire.put(peer, FRAME_HEAD_BYTES + bytes, &mut |frame| {
@@ -289,26 +290,15 @@ impl EthernetPort {
 
     /// Sleeps until a frame comes, the bell rings, or `timeout` has passed.
     fn sleep(&mut self, timeout: Duration) {
-        let mut sockets = vec![PollFd::from_borrowed_fd(self.bell.event(), PollFlags::IN)];
+        let mut sockets = Vec::new();
         // An interface that does not work leaves an error at its socket, which would end every sleep.
         for rail in self.rails.iter().filter(|rail| rail.works) {
             rail.wire.sockets(&mut sockets);
         }
         let seconds = timeout.as_secs().min(3600);
         let timeout = Timespec { tv_sec: seconds.cast_signed(), tv_nsec: timeout.subsec_nanos().into() };
-        let answer = rustix::event::poll(&mut sockets, Some(&timeout));
-        let broken =
-            sockets.iter().any(|socket| socket.revents().intersects(PollFlags::ERR | PollFlags::NVAL));
-        let woken = answer.is_ok_and(|ready| ready > 0);
-        let rung = sockets[0].revents().contains(PollFlags::IN);
-        drop(sockets);
-        self.stats.sleeps += 1;
-        self.stats.system_calls += 1;
-        self.stats.wake_ups += u64::from(woken);
-        if rung {
-            self.bell.clear();
-        }
-        if broken {
+        let is_broken = self.bell.sleep(sockets, Some(&timeout), &mut self.stats);
+        if is_broken {
             for rail in &mut self.rails {
                 // Takes the error from the socket.
                 rail.wire.drive(&mut self.stats);
@@ -350,7 +340,7 @@ impl DatagramPort for EthernetPort {
             self.stats.refused_unknown_peer += 1;
             return Err(DatagramRefused::UnknownPeer);
         };
-        let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
+        let bytes = datagram_bytes(head, payload);
         if bytes > self.max_datagram_bytes {
             self.stats.refused_too_large += 1;
             return Err(DatagramRefused::TooLarge { bytes, limit: self.max_datagram_bytes });

@@ -7,13 +7,12 @@ mod traffic;
 
 use super::*;
 use crate::{DatagramPort, DatagramRefused};
+use sheaf_conformance::WATCHDOG;
 use sheaf_conformance::namespaces::{Cables, Host, World};
 use sheaf_wire::{Nanos, NodeId, RunNumber};
 use std::time::{Duration, Instant};
 
 const RUN: RunNumber = RunNumber(5);
-/// Minutes: a machine that does much else makes a test slow, never red.
-const WATCHDOG: Duration = Duration::from_secs(300);
 const BOTH: [Backend; 2] = [Backend::Xdp, Backend::Packet];
 
 const fn node(host: Host) -> NodeId {

@@ -35,7 +35,7 @@ impl DatagramPort for Noting {
     }
 
     fn send(&mut self, to: NodeId, _: usize, head: &[u8], payload: &[&[u8]]) -> Result<(), DatagramRefused> {
-        let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
+        let bytes = datagram_bytes(head, payload);
         self.sent.push((to, bytes));
         Ok(())
     }

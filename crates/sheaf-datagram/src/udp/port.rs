@@ -5,6 +5,7 @@ use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::settings::{UdpError, UdpOptions, UdpSettings};
 use crate::bell::Bell;
+use crate::port::datagram_bytes;
 use crate::{Datagram, DatagramPort, DatagramRefused};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use sheaf_transport::LinkStats;
@@ -202,7 +203,7 @@ impl UdpPort {
     ) -> Result<(), DatagramRefused> {
         let peer = self.index.place(to).and_then(|place| self.peers.get(place));
         let Some(peer) = peer else { return Err(DatagramRefused::UnknownPeer) };
-        let bytes = head.len() + payload.iter().map(|piece| piece.len()).sum::<usize>();
+        let bytes = datagram_bytes(head, payload);
         if bytes > self.datagram_bytes {
             return Err(DatagramRefused::TooLarge { bytes, limit: self.datagram_bytes });
         }
@@ -219,21 +220,12 @@ impl UdpPort {
     }
 
     fn sleep(&mut self, timeout: Option<Timespec>) {
-        self.stats.sleeps += 1;
-        self.stats.system_calls += 1;
-        let mut all: Vec<PollFd<'_>> = Vec::with_capacity(self.rails.len() + 1);
-        for rail in &self.rails {
+        let files = self.rails.iter().map(|rail| {
             let room = if rail.outgoing.is_full { PollFlags::OUT } else { PollFlags::empty() };
-            all.push(PollFd::from_borrowed_fd(rail.socket.as_fd(), PollFlags::IN | room));
-        }
-        all.push(PollFd::from_borrowed_fd(self.bell.event(), PollFlags::IN));
-        // A signal ends the sleep early; the looks behind it find nothing then.
-        let woken = rustix::event::poll(&mut all, timeout.as_ref()).is_ok_and(|ready| ready > 0);
-        let rung = all.last().is_some_and(|bell| bell.revents().contains(PollFlags::IN));
-        self.stats.wake_ups += u64::from(woken);
-        if rung {
-            self.bell.clear();
-        }
+            PollFd::from_borrowed_fd(rail.socket.as_fd(), PollFlags::IN | room)
+        });
+        // Errors of a socket show when it is used.
+        self.bell.sleep(files.collect(), timeout.as_ref(), &mut self.stats);
     }
 }
 

@@ -3,13 +3,11 @@
 use super::framing::{MAGIC, PREFIX_BYTES, VERSION};
 use super::{UdpError, UdpOptions, UdpPeer, UdpPort, UdpSettings};
 use crate::{DatagramPort, DatagramRefused, Dropping};
+use sheaf_conformance::WATCHDOG;
 use sheaf_transport::LinkStats;
 use sheaf_wire::{Nanos, NodeId};
 use std::net::{SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
-
-/// Minutes: a machine that does much else makes a test slow, never red.
-const WATCHDOG: Duration = Duration::from_secs(300);
+use std::time::Instant;
 
 fn socket() -> UdpSocket {
     UdpSocket::bind("127.0.0.1:0").expect("a free port")

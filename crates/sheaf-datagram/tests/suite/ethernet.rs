@@ -1,12 +1,13 @@
 //! Recovery over raw Ethernet keeps the contract of an endpoint: hosts are network namespaces, a bridge is their switch. All
 //! of it is skipped, with the reason, where these cannot be made.
+use crate::settings;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sheaf_conformance::{Lab, Limits};
 use sheaf_datagram::Dropping;
 use sheaf_datagram::ethernet::{Backend, EthernetOptions, EthernetPeer, EthernetPort, EthernetSettings};
 use sheaf_datagram::lossy::{LossyEndpoint, LossyOptions, LossySettings};
 use sheaf_wire::machine::Identity;
-use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
+use sheaf_wire::{NodeId, RunNumber, SessionId};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
@@ -160,18 +161,7 @@ impl EthernetLab {
             switch: Switch::new(nodes.len(), rails, mtu).expect("it was possible a moment ago"),
             nodes: nodes.to_vec(),
             rails,
-            settings: LossySettings {
-                max_frame_bytes: limits.max_frame_bytes,
-                queue_frames: limits.queue_frames.min(16_384),
-                queue_bytes: limits.queue_bytes,
-                window_bytes: limits.queue_bytes,
-                block_bytes: ByteCount::kib(64),
-                blocks: 8192,
-                retry_min: Nanos::from_millis(1),
-                retry_max: Nanos::from_millis(20),
-                dead_peer: limits.dead_peer,
-                ..LossySettings::default()
-            },
+            settings: settings(limits),
             loss,
             sessions: 0,
         }

@@ -1,11 +1,12 @@
 //! Recovery over UDP keeps the contract of an endpoint, on a network that loses nothing and on one that does.
 
+use crate::settings;
 use sheaf_conformance::{Lab, Limits};
 use sheaf_datagram::Dropping;
 use sheaf_datagram::lossy::{LossyEndpoint, LossyOptions, LossySettings};
 use sheaf_datagram::udp::{UdpOptions, UdpPeer, UdpPort, UdpSettings};
 use sheaf_wire::machine::Identity;
-use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
+use sheaf_wire::{NodeId, RunNumber, SessionId};
 use std::net::{SocketAddr, UdpSocket};
 
 /// Nodes on loopback, whose ports lose so many datagrams.
@@ -30,19 +31,7 @@ impl UdpLab {
             nodes: nodes.to_vec(),
             addresses: sockets.iter().map(|of_node| of_node.iter().map(address).collect()).collect(),
             reserved: sockets.into_iter().map(Some).collect(),
-            settings: LossySettings {
-                max_frame_bytes: limits.max_frame_bytes,
-                queue_frames: limits.queue_frames.min(16_384),
-                queue_bytes: limits.queue_bytes,
-                window_bytes: limits.queue_bytes,
-                // Small, so that frames meet the ends of blocks, and some are larger than one.
-                block_bytes: ByteCount::kib(64),
-                blocks: 8192,
-                retry_min: Nanos::from_millis(1),
-                retry_max: Nanos::from_millis(20),
-                dead_peer: limits.dead_peer,
-                ..LossySettings::default()
-            },
+            settings: settings(limits),
             mtu_bytes,
             loss,
             sessions: 0,

@@ -3,12 +3,12 @@
 //! In a process of its own, because it uses up the descriptors of the whole process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sheaf_conformance::alone;
+use sheaf_conformance::{WATCHDOG, alone};
 use sheaf_shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
 use sheaf_transport::{Endpoint, Event};
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
 use std::fs::File;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn endpoint(node: NodeId, name: Option<String>, peer: ShmPeer) -> ShmEndpoint {
     let settings = ShmSettings {
@@ -21,9 +21,6 @@ fn endpoint(node: NodeId, name: Option<String>, peer: ShmPeer) -> ShmEndpoint {
     ShmEndpoint::new(ShmOptions { node, run, session, name, peers: vec![peer], arena, settings })
         .expect("the options are right")
 }
-
-/// Minutes: a machine that does much else makes a test slow, never red.
-const WATCHDOG: Duration = Duration::from_secs(300);
 
 #[test]
 fn callers_wait_while_there_are_no_file_descriptors_and_nobody_spins() {

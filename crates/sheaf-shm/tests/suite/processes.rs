@@ -5,20 +5,19 @@
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_buffer::{Block, Pool};
+use sheaf_conformance::WATCHDOG;
 use sheaf_shm::{Arena, ShmEndpoint, ShmOptions, ShmPeer, ShmSettings};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, SendError};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const HERE: NodeId = NodeId::readout(0);
 const THERE: NodeId = NodeId::builder(0);
 
 /// Set for the other process: what it is to do, its session, and the name under which it finds this one.
 const TASK: &str = "SHEAF_TEST_SHM_TASK";
-/// Minutes: a machine that does much else makes a test slow, never red.
-const WATCHDOG: Duration = Duration::from_secs(300);
 const PAYLOAD: usize = 3000;
 
 fn name() -> String {

@@ -2,20 +2,17 @@
 //!
 //! In a process of its own, because it uses up the descriptors of the whole process.
 
+use crate::nodes::{expects, greeting_of};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use sheaf_conformance::alone;
-use sheaf_tcp::framing::{GreetingBytes, MAGIC, VERSION};
-use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
+use sheaf_conformance::{WATCHDOG, alone};
+use sheaf_tcp::{TcpEndpoint, TcpOptions, TcpSettings};
 use sheaf_transport::{Endpoint, Event};
 use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
 use std::fs::File;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use zerocopy::IntoBytes;
-
-/// Minutes: a machine that does much else makes a test slow, never red.
-const WATCHDOG: Duration = Duration::from_secs(300);
 
 #[test]
 fn callers_wait_while_there_are_no_file_descriptors() {
@@ -28,21 +25,13 @@ fn callers_wait_while_there_are_no_file_descriptors() {
             run: RunNumber(1),
             session: SessionId(1),
             listener: Some(listener),
-            peers: vec![PeerAddress { node: caller, addresses: Vec::new(), initiate: false }],
+            peers: vec![expects(caller)],
             settings: TcpSettings::default(),
         })
         .unwrap();
         // The kernel completes the call; the endpoint has not accepted it yet.
         let mut raw = TcpStream::connect(address).unwrap();
-        let greeting = GreetingBytes {
-            magic: MAGIC,
-            version: VERSION.into(),
-            refusal: 0.into(),
-            node: caller.to_code().into(),
-            run: 1.into(),
-            max_frame_bytes: 1000.into(),
-            session: 1.into(),
-        };
+        let greeting = greeting_of(caller, RunNumber(1));
         raw.write_all(greeting.as_bytes()).unwrap();
 
         let limit = getrlimit(Resource::Nofile);

@@ -2,6 +2,7 @@
 
 use crate::certificates::{Authority, LOOPBACK, Wish};
 use bytes::Bytes;
+use sheaf_conformance::WATCHDOG;
 use sheaf_key::RunKey;
 use sheaf_tcp::framing::{GreetingBytes, MAGIC, VERSION};
 use sheaf_tcp::{
@@ -16,11 +17,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use zerocopy::{FromBytes, IntoBytes};
-
-/// Minutes: a machine that does much else makes a test slow, never red.
-const WATCHDOG: Duration = Duration::from_secs(300);
 
 fn settings() -> TcpSettings {
     TcpSettings {

@@ -1,33 +1,27 @@
 //! Who gets a link where the run has a key, who does not, and what is said about it.
 
 use crate::certificates::{Authority, LOOPBACK};
+use crate::nodes::{BU, RU, eager, event, verdicts};
 use bytes::Bytes;
+use sheaf_conformance::WATCHDOG;
 use sheaf_key::{NONCE_BYTES, PROOF_BYTES, Purpose, RunKey};
 use sheaf_tcp::framing::{GreetingBytes, KEYED, MAGIC, VERSION};
 use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, Refusal};
-use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
+use sheaf_wire::{Nanos, RunNumber, SessionId};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use zerocopy::{FromBytes, IntoBytes};
 
-const RU: NodeId = NodeId::readout(0);
-const BU: NodeId = NodeId::builder(0);
 const RUN: RunNumber = RunNumber(5);
-const WATCHDOG: Duration = Duration::from_secs(300);
 
 fn key(byte: u8) -> RunKey {
     RunKey::new(&[byte; 32])
 }
 
 fn settings(rails: usize) -> TcpSettings {
-    TcpSettings {
-        rails,
-        retry_min: Nanos::from_millis(1),
-        retry_max: Nanos::from_millis(10),
-        ..TcpSettings::default()
-    }
+    TcpSettings { rails, ..eager() }
 }
 
 fn called(rails: usize, key: Option<RunKey>) -> (TcpEndpoint, SocketAddr) {
@@ -48,35 +42,6 @@ fn caller(rails: usize, key: Option<RunKey>, address: SocketAddr) -> TcpEndpoint
     let mut endpoint = TcpEndpoint::new(options).unwrap();
     key.into_iter().for_each(|key| endpoint.authenticate(key));
     endpoint
-}
-
-/// First message of each of the two.
-fn verdicts(one: &mut TcpEndpoint, other: &mut TcpEndpoint) -> (Event, Event) {
-    let (mut first, mut second) = (None, None);
-    let start = Instant::now();
-    loop {
-        first = first.or_else(|| one.poll());
-        second = second.or_else(|| other.poll());
-        one.flush();
-        other.flush();
-        if let (Some(first), Some(second)) = (&first, &second) {
-            return (first.clone(), second.clone());
-        }
-        assert!(start.elapsed() < WATCHDOG, "only {first:?} and {second:?}");
-        std::thread::yield_now();
-    }
-}
-
-/// The next event; the endpoint is driven until there is one.
-fn event(endpoint: &mut TcpEndpoint) -> Event {
-    let start = Instant::now();
-    loop {
-        if let Some(event) = endpoint.poll() {
-            return event;
-        }
-        assert!(start.elapsed() < WATCHDOG, "nothing happens: {:?}", endpoint.stats());
-        endpoint.wait(Nanos::from_millis(10));
-    }
 }
 
 /// Sends a frame of some size from one to the other.

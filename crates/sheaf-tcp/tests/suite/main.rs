@@ -7,6 +7,7 @@ mod conformance;
 mod descriptors;
 mod guests;
 mod key;
+mod nodes;
 mod rails;
 mod tls;
 mod wire;

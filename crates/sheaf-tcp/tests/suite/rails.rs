@@ -1,6 +1,8 @@
 //! Links of several rails, of which some die: relays stand between the nodes, and are cut while frames pass.
 
+use crate::nodes::{BU, RU, expects};
 use bytes::Bytes;
+use sheaf_conformance::WATCHDOG;
 use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpError, TcpOptions, TcpSettings};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
@@ -9,12 +11,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
-
-const RU: NodeId = NodeId::readout(0);
-const BU: NodeId = NodeId::builder(0);
-/// Minutes: a machine that does much else makes a test slow, never red.
-const WATCHDOG: Duration = Duration::from_secs(300);
+use std::time::Instant;
 
 /// A cable: passes bytes on between who calls it and an address, until it is cut. What is in it then is lost.
 struct Cable {
@@ -100,7 +97,7 @@ fn pair(rails: usize) -> (TcpEndpoint, TcpEndpoint, Vec<Cable>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = listener.local_addr().unwrap();
     let cables: Vec<Cable> = (0..rails).map(|_| Cable::to(target)).collect();
-    let expected = PeerAddress { node: BU, addresses: Vec::new(), initiate: false };
+    let expected = expects(BU);
     let addresses = cables.iter().map(|cable| cable.address.to_string()).collect();
     let called = PeerAddress { node: RU, addresses, initiate: true };
     (endpoint(RU, rails, Some(listener), expected), endpoint(BU, rails, None, called), cables)
@@ -285,7 +282,7 @@ fn nodes_with_different_numbers_of_rails_refuse_each_other_with_the_reason() {
     {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let expected = PeerAddress { node: BU, addresses: Vec::new(), initiate: false };
+        let expected = expects(BU);
         let mut readout = endpoint(RU, called, Some(listener), expected);
         let peer = PeerAddress { node: RU, addresses: vec![address], initiate: true };
         let mut builder = endpoint(BU, caller, None, peer);

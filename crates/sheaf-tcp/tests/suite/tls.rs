@@ -1,17 +1,14 @@
 //! Who gets a link with TLS, who does not, and what is said about it.
 
 use crate::certificates::{Authority, LOOPBACK, Wish};
-use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpOptions, TcpSettings, Tls, TlsError, TlsFiles};
+use crate::nodes::{BU, RU, eager, verdicts};
+use sheaf_conformance::WATCHDOG;
+use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpOptions, Tls, TlsError, TlsFiles};
 use sheaf_transport::{Endpoint, Event, Frame, Refusal, TlsProblem};
-use sheaf_wire::{Nanos, NodeId, RunNumber, SessionId};
+use sheaf_wire::{RunNumber, SessionId};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
-
-const RU: NodeId = NodeId::readout(0);
-const BU: NodeId = NodeId::builder(0);
-/// Minutes: a machine that does much else makes a test slow, never red.
-const WATCHDOG: Duration = Duration::from_secs(300);
+use std::time::Instant;
 
 /// A readout unit that is called, and a builder unit that calls it by this name.
 struct Pair {
@@ -28,11 +25,7 @@ impl Pair {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("{host}:{}", listener.local_addr().unwrap().port());
         let endpoint = |node, listener, peer, tls: Option<Tls>| {
-            let settings = TcpSettings {
-                retry_min: Nanos::from_millis(1),
-                retry_max: Nanos::from_millis(10),
-                ..TcpSettings::default()
-            };
+            let settings = eager();
             let (run, session) = (RunNumber(1), SessionId(1));
             let options = TcpOptions { node, run, session, listener, peers: vec![peer], settings };
             let mut endpoint = TcpEndpoint::new(options).unwrap();
@@ -51,19 +44,7 @@ impl Pair {
 
     /// Returns the first event of each of the two: a link, or a refusal.
     fn verdicts(&mut self) -> (Event, Event) {
-        let (mut called, mut caller) = (None, None);
-        let start = Instant::now();
-        loop {
-            called = called.or_else(|| self.called.poll());
-            caller = caller.or_else(|| self.caller.poll());
-            self.called.flush();
-            self.caller.flush();
-            if let (Some(called), Some(caller)) = (&called, &caller) {
-                return (called.clone(), caller.clone());
-            }
-            assert!(start.elapsed() < WATCHDOG, "only {called:?} and {caller:?}");
-            std::thread::yield_now();
-        }
+        verdicts(&mut self.called, &mut self.caller)
     }
 
     /// Returns the problems of the two where none gets a link.

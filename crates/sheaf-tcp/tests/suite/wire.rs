@@ -1,7 +1,9 @@
 //! TCP endpoints against peers that do not behave: raw sockets that say what no endpoint would.
 
+use crate::nodes::{BU, RU, calls, eager, event, expects, greeting_of};
 use bytes::Bytes;
-use sheaf_tcp::framing::{GOODBYE, GreetingBytes, MAGIC, VERSION};
+use sheaf_conformance::WATCHDOG;
+use sheaf_tcp::framing::{GOODBYE, GreetingBytes};
 use sheaf_tcp::{PeerAddress, TcpEndpoint, TcpError, TcpOptions, TcpSettings};
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, Refusal, SendError};
 use sheaf_wire::{ByteCount, Nanos, NodeId, RunNumber, SessionId};
@@ -11,10 +13,6 @@ use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, IntoBytes};
 
 const RUN: RunNumber = RunNumber(5);
-const RU: NodeId = NodeId::readout(0);
-const BU: NodeId = NodeId::builder(0);
-/// Minutes: a machine that does much else makes a test slow, never red.
-const WATCHDOG: Duration = Duration::from_secs(300);
 
 fn settings() -> TcpSettings {
     TcpSettings {
@@ -22,22 +20,12 @@ fn settings() -> TcpSettings {
         queue_bytes: ByteCount::kib(256),
         block_bytes: ByteCount::kib(16),
         blocks: 8,
-        retry_min: Nanos::from_millis(1),
-        retry_max: Nanos::from_millis(10),
-        ..TcpSettings::default()
+        ..eager()
     }
 }
 
 fn options(node: NodeId, listener: Option<TcpListener>, peers: Vec<PeerAddress>) -> TcpOptions {
     TcpOptions { node, run: RUN, session: SessionId(10), listener, peers, settings: settings() }
-}
-
-fn expects(node: NodeId) -> PeerAddress {
-    PeerAddress { node, addresses: Vec::new(), initiate: false }
-}
-
-fn calls(node: NodeId, address: impl ToString) -> PeerAddress {
-    PeerAddress { node, addresses: vec![address.to_string()], initiate: true }
 }
 
 /// A builder unit that expects a readout unit to call, and its address.
@@ -47,33 +35,9 @@ fn builder() -> (TcpEndpoint, SocketAddr) {
     (TcpEndpoint::new(options(BU, Some(listener), vec![expects(RU)])).unwrap(), address)
 }
 
-fn greeting() -> GreetingBytes {
-    GreetingBytes {
-        magic: MAGIC,
-        version: VERSION.into(),
-        refusal: 0.into(),
-        node: RU.to_code().into(),
-        run: RUN.0.into(),
-        max_frame_bytes: 65_536.into(),
-        session: 1.into(),
-    }
-}
-
 fn wire(head: &[u8], payload: &[u8]) -> Vec<u8> {
     let lengths = [(head.len() as u32).to_le_bytes(), (payload.len() as u32).to_le_bytes()].concat();
     [&lengths, head, payload].concat()
-}
-
-/// The next event; the endpoint is driven until there is one.
-fn event(endpoint: &mut TcpEndpoint) -> Event {
-    let start = Instant::now();
-    loop {
-        if let Some(event) = endpoint.poll() {
-            return event;
-        }
-        assert!(start.elapsed() < WATCHDOG, "nothing happens: {:?}", endpoint.stats());
-        endpoint.wait(Nanos::from_millis(10));
-    }
 }
 
 fn drive_until(
@@ -97,7 +61,7 @@ fn raw_link() -> (TcpEndpoint, TcpStream) {
     let mut raw = TcpStream::connect(address).unwrap();
     raw.set_read_timeout(Some(WATCHDOG)).unwrap();
     raw.set_nodelay(true).unwrap();
-    raw.write_all(greeting().as_bytes()).unwrap();
+    raw.write_all(greeting_of(RU, RUN).as_bytes()).unwrap();
     assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
     let mut answer = [0; 32];
     raw.read_exact(&mut answer).unwrap();
@@ -122,7 +86,7 @@ fn frames_that_trickle_in_byte_by_byte_are_whole() {
     raw.set_nodelay(true).unwrap();
     let frames = [wire(b"head", b"payload"), wire(b"", b""), wire(b"h", &[7; 300])].concat();
     let mut events = Vec::new();
-    for byte in [greeting().as_bytes(), &frames].concat() {
+    for byte in [greeting_of(RU, RUN).as_bytes(), &frames].concat() {
         raw.write_all(&[byte]).unwrap();
         events.extend(std::iter::from_fn(|| endpoint.poll()));
     }
@@ -140,7 +104,7 @@ fn frames_that_trickle_in_byte_by_byte_are_whole() {
 
 #[test]
 fn callers_that_greet_wrongly_are_refused_with_the_reason() {
-    let good = greeting();
+    let good = greeting_of(RU, RUN);
     let stranger = NodeId::readout(9);
     let cases = [
         (GreetingBytes { version: 9.into(), ..good }, 1, None, Refusal::WrongVersion(9)),
@@ -175,7 +139,7 @@ fn rubbish_instead_of_a_greeting_is_cut_and_good_callers_still_come_through() {
     let refused = Event::Refused { peer: None, reason: Refusal::WrongMagic };
     assert_eq!(event(&mut endpoint), refused);
     let mut good = TcpStream::connect(address).unwrap();
-    good.write_all(greeting().as_bytes()).unwrap();
+    good.write_all(greeting_of(RU, RUN).as_bytes()).unwrap();
     assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
 }
 
@@ -229,7 +193,7 @@ fn a_stream_that_ends_without_goodbye_is_lost_and_with_it_closed() {
 /// A caller of a session, which has said who it is.
 fn call(address: SocketAddr, session: u64) -> TcpStream {
     let mut raw = TcpStream::connect(address).unwrap();
-    raw.write_all(GreetingBytes { session: session.into(), ..greeting() }.as_bytes()).unwrap();
+    raw.write_all(GreetingBytes { session: session.into(), ..greeting_of(RU, RUN) }.as_bytes()).unwrap();
     raw
 }
 
@@ -310,7 +274,7 @@ fn a_session_of_the_far_future_is_refused_and_the_node_itself_still_comes_throug
 fn a_link_takes_what_both_ends_take() {
     let (mut endpoint, address) = builder();
     let mut raw = TcpStream::connect(address).unwrap();
-    raw.write_all(GreetingBytes { max_frame_bytes: 100.into(), ..greeting() }.as_bytes()).unwrap();
+    raw.write_all(GreetingBytes { max_frame_bytes: 100.into(), ..greeting_of(RU, RUN) }.as_bytes()).unwrap();
     assert_eq!(event(&mut endpoint), Event::PeerUp { peer: RU });
     let frame = |bytes| Frame::new(Bytes::from(vec![1; bytes]), []);
     endpoint.send(RU, frame(100)).unwrap();
@@ -350,7 +314,8 @@ fn a_node_at_the_wrong_address_is_refused_by_the_caller() {
     let answer = std::thread::spawn(move || {
         let (mut raw, _) = listener.accept().unwrap();
         raw.read_exact(&mut [0; 32]).unwrap();
-        raw.write_all(GreetingBytes { node: BU.to_code().into(), ..greeting() }.as_bytes()).unwrap();
+        raw.write_all(GreetingBytes { node: BU.to_code().into(), ..greeting_of(RU, RUN) }.as_bytes())
+            .unwrap();
         raw
     });
     let refused = Event::Refused { peer: Some(BU), reason: Refusal::UnknownNode(BU.to_code()) };
