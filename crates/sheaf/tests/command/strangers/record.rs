@@ -12,7 +12,7 @@ const ANSWER: usize = 200;
 
 /// A port that carries connections to another, and keeps the first of what callers say. Its threads end with the test's process.
 #[derive(Clone, Default)]
-pub(super) struct Recording(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Recording(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Recording {
     /// Begins at a free port of the host of `to`; returns the recording, and the port.
@@ -52,19 +52,34 @@ impl Recording {
 
     fn add(&self, said: &[u8]) {
         let mut all = self.0.lock().unwrap();
-        if all.len() < RECORDED {
-            all.extend_from_slice(said);
+        if all.iter().map(Vec::len).sum::<usize>() < RECORDED {
+            all.push(said.to_vec());
         }
     }
 
-    /// Says all of it to a port: an answer to a greeting comes back, and the end.
-    pub(super) fn replay(&self, to: SocketAddr) {
+    /// Says all of it to a port, each word when the one before is answered: an answer to a greeting comes back, and the end.
+    pub(super) fn replay(&self, to: SocketAddr, speaks: First) {
         let said = self.0.lock().unwrap().clone();
         assert!(!said.is_empty(), "nothing was recorded");
         let mut stream = TcpStream::connect(to).unwrap();
-        let _ = stream.write_all(&said);
-        let mut heard = Vec::new();
-        let _ = stream.read_to_end(&mut heard);
-        assert!(heard.len() <= ANSWER, "{} bytes came back", heard.len());
+        let (mut heard, mut buffer) = (0, [0; 4_096]);
+        let mut hear = |stream: &mut TcpStream| {
+            heard += stream.read(&mut buffer).unwrap_or(0);
+            assert!(heard <= ANSWER, "{heard} bytes came back");
+        };
+        if speaks == First::Called {
+            hear(&mut stream);
+        }
+        for word in said {
+            let _ = stream.write_all(&word);
+            hear(&mut stream);
+        }
     }
+}
+
+/// Side of a connection that speaks first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    Caller,
+    Called,
 }

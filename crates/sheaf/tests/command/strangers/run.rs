@@ -1,6 +1,6 @@
 //! A run that takes data while strangers come to its doors.
 
-use super::record::Recording;
+use super::record::{First, Recording};
 use super::table::{self, Door, Evidence, Guise};
 use crate::child::{Ended, Place, Running, wait_until};
 use crate::ethernet::Hosts;
@@ -107,36 +107,42 @@ impl Run {
         let (addresses, nodes, recordings) = (Addresses::free(), Vec::new(), Vec::new());
         let mut run = Self { place, elsewhere, hosts, door, evidence, addresses, nodes, recordings };
         run.start_nodes();
-        run.wait_for_events();
         Some(run)
     }
 
     fn start_nodes(&mut self) {
         let (manager, others) = NODES.split_first().expect("an event manager");
         self.start_node(manager);
-        if self.evidence != Evidence::Recording {
-            self.turn_away_early();
-        }
+        let strangers = if self.evidence == Evidence::Recording { Vec::new() } else { self.come_early() };
         others.iter().for_each(|node| self.start_node(node));
+        self.wait_for_events();
+        strangers.into_iter().for_each(end_stranger);
     }
 
-    /// Strangers come to the places of nodes that are not there yet. Where a link lives, they are refused for that alone.
-    fn turn_away_early(&mut self) {
+    /// Strangers come to the places of nodes that are not there yet: where a link lives, they are refused for that alone. Returns
+    /// those that cannot be told from whoever is slow to find a place: they must not have found one when the run takes data.
+    fn come_early(&mut self) -> Vec<Running> {
         if matches!(self.door, Door::Farm | Door::Consumers) {
-            return;
+            return Vec::new();
         }
+        let mut waiting = Vec::new();
         for role in table::tried(self.door, self.evidence).into_iter().filter_map(Guise::caller) {
-            let seen = self.addresses;
+            let own = Addresses::free();
+            let seen = Addresses { farm: own.farm, consumers: own.consumers, ..self.addresses };
             let mut stranger = self.strange_node(role, seen);
             match self.door {
-                Door::Shm => stranger.wait_until_said(BEGINS),
+                Door::Shm => {
+                    stranger.wait_until_said(BEGINS);
+                    waiting.push(stranger);
+                    continue;
+                }
                 // Who has the key answers nobody without it.
                 Door::Udp | Door::Ethernet => self.nodes[0].wait_until_said(&no_link(role)),
                 _ => stranger.wait_until_said("no link with"),
             }
-            stranger.signal("KILL");
-            gets_nothing(&stranger.end());
+            end_stranger(stranger);
         }
+        waiting
     }
 
     fn start_node(&mut self, node: &Node) {
@@ -310,7 +316,7 @@ impl Run {
         let at = place_of(role);
         let recording = self.recordings[at].clone().expect("it is recorded");
         for _ in 0..3 {
-            recording.replay(self.addresses.manager());
+            recording.replay(self.addresses.manager(), First::Caller);
             self.wait_for_events();
         }
         self.nodes[0].wait_until_said(&no_link(role));
@@ -319,6 +325,7 @@ impl Run {
     /// Lets a true guest in over a recorded connection; replays what it said.
     pub(super) fn replay_guest(&mut self, guise: Guise) {
         let target = self.target();
+        let speaks = if guise == Guise::Consumer { First::Called } else { First::Caller };
         let (recording, port) = Recording::begin(target);
         let (at, key) = (SocketAddr::new(target.ip(), port), self.path(RUN_KEY));
         if guise == Guise::Consumer {
@@ -331,7 +338,7 @@ impl Run {
             processor.end().exits(0);
         }
         for _ in 0..3 {
-            recording.replay(target);
+            recording.replay(target, speaks);
         }
     }
 
@@ -370,6 +377,11 @@ fn no_link(role: Role) -> String {
 
 fn place_of(role: Role) -> usize {
     NODES.iter().position(|node| node.role == role).expect("the run has each role")
+}
+
+fn end_stranger(stranger: Running) {
+    stranger.signal("KILL");
+    gets_nothing(&stranger.end());
 }
 
 /// A stranger fails, or was killed, and has printed no event.
