@@ -1,8 +1,9 @@
-//! Resources of this machine for faults: disks that fill up, freeze or refuse, a quota of its processors, busy loops. A
+//! Resources of this machine for faults: disks that fill up, freeze or refuse, a quota of its processors, busy loops, hosts. A
 //! missing one is an error that gives the reason; the case is skipped then.
 
 use super::process::tool;
 use anyhow::{Context as _, Result, bail};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -149,4 +150,62 @@ impl Drop for BusyLoops {
             let _ = child.wait();
         }
     }
+}
+
+/// Two hosts with a cable between them: network namespaces of this machine. Removed when dropped.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    near: String,
+    far: String,
+}
+
+impl Hosts {
+    /// Address of the host that stays.
+    pub(super) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
+    /// Address of the host that loses its power.
+    pub(super) const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
+
+    pub(super) fn new(name: &str) -> Result<Self> {
+        let hosts = Self { near: format!("{name}-near"), far: format!("{name}-far") };
+        ip(&format!("netns add {}", hosts.near))?;
+        ip(&format!("netns add {}", hosts.far))?;
+        ip(&format!("link add cable netns {} type veth peer name cable netns {}", hosts.near, hosts.far))?;
+        for (host, address) in [(&hosts.near, Self::NEAR), (&hosts.far, Self::FAR)] {
+            ip(&format!("-n {host} address add {address}/24 dev cable"))?;
+            ip(&format!("-n {host} link set cable up"))?;
+            ip(&format!("-n {host} link set lo up"))?;
+        }
+        Ok(hosts)
+    }
+
+    /// Returns the prefix of a command that runs on the host that stays.
+    pub(super) fn near(&self) -> Vec<String> {
+        inside(&self.near)
+    }
+
+    /// Returns the prefix of a command that runs on the other host.
+    pub(super) fn far(&self) -> Vec<String> {
+        inside(&self.far)
+    }
+
+    /// Takes the cable out of the other host: whatever the two say to each other from now on is lost without an error.
+    pub(super) fn unplug(&self) -> Result<()> {
+        ip(&format!("-n {} link set cable down", self.far))
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for host in [&self.near, &self.far] {
+            let _ = ip(&format!("netns delete {host}"));
+        }
+    }
+}
+
+fn inside(host: &str) -> Vec<String> {
+    ["ip", "netns", "exec", host].map(str::to_owned).into()
+}
+
+fn ip(arguments: &str) -> Result<()> {
+    tool("ip", &arguments.split_whitespace().collect::<Vec<_>>())
 }

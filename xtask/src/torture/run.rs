@@ -76,8 +76,13 @@ impl Trial {
 
     /// Starts any other command of Sheaf; its output goes to files of this name.
     pub(super) fn sheaf(&self, name: &str, arguments: &[&str]) -> Result<Run> {
+        self.sheaf_below(&[], name, arguments)
+    }
+
+    /// The same behind a command that starts another.
+    pub(super) fn sheaf_below(&self, prefix: &[String], name: &str, arguments: &[&str]) -> Result<Run> {
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
-        self.command(&[], name, &arguments)
+        self.command(prefix, name, &arguments)
     }
 
     fn command(&self, prefix: &[String], name: &str, arguments: &[String]) -> Result<Run> {

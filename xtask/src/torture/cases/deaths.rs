@@ -1,13 +1,15 @@
 //! Somebody is killed, or asked to end: the run ends as `docs/operating` says for that fault, and its books say what it cost.
 
-use super::{Case, Outcome, always, join_processor, nightly};
+use super::{Case, Outcome, always, join_processor, nightly, or_skip};
 use crate::torture::books::{Kept, Promise, Status, number};
+use crate::torture::machine::Hosts;
 use crate::torture::process::{self, Process};
-use crate::torture::run::Run;
+use crate::torture::run::{Run, run_directory};
 use crate::torture::system::System;
 use crate::torture::trial::Trial;
 use anyhow::{Context as _, Result};
-use std::net::TcpListener;
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
 
 pub(super) const CASES: &[Case] = &[
     always("kill-builder", kill_builder),
@@ -20,8 +22,10 @@ pub(super) const CASES: &[Case] = &[
     nightly("kill-one-process", kill_one_process),
     nightly("kill-and-freeze", kill_and_freeze),
     nightly("freeze-readout", freeze_readout),
-    always("restart-builder-by-hand", |trial| restart_by_hand(trial, "bu0")),
-    always("restart-readout-by-hand", |trial| restart_by_hand(trial, "ru1")),
+    always("restart-builder-by-hand", |trial| restart_by_hand(trial, &["bu0"])),
+    always("restart-readout-by-hand", |trial| restart_by_hand(trial, &["ru1"])),
+    nightly("restart-all-builders-by-hand", |trial| restart_by_hand(trial, &["bu0", "bu1"])),
+    always("kill-host", kill_host),
     nightly("stop-once", |trial| stop(trial, 1)),
     nightly("stop-twice", |trial| stop(trial, 2)),
     always("stop-thrice", |trial| stop(trial, 3)),
@@ -221,50 +225,68 @@ fn freeze_readout(trial: &mut Trial) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Nodes that were started one by one; one is killed, and started again by hand.
-fn restart_by_hand(trial: &mut Trial, node: &str) -> Result<Outcome> {
-    let mut system = system(trial);
+/// Nodes of a system whose nodes are started one by one.
+const BY_HAND: [&str; 5] = ["evm", "ru0", "ru1", "bu0", "bu1"];
+
+/// Writes the configuration of such a system with these addresses.
+fn write_nodes(trial: &Trial, system: &mut System, addresses: &[SocketAddr]) -> Result<()> {
     system.transport = "tcp";
     system.set("run", "number = 1").set("builder", "event_timeout_ms = 2000");
-    let names = ["evm", "ru0", "ru1", "bu0", "bu1"];
-    let mut text = system.to_toml(&trial.output);
-    let listeners: Vec<TcpListener> =
-        names.iter().map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
-    for (name, listener) in names.iter().zip(&listeners) {
+    // The tables of nodes say how many there are.
+    let mut text = system.to_toml(&trial.output).replace("count = 2\n", "");
+    for (name, address) in BY_HAND.iter().zip(addresses) {
         let role = match &name[..2] {
             "ev" => "manager",
             "ru" => "readout",
             _ => "builder",
         };
-        let address = listener.local_addr()?;
         let sources = if role == "readout" { format!("sources = [{}]\n", &name[2..]) } else { String::new() };
         text += &format!("[[node]]\nname = {name:?}\nrole = {role:?}\naddress = \"{address}\"\n{sources}");
     }
-    // The tables of nodes say how many there are.
-    text = text.replace("count = 2\n", "");
+    std::fs::write(trial.directory.join("nodes.toml"), text).context("cannot write a configuration")
+}
+
+/// Arguments of the command for a node.
+fn node(name: &str) -> [&str; 4] {
+    ["node", "nodes.toml", name, "--json"]
+}
+
+/// Nodes that were started one by one; some are killed, and started again by hand.
+fn restart_by_hand(trial: &mut Trial, victims: &[&str]) -> Result<Outcome> {
+    let mut system = system(trial);
+    let listeners =
+        BY_HAND.map(|_| TcpListener::bind("127.0.0.1:0")).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>()?;
     drop(listeners);
-    std::fs::write(trial.directory.join("nodes.toml"), text)?;
-    let mut nodes = Vec::new();
-    for name in names {
-        nodes.push(trial.sheaf(name, &["node", "nodes.toml", name, "--json"])?);
+    write_nodes(trial, &mut system, &addresses)?;
+    let mut nodes = BTreeMap::new();
+    for name in BY_HAND {
+        nodes.insert(name, trial.sheaf(name, &node(name))?);
     }
-    let mut manager = nodes.remove(0);
+    let mut manager = nodes.remove("evm").context("it was started")?;
     manager.expect_bytes(system.stored_bytes());
     let percent = trial.dice.between(5, 60);
     if trial.wait_for(&mut manager, percent)? {
-        let index = names.iter().position(|name| *name == node).context("it is one of them")? - 1;
-        nodes[index].signal("KILL")?;
-        nodes.remove(index).end()?;
-        trial.note_kill(node, percent);
-        trial.note(format!("started {node} again"));
-        nodes.push(trial.sheaf(&format!("{node}-again"), &["node", "nodes.toml", node, "--json"])?);
+        for victim in victims {
+            let killed = nodes.remove(victim).context("it is one of them")?;
+            killed.signal("KILL")?;
+            killed.end()?;
+            trial.note_kill(victim, percent);
+        }
+        if victims == ["bu0", "bu1"] && !manager.says("no builder unit is left")? {
+            trial.problem("the event manager does not say that all builder units are gone");
+        }
+        for victim in victims {
+            trial.note(format!("started {victim} again"));
+            nodes.insert(victim, trial.sheaf(&format!("{victim}-again"), &node(victim))?);
+        }
     }
     let ended = manager.end()?;
-    for node in nodes {
+    for node in nodes.into_values() {
         node.end()?;
     }
-    // Nothing is lost with a builder unit. A readout unit takes with it what it held, and what came meanwhile.
-    let promise = match node.starts_with("ru") {
+    // Nothing is lost with builder units. A readout unit takes with it what it held, and what came meanwhile.
+    let promise = match victims.iter().any(|name| name.starts_with("ru")) {
         true => Promise {
             status: Status::ByLoss,
             kept: Kept::ButSources(vec![1]),
@@ -274,6 +296,46 @@ fn restart_by_hand(trial: &mut Trial, node: &str) -> Result<Outcome> {
         false => Promise::nothing_lost(),
     };
     trial.check(&ended, &promise, system.readouts)?;
+    Ok(Outcome::Done)
+}
+
+/// A host without power: nobody hears of the end of its builder unit, and its kernel answers nothing. The others notice it by that
+/// silence, long before the time for which a process may be stopped.
+fn kill_host(trial: &mut Trial) -> Result<Outcome> {
+    let hosts = or_skip!(Hosts::new(&trial.mark));
+    let mut system = system(trial);
+    let address = |(port, name): (u16, &&str)| {
+        let host = if *name == "bu1" { Hosts::FAR } else { Hosts::NEAR };
+        SocketAddr::from((host, port))
+    };
+    let addresses: Vec<_> = (7001..).zip(&BY_HAND).map(address).collect();
+    write_nodes(trial, &mut system, &addresses)?;
+    let mut nodes = BTreeMap::new();
+    for name in BY_HAND {
+        let prefix = if name == "bu1" { hosts.far() } else { hosts.near() };
+        nodes.insert(name, trial.sheaf_below(&prefix, name, &node(name))?);
+    }
+    let mut manager = nodes.remove("evm").context("it was started")?;
+    manager.expect_bytes(system.stored_bytes());
+    let percent = trial.dice.between(5, 60);
+    if trial.wait_for(&mut manager, percent)? {
+        hosts.unplug()?;
+        let killed = nodes.remove("bu1").context("it was started")?;
+        killed.signal("KILL")?;
+        killed.end()?;
+        trial.note_kill("bu1 with its host", percent);
+        // Its socket for consumers stays, since nobody starts it again.
+        let _ = std::fs::remove_file(run_directory(&trial.output)?.join("bu1.tap"));
+    }
+    let ended = manager.end()?;
+    for node in nodes.into_values() {
+        node.end()?;
+    }
+    if let Some(summary) = trial.check(&ended, &Promise::nothing_lost(), system.readouts)?
+        && number(&summary["trouble"]["lost_builder_sessions"]) != 1
+    {
+        trial.problem("the builder unit of the dead host is not booked as lost");
+    }
     Ok(Outcome::Done)
 }
 
