@@ -1,5 +1,7 @@
 //! Tests that change their whole process, such as its limits, each in a process of its own.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails, fails its test; one that skips says why")]
+
 use std::process::Command;
 
 /// Set in the process that a test has to itself.

@@ -1,5 +1,11 @@
 //! Two hosts in this machine, with cables between them: network namespaces and veth pairs, removed with the value.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a helper that fails, fails its test; one that skips says why"
+)]
+
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sheaf_wire::ethernet::MacAddress;
 use std::fs::File;

@@ -25,7 +25,9 @@ use sheaf_recovery::{Arrived, Control, Down, Happened, Link, NotTaken, Origin, R
 use sheaf_shaping::{Shaper, Turn};
 use sheaf_transport::Clock;
 use sheaf_transport::peers::PeerIndex;
-use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, latest_session};
+use sheaf_transport::{
+    DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, TimeSlots, latest_session,
+};
 use sheaf_wire::datagram::{GreetingRefusal, Kind, LEAST_DATAGRAM_BYTES, View};
 use sheaf_wire::{ByteCount, Nanos, NodeId, Timestamp};
 use shelf::{Parts, Shelf};
@@ -476,9 +478,9 @@ impl<D: DatagramPort> Endpoint for LossyEndpoint<D> {
         self.outlet.port.waker()
     }
 
-    fn shape(&mut self, now: Timestamp, turning: bool, epoch: Timestamp) {
-        self.shaper.turn_barrel(now, turning);
-        self.shaper.set_epoch(epoch);
+    fn set_time_slots(&mut self, now: Timestamp, slots: TimeSlots) {
+        self.shaper.turn_barrel(now, slots.in_force);
+        self.shaper.set_epoch(slots.epoch);
     }
 
     fn stats(&self) -> LinkStats {

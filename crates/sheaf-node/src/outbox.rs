@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sheaf_protocol::Transmit;
 use sheaf_protocol::liveness::LinkStatus;
 use sheaf_shaping::{Lanes, ShaperConfig};
-use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError};
+use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, Refusal, SendError, TimeSlots};
 use sheaf_wire::message::{Body, DecodeError, Message, PayloadSource};
 use sheaf_wire::{ByteCount, NodeId, Payload, Role, Span, Timestamp};
 use std::cmp::Ordering;
@@ -115,7 +115,7 @@ impl Outbox {
                 slotted.lanes.shaper().turn_barrel(now, turning);
                 slotted.lanes.shaper().set_epoch(epoch);
             }
-            None => self.endpoint.shape(now, turning, epoch),
+            None => self.endpoint.set_time_slots(now, TimeSlots { in_force: turning, epoch }),
         }
     }
 

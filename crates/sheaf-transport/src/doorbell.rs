@@ -65,6 +65,12 @@ impl DoorbellState {
     }
 }
 
+impl Default for DoorbellState {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// Result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {

@@ -105,10 +105,9 @@ pub trait Endpoint: Send {
     /// thread is busy costs no system call.
     fn waker(&self) -> Waker;
 
-    /// Takes note of how the event manager wants the traffic of all senders shaped from now on: whether the barrel shifter
-    /// turns, and from when its slots are counted on this node's clock. For endpoints that cut frames and pace what they
-    /// send; others have no use for it, and their users shape whole frames.
-    fn shape(&mut self, _now: Timestamp, _turning: bool, _epoch: Timestamp) {}
+    /// Takes note of the time slots in which this node sends from now on. For endpoints that cut frames and pace what they send; others
+    /// have no use for it.
+    fn set_time_slots(&mut self, _now: Timestamp, _slots: TimeSlots) {}
 
     /// Returns the counts since the endpoint was made.
     fn stats(&self) -> LinkStats;
@@ -117,6 +116,15 @@ pub trait Endpoint: Send {
     /// [`DownReason::Closed`]. Takes at most about `linger`; what could not be delivered by then is lost and counted.
     /// Afterwards [`Endpoint::send`] refuses everything, and [`Endpoint::poll`] still hands out what had arrived.
     fn close(&mut self, linger: Nanos);
+}
+
+/// Time slots in which a node sends, a peer in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeSlots {
+    /// Whether they are in force; else all peers are served at any time.
+    pub in_force: bool,
+    /// The instant from which they are counted, on this node's clock.
+    pub epoch: Timestamp,
 }
 
 /// Event at an endpoint.

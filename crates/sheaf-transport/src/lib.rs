@@ -36,7 +36,7 @@ pub mod stats;
 mod sync;
 
 pub use clock::Clock;
-pub use endpoint::{DownReason, Endpoint, Event, Frame, SendError};
+pub use endpoint::{DownReason, Endpoint, Event, Frame, SendError, TimeSlots};
 pub use refusal::{Refusal, TlsProblem};
 pub use session::{MAX_SESSION_AHEAD, latest_session};
 pub use stats::LinkStats;
