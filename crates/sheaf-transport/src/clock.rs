@@ -21,6 +21,7 @@ impl Clock {
 
     /// The time.
     #[must_use]
+    #[inline]
     pub fn now(&self) -> Timestamp {
         self.origin + Nanos::from(self.start.elapsed())
     }

@@ -39,6 +39,7 @@ impl DoorbellState {
     }
 
     /// Leaves a notice for the sleeper. `true` if it lies asleep, and the caller has to wake it.
+    #[inline]
     pub fn ring(&self) -> bool {
         fence(Ordering::SeqCst);
         if self.0.load(Ordering::Relaxed) == RUNG {
@@ -48,6 +49,7 @@ impl DoorbellState {
     }
 
     /// Takes the notice away. `true` if there was one: look again before lying down.
+    #[inline]
     pub fn answer(&self) -> bool {
         let rung = self.0.swap(QUIET, Ordering::AcqRel) == RUNG;
         fence(Ordering::SeqCst);
@@ -55,6 +57,7 @@ impl DoorbellState {
     }
 
     /// Announces a sleep. `false` if somebody rang meanwhile: do not sleep.
+    #[inline]
     pub fn lie_down(&self) -> bool {
         self.0.compare_exchange(QUIET, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }

@@ -27,12 +27,14 @@ impl Frame {
 
     /// The bytes of the payload.
     #[must_use]
+    #[inline]
     pub fn payload_bytes(&self) -> usize {
         self.payload.iter().map(Bytes::len).sum()
     }
 
     /// The bytes of head and payload together: what limits speak of.
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.head.len() + self.payload_bytes()
     }

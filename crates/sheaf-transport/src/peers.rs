@@ -36,6 +36,7 @@ impl PeerIndex {
 
     /// The place of `peer` in the list.
     #[must_use]
+    #[inline]
     pub fn place(&self, peer: NodeId) -> Option<usize> {
         let row = self.places.get(peer.role as usize)?;
         let place = *row.get(usize::from(peer.index))?;
