@@ -14,13 +14,10 @@ const HEAD: &str = "\
 <!-- Generated from crates/sheaf-config. Change the definitions there, then run
      cargo xtask docs -->
 
-A run is configured by one TOML file. Every key may be left out; without a file, or with an empty one, the defaults of
-this page hold. The same file serves `sheaf run CONFIG.toml`, where all nodes are started together on one machine, and
-`sheaf node CONFIG.toml NAME`, where each is started by its name on its own host.
+A run is configured by one TOML file. All keys are optional; without a file, or with an empty one, the defaults of this page apply. The same file serves `sheaf run CONFIG.toml`, which starts all nodes on one machine, and `sheaf node CONFIG.toml NAME`, which starts one node by name on its host.
 
 Units are in the names of the keys: `_bytes`, `_s`, `_ms`, `_us`, `_hz`. Sizes are integers; times may have decimal
-places. The whole file is checked before anything starts: a key that does not exist, a value out of its limits and two
-values that cannot go together are errors with line, key, and what would be right.
+places. The whole file is checked before anything starts: unknown keys, values outside their limits and conflicting values are reported with line, key and valid values.
 ";
 
 /// The page `docs/reference/configuration.md`: one section per table, one row per key.
@@ -44,14 +41,10 @@ const LAB_HEAD: &str = "\
 <!-- Generated from crates/sheaf-config. Change the definitions there, then run
      cargo xtask docs -->
 
-A scenario for `sheaf lab` is one TOML file: the network that is made (`[lab]`), what is done to it and how it is watched
-(`[measure]`), and the configuration of the run, with the same tables and keys as any other: see
-[configuration](configuration.md). Where the file does not say otherwise, `transport.kind` is `\"tcp\"`, `transport.rails`
-is `lab.rails`, `transport.mtu_bytes` is `lab.mtu_bytes`, `shaping.line_rate_bits` is `lab.rate_mbps` where
-datagrams are sent, `output.kind` is `\"none\"` and `run.number` is 1.
+A scenario for `sheaf lab` is one TOML file: the network (`[lab]`), disturbances and measurements (`[measure]`), and the configuration of the run with its usual tables and keys, see [configuration](configuration.md). Unless the file sets them, `transport.kind` is `\"tcp\"`, `transport.rails`
+is `lab.rails`, `transport.mtu_bytes` is `lab.mtu_bytes`, `shaping.line_rate_bits` is `lab.rate_mbps` for datagram transports, `output.kind` is `\"none\"` and `run.number` is 1.
 
-Any value may be a list of values: a sweep. Several lists make every combination, the last of the file changing fastest.
-The whole file is checked before anything is made.
+Any value may be a list of values: a sweep. Several lists give all combinations; the last list in the file changes fastest. The whole file is checked before anything is created.
 ";
 
 /// The page `docs/reference/lab-scenario.md`: what a scenario of the lab says beside a configuration.

@@ -19,9 +19,9 @@ choice! {
 }
 
 section! {
-    /// Placement of threads: processors, real-time priority and NUMA policy for each role. A thread takes its place
-    /// before it begins to work. `sheaf doctor --config FILE` reports what this host allows, and which processors
-    /// serve the interrupts of the network.
+    /// Placement of threads: processors, real-time priority and NUMA policy for each role. A thread applies its
+    /// settings before it begins to work. `sheaf doctor --config FILE` reports what this host allows, and which
+    /// processors serve the interrupts of the network.
     Affinity "affinity" {
         /// The processors of the event manager. Empty: all. The `cpu` of a `[[node]]` goes before.
         manager_cpu: Vec<usize> = Vec::new(), "manager_cpu", id_list(1_023);
@@ -31,8 +31,8 @@ section! {
         builder_cpu: Vec<usize> = Vec::new(), "builder_cpu", id_list(1_023);
         /// The processors of the output nodes. Empty: all. The `cpu` of a `[[node]]` goes before.
         output_cpu: Vec<usize> = Vec::new(), "output_cpu", id_list(1_023);
-        /// The real-time priority (`SCHED_FIFO`) of the event manager. 0: an ordinary thread. Higher than that of the
-        /// kernel's own threads, 50, starves the network where they share a processor.
+        /// The real-time priority (`SCHED_FIFO`) of the event manager. 0: an ordinary thread. A priority above that of
+        /// the kernel's own threads, 50, starves the network if they share a processor.
         manager_priority: Option<u8> = None, "manager_priority", zero_is_none(whole(1, 99));
         /// The real-time priority of the readout units. 0: ordinary threads.
         readout_priority: Option<u8> = None, "readout_priority", zero_is_none(whole(1, 99));
@@ -42,11 +42,11 @@ section! {
         output_priority: Option<u8> = None, "output_priority", zero_is_none(whole(1, 99));
         /// The memory of the event manager's thread.
         manager_memory: MemoryPolicy = MemoryPolicy::System, "manager_memory", pick();
-        /// The memory of the readout units' threads: fragments and what is received.
+        /// Memory of the readout units' threads: fragments and received messages.
         readout_memory: MemoryPolicy = MemoryPolicy::System, "readout_memory", pick();
-        /// The memory of the builder units' threads: events, and what is received.
+        /// Memory of the builder units' threads: events and received messages.
         builder_memory: MemoryPolicy = MemoryPolicy::System, "builder_memory", pick();
-        /// The memory of the output nodes' threads: what is received.
+        /// Memory of the output nodes' threads: received messages.
         output_memory: MemoryPolicy = MemoryPolicy::System, "output_memory", pick();
         /// Whether a run fails if its threads cannot be placed as this table and the `cpu` of `[[node]]` say.
         /// Otherwise it prints a warning and continues.

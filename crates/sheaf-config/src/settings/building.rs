@@ -25,8 +25,8 @@ choice! {
 section! {
     /// Event building in steps: some sources first, the others after these have been judged.
     Building "building" {
-        /// The sources of the first step. If there are any, builder units ask for these first, and for the others only of
-        /// events that go on. Numbers, or ranges such as `"10-19"`. Not with `shaping.policy` "push".
+        /// Sources of the first step. If set, builder units request these first, and the others only for events that
+        /// pass. Numbers, or ranges such as `"10-19"`. Not with `shaping.policy` "push".
         first_step: Vec<SourceId> = Vec::new(), "first_step", id_list(u64::from(u32::MAX));
         /// Filter of the first step. `[filter]` judges the complete event.
         filter: StepFilterKind = StepFilterKind::All, "filter", pick();
@@ -44,16 +44,16 @@ section! {
 }
 
 section! {
-    /// A type of trigger, and which readout units answer it: events are complete without the others. Where there are such
-    /// tables, emulated triggers are of these types, as often as their weights say; which type an event has follows from
-    /// `trigger.seed` and its id. The name is for the reader.
+    /// A type of trigger, and the readout units that answer it: events are complete without the others. With such
+    /// tables, emulated triggers have these types in proportion to their weights; the type of an event follows from
+    /// `trigger.seed` and its id. The name is only a label.
     TriggerClass "triggers.NAME" {
         /// Trigger type of its events, in the experiment's own numbering.
         trigger_type: TriggerType = TriggerType(0), "type", whole(0, u64::from(u16::MAX));
         /// Relative frequency: with the weights 3 and 1, three of four triggers are of the first type.
         weight: u32 = 1, "weight", whole(0, 1 << 30);
-        /// The readout units that answer, by their place among the readout units, from 0. Numbers, or ranges such as `"4-7"`.
-        /// None stands for all.
+        /// The readout units that answer, by their place among the readout units, from 0. Numbers, or ranges such as
+        /// `"4-7"`. None stands for all.
         readouts: Vec<u16> = Vec::new(), "readouts", id_list(MAX_NODES - 1);
     }
 }

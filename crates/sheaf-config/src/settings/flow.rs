@@ -23,8 +23,9 @@ section! {
         /// `buffer_bytes` and 15/16 of `transport.max_frame_bytes` allow.
         max_fragment: Option<ByteCount> = None, "max_fragment_bytes", zero_is_none(bytes(1, GIB));
         /// Time after which a readout unit stops waiting for a silent source, from the request for the event. Then it
-        /// answers with that source marked missing. A source that sends lower ids is behind but not silent, and one that is
-        /// measured to be slower is waited for four times its delay, up to `manager.silence_timeout_ms`. With the policy
+        /// answers with that source marked missing. A source that sends lower ids is behind but not silent, and one
+        /// that is measured to be slower is waited for four times its delay, up to `manager.silence_timeout_ms`. With
+        /// the policy
         /// `wait` this applies to optional sources only.
         merge_timeout: Nanos = Nanos::from_millis(500), "merge_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Time after which fragments of an event that no builder unit requests are dropped, with the trigger modes
@@ -49,8 +50,8 @@ section! {
         /// Time after which a builder unit repeats a request that a readout unit has not answered. The time doubles
         /// with each repetition, up to sixteen times its value.
         request_retry: Nanos = Nanos::from_millis(500), "request_retry_ms", milliseconds(SHORTEST, HOUR);
-        /// Finished events are reported to the event manager when there are so many, or after `report_delay_us`, or
-        /// when nothing is left to build.
+        /// Number of finished events that are reported together to the event manager. They are reported earlier after
+        /// `report_delay_us`, or when nothing is left to build.
         report_events: u32 = 32, "report_events", whole(1, 65_536);
         /// See `report_events`.
         report_delay: Nanos = Nanos::from_millis(1), "report_delay_us", microseconds(Nanos::ZERO, HOUR);
@@ -89,8 +90,9 @@ section! {
         /// Number of consecutive events in one assignment. A larger number makes fewer, fuller messages; a smaller
         /// one spreads bursts better.
         batch_events: u32 = 32, "batch_events", whole(1, 4_096);
-        /// Maximum number of builder units that fail to build one event or die of it. Then the event is dropped and counted.
-        /// A death counts for an event only where no other event there can be the cause; one that falls silent does not count.
+        /// Maximum number of builder units that fail to build one event or die because of it. Then the event is dropped
+        /// and counted. A death counts for an event only if no other event there can be the cause; silence does not
+        /// count.
         max_attempts: u16 = 3, "max_attempts", whole(1, 1_000);
         /// Expected memory of an event in a builder unit. 0: learned from the events that were built.
         expected_event: Option<ByteCount> = None, "expected_event_bytes", zero_is_none(bytes(1, 64 * GIB));
@@ -98,8 +100,9 @@ section! {
         /// the missing nodes, or fails if there is no readout unit or no builder unit. The missing nodes are named in
         /// both cases.
         start_timeout: Nanos = Nanos::from_secs(10), "start_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// After the last trigger: how long to wait for the next event to end. As long as events end, or a builder unit judges
-        /// or writes events, the end of the run waits; then what has not ended is dropped and counted as `stopped`.
+        /// Time to wait, after the last trigger, for the next event to end. The end of the run waits as long as events
+        /// end, or a builder unit judges or writes events; then the remaining events are dropped and counted as
+        /// `stopped`.
         stop_timeout: Nanos = Nanos::from_secs(60), "stop_timeout_ms", milliseconds(SHORTEST, HOUR);
         /// Time within which a node whose connection is lost may reconnect. Then it is given up: the events of a
         /// builder unit go to others, and events are built without a readout unit.
@@ -107,10 +110,10 @@ section! {
         /// Time for which a connected node may stay silent, because it is stopped, swapped out or starved. Then it is
         /// given up as well. A run that has had no builder unit, or no readout unit, for this time ends.
         silence_timeout: Nanos = Nanos::from_secs(60), "silence_timeout_ms", milliseconds(SHORTEST, HOUR);
-        /// Factor by which every limit grows after which a node, a source or an event is given up: `peer_timeout_ms`,
+        /// Factor for every limit after which a node, a source or an event is given up: `peer_timeout_ms`,
         /// `silence_timeout_ms`, `stop_timeout_ms`, `readout.merge_timeout_ms` and `builder.event_timeout_ms`.
         patience: u32 = 1, "patience", whole(1, 1_000);
-        /// Readout units are told in batches which events have ended. A batch is closed after this time.
+        /// Time after which a batch of ended events is reported to the readout units.
         release_delay: Nanos = Nanos::from_millis(1), "release_delay_us", microseconds(Nanos::ZERO, HOUR);
     }
 }

@@ -141,11 +141,12 @@ section! {
     Transport "transport" {
         /// Transport of messages.
         kind: TransportKind = TransportKind::Memory, "kind", pick(), flag "--transport";
-        /// The file of the run's key, the same key on all nodes: 64 hexadecimal digits in a file that belongs to one user alone (mode
-        /// 0600). Nodes, processors that join at `filter.listen` and consumers that join at `consumers.listen` then prove that they have
-        /// it; who does not is refused. `(umask 077; openssl rand -hex 32 > run.key)` makes one. Left out, `sheaf run` makes a key for its own
-        /// nodes, and `sheaf node` believes what its peers say of themselves. It keeps strangers out and encrypts nothing: on
-        /// networks where somebody may change what passes, use TLS. See [keys and certificates](../howto/tls.md).
+        /// The file of the run's key, the same key on all nodes: 64 hexadecimal digits in a file that belongs to one
+        /// user alone (mode 0600). Nodes, processors that join at `filter.listen` and consumers that join at
+        /// `consumers.listen` then prove that they have it; others are refused. `(umask 077; openssl rand -hex 32 >
+        /// run.key)` makes one. Without this setting, `sheaf run` makes a key for its own nodes, and `sheaf node` does
+        /// not verify its peers. A key keeps strangers out and encrypts nothing: on networks where others may change
+        /// packets, use TLS. See [keys and certificates](../howto/tls.md).
         key_file: Option<PathBuf> = None, "key_file", maybe(path());
         /// Provider of libfabric, the same on all nodes. Only for `kind = "libfabric"`.
         provider: LibfabricProvider = LibfabricProvider::Tcp, "provider", pick();
@@ -163,11 +164,11 @@ section! {
         /// received frames that the node holds. A node that has filled it stops reading, which exerts back-pressure
         /// on its peers. Only for TCP, libfabric and datagram transports.
         receive: ByteCount = ByteCount(256 * MIB), "receive_bytes", bytes(64 * KIB, TIB);
-        /// The memory of one node from which payload is sent that does not lie in shared memory already: that of a replay.
-        /// Emulated sources write where others read. Only for shared memory.
+        /// Memory of one node for sending payload that is not in shared memory already, such as that of a replay.
+        /// Emulated sources write directly to shared memory. Only for shared memory.
         shared: ByteCount = ByteCount(64 * MIB), "shared_bytes", bytes(64 * KIB, TIB);
-        /// Whether the kernel is asked for huge pages for shared memory; it gives them where
-        /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` says `advise` or `always`.
+        /// Whether to request huge pages for shared memory; the kernel provides them if
+        /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` is `advise` or `always`.
         huge_pages: bool = false, "huge_pages", switch();
         /// Number of connections (rails) per link, the same on all nodes. Rail `i` uses address `i` of the called
         /// node (`address`, then `more_addresses`, then again from the first), and thus another interface or switch
@@ -185,7 +186,7 @@ section! {
         /// Time without an acknowledgement after which lost datagrams are searched for, unless round trips are known
         /// to take longer. Only for datagram transports.
         probe: Nanos = Nanos::from_millis(2), "probe_ms", milliseconds(Nanos::from_micros(100), HOUR);
-        /// Maximum delay of acknowledgements of datagrams; one acknowledgement covers all that arrived. On a slow
+        /// Maximum delay of acknowledgements of datagrams; one acknowledgement covers all arrived datagrams. On a slow
         /// line, where a datagram takes milliseconds, a longer delay saves most of them. Only for datagram
         /// transports.
         report: Nanos = Nanos::from_millis(1), "report_us", microseconds(Nanos::from_micros(10), Nanos::from_secs(1));
@@ -218,10 +219,11 @@ section! {
         retry_min: Nanos = Nanos::from_millis(20), "retry_min_ms", milliseconds(MILLISECOND, HOUR);
         /// Maximum pause between attempts to connect.
         retry_max: Nanos = Nanos::from_secs(2), "retry_max_ms", milliseconds(MILLISECOND, HOUR);
-        /// Time for which the node at the other end of a connection may say nothing while another node asks for its place. Over
-        /// `libfabric`, also the time after which a peer that answers nothing is considered lost. Over TCP that time is
-        /// `manager.peer_timeout_ms` for a machine that answers nothing (an idle connection takes at least 4 s), and
-        /// `manager.silence_timeout_ms` for a process that takes no data: it may only be stopped. Over datagrams it is
+        /// Time for which the node at the other end of a connection may be silent while another node claims its place.
+        /// Over `libfabric`, also the time after which a peer that does not answer is considered lost. Over TCP that
+        /// time is `manager.peer_timeout_ms` for a machine that does not answer (an idle connection takes at least 4
+        /// s), and `manager.silence_timeout_ms` for a process that accepts no data, because it may only be stopped.
+        /// Over datagrams it is
         /// `manager.silence_timeout_ms`. If a rail fails silently, its frames move to another rail.
         dead_peer: Nanos = Nanos::from_secs(10), "dead_peer_ms", milliseconds(Nanos::from_secs(1), HOUR);
     }
@@ -232,11 +234,12 @@ section! {
 }
 
 section! {
-    /// TLS on the connections of the transport `tcp`, those of `mixed` between hosts, and those of processors at `filter.listen`:
-    /// set all three files, or none. Every node then proves with a certificate that it is one of the system, and whoever
-    /// calls a node checks that its certificate is for the host in its address. See [certificates](../howto/tls.md).
+    /// TLS on the connections of the transport `tcp`, those of `mixed` between hosts, and those of processors at
+    /// `filter.listen`: set all three files, or none. Every node then proves with a certificate that it belongs to the
+    /// system, and a node that connects to another checks that the certificate is for the host in its address. See
+    /// [certificates](../howto/tls.md).
     Tls "transport.tls" {
-        /// The node's certificate, a PEM file; behind it those between it and the authority, if there are any.
+        /// Certificate of the node, a PEM file, followed by any intermediate certificates.
         certificate: Option<PathBuf> = None, "certificate", maybe(path());
         /// The private key of that certificate, a PEM file without a password.
         key: Option<PathBuf> = None, "key", maybe(path());

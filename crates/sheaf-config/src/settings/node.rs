@@ -16,8 +16,8 @@ impl Choice for Role {
 
 section! {
     /// One node. Its index within its role is its place among the tables of that role. Without any `[[node]]` the nodes
-    /// are `evm`, `ru0`, `ru1`, ..., `bu0`, `bu1`, ..., `out0`, ... by `readout.count`, `builder.count` and `output.nodes`, and
-    /// the sources are shared out among the readout units in contiguous blocks.
+    /// are `evm`, `ru0`, `ru1`, ..., `bu0`, `bu1`, ..., `out0`, ... by `readout.count`, `builder.count` and
+    /// `output.nodes`, and the sources are shared out among the readout units in contiguous blocks.
     Node "node" {
         /// The name by which `sheaf node CONFIG NAME` starts this node. Required, and unique.
         name: String = String::new(), "name", name();
@@ -25,10 +25,10 @@ section! {
         role: Role = Role::Readout, "role", pick();
         /// Where the node listens, as `host:port`. Needed for TCP between processes that are started one by one.
         address: Option<String> = None, "address", maybe(address());
-        /// Further addresses of this node, for `transport.rails`: each `host:port`, in a network of its own.
+        /// Further addresses of this node, for `transport.rails`: each `host:port`, in a separate network.
         more_addresses: Vec<String> = Vec::new(), "more_addresses", address_list();
-        /// The interfaces of this node's host that it sends and receives by, one for each of `transport.rails`, each in a network
-        /// of its own: `["eth1"]`. Only for `transport.kind = "ethernet"`, which needs it.
+        /// Network interfaces of this node, one for each of `transport.rails`, each in a separate network: `["eth1"]`.
+        /// Only for `transport.kind = "ethernet"`, which needs it.
         interfaces: Vec<String> = Vec::new(), "interfaces", interface_list();
         /// The sources that a readout unit reads: numbers, or ranges such as `"10-19"`. Either all readout units have
         /// this list, or none: then the sources are shared out in contiguous blocks.

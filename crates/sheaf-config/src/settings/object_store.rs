@@ -42,7 +42,7 @@ section! {
         /// Timeout of one request. Failed requests are retried without limit, with pauses of up to 15 seconds.
         timeout: Nanos = Nanos::from_secs(60), "timeout_s", seconds(Nanos::from_millis(100), HOUR);
         /// Time without an event after which a file is closed and uploaded. If events arrive less often than this,
-        /// each becomes an object of its own.
+        /// each becomes a separate object.
         quiet: Nanos = Nanos::from_millis(500), "quiet_ms", milliseconds(Nanos::from_millis(1), HOUR);
         /// Verification of uploaded objects.
         verify: ObjectCheck = ObjectCheck::Checksum, "verify", pick();

@@ -66,7 +66,7 @@ section! {
         kind: OutputKind = OutputKind::File, "kind", pick();
         /// Format of the files.
         format: OutputFormat = OutputFormat::Sheaf, "format", pick();
-        /// Compression of HDF5 files. If files are closed faster than they are compressed, the run is held up.
+        /// Compression of HDF5 files. If files are closed faster than they are compressed, the run slows down.
         compression: OutputCompression = OutputCompression::None, "compression", pick();
         /// Compression level, 1 to 9 for `deflate`, 1 to 22 for `zstd`. 0: 1 for `deflate`, 3 for `zstd`.
         compression_level: Option<u8> = None, "compression_level", zero_is_none(whole(1, 22));
@@ -79,8 +79,8 @@ section! {
         /// Maximum number of such events.
         window_events: u32 = 4_096, "window_events", whole(1, 1 << 24);
         /// Free space that `sheaf run` leaves on the disk of its output. A run does not begin with less, and a run that
-        /// reaches it ends as with Ctrl-C, with its books balanced. 0: the run writes until the disk is full. Nodes that are
-        /// started one by one ignore it.
+        /// reaches it ends as with Ctrl-C, with its books balanced. 0: the run writes until the disk is full. Nodes
+        /// that are started one by one ignore it.
         keep_free: ByteCount = ByteCount(GIB), "keep_free_bytes", bytes(0, TIB);
         /// Size at which an event file is closed and the next part begun.
         rotate_size: ByteCount = ByteCount(2 * GIB), "rotate_bytes", bytes(MIB, TIB);
@@ -91,9 +91,9 @@ section! {
         rotate_time: Option<Nanos> = None, "rotate_s", zero_is_none(seconds(Nanos::from_millis(100), DAY));
         /// Size of the write buffer: events are collected up to about this size and written in one call.
         buffer: ByteCount = ByteCount(256 * KIB), "buffer_bytes", bytes(4 * KIB, GIB);
-        /// Whether a separate thread writes files. A disk that hangs then does not block the node: its events wait,
-        /// and dead time is booked as `output`. Without it, a node that waits for its disk is silent and is given up
-        /// after `manager.peer_timeout_ms`. Default: on with every transport but `memory`, where all nodes share the
+        /// Whether a separate thread writes files. A disk that hangs then does not block the node: its events wait, and
+        /// dead time is counted as `output`. Without it, a node that waits for its disk is silent and is given up after
+        /// `manager.peer_timeout_ms`. Default: on with every transport but `memory`, where all nodes share the
         /// processors of one process.
         own_thread: Option<bool> = None, "own_thread", maybe(switch());
         /// Durability that an event needs to be reported as stored and released by the readout units.
@@ -105,16 +105,16 @@ section! {
 }
 
 section! {
-    /// A stream of accepted events, with files of its own. An event goes to every stream that has one of its tags,
+    /// A stream of accepted events, with its own files. An event goes to every stream that has one of its tags,
     /// otherwise to the stream `default`; it counts as stored when all of its streams have it. The name of a stream
     /// is part of its file names: 1 to 32 lower-case letters, digits and hyphens, beginning with a letter. A table
     /// `[streams.default]` configures the stream that always exists. Keys that are not set are taken from `[output]`.
     Stream "streams.NAME" {
-        /// Tags of the stream, from `filter.tags` or `"quarantined"`: it takes events that have one of them. Without
-        /// tags it takes all accepted events.
+        /// Tags of the stream, from `filter.tags` or `"quarantined"`: events with one of them go to the stream. Without
+        /// tags it receives all accepted events.
         tags: Vec<String> = Vec::new(), "tags", tag_choice();
-        /// Prescale: keeps one event in N of those, chosen by event id. Events that no stream takes are rejected. An
-        /// event that was not judged (`quarantined`) is always taken.
+        /// Prescale: keeps one event in N of those, chosen by event id. Events that go to no stream are rejected. An
+        /// event that was not judged (`quarantined`) is always kept.
         prescale: u32 = 1, "prescale", whole(1, u64::from(u32::MAX));
         /// As `output.format`, for this stream.
         format: Option<OutputFormat> = None, "format", maybe(pick());

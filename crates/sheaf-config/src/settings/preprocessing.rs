@@ -22,17 +22,18 @@ section! {
         sources: Vec<SourceId> = Vec::new(), "sources", id_list(u64::from(u32::MAX));
         /// Number of workers of each readout unit; each is a thread with its own preprocessor.
         workers: u16 = 1, "workers", whole(1, 1_024);
-        /// Whether each worker has its preprocessor in a process, which is started again when it dies or hangs. Otherwise it is a
-        /// part of the readout unit's process: some ten microseconds a fragment faster, but one that crashes takes the unit with it.
+        /// Whether each worker has its preprocessor in a process, which is restarted when it dies or hangs. Otherwise
+        /// it is part of the readout unit's process: about ten microseconds a fragment faster, but a crash ends the
+        /// unit.
         processes: bool = false, "processes", switch();
         /// A readout unit begins answers as long as fewer events than this are being processed; beyond, requests wait.
         outstanding_events: u32 = 1_024, "outstanding_events", whole(1, 1 << 20);
-        /// Time with one fragment after which a worker counts as hung: it is replaced, and what it has leaves unchanged. With
-        /// `processes` its process is killed and restarted, and that one fragment leaves unchanged. Choose a time that no call of a
-        /// working preprocessor takes. 0: no limit.
+        /// Time with one fragment after which a worker counts as hung: it is replaced, and its fragments are sent
+        /// unchanged. With `processes` its process is killed and restarted, and only that fragment is sent unchanged.
+        /// Choose a time longer than any call of a working preprocessor. 0: no limit.
         time_limit: Option<Nanos> = Some(Nanos::from_secs(300)), "time_limit_ms",
             zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
-        /// Number of bytes by which a result may exceed its fragment, for features beside the raw data. Larger
+        /// Number of bytes by which a result may exceed its fragment, for features in addition to the raw data. Larger
         /// answers are divided between messages; if the results of one event exceed a frame, its fragments are sent
         /// unchanged.
         extra: ByteCount = ByteCount::ZERO, "extra_bytes", bytes(0, 64 * MIB);

@@ -92,7 +92,8 @@ section! {
     Trigger "trigger" {
         /// Source of triggers. A replay takes its event ids from its data and needs `source` or `seen` (its default).
         mode: TriggerMode = TriggerMode::Free, "mode", pick(), flag "--trigger-mode";
-        /// The rate of the modes `fixed` and `poisson`, in triggers per second. The other modes have none, and refuse it.
+        /// The rate of the modes `fixed` and `poisson`, in triggers per second. The other modes have none, and refuse
+        /// it.
         rate_hz: Option<f64> = None, "rate_hz", maybe(real(0.001, 1e9)), flag "--trigger-rate";
         /// Reference source for the mode `source`.
         source: Option<SourceId> = None, "source", maybe(whole(0, u64::from(u32::MAX)));
@@ -157,8 +158,8 @@ section! {
         /// Names of the tags that the filter may give to events. The first is bit 0 of the tags in event files.
         tags: Vec<String> = Vec::new(), "tags", tag_list();
         /// Number of workers that judge the events of each builder unit. Default: 1; 0 with the kinds `accept-all` and
-        /// `prescale`, which take no time, and where processors join by themselves (`door`, `listen`). Set it to 0 only for
-        /// a filter that is quick: the builder unit then judges on its own thread, and does nothing else meanwhile.
+        /// `prescale`, which take no time, and if processors join by themselves (`door`, `listen`). Set it to 0 only
+        /// for a fast filter: the builder unit then judges on its own thread, and does nothing else meanwhile.
         workers: Option<u16> = None, "workers", maybe(whole(0, 1_024));
         /// Whether workers are processes, which are restarted when they die. Otherwise they are threads: slightly
         /// faster, but a filter that crashes takes the builder unit with it, and one that hangs cannot be ended.
@@ -171,15 +172,16 @@ section! {
         /// who can reach it can read and judge the events of the run, unless `transport.key_file`
         /// or `transport.tls` is set. Default: none.
         listen: Option<String> = None, "listen", maybe(address());
-        /// Names accepted in the certificates of processors that join at `listen`, if `transport.tls` is set. One of them
-        /// must be among the subject alternative names of the certificate. The certificate of a node is not accepted.
+        /// Names accepted in the certificates of processors that join at `listen`, if `transport.tls` is set. One of
+        /// them must be among the subject alternative names of the certificate. The certificate of a node is not
+        /// accepted.
         guest_names: Vec<String> = vec!["processor".to_owned()], "guest_names", name_list();
         /// Time without a verdict after which a worker that has events counts as hung: its events are judged elsewhere,
-        /// and a process of this run is killed and restarted. Choose a time that no call of a working filter takes. 0: no
-        /// limit.
+        /// and a process of this run is killed and restarted. Choose a time longer than any call of a working filter.
+        /// 0: no limit.
         time_limit: Option<Nanos> = Some(Nanos::from_secs(300)), "time_limit_ms", zero_is_none(milliseconds(Nanos::from_millis(1), HOUR));
-        /// Number of retries of an event after a worker failed, died or hung with it. After that it is stored as it is,
-        /// with the tag `quarantined`.
+        /// Number of retries of an event after a worker failed, died or hung with it. After that it is stored
+        /// unfiltered, with the tag `quarantined`.
         retries: u16 = 1, "retries", whole(0, 100);
         /// Number of events that a worker holds at a time, including the one that it judges.
         ahead: u32 = 32, "ahead", whole(1, 65_536);
@@ -193,8 +195,8 @@ section! {
 impl Filter {
     /// Number of workers that each builder unit starts: as configured, or as many as the kind of filter needs.
     ///
-    /// A filter that is not known to be quick never judges on a builder unit's own thread unless the configuration says so: that
-    /// thread also answers the event manager and asks for fragments.
+    /// A filter that is not known to be quick never judges on a builder unit's own thread unless the configuration says
+    /// so: that thread also answers the event manager and asks for fragments.
     #[must_use]
     pub fn started_workers(&self) -> u16 {
         let joined = self.door || self.listen.is_some();
