@@ -23,8 +23,8 @@ fn this_workspace_keeps_its_layers() {
 
 #[test]
 fn a_role_that_knows_a_transport_is_found() {
-    let found = with_planted("sheaf-protocol", "sheaf-transport");
-    assert!(found.contains("sheaf-protocol: depends on sheaf-transport"), "{found}");
+    let found = with_planted("sheaf-protocol", "sheaf-tcp");
+    assert!(found.contains("sheaf-protocol: depends on sheaf-tcp"), "{found}");
     assert!(found.contains("sheaf-protocol: links mio"), "{found}");
 }
 
@@ -32,6 +32,12 @@ fn a_role_that_knows_a_transport_is_found() {
 fn a_transport_that_knows_the_protocol_is_found() {
     let found = with_planted("sheaf-transport", "sheaf-protocol");
     assert!(found.contains("sheaf-transport: depends on sheaf-protocol"), "{found}");
+}
+
+#[test]
+fn a_transport_that_knows_another_is_found() {
+    let found = with_planted("sheaf-shm", "sheaf-tcp");
+    assert!(found.contains("sheaf-shm: depends on sheaf-tcp"), "{found}");
 }
 
 #[test]

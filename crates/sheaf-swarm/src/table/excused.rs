@@ -12,7 +12,7 @@ pub struct Excuse {
 const FILES: &str = "files are written by sheaf-store, which has tests of its own; a simulated disk has none";
 const REPLAY: &str = "how recorded fragments are read and paced is sheaf-source's; a role sees fragments";
 const SIZES: &str = "the shape of the size distribution; sizes are drawn evenly up to the largest";
-const LINKS: &str = "sheaf-transport's own; no role or driver sees it";
+const LINKS: &str = "of the transports alone; no role or driver sees it";
 const PLACES: &str = "where threads run; the simulation has none";
 const LIBRARIES: &str = "which code judges or processes; the simulation judges by the event's id";
 const TAGS: &str = "takes tags from an event before streams see it; tags are drawn with the event";
