@@ -70,6 +70,25 @@ fn a_readout_unit_that_is_held_up_does_not_give_up() {
     assert!(!world.errors.iter().any(blames), "{:?}", world.errors);
 }
 
+/// Its process is stopped for longer than the time to stop while a run ends: accepted events that wait for a builder unit are kept.
+#[test]
+fn an_event_manager_that_is_held_up_while_a_run_ends_cuts_nothing() {
+    let mut world = World::new(|setup| {
+        setup.rate = Some(TriggerRate::Fixed { rate_hz: 100_000.0 });
+        setup.events = None;
+    });
+    world.run_until(|world| world.disk().events().len() >= 50);
+    world.interrupt();
+    world.step();
+    for _ in 0..1_500 {
+        world.step_without(Some(NodeId::MANAGER));
+    }
+    world.run_to_end();
+    assert_eq!(world.errors, []);
+    let ledger = world.report().ledger;
+    assert_eq!((ledger.dropped, ledger.stored), (BTreeMap::new(), ledger.received));
+}
+
 /// An event manager that has nothing to say is heard all the same, by those that only wait as well: a run whose events are
 /// further apart than any time limit ends in good order.
 #[test]
