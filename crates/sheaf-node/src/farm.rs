@@ -149,6 +149,8 @@ pub struct Farm {
     spare: Vec<Arc<Event<Bytes>>>,
     report: FarmReport,
     logged: u64,
+    /// The log has it that events wait for a processor that somebody has to start.
+    is_absence_told: bool,
     /// Callers over the network that were not let in, by the reason.
     refused: Repeats<String>,
 }
@@ -184,6 +186,7 @@ impl Farm {
             spare: Vec::new(),
             report: FarmReport::default(),
             logged: 0,
+            is_absence_told: false,
             refused: Repeats::default(),
         };
         if let Some(door) = door {
@@ -299,10 +302,28 @@ impl Farm {
         self.dispatcher.handle_timeout(now);
         busy |= self.take_events(now);
         busy |= self.give(now);
+        self.tell_absence();
         if let Some(launcher) = &mut self.launcher {
             launcher.look(now);
         }
         busy
+    }
+
+    /// Logs, once, that events wait for a processor where nobody but an operator starts any.
+    fn tell_absence(&mut self) {
+        let is_by_hand = self.threads.is_none() && self.made.is_none() && self.launcher.is_none();
+        let waits = self.dispatcher.held().0 > 0 && self.dispatcher.present() == 0;
+        if self.is_absence_told || !is_by_hand || !waits {
+            return;
+        }
+        self.is_absence_told = true;
+        let node = self.node;
+        match self.dispatcher.config().patience {
+            Some(patience) => log::warn!(
+                "{node}: events wait for a processor, and none has joined; after {patience} without one they are stored unfiltered"
+            ),
+            None => log::warn!("{node}: events wait for a processor, and none has joined"),
+        }
     }
 
     /// When [`Self::work`] is to be called at the latest.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +99,17 @@ def _signals() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_signals")
+def test_a_reader_that_has_seen_enough_ends_a_trial_without_a_traceback(example: Path, tmp_path: Path) -> None:
+    path = tmp_path / "all.py"
+    path.write_text("import sheaf\n\n@sheaf.filter\ndef everything(event):\n    return True\n")
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "sheaf.processor", "--file", str(example), "--json", str(path)]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_door_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert processor.main(["--join", str(tmp_path / "bu0.farm"), "even.py"]) == 1
     assert "bu0.farm" in capsys.readouterr().err

@@ -46,6 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
         if _join(options, stop) and options.stay:
             _begin_again(arguments, stop)
         return 0
+    except BrokenPipeError:
+        # Whoever reads has seen enough, as `head` has. What is left in the buffer must not be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except sheaf.SheafError as error:
         print(f"sheaf.processor: {error}", file=sys.stderr)
         return 1
@@ -196,6 +200,7 @@ def _judge_file(options: argparse.Namespace) -> int:
             payload = bytes(verdict.payload).hex()
             line = {"event": event.id, "accepted": verdict.accepted, "tags": verdict.tags, "payload": payload}
             print(json.dumps(line))
+    sys.stdout.flush()
     print(f"{accepted} of {judged} events accepted", file=sys.stderr)
     return 0
 

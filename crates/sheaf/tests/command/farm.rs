@@ -160,7 +160,8 @@ fn processors_join_and_leave_a_run_by_hand() {
     let config = format!("{IMPATIENT}door = true\npatience_ms = 0\n");
     let config = config.replace("[builder]\ncount = 2", "[builder]\ncount = 1");
     let config = place.file("farm.toml", &config);
-    let running = place.start(&format!("run {} --json", config.display()));
+    let mut running = place.start(&format!("run {} --json", config.display()));
+    running.wait_until_said("bu0: events wait for a processor");
     let join = |at: &str| place.start(&format!("processor --join {at} --wait 20 --json"));
     let (mut first, mut second) = (join("runs/run000001"), join("runs/run000001/bu0.farm"));
     first.wait_until_said("judging events");
