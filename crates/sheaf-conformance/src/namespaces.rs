@@ -9,8 +9,9 @@
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sheaf_wire::ethernet::MacAddress;
 use std::fs::File;
+use std::io::Write as _;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -57,22 +58,51 @@ fn ip(arguments: &str) -> Result<String, String> {
     Err(format!("`ip {arguments}`: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// Removes what a killed run of these tests has left: namespaces of processes that are no more.
-fn sweep() {
-    for name in ip("netns list").unwrap_or_default().lines().filter_map(|line| line.split_whitespace().next())
-    {
-        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+/// Runs commands of `ip`, one on each line, with one process.
+///
+/// # Errors
+/// The words of `ip`, or that it does not run.
+pub fn ip_batch(commands: &str) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("`ip` does not run: {error}");
+    let mut command = Command::new("ip");
+    command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(commands.as_bytes()).map_err(failed)?;
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("`ip`: {}", said.trim())) }
+}
+
+/// Removes the namespaces that a killed run of tests has left: those that are called `prefix` and the number of a process that is no
+/// more.
+pub fn sweep(prefix: &str) {
+    let left = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    for name in left.filter_map(|entry| entry.file_name().into_string().ok()) {
+        let process = name.strip_prefix(prefix).and_then(|rest| rest.split('-').next());
         if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
             let _ = ip(&format!("netns delete {name}"));
         }
     }
 }
 
+/// Calls `f` on a thread in a namespace.
+pub fn inside<T: Send>(namespace: &str, f: impl FnOnce() -> T + Send) -> T {
+    let path = Path::new("/run/netns").join(namespace);
+    let namespace = File::open(path).unwrap();
+    let moved = move || {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+        f()
+    };
+    std::thread::scope(|scope| scope.spawn(moved).join().unwrap())
+}
+
 impl World {
     /// Makes the hosts; `None`, with the reason printed, where that is not possible.
     pub fn new(cables: Cables) -> Option<Self> {
         static NUMBERS: AtomicU32 = AtomicU32::new(0);
-        sweep();
+        sweep(PREFIX);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let name = |side| format!("{PREFIX}{}-{number}{side}", std::process::id());
         let world = Self { names: [name('a'), name('b')] };
@@ -118,13 +148,7 @@ impl World {
 
     /// Calls `f` on a thread in a host.
     pub fn inside<T: Send>(&self, host: Host, f: impl FnOnce() -> T + Send) -> T {
-        let path: PathBuf = ["/run/netns", self.name(host)].iter().collect();
-        let namespace = File::open(path).unwrap();
-        let moved = move || {
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
-            f()
-        };
-        std::thread::scope(|scope| scope.spawn(moved).join().unwrap())
+        inside(self.name(host), f)
     }
 
     /// Whether a program of the system succeeds in a host.

@@ -1,7 +1,7 @@
 //! Recovery over raw Ethernet keeps the contract of an endpoint: hosts are network namespaces, a bridge is their switch. All
 //! of it is skipped, with the reason, where these cannot be made.
 use crate::settings;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use sheaf_conformance::namespaces::{inside, ip_batch, sweep};
 use sheaf_conformance::{Lab, Limits};
 use sheaf_datagram::Dropping;
 use sheaf_datagram::ethernet::{Backend, EthernetOptions, EthernetPeer, EthernetPort, EthernetSettings};
@@ -9,43 +9,18 @@ use sheaf_datagram::lossy::{LossyEndpoint, LossyOptions, LossySettings};
 use sheaf_wire::machine::Identity;
 use sheaf_wire::{NodeId, RunNumber, SessionId};
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
-use std::os::fd::AsFd;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All namespaces of these tests are called so, with the number of the process behind it.
 const PREFIX: &str = "sheaf-node-test-";
 
-/// Runs commands of `ip`, one on each line.
-fn ip(commands: &str) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("`ip` does not run: {error}");
-    let mut command = Command::new("ip");
-    command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(failed)?;
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(commands.as_bytes()).map_err(failed)?;
-    }
-    let output = child.wait_with_output().map_err(failed)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(format!("`ip`: {}", said.trim())) }
-}
-
 /// Whether namespaces, bridges and packet sockets can be had here; says why where not. What a killed run of these tests has
 /// left is removed first.
 fn is_possible() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
     *POSSIBLE.get_or_init(|| {
-        let left = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
-        for name in left.filter_map(|entry| entry.file_name().into_string().ok()) {
-            let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-            if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
-                let _ = ip(&format!("netns delete {name}\n"));
-            }
-        }
+        sweep(PREFIX);
         let tried = Switch::new(1, 1, 1500).and_then(|switch| {
             let opened = switch.port(0, options(NodeId::readout(0), &[], 1));
             opened.map(drop).map_err(|error| error.to_string())
@@ -74,7 +49,7 @@ impl Switch {
         for host in 0..hosts {
             let _ = writeln!(commands, "netns add {name}-{host}");
         }
-        ip(&commands)?;
+        ip_batch(&commands)?;
         commands.clear();
         for rail in 0..rails {
             let _ = writeln!(commands, "link add br{rail} netns {name} type bridge");
@@ -86,30 +61,18 @@ impl Switch {
                 );
             }
         }
-        ip(&commands)?;
+        ip_batch(&commands)?;
         let up: String = (0..rails).map(|rail| format!("link set e{rail} up\n")).collect();
         for host in 0..hosts {
-            switch.inside(&format!("{name}-{host}"), || ip(&up))?;
+            inside(&format!("{name}-{host}"), || ip_batch(&up))?;
         }
         let ports = |rail: usize| {
             (0..hosts).fold(format!("link set br{rail} up\n"), |text, host| {
                 format!("{text}link set p{rail}-{host} master br{rail} up\n")
             })
         };
-        switch.inside(name, || (0..rails).try_for_each(|rail| ip(&ports(rail))))?;
+        inside(name, || (0..rails).try_for_each(|rail| ip_batch(&ports(rail))))?;
         Ok(switch)
-    }
-
-    /// Calls `f` on a thread in a namespace.
-    fn inside<T: Send>(&self, namespace: &str, f: impl FnOnce() -> T + Send) -> T {
-        let path = Path::new("/run/netns").join(namespace);
-        let moved = move || {
-            let namespace = File::open(path).expect("the namespace was made");
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-                .expect("who makes a namespace may enter it");
-            f()
-        };
-        std::thread::scope(|scope| scope.spawn(moved).join().expect("it does not panic"))
     }
 
     fn port(
@@ -117,7 +80,7 @@ impl Switch {
         host: usize,
         options: EthernetOptions,
     ) -> Result<EthernetPort, sheaf_datagram::ethernet::EthernetError> {
-        self.inside(&format!("{}-{host}", self.name), || EthernetPort::new(options))
+        inside(&format!("{}-{host}", self.name), || EthernetPort::new(options))
     }
 }
 
@@ -126,7 +89,7 @@ impl Drop for Switch {
         let hosts = (0..self.hosts).map(|host| format!("netns delete {}-{host}\n", self.name));
         let all: String = hosts.chain([format!("netns delete {}\n", self.name)]).collect();
         for line in all.lines() {
-            let _ = ip(&format!("{line}\n"));
+            let _ = ip_batch(&format!("{line}\n"));
         }
     }
 }
