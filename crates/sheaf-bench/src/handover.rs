@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 /// Blocks are handed over in chunks of about this size: what is said about a chunk is little beside what is in it.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Bytes per second of `pairs` pairs of threads together, each with `working_set` bytes that go to and fro, with blocks of `block`
-/// bytes, for about `span`. Every byte is written once and read once, and counts once. Both threads of a pair spin.
+/// Bytes per second of `pairs` pairs of threads together, each with `working_set` bytes that go to and fro, with blocks
+/// of `block` bytes, for about `span`. Every byte is written once and read once, and counts once. Both threads of a
+/// pair spin.
 #[must_use]
 pub fn measure(block: usize, pairs: usize, working_set: usize, span: Duration) -> f64 {
     let block = block.max(1);
@@ -71,7 +72,7 @@ fn write_for(span: Duration, empty: &Receiver<Vec<u8>>, full: &SyncSender<Vec<u8
     }
 }
 
-/// Reads until nobody writes any more; returns bytes per second.
+/// Reads until the writer has finished; returns bytes per second.
 fn read_all(full: &Receiver<Vec<u8>>, empty: &SyncSender<Vec<u8>>, block: usize) -> f64 {
     let start = Instant::now();
     let mut bytes = 0;

@@ -28,7 +28,7 @@ pub struct Job {
     pub seconds: f64,
     /// Number of polls of an idle node before it sleeps.
     pub spins: u32,
-    /// Round trips begin at equal distances, so many a second; without it, the next as soon as one is over.
+    /// Number of round trips per second, at equal intervals; without it, each begins when the last has ended.
     pub rate_hz: Option<f64>,
 }
 
@@ -66,7 +66,8 @@ pub struct Outcome {
     pub sent: u64,
     /// Messages received, likewise.
     pub received: u64,
-    /// Messages that counted: received by a receiver in the measured time; for the counting side of a round trip, trips.
+    /// Messages that counted: received by a receiver in the measured time; for the counting side of a round trip,
+    /// trips.
     pub counted: u64,
     /// The measured time in seconds.
     pub seconds: f64,

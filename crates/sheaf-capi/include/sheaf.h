@@ -17,31 +17,31 @@
 #define SHEAF_EXPORT
 #endif
 
-/** The tag that Sheaf itself gives: the filter gave no verdict, and the event is stored as it was built. */
+/** The tag assigned by Sheaf itself: there is no verdict, and the event is stored unfiltered. */
 #define SHEAF_TAG_QUARANTINED (UINT64_C(1) << 63)
 
 /**
- * The version of the interface between Sheaf and filters. It changes when a filter of before would misread something.
+ * The version of the interface between Sheaf and filters. It changes when an older filter would misread something.
  */
 #define SHEAF_FILTER_ABI 1
 
 /**
- * The event is rejected; readout units drop what they still hold of it.
+ * The event is rejected; readout units drop its remaining fragments.
  */
 #define SHEAF_STEP_REJECT 0
 
 /**
- * All the rest of the event is asked for; then the filter judges it.
+ * All remaining sources are requested; then the filter judges the event.
  */
 #define SHEAF_STEP_ALL 1
 
 /**
- * The event needs no more sources: the filter judges it as it is.
+ * No more sources are needed: the filter judges the event.
  */
 #define SHEAF_STEP_ENOUGH 2
 
 /**
- * The sources in the verdict's list are asked for; then the step filter is called again.
+ * The sources in the verdict's list are requested; then the step filter is called again.
  */
 #define SHEAF_STEP_SOURCES 3
 
@@ -56,7 +56,7 @@ typedef struct SheafReader SheafReader;
 typedef struct SheafStream SheafStream;
 
 /**
- * Gets a sample of a run's accepted events.
+ * Receives a sample of a run's accepted events.
  */
 typedef struct SheafTap SheafTap;
 
@@ -66,7 +66,7 @@ typedef struct SheafTap SheafTap;
  */
 typedef struct SheafFilterSetup {
   /**
-   * The version of the interface that the caller has.
+   * Interface version of the caller.
    */
   uint32_t abi;
   /**
@@ -75,11 +75,11 @@ typedef struct SheafFilterSetup {
   uint32_t run;
   /**
    * `filter.parameters` of the configuration (of a step filter `building.parameters`, of a preprocessor
-   * `preprocessing.parameters`), as it is there; empty where it has none.
+   * `preprocessing.parameters`), unchanged; empty if there are none.
    */
   const char *parameters;
   /**
-   * `filter.tags` of the configuration: names of tags, the first is bit 0. A preprocessor is told none.
+   * `filter.tags` of the configuration: names of tags, the first is bit 0. Empty for a preprocessor.
    */
   const char *const *tags;
   /**
@@ -87,7 +87,7 @@ typedef struct SheafFilterSetup {
    */
   size_t tag_count;
   /**
-   * Where it writes why it cannot be made, with a NUL at the end.
+   * Buffer for the reason of a failure, NUL-terminated.
    */
   char *message;
   /**
@@ -105,15 +105,15 @@ typedef struct SheafFragment {
    */
   uint32_t source;
   /**
-   * 1 where the readout unit's preprocessor made the payload, 0 where it is as the source sent it.
+   * 1 if the readout unit's preprocessor produced the payload, 0 if it is as sent by the source.
    */
   uint32_t processed;
   /**
-   * The source's own time of the event; 0 where it has none.
+   * The source's own time of the event; 0 if it has none.
    */
   uint64_t time_ns;
   /**
-   * The payload, where it was received: nothing is copied. Never null.
+   * The payload, in the memory in which it was received. Never null.
    */
   const uint8_t *data;
   /**
@@ -131,13 +131,13 @@ typedef struct SheafMissing {
    */
   uint32_t source;
   /**
-   * Why: the code of a missing reason in docs/reference/protocol.md.
+   * Reason: the code of a missing reason in docs/reference/protocol.md.
    */
   uint32_t reason;
 } SheafMissing;
 
 /**
- * A built event. It and all it points to belong to the caller, and are valid during the call.
+ * A built event. It and all its pointers belong to the caller, and are valid during the call.
  */
 typedef struct SheafEvent {
   /**
@@ -145,7 +145,7 @@ typedef struct SheafEvent {
    */
   uint64_t id;
   /**
-   * When it was triggered.
+   * Time of the trigger.
    */
   uint64_t time_ns;
   /**
@@ -153,11 +153,11 @@ typedef struct SheafEvent {
    */
   uint32_t trigger_type;
   /**
-   * Which attempt to build it this was, from 1.
+   * Number of the attempt to build it, from 1.
    */
   uint32_t attempt;
   /**
-   * 1 where a required source is missing, else 0.
+   * 1 if a required source is missing, otherwise 0.
    */
   uint32_t incomplete;
   /**
@@ -187,7 +187,7 @@ typedef struct SheafEvent {
  */
 typedef struct SheafFilterVerdict {
   /**
-   * 1: the event is to be stored; 0: it is not wanted. Nothing else is a verdict.
+   * 1: store the event; 0: reject it. Other values are invalid.
    */
   uint32_t accepted;
   /**
@@ -195,7 +195,7 @@ typedef struct SheafFilterVerdict {
    */
   uint32_t reserved;
   /**
-   * Bit i: the i-th tag of the setup. A bit without a tag is no verdict.
+   * Bit i: the i-th tag of the setup. A bit without a tag is invalid.
    */
   uint64_t tags;
   /**
@@ -208,7 +208,7 @@ typedef struct SheafFilterVerdict {
    */
   size_t payload_bytes;
   /**
-   * Where the filter has no verdict: why, or null. It belongs to the filter, as the payload does.
+   * Reason of a failure, or null. It belongs to the filter, like the payload.
    */
   const char *failure;
 } SheafFilterVerdict;
@@ -216,35 +216,36 @@ typedef struct SheafFilterVerdict {
 /**
  * Function table of a filter library. It must stay unchanged while the library is loaded.
  *
- * Several filters may be made of one table, each is called by one thread at a time; two filters may be called by two
- * threads at the same time.
+ * Several filters may be created from one table. Each is called by one thread at a time; different filters may be
+ * called concurrently.
  */
 typedef struct SheafFilterTable {
   /**
-   * The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+   * Interface version of the library: `SHEAF_FILTER_ABI` of its header.
    */
   uint32_t abi;
   /**
-   * The size of this struct as the library knows it.
+   * Size of this struct in the library.
    */
   uint32_t table_bytes;
   /**
-   * Makes a filter for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+   * Creates a filter for a run. On failure, returns null and writes the reason to the setup's `message`; the run
+   * does not start.
    */
   void *(*create)(const struct SheafFilterSetup *setup);
   /**
-   * Judges an event. 0: the verdict is filled in. Anything else: there is none, and the verdict's `failure` says why; the
-   * event is stored as it was built and tagged `quarantined`.
+   * Judges an event. Returns 0 with the verdict filled in. Any other value is a failure, with the reason in the
+   * verdict's `failure`; the event is stored unfiltered, tagged `quarantined`.
    */
   int32_t (*judge)(void *filter, const struct SheafEvent *event, struct SheafFilterVerdict *verdict);
   /**
-   * Unmakes a filter, which is not called again; may be null.
+   * Destroys a filter, which is not called again; may be null.
    */
   void (*destroy)(void *filter);
 } SheafFilterTable;
 
 /**
- * An event with what the filter said of it. What it points to is valid until that which gave it is used again.
+ * An event with its verdict. Its pointers are valid until the reader or tap that returned it is used again.
  */
 typedef struct SheafStoredEvent {
   /**
@@ -252,7 +253,7 @@ typedef struct SheafStoredEvent {
    */
   struct SheafEvent event;
   /**
-   * Bit i: the i-th tag of the run; SHEAF_TAG_QUARANTINED: the filter gave no verdict.
+   * Bit i: the i-th tag of the run; SHEAF_TAG_QUARANTINED: there is no verdict.
    */
   uint64_t tags;
   /**
@@ -270,7 +271,7 @@ typedef struct SheafStoredEvent {
  */
 typedef struct SheafTapWish {
   /**
-   * Names of tags, of which an event must have one.
+   * Names of tags; an event must have at least one of them.
    */
   const char *const *tags;
   /**
@@ -278,7 +279,7 @@ typedef struct SheafTapWish {
    */
   size_t tag_count;
   /**
-   * One of so many of those events; 0 is taken as 1.
+   * Prescale N: one in N of those events; 0 means 1.
    */
   uint32_t prescale;
   /**
@@ -286,7 +287,7 @@ typedef struct SheafTapWish {
    */
   uint32_t reserved;
   /**
-   * At most so many events a second; 0: as many as there are.
+   * Maximum number of events per second; 0: no limit.
    */
   double rate_hz;
 } SheafTapWish;
@@ -296,7 +297,7 @@ typedef struct SheafTapWish {
  */
 typedef struct SheafStepVerdict {
   /**
-   * One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH and SHEAF_STEP_SOURCES. Nothing else is a verdict.
+   * One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH and SHEAF_STEP_SOURCES. Other values are invalid.
    */
   uint32_t decision;
   /**
@@ -304,8 +305,8 @@ typedef struct SheafStepVerdict {
    */
   uint32_t reserved;
   /**
-   * With SHEAF_STEP_SOURCES: numbers of sources, in any order. Those that are here or missing already are passed over. It
-   * belongs to the step filter, and stays as it is until that is called again.
+   * With SHEAF_STEP_SOURCES: numbers of sources, in any order. Sources that are already present or missing are
+   * ignored. The list belongs to the step filter and must stay unchanged until that is called again.
    */
   const uint32_t *sources;
   /**
@@ -313,7 +314,7 @@ typedef struct SheafStepVerdict {
    */
   size_t source_count;
   /**
-   * Where the step filter has no verdict: why, or null. It belongs to the step filter, as the list does.
+   * Reason of a failure, or null. It belongs to the step filter, like the list.
    */
   const char *failure;
 } SheafStepVerdict;
@@ -323,31 +324,32 @@ typedef struct SheafStepVerdict {
  */
 typedef struct SheafStepTable {
   /**
-   * The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+   * Interface version of the library: `SHEAF_FILTER_ABI` of its header.
    */
   uint32_t abi;
   /**
-   * The size of this struct as the library knows it.
+   * Size of this struct in the library.
    */
   uint32_t table_bytes;
   /**
-   * Makes a step filter for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+   * Creates a step filter for a run. On failure, returns null and writes the reason to the setup's `message`; the
+   * run does not start.
    */
   void *(*create)(const struct SheafFilterSetup *setup);
   /**
-   * Judges the part of an event that is here. 0: the verdict is filled in. Anything else: there is none, and the verdict's
-   * `failure` says why; the rest of the event is asked for.
+   * Judges the part of an event that is present. Returns 0 with the verdict filled in. Any other value is a failure,
+   * with the reason in the verdict's `failure`; the rest of the event is requested.
    */
   int32_t (*judge)(void *step_filter, const struct SheafEvent *part, struct SheafStepVerdict *verdict);
   /**
-   * Unmakes a step filter, which is not called again; may be null.
+   * Destroys a step filter, which is not called again; may be null.
    */
   void (*destroy)(void *step_filter);
 } SheafStepTable;
 
 /**
- * A fragment that a builder unit has asked for, before it leaves the readout unit. It and all it points to belong to the
- * caller, and are valid during the call.
+ * A requested fragment, before it leaves the readout unit. It and all its pointers belong to the caller, and are valid
+ * during the call.
  */
 typedef struct SheafRawFragment {
   /**
@@ -355,7 +357,7 @@ typedef struct SheafRawFragment {
    */
   uint64_t event;
   /**
-   * The source's own time of the event; 0 where it has none.
+   * The source's own time of the event; 0 if it has none.
    */
   uint64_t time_ns;
   /**
@@ -381,7 +383,7 @@ typedef struct SheafRawFragment {
  */
 typedef struct SheafProcessed {
   /**
-   * Where the new payload is to be written. It belongs to the caller, and what is there before means nothing.
+   * Buffer for the new payload. It belongs to the caller; its initial contents are undefined.
    */
   uint8_t *data;
   /**
@@ -393,8 +395,8 @@ typedef struct SheafProcessed {
    */
   size_t bytes;
   /**
-   * 1: the fragment leaves as it is, whatever was written; 0: the new payload leaves in its place. 0 when the preprocessor
-   * is called.
+   * 1: the fragment is sent unchanged, whatever was written; 0: the new payload is sent in its place. 0 when the
+   * preprocessor is called.
    */
   uint32_t keep;
   /**
@@ -402,8 +404,7 @@ typedef struct SheafProcessed {
    */
   uint32_t reserved;
   /**
-   * Where the fragment cannot be processed: why, or null. It belongs to the preprocessor, and stays as it is until that is
-   * called again.
+   * Reason of a failure, or null. It belongs to the preprocessor and must stay unchanged until that is called again.
    */
   const char *failure;
 } SheafProcessed;
@@ -413,27 +414,28 @@ typedef struct SheafProcessed {
  */
 typedef struct SheafPreprocessorTable {
   /**
-   * The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+   * Interface version of the library: `SHEAF_FILTER_ABI` of its header.
    */
   uint32_t abi;
   /**
-   * The size of this struct as the library knows it.
+   * Size of this struct in the library.
    */
   uint32_t table_bytes;
   /**
-   * Makes a preprocessor for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+   * Creates a preprocessor for a run. On failure, returns null and writes the reason to the setup's `message`; the
+   * run does not start.
    */
   void *(*create)(const struct SheafFilterSetup *setup);
   /**
-   * Processes a fragment. 0: what it made of it is filled in. Anything else: it failed, `failure` says why, and the fragment
-   * leaves as the source sent it. The same fragment may come again, where a builder unit asks again: the result should
+   * Processes a fragment. Returns 0 with the result filled in. Any other value is a failure, with the reason in
+   * `failure`; the fragment is sent unprocessed. The same fragment may be processed again, so the result should
    * depend on nothing else.
    */
   int32_t (*process)(void *preprocessor,
                      const struct SheafRawFragment *fragment,
                      struct SheafProcessed *processed);
   /**
-   * Unmakes a preprocessor, which is not called again; may be null.
+   * Destroys a preprocessor, which is not called again; may be null.
    */
   void (*destroy)(void *preprocessor);
 } SheafPreprocessorTable;
@@ -443,15 +445,16 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Joins the run at `address` (the socket of a door, the run's directory where it has one door, or HOST:PORT where the run lets
- * processors of other hosts in without certificates; where it has a key, see sheaf_processor_join_with_key), makes a filter of `table`
- * with `parameters` (null: `filter.parameters` of the run), and judges events until the run is over or sheaf_processor_stop is called. Gives the number
- * of events that were judged; -1: it could not join, or the run went away, and `message` (with room for `message_bytes`, or
- * null) says why. The calling thread is the one that judges.
+ * Joins a run as a processor, creates a filter from `table` with `parameters` (null: `filter.parameters` of the run),
+ * and judges events until the run ends or sheaf_processor_stop is called. `address` is the socket of a builder unit, a
+ * run directory with one such socket, or HOST:PORT if the run accepts processors of other hosts without certificates
+ * (for a run with a key, see sheaf_processor_join_with_key). Returns the number of judged events, or -1 if it could
+ * not join or lost the run; the reason is then in `message` (a buffer of `message_bytes` bytes, or null). Events are
+ * judged by the calling thread.
  *
  * # Safety
- * `address` and `parameters` are null or texts with a NUL, `table` is null or a table as SheafFilterTable says, and at `message`
- * so many bytes may be written, or it is null.
+ * `address` and `parameters` are null or NUL-terminated texts, `table` is null or a valid SheafFilterTable, and
+ * `message` is null or a buffer of `message_bytes` bytes.
  */
 int64_t sheaf_processor_join(const char *address,
                              const struct SheafFilterTable *table,
@@ -460,11 +463,11 @@ int64_t sheaf_processor_join(const char *address,
                              size_t message_bytes);
 
 /**
- * Joins as sheaf_processor_join does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file, which
- * nobody else may read. Null: the run has no key.
+ * Joins as sheaf_processor_join does, at HOST:PORT of a run that has a key: `key_file` is a copy of its
+ * transport.key_file, readable only by the user. Null: the run has no key.
  *
  * # Safety
- * As `sheaf_processor_join`; `key_file` is null or a text with a NUL.
+ * As `sheaf_processor_join`; `key_file` is null or a NUL-terminated text.
  */
 int64_t sheaf_processor_join_with_key(const char *address,
                                       const char *key_file,
@@ -474,22 +477,25 @@ int64_t sheaf_processor_join_with_key(const char *address,
                                       size_t message_bytes);
 
 /**
- * Makes sheaf_processor_join return when the events that it has are judged, now and from now on. It may be called by a signal handler.
+ * Makes every current and later sheaf_processor_join return after its pending events are judged. May be called from a
+ * signal handler.
  */
 void sheaf_processor_stop(void);
 
 /**
- * Opens the event file or run directory at `path`. Null: that is not possible, and `message` (with room for
- * `message_bytes`, or null) says why. The reader is the caller's, who closes it with sheaf_reader_close.
+ * Opens the event file or run directory at `path`. On failure, returns null and writes the reason to `message` (a
+ * buffer of `message_bytes` bytes, or null). The caller owns the reader and closes it with sheaf_reader_close.
  *
  * # Safety
- * `path` is null or a text with a NUL; at `message` so many bytes may be written, or it is null.
+ * `path` is null or a NUL-terminated text; `message` is null or a buffer of `message_bytes` bytes.
  */
-struct SheafReader *sheaf_reader_open(const char *path, char *message, size_t message_bytes);
+struct SheafReader *sheaf_reader_open(const char *path,
+                                      char *message,
+                                      size_t message_bytes);
 
 /**
- * Reads the next event. 1: it is in `event`. 0: there are no more. -1: something is damaged or cannot be read,
- * sheaf_reader_message says what, and the next call goes on behind it.
+ * Reads the next event. Returns 1 with the event in `event`, 0 at the end, and -1 if data are damaged or cannot be
+ * read; sheaf_reader_message then has the reason, and the next call continues after the damage.
  *
  * # Safety
  * `reader` is null or of sheaf_reader_open and not closed; an event may be written at `event`, or it is null.
@@ -498,12 +504,13 @@ int32_t sheaf_reader_next(struct SheafReader *reader,
                           struct SheafStoredEvent *event);
 
 /**
- * The name of the tag with this bit, from 0; null where it has none. It is the reader's.
+ * Returns the name of the tag with this bit, from 0, or null if there is none. The text belongs to the reader.
  *
  * # Safety
  * `reader` is null or of sheaf_reader_open and not closed.
  */
-const char *sheaf_reader_tag(const struct SheafReader *reader, uint32_t bit);
+const char *sheaf_reader_tag(const struct SheafReader *reader,
+                             uint32_t bit);
 
 /**
  * Describes the error of the last sheaf_reader_next that returned -1. The text belongs to the reader and is valid
@@ -515,7 +522,7 @@ const char *sheaf_reader_tag(const struct SheafReader *reader, uint32_t bit);
 const char *sheaf_reader_message(const struct SheafReader *reader);
 
 /**
- * Closes a reader. What it gave is gone with it. Null is nothing to close.
+ * Closes a reader. All data obtained from it become invalid. Null is ignored.
  *
  * # Safety
  * `reader` is null or of sheaf_reader_open, and not used again.
@@ -523,24 +530,24 @@ const char *sheaf_reader_message(const struct SheafReader *reader);
 void sheaf_reader_close(struct SheafReader *reader);
 
 /**
- * Opens the fragment stream at `path`. Null: that is not possible, and `message` (with room for `message_bytes`, or null) says
- * why. The stream is the caller's, who closes it with sheaf_stream_close.
+ * Opens the fragment stream at `path`. On failure, returns null and writes the reason to `message` (a buffer of
+ * `message_bytes` bytes, or null). The caller owns the stream and closes it with sheaf_stream_close.
  *
  * # Safety
- * `path` is null or a text with a NUL; at `message` so many bytes may be written, or it is null.
+ * `path` is null or a NUL-terminated text; `message` is null or a buffer of `message_bytes` bytes.
  */
 struct SheafStream *sheaf_stream_open(const char *path,
                                       char *message,
                                       size_t message_bytes);
 
 /**
- * Reads the next fragment. 1: it is in `fragment`, the number of its event in `event`; its payload is valid until the stream is
- * used again. 0: there are no more. -1: something is damaged or cannot be read, sheaf_stream_message says what, and the next
- * call goes on behind it.
+ * Reads the next fragment. Returns 1 with the fragment in `fragment` and its event number in `event`; the payload is
+ * valid until the stream is used again. Returns 0 at the end, and -1 if data are damaged or cannot be read;
+ * sheaf_stream_message then has the reason, and the next call continues after the damage.
  *
  * # Safety
- * `stream` is null or of sheaf_stream_open and not closed; a number may be written at `event` and a fragment at `fragment`, or
- * they are null.
+ * `stream` is null or of sheaf_stream_open and not closed; a number may be written at `event` and a fragment at
+ * `fragment`, or they are null.
  */
 int32_t sheaf_stream_next(struct SheafStream *stream,
                           uint64_t *event,
@@ -556,7 +563,7 @@ int32_t sheaf_stream_next(struct SheafStream *stream,
 const char *sheaf_stream_message(const struct SheafStream *stream);
 
 /**
- * Closes a stream. What it gave is gone with it. Null is nothing to close.
+ * Closes a stream. All data obtained from it become invalid. Null is ignored.
  *
  * # Safety
  * `stream` is null or of sheaf_stream_open, and not used again.
@@ -564,14 +571,14 @@ const char *sheaf_stream_message(const struct SheafStream *stream);
 void sheaf_stream_close(struct SheafStream *stream);
 
 /**
- * Begins to look on at `target`: a run's directory, the socket of a builder's door in it, or `host:port`. `wish` says what to
- * get (null: everything), `name` tells the operator who looks on (null: nobody in particular). A run is never held back by who
- * looks on; what cannot be sent in time is left out. Null: that is not possible, and `message` (with room for `message_bytes`,
- * or null) says why. The tap is the caller's, who closes it with sheaf_tap_close.
+ * Joins the run at `target` as a consumer: a run directory, the socket of a builder unit in it, or `host:port`. `wish`
+ * selects events (null: all), `name` identifies the consumer to the operator (may be null). A consumer never delays a
+ * run; events that cannot be sent in time are left out. On failure, returns null and writes the reason to `message` (a
+ * buffer of `message_bytes` bytes, or null). The caller owns the tap and closes it with sheaf_tap_close.
  *
  * # Safety
- * Texts are null or end with a NUL, `wish` is null or as SheafTapWish says, and at `message` so many bytes may be written, or it
- * is null.
+ * Texts are null or NUL-terminated, `wish` is null or a valid SheafTapWish, and `message` is null or a buffer of
+ * `message_bytes` bytes.
  */
 struct SheafTap *sheaf_tap_open(const char *target,
                                 const struct SheafTapWish *wish,
@@ -580,11 +587,11 @@ struct SheafTap *sheaf_tap_open(const char *target,
                                 size_t message_bytes);
 
 /**
- * Joins as sheaf_tap_open does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file, which nobody
- * else may read. Null: the run has no key.
+ * Joins as sheaf_tap_open does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file,
+ * readable only by the user. Null: the run has no key.
  *
  * # Safety
- * As `sheaf_tap_open`; `key_file` is null or a text with a NUL.
+ * As `sheaf_tap_open`; `key_file` is null or a NUL-terminated text.
  */
 struct SheafTap *sheaf_tap_open_with_key(const char *target,
                                          const char *key_file,
@@ -594,8 +601,8 @@ struct SheafTap *sheaf_tap_open_with_key(const char *target,
                                          size_t message_bytes);
 
 /**
- * Waits for the next event, up to `timeout_ms`. 1: it is in `event`. 0: the run has ended. 2: there was none in this time. -1:
- * the run was lost, and sheaf_tap_message says how.
+ * Waits up to `timeout_ms` for the next event. Returns 1 with the event in `event`, 0 when the run has ended, 2 if no
+ * event arrived in this time, and -1 if the run was lost; sheaf_tap_message then has the reason.
  *
  * # Safety
  * `tap` is null or of sheaf_tap_open and not closed; an event may be written at `event`, or it is null.
@@ -605,7 +612,7 @@ int32_t sheaf_tap_next(struct SheafTap *tap,
                        struct SheafStoredEvent *event);
 
 /**
- * The name of the tag with this bit, from 0; null where it has none. It is the tap's.
+ * Returns the name of the tag with this bit, from 0, or null if there is none. The text belongs to the tap.
  *
  * # Safety
  * `tap` is null or of sheaf_tap_open and not closed.
@@ -622,7 +629,7 @@ const char *sheaf_tap_tag(const struct SheafTap *tap, uint32_t bit);
 const char *sheaf_tap_message(const struct SheafTap *tap);
 
 /**
- * Stops looking on. What the tap gave is gone with it. Null is nothing to close.
+ * Leaves the run and frees the tap. All data obtained from it become invalid. Null is ignored.
  *
  * # Safety
  * `tap` is null or of sheaf_tap_open, and not used again.

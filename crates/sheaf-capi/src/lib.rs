@@ -12,8 +12,8 @@
 //! The header also has what a filter library shares with Sheaf (`sheaf_filter::abi`); such a library does not need to
 //! be linked with this one. The header is generated: `cargo xtask docs`.
 //!
-//! Every function says who owns what it gives, and answers nonsense with an error, not with a crash, as far as that can be
-//! found out: a null pointer can, one that leads nowhere cannot.
+//! Every function documents the ownership of its results, and answers invalid arguments with an error instead of a
+//! crash where they can be detected: a null pointer can, a dangling one cannot.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -14,15 +14,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Set by `sheaf_processor_stop`.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Joins the run at `address` (the socket of a door, the run's directory where it has one door, or HOST:PORT where the run lets
-/// processors of other hosts in without certificates; where it has a key, see sheaf_processor_join_with_key), makes a filter of `table`
-/// with `parameters` (null: `filter.parameters` of the run), and judges events until the run is over or sheaf_processor_stop is called. Gives the number
-/// of events that were judged; -1: it could not join, or the run went away, and `message` (with room for `message_bytes`, or
-/// null) says why. The calling thread is the one that judges.
+/// Joins a run as a processor, creates a filter from `table` with `parameters` (null: `filter.parameters` of the run),
+/// and judges events until the run ends or sheaf_processor_stop is called. `address` is the socket of a builder unit, a
+/// run directory with one such socket, or HOST:PORT if the run accepts processors of other hosts without certificates
+/// (for a run with a key, see sheaf_processor_join_with_key). Returns the number of judged events, or -1 if it could
+/// not join or lost the run; the reason is then in `message` (a buffer of `message_bytes` bytes, or null). Events are
+/// judged by the calling thread.
 ///
 /// # Safety
-/// `address` and `parameters` are null or texts with a NUL, `table` is null or a table as SheafFilterTable says, and at `message`
-/// so many bytes may be written, or it is null.
+/// `address` and `parameters` are null or NUL-terminated texts, `table` is null or a valid SheafFilterTable, and
+/// `message` is null or a buffer of `message_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_processor_join(
     address: *const c_char,
@@ -35,11 +36,11 @@ pub unsafe extern "C" fn sheaf_processor_join(
     unsafe { sheaf_processor_join_with_key(address, ptr::null(), table, parameters, message, message_bytes) }
 }
 
-/// Joins as sheaf_processor_join does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file, which
-/// nobody else may read. Null: the run has no key.
+/// Joins as sheaf_processor_join does, at HOST:PORT of a run that has a key: `key_file` is a copy of its
+/// transport.key_file, readable only by the user. Null: the run has no key.
 ///
 /// # Safety
-/// As `sheaf_processor_join`; `key_file` is null or a text with a NUL.
+/// As `sheaf_processor_join`; `key_file` is null or a NUL-terminated text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_processor_join_with_key(
     address: *const c_char,
@@ -98,7 +99,8 @@ fn parameters_of(configuration: &str) -> Result<String, String> {
     config.map(|config| config.filter.parameters).map_err(|errors| errors.to_string())
 }
 
-/// Makes sheaf_processor_join return when the events that it has are judged, now and from now on. It may be called by a signal handler.
+/// Makes every current and later sheaf_processor_join return after its pending events are judged. May be called from a
+/// signal handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn sheaf_processor_stop() {
     STOP.store(true, Ordering::Relaxed);

@@ -17,11 +17,11 @@ pub struct Reader {
     message: CString,
 }
 
-/// Opens the event file or run directory at `path`. Null: that is not possible, and `message` (with room for
-/// `message_bytes`, or null) says why. The reader is the caller's, who closes it with sheaf_reader_close.
+/// Opens the event file or run directory at `path`. On failure, returns null and writes the reason to `message` (a
+/// buffer of `message_bytes` bytes, or null). The caller owns the reader and closes it with sheaf_reader_close.
 ///
 /// # Safety
-/// `path` is null or a text with a NUL; at `message` so many bytes may be written, or it is null.
+/// `path` is null or a NUL-terminated text; `message` is null or a buffer of `message_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_reader_open(
     path: *const c_char,
@@ -45,8 +45,8 @@ pub unsafe extern "C" fn sheaf_reader_open(
     }
 }
 
-/// Reads the next event. 1: it is in `event`. 0: there are no more. -1: something is damaged or cannot be read,
-/// sheaf_reader_message says what, and the next call goes on behind it.
+/// Reads the next event. Returns 1 with the event in `event`, 0 at the end, and -1 if data are damaged or cannot be
+/// read; sheaf_reader_message then has the reason, and the next call continues after the damage.
 ///
 /// # Safety
 /// `reader` is null or of sheaf_reader_open and not closed; an event may be written at `event`, or it is null.
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn sheaf_reader_next(reader: *mut Reader, event: *mut Stor
     }
 }
 
-/// The name of the tag with this bit, from 0; null where it has none. It is the reader's.
+/// Returns the name of the tag with this bit, from 0, or null if there is none. The text belongs to the reader.
 ///
 /// # Safety
 /// `reader` is null or of sheaf_reader_open and not closed.
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn sheaf_reader_message(reader: *const Reader) -> *const c
     unsafe { reader.as_ref() }.map_or(c"the reader is null".as_ptr(), |reader| reader.message.as_ptr())
 }
 
-/// Closes a reader. What it gave is gone with it. Null is nothing to close.
+/// Closes a reader. All data obtained from it become invalid. Null is ignored.
 ///
 /// # Safety
 /// `reader` is null or of sheaf_reader_open, and not used again.

@@ -5,13 +5,13 @@ use sheaf_filter::abi;
 use sheaf_filter::view::Scratch;
 use sheaf_wire::event_file;
 
-/// An event with what the filter said of it. What it points to is valid until that which gave it is used again.
+/// An event with its verdict. Its pointers are valid until the reader or tap that returned it is used again.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct StoredEvent {
     /// The event.
     pub event: abi::Event,
-    /// Bit i: the i-th tag of the run; SHEAF_TAG_QUARANTINED: the filter gave no verdict.
+    /// Bit i: the i-th tag of the run; SHEAF_TAG_QUARANTINED: there is no verdict.
     pub tags: u64,
     /// Payload of the filter's verdict.
     pub payload: *const u8,

@@ -18,11 +18,11 @@ pub struct Stream {
     message: CString,
 }
 
-/// Opens the fragment stream at `path`. Null: that is not possible, and `message` (with room for `message_bytes`, or null) says
-/// why. The stream is the caller's, who closes it with sheaf_stream_close.
+/// Opens the fragment stream at `path`. On failure, returns null and writes the reason to `message` (a buffer of
+/// `message_bytes` bytes, or null). The caller owns the stream and closes it with sheaf_stream_close.
 ///
 /// # Safety
-/// `path` is null or a text with a NUL; at `message` so many bytes may be written, or it is null.
+/// `path` is null or a NUL-terminated text; `message` is null or a buffer of `message_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_stream_open(
     path: *const c_char,
@@ -45,13 +45,13 @@ pub unsafe extern "C" fn sheaf_stream_open(
     }
 }
 
-/// Reads the next fragment. 1: it is in `fragment`, the number of its event in `event`; its payload is valid until the stream is
-/// used again. 0: there are no more. -1: something is damaged or cannot be read, sheaf_stream_message says what, and the next
-/// call goes on behind it.
+/// Reads the next fragment. Returns 1 with the fragment in `fragment` and its event number in `event`; the payload is
+/// valid until the stream is used again. Returns 0 at the end, and -1 if data are damaged or cannot be read;
+/// sheaf_stream_message then has the reason, and the next call continues after the damage.
 ///
 /// # Safety
-/// `stream` is null or of sheaf_stream_open and not closed; a number may be written at `event` and a fragment at `fragment`, or
-/// they are null.
+/// `stream` is null or of sheaf_stream_open and not closed; a number may be written at `event` and a fragment at
+/// `fragment`, or they are null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_stream_next(
     stream: *mut Stream,
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn sheaf_stream_message(stream: *const Stream) -> *const c
     unsafe { stream.as_ref() }.map_or(c"the stream is null".as_ptr(), |stream| stream.message.as_ptr())
 }
 
-/// Closes a stream. What it gave is gone with it. Null is nothing to close.
+/// Closes a stream. All data obtained from it become invalid. Null is ignored.
 ///
 /// # Safety
 /// `stream` is null or of sheaf_stream_open, and not used again.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{ptr, slice};
 
-/// Gets a sample of a run's accepted events.
+/// Receives a sample of a run's accepted events.
 pub struct Tap {
     taps: Taps,
     tags: Vec<CString>,
@@ -23,26 +23,26 @@ pub struct Tap {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TapWish {
-    /// Names of tags, of which an event must have one.
+    /// Names of tags; an event must have at least one of them.
     pub tags: *const *const c_char,
     /// Number of tags; 0: all events.
     pub tag_count: usize,
-    /// One of so many of those events; 0 is taken as 1.
+    /// Prescale N: one in N of those events; 0 means 1.
     pub prescale: u32,
     /// Always 0.
     pub reserved: u32,
-    /// At most so many events a second; 0: as many as there are.
+    /// Maximum number of events per second; 0: no limit.
     pub rate_hz: f64,
 }
 
-/// Begins to look on at `target`: a run's directory, the socket of a builder's door in it, or `host:port`. `wish` says what to
-/// get (null: everything), `name` tells the operator who looks on (null: nobody in particular). A run is never held back by who
-/// looks on; what cannot be sent in time is left out. Null: that is not possible, and `message` (with room for `message_bytes`,
-/// or null) says why. The tap is the caller's, who closes it with sheaf_tap_close.
+/// Joins the run at `target` as a consumer: a run directory, the socket of a builder unit in it, or `host:port`. `wish`
+/// selects events (null: all), `name` identifies the consumer to the operator (may be null). A consumer never delays a
+/// run; events that cannot be sent in time are left out. On failure, returns null and writes the reason to `message` (a
+/// buffer of `message_bytes` bytes, or null). The caller owns the tap and closes it with sheaf_tap_close.
 ///
 /// # Safety
-/// Texts are null or end with a NUL, `wish` is null or as SheafTapWish says, and at `message` so many bytes may be written, or it
-/// is null.
+/// Texts are null or NUL-terminated, `wish` is null or a valid SheafTapWish, and `message` is null or a buffer of
+/// `message_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_tap_open(
     target: *const c_char,
@@ -55,11 +55,11 @@ pub unsafe extern "C" fn sheaf_tap_open(
     unsafe { sheaf_tap_open_with_key(target, ptr::null(), wish, name, message, message_bytes) }
 }
 
-/// Joins as sheaf_tap_open does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file, which nobody
-/// else may read. Null: the run has no key.
+/// Joins as sheaf_tap_open does, at HOST:PORT of a run that has a key: `key_file` is a copy of its transport.key_file,
+/// readable only by the user. Null: the run has no key.
 ///
 /// # Safety
-/// As `sheaf_tap_open`; `key_file` is null or a text with a NUL.
+/// As `sheaf_tap_open`; `key_file` is null or a NUL-terminated text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sheaf_tap_open_with_key(
     target: *const c_char,
@@ -116,8 +116,8 @@ unsafe fn open(
     Taps::open(&target, options).map_err(|error| error.to_string())
 }
 
-/// Waits for the next event, up to `timeout_ms`. 1: it is in `event`. 0: the run has ended. 2: there was none in this time. -1:
-/// the run was lost, and sheaf_tap_message says how.
+/// Waits up to `timeout_ms` for the next event. Returns 1 with the event in `event`, 0 when the run has ended, 2 if no
+/// event arrived in this time, and -1 if the run was lost; sheaf_tap_message then has the reason.
 ///
 /// # Safety
 /// `tap` is null or of sheaf_tap_open and not closed; an event may be written at `event`, or it is null.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn sheaf_tap_next(tap: *mut Tap, timeout_ms: u32, event: *
     }
 }
 
-/// The name of the tag with this bit, from 0; null where it has none. It is the tap's.
+/// Returns the name of the tag with this bit, from 0, or null if there is none. The text belongs to the tap.
 ///
 /// # Safety
 /// `tap` is null or of sheaf_tap_open and not closed.
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn sheaf_tap_message(tap: *const Tap) -> *const c_char {
     unsafe { tap.as_ref() }.map_or(c"the tap is null".as_ptr(), |tap| tap.message.as_ptr())
 }
 
-/// Stops looking on. What the tap gave is gone with it. Null is nothing to close.
+/// Leaves the run and frees the tap. All data obtained from it become invalid. Null is ignored.
 ///
 /// # Safety
 /// `tap` is null or of sheaf_tap_open, and not used again.

@@ -29,8 +29,8 @@ pub(crate) struct Document<'a> {
     pub(crate) lab: Option<LabTables>,
 }
 
-/// After so many errors the others are only counted: to find the place and the probable meaning of each takes time, and
-/// a file of 1 MiB can have half a million of them, all in one line.
+/// After this many errors the others are only counted: finding the position and the probable meaning of each takes
+/// time, and a file of 1 MiB can have half a million of them, all in one line.
 const MAX_ERRORS: usize = 200;
 
 /// Reads the text of a configuration.

@@ -136,7 +136,7 @@ pub struct ConfigErrors {
     more: usize,
 }
 
-/// More errors at a time help nobody.
+/// More errors at a time are not helpful.
 const MAX_ERRORS: usize = 50;
 
 impl ConfigErrors {

@@ -10,7 +10,7 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-/// The version of the interface between Sheaf and filters. It changes when a filter of before would misread something.
+/// The version of the interface between Sheaf and filters. It changes when an older filter would misread something.
 pub const FILTER_ABI: u32 = 1;
 
 /// The name of the function that gives a library's table, where the configuration names no other.
@@ -28,11 +28,11 @@ pub const PREPROCESSOR_SYMBOL: &str = "sheaf_preprocessor";
 pub struct Fragment {
     /// The source's number.
     pub source: u32,
-    /// 1 where the readout unit's preprocessor made the payload, 0 where it is as the source sent it.
+    /// 1 if the readout unit's preprocessor produced the payload, 0 if it is as sent by the source.
     pub processed: u32,
-    /// The source's own time of the event; 0 where it has none.
+    /// The source's own time of the event; 0 if it has none.
     pub time_ns: u64,
-    /// The payload, where it was received: nothing is copied. Never null.
+    /// The payload, in the memory in which it was received. Never null.
     pub data: *const u8,
     /// Size of the payload; may be 0.
     pub bytes: usize,
@@ -44,23 +44,23 @@ pub struct Fragment {
 pub struct Missing {
     /// The source's number.
     pub source: u32,
-    /// Why: the code of a missing reason in docs/reference/protocol.md.
+    /// Reason: the code of a missing reason in docs/reference/protocol.md.
     pub reason: u32,
 }
 
-/// A built event. It and all it points to belong to the caller, and are valid during the call.
+/// A built event. It and all its pointers belong to the caller, and are valid during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
     /// The event's number in the run.
     pub id: u64,
-    /// When it was triggered.
+    /// Time of the trigger.
     pub time_ns: u64,
     /// Trigger type, in the experiment's own numbering.
     pub trigger_type: u32,
-    /// Which attempt to build it this was, from 1.
+    /// Number of the attempt to build it, from 1.
     pub attempt: u32,
-    /// 1 where a required source is missing, else 0.
+    /// 1 if a required source is missing, otherwise 0.
     pub incomplete: u32,
     /// Always 0.
     pub reserved: u32,
@@ -78,18 +78,18 @@ pub struct Event {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FilterVerdict {
-    /// 1: the event is to be stored; 0: it is not wanted. Nothing else is a verdict.
+    /// 1: store the event; 0: reject it. Other values are invalid.
     pub accepted: u32,
     /// Leave it 0.
     pub reserved: u32,
-    /// Bit i: the i-th tag of the setup. A bit without a tag is no verdict.
+    /// Bit i: the i-th tag of the setup. A bit without a tag is invalid.
     pub tags: u64,
     /// Payload to store with the event, or null. It belongs to the filter and must stay unchanged until the filter is
     /// called again.
     pub payload: *const u8,
     /// Size of the payload: 0 to 1 MiB.
     pub payload_bytes: usize,
-    /// Where the filter has no verdict: why, or null. It belongs to the filter, as the payload does.
+    /// Reason of a failure, or null. It belongs to the filter, like the payload.
     pub failure: *const c_char,
 }
 
@@ -112,18 +112,18 @@ impl Default for FilterVerdict {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FilterSetup {
-    /// The version of the interface that the caller has.
+    /// Interface version of the caller.
     pub abi: u32,
     /// The number of the run.
     pub run: u32,
     /// `filter.parameters` of the configuration (of a step filter `building.parameters`, of a preprocessor
-    /// `preprocessing.parameters`), as it is there; empty where it has none.
+    /// `preprocessing.parameters`), unchanged; empty if there are none.
     pub parameters: *const c_char,
-    /// `filter.tags` of the configuration: names of tags, the first is bit 0. A preprocessor is told none.
+    /// `filter.tags` of the configuration: names of tags, the first is bit 0. Empty for a preprocessor.
     pub tags: *const *const c_char,
     /// Number of tags: 0 to 63.
     pub tag_count: usize,
-    /// Where it writes why it cannot be made, with a NUL at the end.
+    /// Buffer for the reason of a failure, NUL-terminated.
     pub message: *mut c_char,
     /// Size of that buffer in bytes.
     pub message_bytes: usize,
@@ -131,23 +131,24 @@ pub struct FilterSetup {
 
 /// Function table of a filter library. It must stay unchanged while the library is loaded.
 ///
-/// Several filters may be made of one table, each is called by one thread at a time; two filters may be called by two
-/// threads at the same time.
+/// Several filters may be created from one table. Each is called by one thread at a time; different filters may be
+/// called concurrently.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FilterTable {
-    /// The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+    /// Interface version of the library: `SHEAF_FILTER_ABI` of its header.
     pub abi: u32,
-    /// The size of this struct as the library knows it.
+    /// Size of this struct in the library.
     pub table_bytes: u32,
-    /// Makes a filter for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+    /// Creates a filter for a run. On failure, returns null and writes the reason to the setup's `message`; the run
+    /// does not start.
     pub create: Option<unsafe extern "C" fn(setup: *const FilterSetup) -> *mut c_void>,
-    /// Judges an event. 0: the verdict is filled in. Anything else: there is none, and the verdict's `failure` says why; the
-    /// event is stored as it was built and tagged `quarantined`.
+    /// Judges an event. Returns 0 with the verdict filled in. Any other value is a failure, with the reason in the
+    /// verdict's `failure`; the event is stored unfiltered, tagged `quarantined`.
     pub judge: Option<
         unsafe extern "C" fn(filter: *mut c_void, event: *const Event, verdict: *mut FilterVerdict) -> i32,
     >,
-    /// Unmakes a filter, which is not called again; may be null.
+    /// Destroys a filter, which is not called again; may be null.
     pub destroy: Option<unsafe extern "C" fn(filter: *mut c_void)>,
 }
 
@@ -164,29 +165,29 @@ pub type DestroyFilter = unsafe extern "C" fn(filter: *mut c_void);
 /// The function of a library that gives a table.
 pub type GiveTable<T> = unsafe extern "C" fn() -> *const T;
 
-/// The event is rejected; readout units drop what they still hold of it.
+/// The event is rejected; readout units drop its remaining fragments.
 pub const STEP_REJECT: u32 = 0;
-/// All the rest of the event is asked for; then the filter judges it.
+/// All remaining sources are requested; then the filter judges the event.
 pub const STEP_ALL: u32 = 1;
-/// The event needs no more sources: the filter judges it as it is.
+/// No more sources are needed: the filter judges the event.
 pub const STEP_ENOUGH: u32 = 2;
-/// The sources in the verdict's list are asked for; then the step filter is called again.
+/// The sources in the verdict's list are requested; then the step filter is called again.
 pub const STEP_SOURCES: u32 = 3;
 
 /// Verdict of a step filter on a part of an event. All fields are 0 or null when the step filter is called.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct StepVerdict {
-    /// One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH and SHEAF_STEP_SOURCES. Nothing else is a verdict.
+    /// One of SHEAF_STEP_REJECT, SHEAF_STEP_ALL, SHEAF_STEP_ENOUGH and SHEAF_STEP_SOURCES. Other values are invalid.
     pub decision: u32,
     /// Leave it 0.
     pub reserved: u32,
-    /// With SHEAF_STEP_SOURCES: numbers of sources, in any order. Those that are here or missing already are passed over. It
-    /// belongs to the step filter, and stays as it is until that is called again.
+    /// With SHEAF_STEP_SOURCES: numbers of sources, in any order. Sources that are already present or missing are
+    /// ignored. The list belongs to the step filter and must stay unchanged until that is called again.
     pub sources: *const u32,
     /// Number of listed sources: 0 to 65,536.
     pub source_count: usize,
-    /// Where the step filter has no verdict: why, or null. It belongs to the step filter, as the list does.
+    /// Reason of a failure, or null. It belongs to the step filter, like the list.
     pub failure: *const c_char,
 }
 
@@ -201,29 +202,30 @@ impl Default for StepVerdict {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct StepTable {
-    /// The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+    /// Interface version of the library: `SHEAF_FILTER_ABI` of its header.
     pub abi: u32,
-    /// The size of this struct as the library knows it.
+    /// Size of this struct in the library.
     pub table_bytes: u32,
-    /// Makes a step filter for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+    /// Creates a step filter for a run. On failure, returns null and writes the reason to the setup's `message`; the
+    /// run does not start.
     pub create: Option<unsafe extern "C" fn(setup: *const FilterSetup) -> *mut c_void>,
-    /// Judges the part of an event that is here. 0: the verdict is filled in. Anything else: there is none, and the verdict's
-    /// `failure` says why; the rest of the event is asked for.
+    /// Judges the part of an event that is present. Returns 0 with the verdict filled in. Any other value is a failure,
+    /// with the reason in the verdict's `failure`; the rest of the event is requested.
     pub judge: Option<
         unsafe extern "C" fn(step_filter: *mut c_void, part: *const Event, verdict: *mut StepVerdict) -> i32,
     >,
-    /// Unmakes a step filter, which is not called again; may be null.
+    /// Destroys a step filter, which is not called again; may be null.
     pub destroy: Option<unsafe extern "C" fn(step_filter: *mut c_void)>,
 }
 
-/// A fragment that a builder unit has asked for, before it leaves the readout unit. It and all it points to belong to the
-/// caller, and are valid during the call.
+/// A requested fragment, before it leaves the readout unit. It and all its pointers belong to the caller, and are valid
+/// during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawFragment {
     /// The event's number in the run.
     pub event: u64,
-    /// The source's own time of the event; 0 where it has none.
+    /// The source's own time of the event; 0 if it has none.
     pub time_ns: u64,
     /// The source's number.
     pub source: u32,
@@ -239,19 +241,18 @@ pub struct RawFragment {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Processed {
-    /// Where the new payload is to be written. It belongs to the caller, and what is there before means nothing.
+    /// Buffer for the new payload. It belongs to the caller; its initial contents are undefined.
     pub data: *mut u8,
     /// Size of that buffer in bytes: at least that of the fragment; `preprocessing.extra_bytes` adds to it.
     pub room: usize,
     /// Size of the new payload: 0 to `room`. 0 when the preprocessor is called.
     pub bytes: usize,
-    /// 1: the fragment leaves as it is, whatever was written; 0: the new payload leaves in its place. 0 when the preprocessor
-    /// is called.
+    /// 1: the fragment is sent unchanged, whatever was written; 0: the new payload is sent in its place. 0 when the
+    /// preprocessor is called.
     pub keep: u32,
     /// Leave it 0.
     pub reserved: u32,
-    /// Where the fragment cannot be processed: why, or null. It belongs to the preprocessor, and stays as it is until that is
-    /// called again.
+    /// Reason of a failure, or null. It belongs to the preprocessor and must stay unchanged until that is called again.
     pub failure: *const c_char,
 }
 
@@ -259,14 +260,15 @@ pub struct Processed {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PreprocessorTable {
-    /// The version of the interface that the library was made with: `SHEAF_FILTER_ABI` of its header.
+    /// Interface version of the library: `SHEAF_FILTER_ABI` of its header.
     pub abi: u32,
-    /// The size of this struct as the library knows it.
+    /// Size of this struct in the library.
     pub table_bytes: u32,
-    /// Makes a preprocessor for a run. Null: that is not possible, and the setup's `message` says why; the run does not start.
+    /// Creates a preprocessor for a run. On failure, returns null and writes the reason to the setup's `message`; the
+    /// run does not start.
     pub create: Option<unsafe extern "C" fn(setup: *const FilterSetup) -> *mut c_void>,
-    /// Processes a fragment. 0: what it made of it is filled in. Anything else: it failed, `failure` says why, and the fragment
-    /// leaves as the source sent it. The same fragment may come again, where a builder unit asks again: the result should
+    /// Processes a fragment. Returns 0 with the result filled in. Any other value is a failure, with the reason in
+    /// `failure`; the fragment is sent unprocessed. The same fragment may be processed again, so the result should
     /// depend on nothing else.
     pub process: Option<
         unsafe extern "C" fn(
@@ -275,7 +277,7 @@ pub struct PreprocessorTable {
             processed: *mut Processed,
         ) -> i32,
     >,
-    /// Unmakes a preprocessor, which is not called again; may be null.
+    /// Destroys a preprocessor, which is not called again; may be null.
     pub destroy: Option<unsafe extern "C" fn(preprocessor: *mut c_void)>,
 }
 

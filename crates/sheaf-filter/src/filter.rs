@@ -33,10 +33,10 @@ impl Filter for AcceptAll {
     }
 }
 
-/// Wants one event of so many, by event id: the same events whichever builder sees them.
+/// Accepts one event in N, by event id: the same events in every builder.
 #[derive(Clone, Copy, Debug)]
 pub struct Prescale {
-    /// One of so many; at least 1.
+    /// N: one event in N is accepted; at least 1.
     pub factor: u32,
 }
 

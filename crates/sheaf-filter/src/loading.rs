@@ -1,9 +1,10 @@
 //! Loading of filters, step filters and preprocessors from shared libraries: opening, creation and destruction.
 //!
-//! A library is loaded when one of its things is opened and let go when the last of them is dropped. Whether that takes it out of
-//! memory is up to the library and the loader, which gives what is in memory to whoever asks for the same path again. So who
-//! wants a new version in the same process loads it from another path: `sheaf run` copies it for each run. Without copies, install
-//! a new version beside the old one and rename it (`mv`): a file that is overwritten in place changes under the run that uses it.
+//! A library is loaded when one of its tables is opened, and closed when the last of them is dropped. Whether this
+//! unloads it depends on the library and on the loader, which returns the copy in memory for a path that is already
+//! loaded. To load a new version in the same process, use another path: `sheaf run` copies it for each run. Without
+//! copies, install a new version beside the old one and rename it (`mv`): a file that is overwritten in place changes
+//! under the run that uses it.
 
 #![allow(unsafe_code)]
 
@@ -216,7 +217,8 @@ pub(crate) struct Loaded {
     _library: Option<Library>,
 }
 
-// SAFETY: the interface promises that what a library makes may be called by any one thread at a time (`abi::FilterTable`).
+// SAFETY: the interface promises that what a library makes may be called by any one thread at a time
+// (`abi::FilterTable`).
 unsafe impl Send for Loaded {}
 
 impl Loaded {
@@ -256,7 +258,8 @@ pub(crate) fn open<T: Table>(path: &Path, symbol: &str) -> Result<(T, Whose, Lib
     // SAFETY: that the function has this type is the interface; it cannot be checked.
     let give = unsafe { library.get::<GiveTable<T>>(symbol) };
     let give = give.map_err(|_| OpenError::NoSymbol { whose: whose.clone(), symbol: symbol.into() })?;
-    // SAFETY: a function without arguments, as the interface has it; what it gives stays as long as the library is loaded.
+    // SAFETY: a function without arguments, as the interface has it; what it gives stays as long as the library is
+    // loaded.
     let table = unsafe { read_table(give(), &whose)? };
     Ok((table, whose, library))
 }

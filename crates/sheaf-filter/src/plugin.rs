@@ -20,8 +20,9 @@
 //! sheaf_filter::export_filter!(TwoSources);
 //! ```
 //!
-//! Compiled as a `cdylib`, this is a library for `filter.kind = "library"`. A panic in it is a failure of the event that it
-//! judged, not of the process. Step filters ([`StepPlugin`]) and preprocessors ([`PreprocessPlugin`]) are written alike.
+//! Compiled as a `cdylib`, this is a library for `filter.kind = "library"`. A panic in it is a failure of the event
+//! that it judged, not of the process. Step filters ([`StepPlugin`]) and preprocessors ([`PreprocessPlugin`]) are
+//! written alike.
 
 #![allow(unsafe_code)]
 
@@ -204,7 +205,8 @@ unsafe extern "C" fn judge<P: Plugin>(
     event: *const abi::Event,
     verdict: *mut FilterVerdict,
 ) -> i32 {
-    // SAFETY: a filter that `create::<P>` made, called by one thread at a time; event and verdict valid during the call.
+    // SAFETY: a filter that `create::<P>` made, called by one thread at a time; event and verdict valid during the
+    // call.
     let (exported, event, said) =
         unsafe { (&mut *filter.cast::<Exported<P>>(), EventView::new(&*event), &mut *verdict) };
     match guarded(|| exported.plugin.judge(&event)) {
@@ -225,7 +227,7 @@ unsafe extern "C" fn judge<P: Plugin>(
     }
 }
 
-/// A failure as C is told it. A NUL would end the text; what is before it is told.
+/// A failure as passed to C. The text ends at its first NUL.
 fn c_failure(failure: &FilterFailure) -> CString {
     let before = failure.0.split('\0').next().unwrap_or_default();
     CString::new(before).unwrap_or_default()

@@ -28,13 +28,14 @@ pub struct RawFragment<'a> {
 pub enum Processed {
     /// Nothing: the fragment leaves as it is.
     Kept,
-    /// A new payload of so many bytes, in the room that was given.
+    /// A new payload of this many bytes, in the buffer provided.
     Written(usize),
 }
 
 /// Processes fragments before they leave a readout unit: compaction, zero suppression, features in place of samples.
 pub trait Preprocessor: Send {
-    /// Makes a new payload of a fragment, in `room`, which has at least as many bytes as the fragment; or leaves it as it is.
+    /// Makes a new payload of a fragment, in `room`, which has at least as many bytes as the fragment; or leaves it as
+    /// it is.
     ///
     /// Where a builder unit asks again the same fragment comes again: the result should depend on nothing else.
     ///
@@ -75,7 +76,8 @@ impl LibraryPreprocessor {
     /// Why that is not possible, and what would be right.
     ///
     /// # Safety
-    /// `table` is null, or a table whose functions do what [`PreprocessorTable`] says, for as long as the preprocessor lives.
+    /// `table` is null, or a table whose functions do what [`PreprocessorTable`] says, for as long as the preprocessor
+    /// lives.
     pub unsafe fn of_table(table: *const PreprocessorTable, setup: &Setup) -> Result<Self, OpenError> {
         let whose = Whose::Program(Kind::Preprocessor);
         // SAFETY: promised by the caller.

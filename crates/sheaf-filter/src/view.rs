@@ -37,7 +37,7 @@ impl<'a> EventView<'a> {
         EventId(self.event.id)
     }
 
-    /// When it was triggered.
+    /// Time of the trigger.
     #[must_use]
     pub fn time(&self) -> Timestamp {
         Timestamp(self.event.time_ns)
@@ -63,8 +63,8 @@ impl<'a> EventView<'a> {
         fragments.iter().map(|fragment| FragmentView { fragment })
     }
 
-    /// The missing sources, in ascending order, and why they are missing; `None` for a reason that this version does not
-    /// know.
+    /// The missing sources, in ascending order, and why they are missing; `None` for a reason that this version does
+    /// not know.
     pub fn missing(&self) -> impl ExactSizeIterator<Item = (SourceId, Option<MissingReason>)> + use<'a> {
         // SAFETY: as above.
         let missing: &'a [abi::Missing] = unsafe { list(self.event.missing, self.event.missing_count) };

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 /// Ports as busy as this are the limit, whatever else is scarce.
 const FULL: f64 = 0.95;
-/// No port is busier than this, which is full and a sample's error: what says so was not sampled in time, because no processor
-/// was there for it.
+/// No port is busier than this, which is full and a sample's error: what says so was not sampled in time, because no
+/// processor was there for it.
 const IMPOSSIBLE: f64 = 1.05;
 /// Ports as busy as this are the limit where nothing else is.
 const BUSY: f64 = 0.85;
 /// With less than this share of its processors idle a machine may be the limit.
 const IDLE: f64 = 0.05;
-/// Of the time in which a run has triggers so much is its beginning, in which connections find their pace.
+/// Fraction of the trigger time that is the start, in which connections find their pace.
 const BEGINNING: f64 = 0.25;
 /// Intervals with less than this share of the busiest one's traffic are the run's beginning and end.
 const ACTIVE: f64 = 0.5;
@@ -73,11 +73,11 @@ pub struct Evidence {
     pub line_use: f64,
     /// The same of the busiest port.
     pub line_use_peak: f64,
-    /// Mean size of a packet towards builders, with its Ethernet head, in bytes: more than the largest packet and 14 bytes
-    /// would be what no cable carries.
+    /// Mean size of a packet towards builders, with its Ethernet head, in bytes: more than the largest packet and 14
+    /// bytes would be what no cable carries.
     pub packet_bytes: f64,
-    /// Bits on the wire towards builders for each byte that the run has built into events, from the run's start to its end: the
-    /// greetings of the nodes come before.
+    /// Bits on the wire towards builders for each byte that the run has built into events, from the run's start to its
+    /// end: the greetings of the nodes come before.
     pub wire_bits_per_byte: f64,
 }
 
@@ -206,8 +206,8 @@ fn counting(samples: &[Sample], active: &RangeInclusive<usize>, span: Span) -> (
     }
 }
 
-/// The evidence of a run. `looks` are samples of ports alone, taken at the beginning between others; `payload_bytes` is what was
-/// built into events, `host_drops` what was lost in hosts.
+/// The evidence of a run. `looks` are samples of ports alone, taken at the beginning between others; `payload_bytes` is
+/// what was built into events, `host_drops` what was lost in hosts.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(crate) fn evidence(
     plan: &Plan,

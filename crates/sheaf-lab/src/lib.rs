@@ -1,5 +1,5 @@
-//! A switch in a laptop: hosts are network namespaces, cables are veth pairs, switches are bridges whose ports have a line
-//! rate and a finite output buffer. Real Sheaf processes run on the hosts and are measured.
+//! A switch in a laptop: hosts are network namespaces, cables are veth pairs, switches are bridges whose ports have a
+//! line rate and a finite output buffer. Real Sheaf processes run on the hosts and are measured.
 //!
 //! | module | holds |
 //! |---|---|
@@ -12,14 +12,14 @@
 //! | `counters`, `sampler` | what ports, processors and nodes have done so far |
 //! | `evidence` | whether the network was the limit |
 //! | `measure` | one scenario, point by point |
-//! | `result`, `plots` | what came of it, as text, JSON and pictures |
+//! | `result`, `plots` | results as text, JSON and plots |
 //! | `library` | the scenarios that ship |
 //! | `paper` | the documents' figures beside ours |
 //! | `buffer` | how large an output buffer is, found from outside |
 //!
 //! The crate needs `CAP_NET_ADMIN`, `CAP_SYS_ADMIN` and iproute2, and says so where they are not there. It touches no
-//! interface, route or namespace that it has not made. It does not know what the nodes do: it starts a program, and reads
-//! the JSON that this prints.
+//! interface, route or namespace that it has not made. It does not know what the nodes do: it starts a program, and
+//! reads the JSON that this prints.
 
 #![forbid(unsafe_code)]
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// A port of a switch: network, switch and port.
 pub(crate) type PortName = (NetworkKind, String, String);
 
-/// For so long from the beginning ports are looked at between samples, too: nodes that find each other send as much as a run does in
-/// a part of a second, and what was theirs is to be known.
+/// For this time from the beginning, ports are also sampled in between: nodes that find each other send as much as a
+/// run does in a part of a second, and what was theirs is to be known.
 const CLOSE_LOOKS: Duration = Duration::from_secs(20);
 
 /// Number of polls in the time of a sample.
@@ -100,8 +100,8 @@ impl Sampler {
         self.samples.push(sample);
     }
 
-    /// Adds ports and time to a sample. The time is that of the ports: on a busy machine reading them takes long, and rates follow
-    /// from both.
+    /// Adds ports and time to a sample. The time is that of the ports: on a busy machine reading them takes long, and
+    /// rates follow from both.
     fn look(&self, network: &Network, mut sample: Sample) -> Sample {
         let begin = self.elapsed();
         for planned in network.plan().rails() {

@@ -13,7 +13,7 @@
 //! | `clock` | the clock and its discipline |
 //! | `features` | what later transports need of the kernel |
 //!
-//! All probes read below a [`Root`]; none changes anything, and none fails: what is not told is *unknown*.
+//! All probes read below a [`Root`]; none changes anything, and none fails: missing values are *unknown*.
 
 mod clock;
 mod ethernet;
@@ -85,7 +85,7 @@ impl Doctor<'_> {
         self.add(Severity::Good, key, value, source);
     }
 
-    /// Not told by this kernel, or not readable.
+    /// Not reported by this kernel, or not readable.
     fn unknown(&mut self, key: &str, source: &str, why: &str) {
         self.add(Severity::Unknown, key, "unknown", source).cost = why.to_owned();
     }
@@ -121,7 +121,7 @@ impl Doctor<'_> {
         (finding.cost, finding.remedy) = (cost.into(), remedy);
     }
 
-    /// The soft limit with this name in `/proc/self/limits`; `None` if it is not told, `u64::MAX` if there is none.
+    /// The soft limit with this name in `/proc/self/limits`; `None` if unknown, `u64::MAX` if unlimited.
     fn limit(&self, name: &str) -> Option<u64> {
         let limits = self.root.text(LIMITS)?;
         let soft = limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?;

@@ -79,7 +79,7 @@ impl Root {
         self.path(path).exists()
     }
 
-    /// The processors that are switched on; empty where that is not told.
+    /// The processors that are online; empty if unknown.
     #[must_use]
     pub fn cpus_online(&self) -> CpuList {
         self.list("/sys/devices/system/cpu/online").unwrap_or_default()
@@ -106,7 +106,7 @@ impl Root {
             .collect()
     }
 
-    /// The NUMA nodes that have memory; all nodes where that is not told.
+    /// The NUMA nodes that have memory; all nodes if unknown.
     #[must_use]
     pub fn nodes_with_memory(&self) -> CpuList {
         let told = self.list("/sys/devices/system/node/has_memory");

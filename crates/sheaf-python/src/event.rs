@@ -66,7 +66,7 @@ impl Event {
         self.stored.event.trigger_type.0
     }
 
-    /// Which attempt to build it this was, from 1.
+    /// Number of the attempt to build it, from 1.
     #[getter]
     fn attempt(&self) -> u16 {
         self.stored.event.attempt

@@ -170,7 +170,7 @@ impl<M: Memory> EmulatedSource<M> {
         &self.script
     }
 
-    /// The next fragment to hand out, or why there is none now.
+    /// The next fragment to deliver, or the reason why there is none now.
     fn next_turn(&mut self, now: Timestamp) -> Result<Turn, SourcePoll> {
         for _ in 0..SILENT_EVENTS_PER_POLL {
             if let Some(late) = self.late.pop_front_if(|late| late.after <= self.begun) {
@@ -298,7 +298,8 @@ impl<M: Memory> EmulatedSource<M> {
 }
 
 impl<M: Memory> EmulatedSource<M> {
-    /// As [`Self::fill`], where nothing goes wrong and every fragment may go at once: every event has a fragment, in its turn.
+    /// As [`Self::fill`], where nothing goes wrong and every fragment may go at once: every event has a fragment, in
+    /// its turn.
     fn fill_freely(&mut self, now: Timestamp, most: usize, fragments: &mut Vec<Fragment<Span>>) -> BatchEnd {
         let (source, before, begun) = (self.id, fragments.len(), self.begun);
         let mut bytes = 0;

@@ -13,12 +13,13 @@
 //! | [`timed`] | self-triggered front ends, captured or live: packets of hits become time slices |
 //! | [`random`] | random numbers that are a pure function of seed, source and event |
 //!
-//! A source is polled by the thread of its readout unit. It never blocks and reads no clock: it is told the time, and
-//! a source that is early says until when. It is bounded by its own [`sheaf_buffer::Pool`]: while every block still
-//! has fragments in use, it has nothing to give. A pool of its own, not one for the whole readout unit, because then
-//! a fast source cannot take the memory that a slow one needs to complete the oldest event.
+//! A source is polled by the thread of its readout unit. It never blocks and reads no clock: it takes the time as an
+//! argument, and a source that is early says until when. It is bounded by its own [`sheaf_buffer::Pool`]: while every
+//! block still has fragments in use, it has nothing to give. A pool of its own, not one for the whole readout unit,
+//! because then a fast source cannot take the memory that a slow one needs to complete the oldest event.
 //!
-//! The crate does no network I/O but for live packets, starts no thread, and does not decide what becomes of a fragment.
+//! The crate does no network I/O but for live packets, starts no thread, and does not decide what becomes of a
+//! fragment.
 
 #![forbid(unsafe_code)]
 
@@ -59,8 +60,9 @@ pub trait Source: Send {
         batch.take_one(self.poll(now))
     }
 
-    /// Whether the data wait until they are taken, each event after the one before, as recorded or emulated data do. Nothing of
-    /// such a source is ever late: it misses in an event only when it has passed it over or ended. Detectors do not wait.
+    /// Whether the data wait until they are taken, each event after the one before, as recorded or emulated data do.
+    /// Nothing of such a source is ever late: it misses in an event only when it has passed it over or ended. Detectors
+    /// do not wait.
     fn keeps_data(&self) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! When fragments may go.
 //!
-//! A pacer never reads a clock: it is told the time and answers whether a fragment is due. The instant at which a
+//! A pacer never reads a clock: it takes the time and returns whether a fragment is due. The instant at which a
 //! fragment is due follows from its place in the run alone (its event's position, or its recorded time), not from when
 //! the one before it went. So all sources of a run stay in step whatever each of them leaves out, and the load is an
 //! *open loop*: held up by back-pressure, a source is behind its schedule afterwards and catches up at full speed, as

@@ -3,7 +3,8 @@
 //! Every source of a directory is replayed by the same numbers, which are those of all its streams together
 //! ([`StreamSet`]), so that the sources stay in step whatever each of them lacks:
 //!
-//! - **Passes.** Pass `n` adds `n * (highest id - lowest id + 1)` to event ids and `n` times the recording's length, plus
+//! - **Passes.** Pass `n` adds `n * (highest id - lowest id + 1)` to event ids and `n` times the recording's length,
+//! plus
 //!   one mean distance of events, to times.
 //! - **Rate division.** Of the events of all sources, in ascending order of id and over all passes, every `division`-th
 //!   is kept. By position and not by the id itself: recordings lack ids, some in a regular way (a camera whose every
@@ -33,7 +34,7 @@ const SKIPPED_RECORDS_PER_POLL: u32 = 64;
 pub struct ReplayConfig {
     /// Number of passes; `None`: until stopped.
     pub passes: Option<NonZeroU64>,
-    /// Every so many-th event is kept.
+    /// N: every N-th event is kept.
     pub division: NonZeroU64,
     /// When fragments may go.
     pub pace: Pace,
@@ -135,7 +136,7 @@ impl ReplaySource {
         })
     }
 
-    /// The next fragment that is kept, or why there is none now.
+    /// The next kept fragment, or the reason why there is none now.
     fn read(&mut self, now: Timestamp) -> Result<(Fragment<Bytes>, Place), SourcePoll> {
         for _ in 0..SKIPPED_RECORDS_PER_POLL {
             match self.reader.next() {

@@ -11,7 +11,7 @@
 //! | [`dump`] | prints one line per fragment of any of these |
 //! | [`kind`] | finds out which of these is at a path |
 //! | `hdf5` | runs as HDF5 files, for analysis (feature `hdf5`) |
-//! | [`upload`] | the port to whoever brings closed files to an object store |
+//! | [`upload`] | the port to an uploader of closed files |
 //! | `hexadecimal` | checksums in JSON |
 //! | [`id_set`] | a compact set of event ids |
 //!

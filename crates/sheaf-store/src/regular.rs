@@ -1,6 +1,6 @@
 //! Opening files that others made, without waiting for what is no file.
 //!
-//! Who opens a named pipe waits until somebody opens its other end, and a device may do anything.
+//! Opening a named pipe waits until its other end is opened, and a device may do anything.
 
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::File;

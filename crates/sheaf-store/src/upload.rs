@@ -1,5 +1,5 @@
-//! The port to whoever brings closed files to an object store. It is behind a trait so that files are written, sealed and
-//! tested without a network.
+//! The port to an uploader of closed files to an object store. It is behind a trait so that files are written, sealed
+//! and tested without a network.
 
 use crate::event_file::ClosedFile;
 

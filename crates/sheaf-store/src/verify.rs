@@ -26,7 +26,7 @@ pub struct VerifyReport {
     pub path: PathBuf,
     /// Kind of its contents.
     pub kind: Kind,
-    /// Whether there is no problem, and what was looked at is whole: a run that goes on is not yet.
+    /// Whether there is no problem and the object is complete: a run in progress is not yet.
     pub ok: bool,
     /// Whether a run is over; `None` where nothing tells: no run, or one without a manifest.
     pub state: Option<RunState>,
@@ -46,8 +46,8 @@ pub struct VerifyReport {
     pub copies: u64,
     /// The contents of each stream of accepted events, by name; empty for fragment streams.
     pub streams: Vec<StreamReport>,
-    /// Files that are not closed, and need not be: a process still writes them, or the session that wrote them died and all of its
-    /// events that count are there.
+    /// Files that are not closed, and need not be: a process still writes them, or the session that wrote them died and
+    /// all of its events that count are there.
     pub files_open: u64,
     /// Events that do not count, because the builder that wrote them died before it reported them.
     pub events_void: u64,
@@ -98,7 +98,7 @@ pub struct StreamReport {
     pub payload_bytes: u64,
 }
 
-/// One file that was looked at.
+/// One verified file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileReport {
     /// The file.

@@ -1,4 +1,4 @@
-//! The consumer's side of one door. It blocks, as long as it is told to, and starts no thread.
+//! The consumer's side of one door. It blocks up to the given time, and starts no thread.
 
 use crate::address::{Address, with_short_path};
 use crate::key::ConsumerProof;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// So much is asked of the operating system at a time. Larger events are read to where they stay.
 const READ_BYTES: usize = 256 << 10;
 
-/// A body grows by so much as it arrives: its length is not believed before it is there.
+/// Step by which a body grows as it arrives: its announced length is not trusted.
 const GROW_BYTES: usize = 1 << 20;
 
 /// Why a consumer gets nothing, or nothing more.
@@ -392,8 +392,8 @@ fn connect_tcp(address: &str, timeout: Duration) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Whether TCP has joined a call with itself. It does so where nobody listens at a port of this host and the kernel gives that very
-/// port to whoever calls it: a consumer that knocks until a run begins would meet itself there.
+/// Whether TCP has joined a call with itself. It does so where nobody listens at a port of this host and the kernel
+/// gives that very port to whoever calls it: a consumer that knocks until a run begins would meet itself there.
 fn leads_to_itself(stream: &TcpStream) -> bool {
     matches!((stream.local_addr(), stream.peer_addr()), (Ok(own), Ok(other)) if own == other)
 }

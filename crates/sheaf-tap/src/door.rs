@@ -1,9 +1,9 @@
 //! The builder's side: a door that consumers join by, and the feed of accepted events.
 //!
-//! Two threads meet here. The builder's has the [`Feed`] with the sampler: it says who gets an event, copies it once, and
-//! puts it into the bounded queues of those who do. The door's thread accepts consumers, checks what they say, and
-//! writes what is in the queues to their sockets. They share rings and counters, no lock: whatever becomes of a consumer or
-//! of the door's thread, the builder's thread waits for nothing.
+//! Two threads meet here. The builder's has the [`Feed`] with the sampler: it says who gets an event, copies it once,
+//! and puts it into the bounded queues of those who do. The door's thread accepts consumers, checks what they say, and
+//! writes what is in the queues to their sockets. They share rings and counters, no lock: whatever becomes of a
+//! consumer or of the door's thread, the builder's thread waits for nothing.
 
 mod keeper;
 mod visitor;
@@ -93,8 +93,8 @@ pub struct DoorCounts {
     pub wrong_key: u64,
     /// Events that were written to a consumer's socket, for each consumer.
     pub sent: u64,
-    /// Events that a consumer wanted and did not get, for each consumer: its queue was full, or all together had what the
-    /// run grants.
+    /// Events that a consumer wanted and did not get, for each consumer: its queue was full, or all together had what
+    /// the run grants.
     pub missed: u64,
 }
 
@@ -166,8 +166,8 @@ impl Books {
         }
     }
 
-    /// The counts at about this moment; exact once the builder's thread writes no more. What is seen is summed up here, so
-    /// that the numbers belong together.
+    /// The counts at about this moment; exact once the builder's thread writes no more. What is seen is summed up here,
+    /// so that the numbers belong together.
     fn read(&self) -> Counts {
         let [_, taken, other_tags, prescaled, over_rate, queue_full, over_budget] =
             std::array::from_fn(|index| self.counts[index].load(Ordering::Relaxed));
@@ -205,10 +205,10 @@ impl Door {
         Self { options }
     }
 
-    /// Opens it, for one session of a builder: consumers are told `header` and `metadata`, as event files have them.
+    /// Opens it for one session of a builder: consumers receive `header` and `metadata`, as in event files.
     ///
     /// # Errors
-    /// Why nobody can join by it.
+    /// Reason why consumers cannot join.
     pub fn open(&self, header: &FileHeader, metadata: &str) -> Result<Feed, DoorError> {
         let options = &self.options;
         let welcome = tap::emit_welcome(header, metadata)?;
@@ -251,7 +251,7 @@ impl Door {
 }
 
 impl Feed {
-    /// Tells of an accepted event. Where nobody looks on that is one load.
+    /// Offers an accepted event to the consumers. Without consumers this costs one load.
     pub fn see(&mut self, now: Timestamp, event: &Event<Bytes>, verdict: &Verdict) {
         let sequence = self.accepted;
         self.accepted += 1;
@@ -320,8 +320,8 @@ impl Feed {
         }
     }
 
-    /// Closes the door: consumers get what waits for them, as far as they read it within a second, and are told that the
-    /// builder has ended. Does not wait for that.
+    /// Closes the door: consumers get what waits for them, as far as they read it within a second, and are told that
+    /// the builder has ended. Does not wait for that.
     pub fn close(mut self) -> Closing {
         self.say_over();
         Closing(self.keeper.take())
@@ -351,7 +351,7 @@ impl Drop for Feed {
 pub struct Closing(Option<JoinHandle<DoorCounts>>);
 
 impl Closing {
-    /// Waits until it is closed, about a second at most, and says what came of it.
+    /// Waits until it is closed, at most about a second, and returns its counts.
     #[must_use]
     pub fn wait(self) -> DoorCounts {
         // A panic of the thread has been printed; it takes its counts along.

@@ -1,7 +1,7 @@
 //! The doors of all builders of a run, as one sequence of events.
 //!
-//! Each door has a thread that reads it into one bounded channel. When the channel is full the threads wait, the sockets
-//! fill up, and the builders leave events out for this consumer: nobody else notices.
+//! Each door has a thread that reads it into one bounded channel. When the channel is full the threads wait, the
+//! sockets fill up, and the builders leave events out for this consumer: nobody else notices.
 
 use crate::address::{Address, doors_in};
 use crate::client::{Client, ClientError, Welcome};
@@ -37,9 +37,9 @@ const COME_BACK: Duration = Duration::from_secs(5);
 pub struct TapOptions {
     /// The names of the tags of which an event must have one; none: all events.
     pub tags: Vec<String>,
-    /// One of so many of those; 0 is taken as 1.
+    /// Prescale N: one in N of those; 0 means 1.
     pub prescale: u32,
-    /// At most so many events a second, of all builders together.
+    /// Maximum number of events per second, over all builders.
     pub rate_hz: Option<f64>,
     /// Who asks, for the operator.
     pub name: String,
@@ -322,7 +322,7 @@ impl Drop for Taps {
     }
 }
 
-/// Waits for what a door says next; `None` when nobody wants to hear it any more.
+/// Waits for the next message of a door; `None` when there is no receiver any more.
 fn hear(client: &mut Client, stop: &AtomicBool) -> Option<Said> {
     let node = client.welcome().header.node;
     loop {

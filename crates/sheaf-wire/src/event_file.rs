@@ -323,11 +323,11 @@ pub fn emit_event<P: Payload + AsRef<[u8]>>(
 pub struct EventHeader {
     /// The event's id.
     pub id: EventId,
-    /// When it was triggered.
+    /// Time of the trigger.
     pub time: Timestamp,
     /// Type of its trigger.
     pub trigger_type: TriggerType,
-    /// Which attempt to build it this was, from 1.
+    /// Number of the attempt to build it, from 1.
     pub attempt: u16,
     /// Whether a required source is missing.
     pub incomplete: bool,

@@ -26,8 +26,8 @@ impl Payload for bytes::Bytes {
     }
 }
 
-/// A payload as a place in a parcel: a piece of memory that holds the payloads of many fragments, one after another, and
-/// that whoever reads the source keeps and counts. A span is a few numbers, so that handling a fragment touches no
+/// A payload as a place in a parcel: a piece of memory that holds the payloads of many fragments, one after another,
+/// and that whoever reads the source keeps and counts. A span is a few numbers, so that handling a fragment touches no
 /// counter that other processors touch as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
@@ -58,7 +58,8 @@ pub struct Fragment<P> {
     pub time: Timestamp,
     /// CRC-32C of the payload, as the source computed it if it did; of a processed payload as the readout unit did.
     pub checksum: Option<u32>,
-    /// Whether the readout unit has processed the payload: then it is what its preprocessor made of what the source sent.
+    /// Whether the readout unit has processed the payload: then it is what its preprocessor made of what the source
+    /// sent.
     pub processed: bool,
     /// The bytes.
     pub payload: P,
@@ -83,7 +84,8 @@ pub struct SuperFragment {
     pub count: u32,
     /// The attempt of the request that this answers, where it named sources; else 0.
     pub attempt: u16,
-    /// The part of the event that was asked for: that of the request, where it named sources; else 0, which is the whole.
+    /// The part of the event that was asked for: that of the request, where it named sources; else 0, which is the
+    /// whole.
     pub part: u16,
     /// Number of fragments of each event that follow.
     pub fragments: u16,
@@ -110,11 +112,11 @@ impl SuperFragment {
 pub struct Event<P> {
     /// The event's id.
     pub id: EventId,
-    /// When it was triggered.
+    /// Time of the trigger.
     pub time: Timestamp,
     /// Type of its trigger.
     pub trigger_type: TriggerType,
-    /// Which attempt to build it this was, from 1.
+    /// Number of the attempt to build it, from 1.
     pub attempt: u16,
     /// Whether a *required* source is missing. Optional sources may be missing in a complete event.
     pub incomplete: bool,

@@ -1,8 +1,8 @@
 //! The messages between readout units, builder units, output nodes and the event manager.
 //!
 //! A message is a *head* (the [`Header`] and the entries of its kind) and, for [`Body::SuperFragments`] and
-//! [`Body::Delivery`] only, a *payload*: the fragments' bytes one after another, in the order of their entries. Transports carry the two as
-//! opaque bytes and keep them apart, so that payload is never copied to make a message.
+//! [`Body::Delivery`] only, a *payload*: the fragments' bytes one after another, in the order of their entries.
+//! Transports carry the two as opaque bytes and keep them apart, so that payload is never copied to make a message.
 //!
 //! [`Message::encode`] writes the head and hands out the payload handles in order; [`Message::decode`] checks the
 //! head completely (magic, version, lengths, checksum, every code) before it takes the first payload byte, so that a
@@ -109,8 +109,8 @@ pub struct Request {
     pub absent: Vec<AbsentReadout>,
     /// Where output nodes store: which of their events are the stored ones among `finished`.
     pub kept: Vec<Kept>,
-    /// Whether its output holds it up: it fails, or events that wait for it have half of the builder's slots or more. Where
-    /// triggers are refused for lack of credit, this tells whose fault it is.
+    /// Whether its output holds it up: it fails, or events that wait for it have half of the builder's slots or more.
+    /// Where triggers are refused for lack of credit, this tells whose fault it is.
     pub output_behind: bool,
     /// Work under way on events that are built here.
     pub work: Work,
@@ -144,8 +144,8 @@ impl Work {
     }
 }
 
-/// Stands for the number of parts in [`AbsentReadout::parts`] and [`Release::parts`]: the builder that ended the event has not
-/// asked this readout unit for anything, whatever another one did before.
+/// Stands for the number of parts in [`AbsentReadout::parts`] and [`Release::parts`]: the builder that ended the event
+/// has not asked this readout unit for anything, whatever another one did before.
 pub const PARTS_NOT_ASKED: u16 = u16::MAX;
 
 /// A readout unit that had no part in a finished event, or only in the first parts of it.
@@ -155,8 +155,8 @@ pub struct AbsentReadout {
     pub event: EventId,
     /// The readout unit's index.
     pub readout: u16,
-    /// Of how many parts the event has its answer: it was silent from the next one on. 0 where the event was built at once.
-    /// [`PARTS_NOT_ASKED`] where it was not silent, but not asked.
+    /// Of how many parts the event has its answer: it was silent from the next one on. 0 where the event was built at
+    /// once. [`PARTS_NOT_ASKED`] where it was not silent, but not asked.
     pub parts: u16,
 }
 
@@ -169,8 +169,8 @@ pub struct Finished {
     pub attempt: u16,
     /// Outcome of the event.
     pub outcome: Outcome,
-    /// Why, where the outcome is [`Outcome::Dropped`]. Where it is [`Outcome::GivenBack`], nothing if the event only made way
-    /// for others: it was not too much for the builder.
+    /// Why, where the outcome is [`Outcome::Dropped`]. Where it is [`Outcome::GivenBack`], nothing if the event only
+    /// made way for others: it was not too much for the builder.
     pub reason: Option<DropReason>,
     /// The event's payload bytes.
     pub bytes: ByteCount,
@@ -187,7 +187,7 @@ pub struct Finished {
 pub struct Assignment {
     /// The event.
     pub event: EventId,
-    /// When it was triggered.
+    /// Time of the trigger.
     pub time: Timestamp,
     /// Type of its trigger.
     pub trigger_type: TriggerType,
@@ -213,13 +213,14 @@ pub struct Release {
     pub parts: u16,
 }
 
-/// Some sources of a readout unit, in some events. The whole of an event is asked for in [`Body::FragmentRequest`]; an event
-/// that is built in steps is asked for in parts, which are counted from 1 in each attempt.
+/// Some sources of a readout unit, in some events. The whole of an event is asked for in [`Body::FragmentRequest`]; an
+/// event that is built in steps is asked for in parts, which are counted from 1 in each attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartRequest {
     /// Which part. Of two requests with one attempt, the higher part has the event.
     pub part: u16,
-    /// The sources whose fragments are wanted, each once. None: the events are under construction, and nothing is to be sent.
+    /// The sources whose fragments are wanted, each once. None: the events are under construction, and nothing is to be
+    /// sent.
     pub sources: Vec<SourceId>,
     /// The events.
     pub ranges: Vec<EventRange>,
@@ -257,8 +258,8 @@ pub struct Shape {
     pub clock: Timestamp,
 }
 
-/// Super-fragments, flat: for each event of each entry of `entries` in turn, its `fragments` and `missing` follow each other in
-/// the two other lists. Flat lists cost an allocation a message, not one a super-fragment.
+/// Super-fragments, flat: for each event of each entry of `entries` in turn, its `fragments` and `missing` follow each
+/// other in the two other lists. Flat lists cost an allocation a message, not one a super-fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuperFragments<P> {
     /// One per event, or per run of events that have alike much to say.
@@ -276,8 +277,8 @@ impl<P> Default for SuperFragments<P> {
 }
 
 impl<P> SuperFragments<P> {
-    /// Appends the entry of an event whose fragments and missing sources have been appended. Events with consecutive ids that
-    /// have as many of both share an entry.
+    /// Appends the entry of an event whose fragments and missing sources have been appended. Events with consecutive
+    /// ids that have as many of both share an entry.
     pub fn push_entry(&mut self, entry: SuperFragment) {
         if let Some(last) = self.entries.last_mut()
             && (last.attempt, last.part) == (entry.attempt, entry.part)
@@ -306,7 +307,8 @@ pub struct ReadoutStatus {
     pub buffered: ByteCount,
     /// Whether its sources are held back by a full buffer.
     pub busy: bool,
-    /// Whether it processes fragments that builder units asked for. That may take any time, and the end of a run waits for it.
+    /// Whether it processes fragments that builder units asked for. That may take any time, and the end of a run waits
+    /// for it.
     pub processing: bool,
 }
 
@@ -318,11 +320,11 @@ pub enum Command {
     Start = 1,
     /// Every trigger has ended: sources stop, the node reports its books and closes.
     Close = 2,
-    /// To a readout unit that comes, or comes back, while the run is under way: sources may send; of earlier events nothing
-    /// more is to be awaited than what comes.
+    /// To a readout unit that comes, or comes back, while the run is under way: sources may send; of earlier events
+    /// nothing more is to be awaited than what comes.
     Join = 3,
-    /// To a builder: an older event waits for a place. It gives back the youngest event that it has under construction, if it
-    /// has one.
+    /// To a builder: an older event waits for a place. It gives back the youngest event that it has under construction,
+    /// if it has one.
     GiveWay = 4,
 }
 

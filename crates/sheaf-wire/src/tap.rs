@@ -1,5 +1,5 @@
-//! Between a builder's door and the consumers that look on: the byte layout. `docs/reference/consumers.md` tells who says
-//! what when.
+//! Between a builder's door and the consumers that look on: the byte layout. `docs/reference/consumers.md` tells who
+//! says what when.
 //!
 //! A frame is a [`FrameBytes`] and a body. A [`Kind::Welcome`] has what an event file of the builder's session begins
 //! with, a [`Kind::Event`] an event as it is in such a file: whoever reads event files knows both.
@@ -174,7 +174,7 @@ layout! {
 pub struct Wish {
     /// Events with at least one of these tags; none: all events.
     pub tags: Tags,
-    /// One of so many of those; 0 is taken as 1.
+    /// Prescale N: one in N of those; 0 means 1.
     pub prescale: u32,
     /// One in such a time of what is left, on average; zero: no limit of its own.
     pub interval: Nanos,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt;
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Group that it belongs to.
@@ -64,7 +64,7 @@ pub enum Severity {
     Good,
     /// Something to know.
     Note,
-    /// Not told by this kernel, or not readable.
+    /// Not reported by this kernel, or not readable.
     Unknown,
     /// Costs speed, or will under load.
     Warning,

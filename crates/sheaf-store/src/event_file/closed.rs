@@ -5,7 +5,7 @@ use crate::hexadecimal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::str::FromStr;
 
-/// A closed event file: what it should be, for whoever looks at it later. In JSON the checksum is text of 8 hexadecimal
+/// A closed event file: its expected properties, for later verification. In JSON the checksum is text of 8 hexadecimal
 /// digits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedFile {
@@ -18,7 +18,7 @@ pub struct ClosedFile {
     pub events: u64,
     /// Its size.
     pub bytes: u64,
-    /// The CRC-32C of all its bytes. `None` where a write failed and the writer lost count: whoever needs it reads the
+    /// The CRC-32C of all its bytes. `None` if a write failed and the writer lost count: to obtain it, read the
     /// file.
     #[serde(with = "hexadecimal::optional")]
     pub crc32c: Option<u32>,

@@ -15,7 +15,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Reads metadata, a JSON object as text. What is not there or not as it should be is left out.
+    /// Reads metadata, a JSON object as text. Missing or invalid entries are left out.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         #[derive(Deserialize)]

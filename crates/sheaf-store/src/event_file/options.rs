@@ -17,8 +17,9 @@ pub enum FlushPolicy {
     /// An event counts as stored when it is on the disk.
     SyncEvery(Nanos),
     /// As [`FlushPolicy::EachBatch`], and an event counts as stored when the file that has it is closed and
-    /// [confirmed](super::EventFileWriter::confirm) to be in an object store as a whole. A file with events is closed, besides
-    /// the limits of its size and time, when no event has come for so long: the end of a run, or buffers that are full.
+    /// [confirmed](super::EventFileWriter::confirm) to be in an object store as a whole. A file with events is closed,
+    /// besides the limits of its size and time, when no event has come for so long: the end of a run, or buffers that
+    /// are full.
     Uploaded(Nanos),
 }
 
@@ -39,9 +40,11 @@ pub struct WriterOptions {
     pub metadata: String,
     /// A file that would become larger is closed and the next begun. A single larger event still has a file.
     pub rotate_bytes: ByteCount,
-    /// A file with so many events is closed and the next begun: it bounds the index, 16 bytes of memory per event.
+    /// Number of events after which a file is closed and the next begun. Bounds the index, 16 bytes of memory per
+    /// event.
     pub rotate_events: u64,
-    /// A file with events is closed at the first end of a batch that is so long after the first that found events in it.
+    /// A file with events is closed at the first end of a batch that is so long after the first that found events in
+    /// it.
     pub rotate_time: Option<Nanos>,
     /// Events wait for each other up to about this size, to be written in one call.
     pub buffer: ByteCount,

@@ -170,7 +170,7 @@ impl<R: Read + Seek> EventFileReader<R> {
         &self.path
     }
 
-    /// The footer, or why there is none: then the writer did not close the file, or its end is damaged.
+    /// The footer, or the reason for its absence: the writer did not close the file, or its end is damaged.
     pub fn footer(&self) -> Result<&Footer, &FileFormatError> {
         self.footer.as_ref()
     }

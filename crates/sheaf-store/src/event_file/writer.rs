@@ -47,8 +47,9 @@ pub enum EventWriteError {
         #[source]
         error: io::Error,
     },
-    /// Making the file durable failed: what was written since the last time may be lost if the machine dies. The next attempt
-    /// writes it again, from what the operating system gives back, and succeeds only where that is what was written.
+    /// Making the file durable failed: what was written since the last time may be lost if the machine dies. The next
+    /// attempt writes it again, from what the operating system gives back, and succeeds only where that is what was
+    /// written.
     #[error("cannot make event file {path} durable: {error}")]
     Sync {
         /// The file.
@@ -88,9 +89,9 @@ pub enum EventWriteError {
 pub struct WriterCounts {
     /// Events accepted by [`EventFileWriter::write`] and not discarded since.
     pub accepted_events: u64,
-    /// Events that are with the operating system: the first so many of the accepted ones.
+    /// Number of accepted events, from the first, that are with the operating system.
     pub written_events: u64,
-    /// Events that are on the disk since it was last waited for: the first so many of the accepted ones.
+    /// Number of accepted events, from the first, that are known to be on disk.
     pub synced_events: u64,
     /// Payload bytes of the accepted events.
     pub payload_bytes: u64,
@@ -122,8 +123,8 @@ pub struct EventFileWriter<S: Storage = Directory> {
     path: PathBuf,
     counts: WriterCounts,
     last_sync: Timestamp,
-    /// The first event that is with the operating system and may not be on the disk; where events are uploaded, the first
-    /// that is in the open file.
+    /// The first event that is with the operating system and may not be on the disk; where events are uploaded, the
+    /// first that is in the open file.
     unsynced: Option<u64>,
     /// Closed files with events that are not confirmed, in order: where events are uploaded.
     rising: VecDeque<Rising>,
@@ -288,9 +289,10 @@ impl<S: Storage> EventFileWriter<S> {
         self.hand_over(u64::MAX)
     }
 
-    /// Where events fill the buffer, hands so many bytes of them to the operating system that the file ends at a multiple of the
-    /// buffer's size. Of an event that reaches over it, the rest stays: a write at such a border is some percent faster, because
-    /// the system has no page to begin twice, and keeps the file in larger pieces of memory.
+    /// Where events fill the buffer, hands so many bytes of them to the operating system that the file ends at a
+    /// multiple of the buffer's size. Of an event that reaches over it, the rest stays: a write at such a border is
+    /// some percent faster, because the system has no page to begin twice, and keeps the file in larger pieces of
+    /// memory.
     fn write_full(&mut self) -> Result<(), EventWriteError> {
         let Some(part) = &self.part else { return Ok(()) };
         let buffer = self.options.buffer.0;
@@ -359,8 +361,8 @@ impl<S: Storage> EventFileWriter<S> {
         self.options.replaced
     }
 
-    /// Whoever gives the events has no room for more until some are stored. Where events are uploaded, the file is closed, if
-    /// it has some and none is on its way to the object store: one is uploaded while the next is filled.
+    /// Whoever gives the events has no room for more until some are stored. Where events are uploaded, the file is
+    /// closed, if it has some and none is on its way to the object store: one is uploaded while the next is filled.
     ///
     /// # Errors
     /// An [`EventWriteError`]; the call can be made again.
@@ -377,8 +379,8 @@ impl<S: Storage> EventFileWriter<S> {
         self.rising.iter().any(|rising| rising.file == file && !rising.confirmed)
     }
 
-    /// Takes note that the closed file of this name, or what was made of it, is in the object store as a whole. `false` for a file
-    /// that is not waited for.
+    /// Takes note that the closed file of this name, or what was made of it, is in the object store as a whole. `false`
+    /// for a file that is not waited for.
     pub fn confirm(&mut self, file: &str) -> bool {
         let Some(rising) = self.rising.iter_mut().find(|rising| rising.file == file) else { return false };
         rising.confirmed = true;
@@ -427,7 +429,8 @@ impl<S: Storage> EventFileWriter<S> {
         }
     }
 
-    /// The number in the session of the first accepted event that is not yet as durable as the [`FlushPolicy`] asks for;
+    /// The number in the session of the first accepted event that is not yet as durable as the [`FlushPolicy`] asks
+    /// for;
     /// `None` where all are.
     pub fn first_unstored(&self) -> Option<u64> {
         let pending = self.pending_events.first().map(|event| event.sequence);
@@ -441,8 +444,8 @@ impl<S: Storage> EventFileWriter<S> {
         }
     }
 
-    /// When [`end_batch`](Self::end_batch) has something to do without a further event: to wait for the disk, or to close
-    /// the file. [`Timestamp::MAX`] where it has not.
+    /// When [`end_batch`](Self::end_batch) has something to do without a further event: to wait for the disk, or to
+    /// close the file. [`Timestamp::MAX`] where it has not.
     pub fn due(&self) -> Timestamp {
         let sync = match self.options.flush {
             FlushPolicy::SyncEvery(interval) if self.unsynced.is_some() => self.last_sync + interval,

@@ -1,4 +1,4 @@
-//! Directories of runs: what a path stands for that is none of a run itself.
+//! Directories of runs: the run that such a path stands for.
 
 use crate::kind::{Kind, KindError};
 use std::fs;

@@ -1,7 +1,7 @@
 //! Who writes a run: a file in its directory that its process keeps locked.
 //!
-//! The lock is the kernel's (`flock`), so that it ends with the process, however that ends; what is in the file tells whom to
-//! speak to. So a run that goes on can be told from one whose process died.
+//! The lock is the kernel's (`flock`), so that it ends with the process, however that ends; the file's contents
+//! identify the process. So a run in progress can be distinguished from one whose process died.
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

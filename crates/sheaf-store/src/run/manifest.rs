@@ -43,8 +43,8 @@ pub struct Manifest {
     /// The closed files of these sessions, where the files are in this directory and no one writes them any more.
     #[serde(default)]
     pub files: Vec<ClosedFile>,
-    /// Objects of files that were removed when their sessions were sealed, while the object store may still have them: its end did
-    /// not come to it. By the names of the files.
+    /// Objects of files that were removed when their sessions were sealed, while the object store may still have them:
+    /// its end did not come to it. By the names of the files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_objects: Vec<String>,
     /// The run's ledger. Its `stored`, where it is there, is the number of events in the directory.
@@ -82,10 +82,10 @@ pub struct SessionRecord {
     /// Its session.
     #[serde(with = "session")]
     pub session: SessionId,
-    /// The first so many of its events, in writing order, are the run's, but for those that are [void](Self::void).
+    /// Number of its events, in writing order, that belong to the run, except those that are [void](Self::void).
     pub committed: u64,
-    /// Of these, the numbers of events that do not count: the first and the last of each gap, ascending. Their builder died before it
-    /// had reported that an output node has them, or had given them to another meanwhile.
+    /// Of these, the numbers of events that do not count: the first and the last of each gap, ascending. Their builder
+    /// died before it had reported that an output node has them, or had given them to another meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub void: Vec<[u64; 2]>,
     /// Whether its files were cut there.
@@ -173,7 +173,7 @@ impl Manifest {
     /// Reads the manifest of a run directory; `None` where there is none.
     ///
     /// # Errors
-    /// A [`ManifestError`] where it cannot be read or is not as it should be.
+    /// A [`ManifestError`] if it cannot be read or is invalid.
     pub fn read(directory: &Path) -> Result<Option<Self>, ManifestError> {
         let path = directory.join(MANIFEST_NAME);
         let text = match regular::read(&path) {

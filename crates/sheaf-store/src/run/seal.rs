@@ -40,7 +40,8 @@ pub struct SealReport {
     pub events: u64,
     /// Whole events that were cut off: written, not committed, and assigned again elsewhere.
     pub void: u64,
-    /// Committed events behind the last one that is there, in any stream: the machine died before they were on its disk.
+    /// Committed events behind the last one that is there, in any stream: the machine died before they were on its
+    /// disk.
     pub missing: u64,
     /// Places where the files are damaged; each is taken for one event when events are counted.
     pub damaged: u64,
@@ -50,9 +51,9 @@ pub struct SealReport {
     pub files_removed: u64,
 }
 
-/// Cuts the files that `session` wrote in `directory` behind its first `committed` events in the order of their numbers,
-/// removes the files behind that, and closes the last one of each stream with index and footer. Does nothing to files
-/// that are that way already. The session must have ended: no one else may write these files.
+/// Cuts the files that `session` wrote in `directory` behind its first `committed` events in the order of their
+/// numbers, removes the files behind that, and closes the last one of each stream with index and footer. Does nothing
+/// to files that are that way already. The session must have ended: no one else may write these files.
 ///
 /// # Errors
 /// A [`SealError`] that names the file.
@@ -116,7 +117,7 @@ fn io_error(path: &Path, error: io::Error) -> SealError {
 /// The contents of a file, in writing order. A damaged place has the id of its event where that is known, or 0.
 struct Content {
     events: Vec<(EventId, u64)>,
-    /// The first so many of them count.
+    /// Number of them that count, from the first.
     keep: u64,
     /// One more than the number in the session of the last that counts.
     reached: u64,

@@ -12,7 +12,7 @@ pub struct StreamRule {
     /// It takes events that have one of these tags. Without tags it takes all accepted events; and the stream
     /// `default`, which has none, those that no stream takes for a tag.
     pub tags: Tags,
-    /// Of these it takes one of so many; at least 1.
+    /// Prescale N: keeps one in N of these; at least 1.
     pub prescale: u32,
 }
 

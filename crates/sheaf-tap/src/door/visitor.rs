@@ -13,13 +13,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Interval at which a consumer is told how many events it missed. It also shows that the door is alive.
+/// Interval between reports of missed events to a consumer. They also show that the door is alive.
 const STATUS: Duration = Duration::from_secs(1);
 
 /// End of a visitor.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// It closed the connection, or was told the end.
+    /// It closed the connection, or received the end.
     Left,
     /// It read nothing.
     Slow,

@@ -4,8 +4,9 @@ use crate::verdict::Verdict;
 use crate::{ByteCount, Event, EventId, Fragment, MissingSource, SessionId, Tags, Timestamp, TriggerType};
 use bytes::Bytes;
 
-/// Accepted events on their way from a builder unit to an output node, flat: for each entry in turn, its fragments and missing
-/// sources follow each other in the two other lists. An event that is larger than a message is in several, one after another.
+/// Accepted events on their way from a builder unit to an output node, flat: for each entry in turn, its fragments and
+/// missing sources follow each other in the two other lists. An event that is larger than a message is in several, one
+/// after another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
     /// One for each event, or part of one.
@@ -27,7 +28,7 @@ impl<P> Default for Delivery<P> {
 pub struct Delivered {
     /// The event.
     pub event: EventId,
-    /// When it was triggered.
+    /// Time of the trigger.
     pub time: Timestamp,
     /// Type of its trigger.
     pub trigger_type: TriggerType,
@@ -101,8 +102,8 @@ pub struct ReceiptEntry {
     pub first: u64,
     /// Number of events.
     pub count: u32,
-    /// The number of the first among all that this session of the output node has accepted, from 0: they are as durable as
-    /// configured. `None`: no stream takes them.
+    /// The number of the first among all that this session of the output node has accepted, from 0: they are as durable
+    /// as configured. `None`: no stream takes them.
     pub place: Option<u64>,
 }
 
