@@ -17,7 +17,7 @@ use crate::vigil::{LINGER, Vigil};
 use crate::worker::{Agent, NodeError, Progress};
 use bytes::Bytes;
 use pipeline::{EventPipeline, Fate, Outlet};
-use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Decision, More, PartDecision};
+use sheaf_protocol::builder::{BuilderEvent, BuilderUnit, Built, Decision, More, PartDecision};
 use sheaf_protocol::ledger::NodeBooks;
 use sheaf_protocol::liveness::Patience;
 use sheaf_protocol::output::Sender;
@@ -204,32 +204,28 @@ impl BuilderNode {
 
     /// Takes what the role has for its driver. Events that this thread judges itself are taken a turn at a time.
     fn take_built(&mut self, now: Timestamp) {
-        while !self.is_turn_over() && self.pipeline.farm.as_ref().is_none_or(Farm::has_room) {
-            let Some(event) = self.role.poll_event() else { break };
+        if self.is_turn_over() {
+            return;
+        }
+        let judges_here = self.pipeline.farm.is_none();
+        while self.pipeline.farm.as_ref().is_none_or(Farm::has_room)
+            && let Some(event) = self.role.poll_event()
+        {
             match event {
                 BuilderEvent::Started => {}
                 BuilderEvent::Built(built) => {
-                    if self.pipeline.farm.is_none() {
-                        self.turns.take();
-                    }
-                    let mut incomplete = false;
-                    let fate = self.role.lend(built, |event| {
-                        incomplete = event.incomplete;
-                        if incomplete {
-                            self.pipeline.lacking.clone_from(&event.missing);
-                        }
-                        self.pipeline.judge(event)
-                    });
-                    if incomplete {
-                        self.note_missing();
-                    }
-                    if !self.settle(now, built.event(), fate) {
+                    let is_turn_over = judges_here && self.turns.take();
+                    let goes_on = self.take_one(now, built);
+                    if is_turn_over || !goes_on {
                         break;
                     }
                 }
                 BuilderEvent::Part(part) => {
-                    self.part_turns.take();
+                    let is_turn_over = self.part_turns.take();
                     self.judge_part(now, part);
+                    if is_turn_over {
+                        break;
+                    }
                 }
                 BuilderEvent::Closed => self.closed_at = Some(now),
                 BuilderEvent::Fenced => self.note_fence(),
@@ -238,6 +234,24 @@ impl BuilderNode {
                 }
             }
         }
+    }
+
+    /// Takes a built event. False if no other is to follow. Every event comes along here; as part of the loop around it, it would be too large
+    /// for what it calls to be inlined.
+    #[inline(never)]
+    fn take_one(&mut self, now: Timestamp, built: Built) -> bool {
+        let mut incomplete = false;
+        let fate = self.role.lend(built, |event| {
+            incomplete = event.incomplete;
+            if incomplete {
+                self.pipeline.lacking.clone_from(&event.missing);
+            }
+            self.pipeline.judge(event)
+        });
+        if incomplete {
+            self.note_missing();
+        }
+        self.settle(now, built.event(), fate)
     }
 
     /// The event manager has given this session up. Where it has closed the run before, as one that is cut short, no other session is

@@ -613,8 +613,8 @@ impl<P: Payload> BuilderUnit<P> {
         if let Some(early) = &mut self.early {
             early.end(key.event);
         }
-        self.asks.give_up_all(&mut self.assemblies[key]);
         let assembly = &mut self.assemblies[key];
+        self.asks.give_up_all(assembly);
         let incomplete = assembly.is_incomplete(&self.config.optional);
         assembly.sort();
         if incomplete && self.config.incomplete == IncompletePolicy::Drop {
@@ -708,17 +708,17 @@ fn expected_size(assignments: &[Assignment]) -> u64 {
 pub(crate) fn to_ranges(assignments: &[Assignment]) -> Vec<EventRange> {
     let mut ranges: Vec<EventRange> = Vec::new();
     for assignment in assignments {
-        match ranges.last_mut() {
-            Some(last)
-                if last.attempt == assignment.attempt
-                    && last.first.0.checked_add(u64::from(last.count)) == Some(assignment.event.0) =>
-            {
-                last.count += 1;
-            }
-            _ => ranges.push(EventRange { first: assignment.event, count: 1, attempt: assignment.attempt }),
-        }
+        append(&mut ranges, EventRange::one(assignment.event, assignment.attempt));
     }
     ranges
+}
+
+/// Adds a range behind others, as part of the last one where it goes on with that.
+#[inline]
+fn append(ranges: &mut Vec<EventRange>, next: EventRange) {
+    if !ranges.last_mut().is_some_and(|last| last.join(next)) {
+        ranges.push(next);
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A bounded memory of event ids that have ended.
 
+use crate::event_range::EventIdRange;
 use sheaf_wire::EventId;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -7,7 +8,7 @@ use std::ops::Bound;
 /// A set of event ids, kept as ranges. When there are too many ranges the lowest two are joined, so that the gap
 /// between them counts as ended too: an id that far back is late in any case.
 #[derive(Clone, Debug)]
-pub struct EventSet {
+pub(crate) struct EventSet {
     /// First id to last id of each range; ranges neither overlap nor touch.
     ranges: BTreeMap<u64, u64>,
     max_ranges: usize,
@@ -20,91 +21,94 @@ pub struct EventSet {
 
 #[derive(Clone, Copy, Debug)]
 struct Growing {
-    first: u64,
-    last: u64,
+    range: EventIdRange,
     /// The range may grow up to the id before this one without touching the next range.
     before: u64,
+}
+
+impl Growing {
+    fn new(start: u64, end: u64, next: Option<u64>) -> Self {
+        let range = EventIdRange::new(EventId(start), (end - start).saturating_add(1));
+        Self { range, before: next.unwrap_or(u64::MAX) }
+    }
 }
 
 impl EventSet {
     /// An empty set that remembers at most `max_ranges` separate ranges (at least one).
     #[must_use]
-    pub fn new(max_ranges: usize) -> Self {
+    pub(crate) fn new(max_ranges: usize) -> Self {
         Self { ranges: BTreeMap::new(), max_ranges: max_ranges.max(1), highest: 0, growing: None }
     }
 
     /// Whether `event` has ended.
     #[must_use]
-    pub fn contains(&self, event: EventId) -> bool {
+    pub(crate) fn contains(&self, event: EventId) -> bool {
         // Mostly the question is of new events.
         if event.0 > self.highest {
             return false;
         }
-        if self.growing.is_some_and(|growing| (growing.first..=growing.last).contains(&event.0)) {
+        if self.growing.is_some_and(|growing| growing.range.has(event)) {
             return true;
         }
         self.ranges.range(..=event.0).next_back().is_some_and(|(_, last)| event.0 <= *last)
     }
 
-    /// Adds `count` consecutive ids from `first`. A range that would pass the largest id is cut there.
-    pub fn insert_range(&mut self, first: EventId, count: u32) {
-        if count == 0 {
+    /// Adds consecutive ids.
+    pub(crate) fn insert(&mut self, events: EventIdRange) {
+        let (Some(EventId(start)), Some(EventId(end))) = (events.first(), events.last()) else {
             return;
-        }
-        let end = first.0.saturating_add(u64::from(count) - 1);
+        };
         self.highest = self.highest.max(end);
         if let Some(growing) = &mut self.growing
-            && growing.last.checked_add(1) == Some(first.0)
             && end.saturating_add(1) < growing.before
+            && growing.range.join(events)
         {
-            growing.last = end;
             return;
         }
         self.settle();
-        let range = self.insert(first.0, end);
+        let grown = self.add(start, end);
+        let is_full = self.ranges.len() > self.max_ranges;
         while self.ranges.len() > self.max_ranges {
             self.join_lowest();
         }
-        self.growing = self.ranges.get_key_value(&range).map(|(first, last)| {
-            let next = self.ranges.range((Bound::Excluded(range), Bound::Unbounded)).next();
-            Growing { first: *first, last: *last, before: next.map_or(u64::MAX, |(next, _)| *next) }
-        });
+        // Which range is the lowest has changed then, and perhaps how far it goes.
+        self.growing = Some(grown).filter(|_| !is_full);
     }
 
     /// Brings `ranges` up to date.
     fn settle(&mut self) {
-        if let Some(growing) = self.growing.take() {
-            self.ranges.insert(growing.first, growing.last);
+        let range = self.growing.take().map(|growing| growing.range);
+        if let Some((first, last)) = range.and_then(|range| Some((range.first()?, range.last()?))) {
+            self.ranges.insert(first.0, last.0);
         }
     }
 
-    /// Adds a range to `ranges`; the first id of the range that it has become part of.
-    fn insert(&mut self, mut start: u64, mut end: u64) -> u64 {
+    /// Adds a range to `ranges`. Returns the range that it has become part of.
+    fn add(&mut self, mut start: u64, mut end: u64) -> Growing {
         // The range that begins at or before the new one, if they touch.
         let before = self.ranges.range_mut(..=start).next_back();
         if let Some((&before, before_end)) = before
             && before_end.saturating_add(1) >= start
         {
-            if *before_end >= end {
-                return before;
-            }
-            *before_end = end;
             start = before;
+            end = end.max(*before_end);
+            *before_end = end;
         } else {
             self.ranges.insert(start, end);
         }
         // Then all that begin within it, or right behind.
         let behind = (Bound::Excluded(start), Bound::Unbounded);
-        while let Some((&next, &next_end)) = self.ranges.range(behind).next()
-            && next <= end.saturating_add(1)
-        {
+        loop {
+            let next = self.ranges.range(behind).next().map(|(next, next_end)| (*next, *next_end));
+            let Some((next, next_end)) = next.filter(|(next, _)| *next <= end.saturating_add(1)) else {
+                return Growing::new(start, end, next.map(|(next, _)| next));
+            };
             self.ranges.remove(&next);
             if next_end > end {
                 end = next_end;
                 self.ranges.insert(start, end);
             }
         }
-        start
     }
 
     fn join_lowest(&mut self) {
@@ -117,12 +121,12 @@ impl EventSet {
     }
 
     /// The ranges as first id and last id, ascending.
-    pub fn ranges(&self) -> impl Iterator<Item = (EventId, EventId)> {
-        let growing = self.growing;
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (EventId, EventId)> {
+        let growing = self.growing.map(|growing| growing.range);
         self.ranges.iter().map(move |(first, last)| {
-            let last =
-                growing.filter(|growing| growing.first == *first).map_or(*last, |growing| growing.last);
-            (EventId(*first), EventId(last))
+            let (first, last) = (EventId(*first), EventId(*last));
+            let grown = growing.filter(|range| range.first() == Some(first)).and_then(EventIdRange::last);
+            (first, grown.unwrap_or(last))
         })
     }
 }
@@ -139,7 +143,7 @@ mod tests {
             let mut set = EventSet::new(usize::MAX);
             let mut plain = BTreeSet::new();
             for (first, count) in inserts {
-                set.insert_range(EventId(first), count);
+                set.insert(EventIdRange::new(EventId(first), u64::from(count)));
                 plain.extend(first..first + u64::from(count));
             }
             for id in 0..240 {
@@ -153,7 +157,7 @@ mod tests {
         fn a_bounded_set_forgets_gaps_never_members(inserts in prop::collection::vec(0..500_u64, 0..80), bound in 1..5_usize) {
             let mut set = EventSet::new(bound);
             for id in &inserts {
-                set.insert_range(EventId(*id), 1);
+                set.insert(EventIdRange::one(EventId(*id)));
                 prop_assert!(set.ranges().count() <= bound);
             }
             for id in inserts {
@@ -165,7 +169,7 @@ mod tests {
     #[test]
     fn the_largest_id_is_in_reach() {
         let mut set = EventSet::new(4);
-        set.insert_range(EventId(u64::MAX - 1), 10);
+        set.insert(EventIdRange::new(EventId(u64::MAX - 1), 10));
         assert!(set.contains(EventId(u64::MAX)));
         assert!(!set.contains(EventId(u64::MAX - 2)));
     }

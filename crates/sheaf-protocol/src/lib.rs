@@ -31,8 +31,9 @@
 
 pub mod builder;
 pub mod channel;
-mod event_index;
-pub mod event_set;
+mod event_range;
+mod event_set;
+mod event_window;
 pub mod farm;
 pub mod gathering;
 pub mod ledger;

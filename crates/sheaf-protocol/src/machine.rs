@@ -1,5 +1,6 @@
 //! Types that all machines share.
 
+use crate::event_range::EventIdRange;
 pub use sheaf_wire::machine::Identity;
 use sheaf_wire::message::Message;
 use sheaf_wire::{EventId, NodeId, Timestamp};
@@ -116,25 +117,16 @@ pub(crate) struct EventDeadlines<T> {
 #[derive(Clone, Copy, Debug)]
 struct Waiting<T> {
     at: Timestamp,
-    first: EventId,
-    count: u64,
+    events: EventIdRange,
     wait: T,
 }
 
 impl<T: Copy + PartialEq> Waiting<T> {
     /// Passes over events that wait no more. False if none is left.
     #[inline]
-    fn skip(&mut self, is_live: &impl Fn(EventId, T) -> bool) -> bool {
-        let Self { first, count, wait, .. } = *self;
-        let over = (0..count).find(|passed| is_live(EventId(first.0.wrapping_add(*passed)), wait));
-        let over = over.unwrap_or(count);
-        (self.first, self.count) = (EventId(first.0.wrapping_add(over)), count - over);
-        self.count > 0
-    }
-
-    fn pass(&mut self) {
-        self.first = EventId(self.first.0.wrapping_add(1));
-        self.count -= 1;
+    fn skip(&mut self, count_over: &impl Fn(EventIdRange, T) -> u64) -> bool {
+        self.events.take(count_over(self.events, self.wait));
+        !self.events.is_empty()
     }
 }
 
@@ -143,54 +135,61 @@ impl<T: Copy + PartialEq> EventDeadlines<T> {
         Self { queue: std::collections::VecDeque::new(), sweep_at: SWEEP_FLOOR }
     }
 
-    /// Adds a wait for `count` consecutive events that ends not before those already there. `is_live` tells waits that still
-    /// matter.
+    /// Adds a wait for consecutive events that ends not before those already there. `count_over` returns the number of events, from the
+    /// first one on, that wait no more.
+    #[inline]
     pub(crate) fn push(
         &mut self,
         at: Timestamp,
-        first: EventId,
-        count: u64,
+        events: EventIdRange,
         wait: T,
-        is_live: impl Fn(EventId, T) -> bool,
+        count_over: impl Fn(EventIdRange, T) -> u64,
     ) {
         if let Some(last) = self.queue.back_mut() {
             debug_assert!(last.at <= at, "deadlines come in order");
-            let is_next = last.first.0.checked_add(last.count) == Some(first.0);
-            if last.at == at && last.wait == wait && is_next {
-                last.count += count;
+            if last.at == at && last.wait == wait && last.events.join(events) {
                 return;
             }
         }
         if self.queue.len() >= self.sweep_at {
-            self.queue.retain_mut(|waiting| waiting.skip(&is_live));
-            self.sweep_at = SWEEP_FLOOR.max(2 * self.queue.len());
+            self.sweep(count_over);
         }
-        self.queue.push_back(Waiting { at, first, count, wait });
+        self.queue.push_back(Waiting { at, events, wait });
+    }
+
+    fn sweep(&mut self, count_over: impl Fn(EventIdRange, T) -> u64) {
+        self.queue.retain_mut(|waiting| waiting.skip(&count_over));
+        self.sweep_at = SWEEP_FLOOR.max(2 * self.queue.len());
     }
 
     /// The first wait that still matters, if it is over at `now`.
+    #[inline]
     pub(crate) fn pop_due(
         &mut self,
         now: Timestamp,
-        is_live: impl Fn(EventId, T) -> bool,
+        count_over: impl Fn(EventIdRange, T) -> u64,
     ) -> Option<(EventId, T)> {
         // Mostly nothing is due: whether the first wait matters is then nobody's business.
         if self.queue.front().is_none_or(|waiting| waiting.at > now) {
             return None;
         }
-        let (at, event, wait) = self.peek(is_live)?;
+        let (at, event, wait) = self.peek(count_over)?;
         if at > now {
             return None;
         }
-        self.queue.front_mut()?.pass();
+        self.queue.front_mut()?.events.take(1);
         Some((event, wait))
     }
 
     /// The first wait that still matters.
-    pub(crate) fn peek(&mut self, is_live: impl Fn(EventId, T) -> bool) -> Option<(Timestamp, EventId, T)> {
+    #[inline]
+    pub(crate) fn peek(
+        &mut self,
+        count_over: impl Fn(EventIdRange, T) -> u64,
+    ) -> Option<(Timestamp, EventId, T)> {
         while let Some(waiting) = self.queue.front_mut() {
-            if waiting.skip(&is_live) {
-                return Some((waiting.at, waiting.first, waiting.wait));
+            if waiting.skip(&count_over) {
+                return waiting.events.first().map(|event| (waiting.at, event, waiting.wait));
             }
             self.queue.pop_front();
         }
@@ -219,19 +218,22 @@ mod tests {
                 plain.push((Timestamp(at), EventId(event), wait));
             }
             let is_live = |event, wait| live.contains(&(event, wait));
+            let count_over = |events: EventIdRange, wait| {
+                events.events().take_while(|event| !is_live(*event, wait)).count() as u64
+            };
             let mut deadlines = EventDeadlines::new();
             for (at, event, wait) in &plain {
-                deadlines.push(*at, *event, 1, *wait, is_live);
+                deadlines.push(*at, EventIdRange::one(*event), *wait, count_over);
             }
             plain.retain(|(_, event, wait)| is_live(*event, *wait));
             for (at, event, wait) in plain {
                 if at > Timestamp::ZERO {
-                    prop_assert_eq!(deadlines.pop_due(Timestamp(at.0 - 1), is_live), None);
+                    prop_assert_eq!(deadlines.pop_due(Timestamp(at.0 - 1), count_over), None);
                 }
-                prop_assert_eq!(deadlines.peek(is_live), Some((at, event, wait)));
-                prop_assert_eq!(deadlines.pop_due(at, is_live), Some((event, wait)));
+                prop_assert_eq!(deadlines.peek(count_over), Some((at, event, wait)));
+                prop_assert_eq!(deadlines.pop_due(at, count_over), Some((event, wait)));
             }
-            prop_assert_eq!(deadlines.pop_due(Timestamp::MAX, is_live), None);
+            prop_assert_eq!(deadlines.pop_due(Timestamp::MAX, count_over), None);
         }
     }
 
@@ -239,7 +241,11 @@ mod tests {
     fn one_event_that_waits_long_keeps_no_others() {
         let mut deadlines = EventDeadlines::new();
         for event in 0..100_000 {
-            deadlines.push(Timestamp(event), EventId(event), 1, (), |event, ()| event == EventId(0));
+            let event = EventId(event);
+            let is_over = |event: EventId| event != EventId(0);
+            let count_over =
+                |events: EventIdRange, ()| events.events().take_while(|event| is_over(*event)).count() as u64;
+            deadlines.push(Timestamp(event.0), EventIdRange::one(event), (), count_over);
         }
         assert!(deadlines.queue.len() <= 2 * SWEEP_FLOOR, "{}", deadlines.queue.len());
     }

@@ -37,8 +37,8 @@ pub use news::{Ended, ManagerEvent, Tallies, Veto};
 pub use totals::StoredTotals;
 
 use crate::channel::Received;
-use crate::event_index::EventTable;
 use crate::event_set::EventSet;
+use crate::event_window::EventWindow;
 use crate::ledger::{Counter, Ledger, NodeBooks};
 use crate::liveness::LinkStatus;
 use crate::machine::{Deadline, Identity, Transmit, Why};
@@ -60,6 +60,9 @@ use totals::Totals;
 
 /// Number of separate ranges of ended events that the event manager remembers. Older gaps count as ended.
 const ENDED_RANGES: usize = 65_536;
+
+/// The window of events may have more than this many places for each event: builders differ in pace.
+const SPREAD: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -120,7 +123,7 @@ pub struct EventManager<P> {
     readouts: Vec<ReadoutState>,
     outputs: Outputs,
     /// Events that have not ended.
-    table: EventTable<Entry>,
+    table: EventWindow<Entry>,
     backlog: Backlog,
     precedence: Precedence,
     next_event: EventId,
@@ -152,7 +155,7 @@ impl<P: Clone> EventManager<P> {
             builders: Builders::new(config.builders, config.expected_event),
             readouts: (0..config.readouts).map(|_| ReadoutState::default()).collect(),
             outputs: Outputs::new(config.outputs),
-            table: EventTable::new(),
+            table: EventWindow::new(0, SPREAD),
             backlog: Backlog::default(),
             precedence: Precedence::default(),
             next_event: config.first_event,
@@ -624,9 +627,11 @@ impl<P: Clone> EventManager<P> {
     fn shut(&self) -> Option<Shut> {
         match self.config.triggers {
             Triggers::Driven => (self.backlog.len() >= self.config.queue_events).then(|| self.busy()),
-            Triggers::Free => Some(self.busy()).filter(|busy| {
-                !matches!(busy.cause, DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager)
-            }),
+            Triggers::Free => {
+                let cause = self.busy_cause();
+                let is_pace = matches!(cause, DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager);
+                (!is_pace).then(|| self.blame(cause))
+            }
             Triggers::Announced => None,
         }
     }
@@ -638,9 +643,13 @@ impl<P: Clone> EventManager<P> {
 
     /// Why no event can be given to a builder, and whose fault it is where that is one node's alone.
     fn busy(&self) -> Shut {
+        self.blame(self.busy_cause())
+    }
+
+    fn busy_cause(&self) -> DeadTimeCause {
         let has_any =
             |wanted: fn(&BuilderState) -> bool| self.builders.iter().any(|(_, state)| wanted(state));
-        let cause = if self.has_credit() {
+        if self.has_credit() {
             DeadTimeCause::EventManager
         } else if !has_any(BuilderState::lives) {
             DeadTimeCause::NoBuilder
@@ -650,7 +659,11 @@ impl<P: Clone> EventManager<P> {
             DeadTimeCause::Output
         } else {
             DeadTimeCause::BuilderCredit
-        };
+        }
+    }
+
+    /// A cause of dead time, with the node whose fault it is where that is one node's alone.
+    fn blame(&self, cause: DeadTimeCause) -> Shut {
         let culprit = match cause {
             DeadTimeCause::EventManager => Some(NodeId::MANAGER),
             DeadTimeCause::NoBuilder => self.builders.the_only(|_| true),

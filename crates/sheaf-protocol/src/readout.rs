@@ -29,11 +29,11 @@ mod released;
 mod reports;
 mod requests;
 mod slots;
-mod stretch;
 
 pub use config::{Announce, ReadoutConfig, SourceConfig};
 
 use crate::channel::{Channel, Received};
+use crate::event_range::EventIdRange;
 use crate::ledger::{Counter, NodeBooks};
 use crate::liveness::{LinkStatus, Liveness};
 use crate::machine::{Deadline, EventDeadlines, Identity, Transmit, Why};
@@ -53,7 +53,6 @@ use sheaf_wire::{
 };
 use slots::{Answer, Cell, EventSlots, Filled, SlotKey};
 use std::collections::VecDeque;
-use stretch::Stretch;
 
 /// Event for the driver of a readout unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,7 +285,7 @@ impl<P: Payload> ReadoutUnit<P> {
     pub fn handle_timeout(&mut self, now: Timestamp) {
         let own = self.own_time.at(now);
         while let Some((event, part)) =
-            self.merge_deadlines.pop_due(own, |event, part| self.slots.is_merging(event, part))
+            self.merge_deadlines.pop_due(own, |events, part| self.slots.count_settled(events, part))
         {
             self.give_up_waiting(now, event, part);
         }
@@ -353,7 +352,7 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
-        let merge = self.merge_deadlines.peek(|event, part| self.slots.is_merging(event, part));
+        let merge = self.merge_deadlines.peek(|events, part| self.slots.count_settled(events, part));
         let merge = merge.map(|(own, event, _)| (own, Why::SourceSilent(event)));
         let orphan = self.orphans.peek(&self.slots).map(|(own, event)| (own, Why::Orphan(event)));
         let [merge, orphan] = [merge, orphan]
@@ -418,7 +417,7 @@ impl<P: Payload> ReadoutUnit<P> {
                 break;
             };
             if let Some(builder) = ready {
-                self.ready.push(builder, Stretch::one(event));
+                self.ready.push(builder, EventIdRange::one(event));
             }
             if announced {
                 self.announce(key, fragment);
@@ -445,7 +444,7 @@ impl<P: Payload> ReadoutUnit<P> {
         } else if let Filled::Now(ready) = self.slots.fill(key, index, &fragment) {
             self.inputs.hold(index, fragment.payload.len());
             if let Some(builder) = ready {
-                self.ready.push(builder, Stretch::one(key.event));
+                self.ready.push(builder, EventIdRange::one(key.event));
             }
             return;
         }

@@ -237,6 +237,26 @@ pub struct EventRange {
     pub attempt: u16,
 }
 
+impl EventRange {
+    /// A range of one event.
+    #[must_use]
+    pub fn one(event: EventId, attempt: u16) -> Self {
+        Self { first: event, count: 1, attempt }
+    }
+
+    /// Takes other events in if they are the next ones, of the same attempt.
+    #[inline]
+    pub fn join(&mut self, next: Self) -> bool {
+        let is_next = self.attempt == next.attempt
+            && self.first.0.checked_add(u64::from(self.count)) == Some(next.first.0);
+        if is_next && let Some(count) = self.count.checked_add(next.count) {
+            self.count = count;
+            return true;
+        }
+        false
+    }
+}
+
 /// A range of events that a builder has, for readout units that send without being asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {

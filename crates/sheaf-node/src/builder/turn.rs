@@ -39,16 +39,20 @@ impl Turns {
             let took = now.since(self.began).0.max(1);
             self.total = (self.total.0 + Nanos(took), self.total.1 + u64::from(self.events));
             let fitting = u64::from(self.events).saturating_mul(LONGEST.0) / took;
-            let next = fitting.clamp(1, u64::from(self.events.saturating_mul(2).min(MOST)));
+            // At most twice as many as the last one, and as all before together: the first turns add up to powers of two, and batches of
+            // events still end where those of the event manager do.
+            let most = u64::from(self.events.saturating_mul(2).min(MOST)).min(self.total.1);
+            let next = fitting.clamp(1, most);
             self.events = u32::try_from(next).unwrap_or(MOST);
         }
         (self.left, self.began) = (self.events, now);
     }
 
-    /// Takes an event into the turn, which is not over.
+    /// Takes an event into the turn, which is not over. Returns whether it is by that.
     #[inline]
-    pub(super) fn take(&mut self) {
+    pub(super) fn take(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
+        self.is_over()
     }
 
     /// Whether no further event fits into the turn: there may be more of them.

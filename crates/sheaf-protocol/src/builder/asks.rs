@@ -3,7 +3,7 @@
 use super::assembly::{Assemblies, Assembly};
 use super::pull::Pull;
 use super::scope::{Ask, Question};
-use super::{Asking, BuilderConfig, MESSAGE_EVENTS, index_u16};
+use super::{Asking, BuilderConfig, MESSAGE_EVENTS, append, index_u16};
 use sheaf_wire::message::{EventRange, Shape};
 use sheaf_wire::{ByteCount, Payload, Timestamp};
 use std::collections::VecDeque;
@@ -88,7 +88,7 @@ impl Asks {
 
     /// Asks a readout unit once more for what it was asked for of an event.
     pub(super) fn ask_again<P: Payload>(&mut self, readout: u16, assembly: &mut Assembly<P>) {
-        let range = EventRange { first: assembly.event, count: 1, attempt: assembly.attempt };
+        let range = EventRange::one(assembly.event, assembly.attempt);
         let (ask, charge) = (assembly.ask(usize::from(readout)), assembly.uncharge(readout));
         match &mut self.pull {
             Some(pull) => {
@@ -110,15 +110,7 @@ impl Asks {
             self.ready.push_back(Question { readout, ask, ranges: vec![range] });
             return;
         };
-        match ranges.last_mut() {
-            Some(last)
-                if last.attempt == range.attempt
-                    && last.first.0.checked_add(u64::from(last.count)) == Some(range.first.0) =>
-            {
-                last.count += range.count;
-            }
-            _ => ranges.push(range),
-        }
+        append(ranges, range);
     }
 
     /// Takes note of a readout unit's answer with so much payload.

@@ -2,7 +2,8 @@
 
 use super::answered::Answered;
 use super::scope::{Ask, Selection};
-use crate::event_index::EventIndex;
+use crate::event_range::EventIdRange;
+use crate::event_window::EventWindow;
 use sheaf_wire::message::Assignment;
 use sheaf_wire::{
     ByteCount, Event, EventId, Fragment, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
@@ -15,6 +16,9 @@ use std::sync::Arc;
 
 /// Longest wait before an unanswered request is repeated, as a multiple of the first wait.
 const LONGEST_PATIENCE: u32 = 16;
+
+/// The window of indices may have more than this many places for each event: events of one builder are those of all others apart.
+const SPREAD: usize = 64;
 
 /// Fewer events in the order of their age are never swept.
 const BY_AGE_FLOOR: usize = 64;
@@ -270,7 +274,7 @@ impl<P: Payload> Assembly<P> {
     }
 
     /// Brings fragments and missing sources into the order of source ids; readout units answer in any order.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sort(&mut self) {
         if !self.fragments.is_sorted_by_key(|fragment| fragment.source) {
             self.fragments.sort_unstable_by_key(|fragment| fragment.source);
@@ -337,7 +341,7 @@ pub(super) struct Assemblies<P> {
     free: Vec<u32>,
     /// Whether it is kept what readout units are charged.
     keeps_charges: bool,
-    by_event: EventIndex,
+    by_event: EventWindow<u32>,
     /// Paced pull: events under construction, ascending, and some that are no more.
     by_age: VecDeque<EventId>,
     /// Event that stays here while the driver looks at it; otherwise empty.
@@ -356,7 +360,7 @@ impl<P: Payload> Assemblies<P> {
             assemblies: Vec::with_capacity(slots),
             free: Vec::new(),
             keeps_charges,
-            by_event: EventIndex::new(slots),
+            by_event: EventWindow::new(slots, SPREAD),
             by_age: VecDeque::new(),
             lent: no_event(),
             spares: Vec::new(),
@@ -522,11 +526,16 @@ impl<P: Payload> Assemblies<P> {
         (assembly.attempt == attempt && assembly.part == part).then_some(assembly)
     }
 
-    /// Whether answers are awaited for a part of an event, in an attempt; the whole is part 0.
-    pub(super) fn is_open(&self, event: EventId, (attempt, part): (u16, u16)) -> bool {
-        building(&self.by_event, &self.assemblies, event).is_some_and(|index| {
-            let assembly = &self.assemblies[index as usize];
-            assembly.attempt == attempt && assembly.part == part && !assembly.at_driver
+    /// Returns the number of events, from the first one on, of which no answers are awaited for this part in this attempt; the whole is
+    /// part 0.
+    #[inline]
+    pub(super) fn count_answered(&self, events: EventIdRange, (attempt, part): (u16, u16)) -> u64 {
+        self.by_event.count_until(events, |index| {
+            let assembly = &self.assemblies[*index as usize];
+            assembly.stage == Stage::Building
+                && assembly.attempt == attempt
+                && assembly.part == part
+                && !assembly.at_driver
         })
     }
 
@@ -545,23 +554,22 @@ impl<P: Payload> Assemblies<P> {
     /// Ends the assembly of an event that was handed over; `None` if it was not.
     #[inline]
     pub(super) fn decide(&mut self, event: EventId) -> Option<&mut Assembly<P>> {
-        let index = self.by_event.get(event)?;
-        if self.assemblies[index as usize].stage != Stage::Built {
-            return None;
-        }
+        let is_built = |index: &u32| self.assemblies[*index as usize].stage == Stage::Built;
+        let index = self.by_event.remove_if(event, is_built)?;
         self.built -= 1;
-        Some(self.free(event, index))
+        Some(self.free(index))
     }
 
     /// Ends an assembly that is under construction. What it holds is still in it, to be taken or cleared.
     pub(super) fn close(&mut self, key: AssemblyKey) -> &mut Assembly<P> {
         assert!(self.get(key).is_some(), "event {}: an assembly is closed once", key.event);
-        self.free(key.event, key.index())
+        self.by_event.remove(key.event);
+        self.free(key.index())
     }
 
-    #[inline]
-    fn free(&mut self, event: EventId, index: u32) -> &mut Assembly<P> {
-        self.by_event.remove(event);
+    // Every event comes along here: a call would cost as much as it does.
+    #[inline(always)]
+    fn free(&mut self, index: u32) -> &mut Assembly<P> {
         self.free.push(index);
         let assembly = &mut self.assemblies[index as usize];
         assembly.stage = Stage::Free;
@@ -576,8 +584,8 @@ impl<P: Payload> Assemblies<P> {
 
 /// Where an event is under construction.
 #[inline]
-fn building<P>(by_event: &EventIndex, assemblies: &[Assembly<P>], event: EventId) -> Option<u32> {
-    let index = by_event.get(event)?;
+fn building<P>(by_event: &EventWindow<u32>, assemblies: &[Assembly<P>], event: EventId) -> Option<u32> {
+    let index = *by_event.get(event)?;
     (assemblies[index as usize].stage == Stage::Building).then_some(index)
 }
 

@@ -4,6 +4,7 @@
 //! bound in bytes and in super-fragments; the lowest event ids go first, for these are most likely of events that were
 //! built elsewhere meanwhile.
 
+use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
 use sheaf_wire::{EventId, Fragment, MissingSource, Payload};
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ impl<P: Payload> Early<P> {
     /// Takes note that an event is over here.
     #[inline]
     pub(super) fn end(&mut self, event: EventId) {
-        self.over.insert_range(event, 1);
+        self.over.insert(EventIdRange::one(event));
     }
 
     /// Keeps a part; says how many parts were given up for it.

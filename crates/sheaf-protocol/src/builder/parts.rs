@@ -83,7 +83,7 @@ impl<P: Payload> BuilderUnit<P> {
 
     fn ask_for_part(&mut self, key: AssemblyKey, plan: &Plan) {
         let assembly = &self.assemblies[key];
-        let range = EventRange { first: assembly.event, count: 1, attempt: assembly.attempt };
+        let range = EventRange::one(assembly.event, assembly.attempt);
         let is_begin = assembly.part <= 1;
         let asks: Vec<(u16, Option<Ask>)> = (0..self.config.readouts.len())
             .map(|readout| {

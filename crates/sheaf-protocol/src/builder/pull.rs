@@ -16,6 +16,7 @@
 //!   ever move. So where the oldest event under construction is owed no answer, it is asked for beyond the credit, of one
 //!   readout unit at a time.
 
+use super::append;
 use super::assembly::{Assemblies, NOT_ASKED};
 use super::scope::{Ask, Question};
 use sheaf_wire::message::EventRange;
@@ -124,15 +125,9 @@ impl Pull {
         let asked = &mut self.readouts[usize::from(readout)];
         asked.queued += u64::from(range.count);
         self.queued += u64::from(range.count);
-        match asked.queue.back_mut() {
-            Some((last, ranges))
-                if *last == ask
-                    && ranges.attempt == range.attempt
-                    && ranges.first.0.checked_add(u64::from(ranges.count)) == Some(range.first.0) =>
-            {
-                ranges.count += range.count;
-            }
-            _ => asked.queue.push_back((ask, range)),
+        let last = asked.queue.back_mut().filter(|(last, _)| *last == ask);
+        if !last.is_some_and(|(_, ranges)| ranges.join(range)) {
+            asked.queue.push_back((ask, range));
         }
     }
 
@@ -201,7 +196,7 @@ impl Pull {
         oldest.charge(readout, charge, now);
         asked.in_flight += u64::from(charge);
         self.in_flight += u64::from(charge);
-        let range = EventRange { first: oldest.event, count: 1, attempt: oldest.attempt };
+        let range = EventRange::one(oldest.event, oldest.attempt);
         Some(Question {
             readout: u16::try_from(readout).ok()?,
             ask: oldest.ask(readout),
@@ -263,15 +258,7 @@ impl Pull {
             asked.in_flight += u64::from(charge);
             self.in_flight += u64::from(charge);
             left -= 1;
-            match ranges.last_mut() {
-                Some(last)
-                    if last.attempt == attempt
-                        && last.first.0.checked_add(u64::from(last.count)) == Some(event.0) =>
-                {
-                    last.count += 1;
-                }
-                _ => ranges.push(EventRange { first: event, count: 1, attempt }),
-            }
+            append(&mut ranges, EventRange::one(event, attempt));
         }
         (wanted, ranges)
     }

@@ -2,6 +2,7 @@
 
 use super::assembly::{Assemblies, AssemblyKey};
 use super::{BuilderConfig, IncompletePolicy};
+use crate::event_range::EventIdRange;
 use crate::machine::{Deadline, EventDeadlines, Why};
 use sheaf_wire::message::EventRange;
 use sheaf_wire::{EventId, Nanos, Payload, Timestamp};
@@ -39,6 +40,7 @@ impl Waits {
         assemblies: &Assemblies<P>,
     ) {
         let wait = (events.attempt, 0);
+        let events = EventIdRange::new(events.first, u64::from(events.count));
         self.limit_life(now, events, wait, assemblies);
         self.limit_silence(now, events, wait, assemblies);
     }
@@ -56,7 +58,7 @@ impl Waits {
         key: AssemblyKey,
         assemblies: &Assemblies<P>,
     ) {
-        self.limit_life(now, &one(key), key.wait(), assemblies);
+        self.limit_life(now, EventIdRange::one(key.event), key.wait(), assemblies);
     }
 
     /// Has the readout units asked again that an event waits for.
@@ -66,31 +68,31 @@ impl Waits {
         key: AssemblyKey,
         assemblies: &Assemblies<P>,
     ) {
-        self.limit_silence(now, &one(key), key.wait(), assemblies);
+        self.limit_silence(now, EventIdRange::one(key.event), key.wait(), assemblies);
     }
 
     fn limit_life<P: Payload>(
         &mut self,
         now: Timestamp,
-        events: &EventRange,
+        events: EventIdRange,
         wait: Wait,
         assemblies: &Assemblies<P>,
     ) {
         if let Some(interval) = self.life_interval {
-            let is_open = |event, wait| assemblies.is_open(event, wait);
-            self.lives.push(now + interval, events.first, u64::from(events.count), wait, is_open);
+            let count_over = |events, wait| assemblies.count_answered(events, wait);
+            self.lives.push(now + interval, events, wait, count_over);
         }
     }
 
     fn limit_silence<P: Payload>(
         &mut self,
         now: Timestamp,
-        events: &EventRange,
+        events: EventIdRange,
         wait: Wait,
         assemblies: &Assemblies<P>,
     ) {
-        let is_open = |event, wait| assemblies.is_open(event, wait);
-        self.answers.push(now + self.retry, events.first, u64::from(events.count), wait, is_open);
+        let count_over = |events, wait| assemblies.count_answered(events, wait);
+        self.answers.push(now + self.retry, events, wait, count_over);
     }
 
     /// The next event for which it is time to look whether the readout units live.
@@ -99,7 +101,7 @@ impl Waits {
         now: Timestamp,
         assemblies: &Assemblies<P>,
     ) -> Option<EventId> {
-        let (event, _) = self.lives.pop_due(now, |event, wait| assemblies.is_open(event, wait))?;
+        let (event, _) = self.lives.pop_due(now, |events, wait| assemblies.count_answered(events, wait))?;
         Some(event)
     }
 
@@ -109,21 +111,17 @@ impl Waits {
         now: Timestamp,
         assemblies: &Assemblies<P>,
     ) -> Option<EventId> {
-        let (event, _) = self.answers.pop_due(now, |event, wait| assemblies.is_open(event, wait))?;
+        let (event, _) = self.answers.pop_due(now, |events, wait| assemblies.count_answered(events, wait))?;
         Some(event)
     }
 
     /// When the next look and the next repetition are due.
     pub(super) fn deadlines<P: Payload>(&mut self, assemblies: &Assemblies<P>) -> [Option<Deadline>; 2] {
-        let is_open = |event, wait| assemblies.is_open(event, wait);
-        let (life, answer) = (self.lives.peek(is_open), self.answers.peek(is_open));
+        let count_over = |events, wait| assemblies.count_answered(events, wait);
+        let (life, answer) = (self.lives.peek(count_over), self.answers.peek(count_over));
         [
             life.map(|(at, event, _)| Deadline { at, why: Why::EventTimeout(event) }),
             answer.map(|(at, event, _)| Deadline { at, why: Why::RequestRetry(event) }),
         ]
     }
-}
-
-fn one(key: AssemblyKey) -> EventRange {
-    EventRange { first: key.event, count: 1, attempt: key.wait().0 }
 }

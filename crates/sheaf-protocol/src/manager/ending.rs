@@ -4,6 +4,7 @@
 //! them is done once for a run of such events; only what each has of its own, its entry and its size, is looked at one by one.
 
 use super::{Ended, Entry, EventManager, ManagerEvent};
+use crate::event_range::EventIdRange;
 use crate::ledger::Counter;
 use sheaf_wire::message::{Finished, Release};
 use sheaf_wire::{ByteCount, DropReason, EventId, Outcome, Timestamp};
@@ -132,7 +133,7 @@ impl<P: Clone> EventManager<P> {
         let count = u32::try_from(last.first.0 - first.0).map_or(u32::MAX, |before| before + last.count);
         let outcome = last.outcome;
         self.totals.end(outcome, reason, count);
-        self.ended.insert_range(first, count);
+        self.ended.insert(EventIdRange::new(first, u64::from(count)));
         let release = Release { first, count, outcome, reason, parts: 0 };
         self.releases.add(now + self.config.batch_time, release, in_flight);
         self.tell(last);

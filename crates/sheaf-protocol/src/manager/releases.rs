@@ -235,6 +235,7 @@ fn not_built(ended: Release) -> Release {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event_range::EventIdRange;
     use proptest::prelude::*;
 
     fn release(first: u64, count: u32, outcome: Outcome, reason: Option<DropReason>) -> Release {
@@ -362,7 +363,7 @@ mod tests {
         let mut ended = EventSet::new(1 << 20);
         let mut releases = Releases::new(1);
         for event in (0..4 * MAX_PENDING_RANGES as u64).step_by(2) {
-            ended.insert_range(EventId(event), 1);
+            ended.insert(EventIdRange::new(EventId(event), 1));
             releases.add(Timestamp(0), release(event, 1, Outcome::Stored, None), usize::MAX);
             assert!(releases.pending[0].len() <= MAX_PENDING_RANGES);
         }
@@ -376,9 +377,9 @@ mod tests {
     #[test]
     fn a_new_life_is_told_all_that_has_ended() {
         let mut ended = EventSet::new(8);
-        ended.insert_range(EventId(1), 3);
-        ended.insert_range(EventId(10), u32::MAX);
-        ended.insert_range(EventId(10 + u64::from(u32::MAX)), 5);
+        ended.insert(EventIdRange::new(EventId(1), 3));
+        ended.insert(EventIdRange::new(EventId(10), u64::from(u32::MAX)));
+        ended.insert(EventIdRange::new(EventId(10 + u64::from(u32::MAX)), 5));
         let mut releases = Releases::new(1);
         releases.replace_with_history(0, &ended);
         let late = Some(DropReason::Late);

@@ -2,6 +2,7 @@
 
 use super::config::{Announce, ReadoutConfig, SourceConfig};
 use super::delay::Delay;
+use crate::event_range::EventIdRange;
 use rustc_hash::FxHashMap;
 use sheaf_wire::message::ReadoutStatus;
 use sheaf_wire::{ByteCount, EventId, Fragment, Nanos, SourceId, Timestamp};
@@ -138,11 +139,13 @@ impl Inputs {
         }
     }
 
-    /// Takes note that an event is requested, which sources may not have given.
-    pub(super) fn note_request(&mut self, own: Timestamp, event: EventId) {
-        let is_behind =
-            |input: &&mut Input| !input.keeps_data && input.highest.is_none_or(|highest| highest < event);
-        self.inputs.iter_mut().filter(is_behind).for_each(|input| input.delay.note_request(own, event));
+    /// Takes note that events are requested, which sources may not have given.
+    pub(super) fn note_request(&mut self, own: Timestamp, events: EventIdRange) {
+        for input in self.inputs.iter_mut().filter(|input| !input.keeps_data) {
+            if let Some(event) = events.first_above(input.highest) {
+                input.delay.note_request(own, event);
+            }
+        }
     }
 
     /// Takes note that an event is answered without a source, which is silent.

@@ -3,8 +3,8 @@
 use super::books::{Ending, Fragments};
 use super::requests::Wanted;
 use super::slots::Ended;
-use super::stretch::Stretch;
 use super::{ReadoutEvent, ReadoutUnit};
+use crate::event_range::EventIdRange;
 use crate::ledger::Counter;
 use crate::manager::DISPATCH_EVENTS;
 use sheaf_shaping::SlotClock;
@@ -60,7 +60,7 @@ impl<P: Payload> ReadoutUnit<P> {
 
     fn handle_release(&mut self, release: Release) {
         let Release { first, count, outcome, reason, parts } = release;
-        let events = Stretch::new(first, u64::from(count));
+        let events = EventIdRange::new(first, u64::from(count));
         let ending = Ending { outcome, reason, parts };
         let is_built = matches!(outcome, Outcome::Stored | Outcome::Rejected);
         if self.slots.is_short(count) {
@@ -74,7 +74,7 @@ impl<P: Payload> ReadoutUnit<P> {
                 };
                 rest.take(events);
                 if is_built && (parts == PARTS_NOT_ASKED || !is_all_asked) {
-                    self.released.pass_by(Stretch::new(event, events));
+                    self.released.pass_by(EventIdRange::new(event, events));
                 }
             }
             self.book(ending, alike);
@@ -83,7 +83,7 @@ impl<P: Payload> ReadoutUnit<P> {
             if is_built {
                 self.released.pass_by(events);
             }
-            for key in self.slots.keys_where(|slot| events.has(slot.event)) {
+            for key in self.slots.keys_within(events) {
                 self.end_event(key.event, ending);
             }
         }
@@ -138,7 +138,7 @@ impl<P: Payload> ReadoutUnit<P> {
 
     /// The same for the first of these events, as long as they were asked for as a whole. Returns how many.
     #[inline]
-    fn forget_asked(&mut self, events: Stretch, asked: &mut Fragments) -> u64 {
+    fn forget_asked(&mut self, events: EventIdRange, asked: &mut Fragments) -> u64 {
         let Self { slots, inputs, discarded, .. } = self;
         slots.end_asked(events, |index, payload| {
             let bytes = payload.len();

@@ -4,7 +4,7 @@
 //! not are passed over, and from then on their time runs: it does not where nothing is asked for, so back-pressure loses nothing.
 
 use super::slots::{EventSlots, SlotKey};
-use super::stretch::Stretch;
+use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
 use crate::machine::EventDeadlines;
 use sheaf_wire::{EventId, Nanos, Payload, Timestamp};
@@ -23,7 +23,7 @@ pub(super) struct Orphans {
     /// Time for which a fragment is held that was passed over; no limit if `None`.
     timeout: Option<Nanos>,
     /// Events that nobody has asked for, in the order of their age.
-    unasked: VecDeque<Stretch>,
+    unasked: VecDeque<EventIdRange>,
     next_age: u64,
     /// Events younger than this have been asked for: older ones that were not are passed over.
     passed: u64,
@@ -50,7 +50,7 @@ impl Orphans {
     pub(super) fn open<P: Payload>(&mut self, event: EventId, slots: &mut EventSlots<P>) -> SlotKey {
         let key = slots.insert(event, self.next_age);
         self.next_age += 1;
-        let new = Stretch::one(event);
+        let new = EventIdRange::one(event);
         if self.timeout.is_some() && !self.unasked.back_mut().is_some_and(|last| last.join(new)) {
             self.unasked.push_back(new);
             if self.unasked.len() > SWEEP_FLOOR + 2 * slots.len() {
@@ -60,12 +60,11 @@ impl Orphans {
         key
     }
 
-    /// Forgets events at the heads of stretches that have been asked for or have ended.
+    /// Forgets events at the heads of ranges that have been asked for or have ended.
     fn sweep<P: Payload>(&mut self, slots: &EventSlots<P>) {
-        self.unasked.retain_mut(|stretch| {
-            let settled = stretch.events().take_while(|event| slots.orphan(*event).is_none());
-            stretch.take(settled.count() as u64);
-            !stretch.is_empty()
+        self.unasked.retain_mut(|range| {
+            range.take(slots.count_no_orphans(*range));
+            !range.is_empty()
         });
     }
 
@@ -75,7 +74,7 @@ impl Orphans {
         &mut self,
         own: Timestamp,
         age: u64,
-        asked: Stretch,
+        asked: EventIdRange,
         slots: &EventSlots<P>,
     ) {
         let Some(timeout) = self.timeout else {
@@ -93,7 +92,8 @@ impl Orphans {
                 if slot.age >= self.passed {
                     break;
                 }
-                self.deadlines.push(own + timeout, event, 1, (), |event, ()| slots.orphan(event).is_some());
+                let count_over = |events, ()| slots.count_no_orphans(events);
+                self.deadlines.push(own + timeout, EventIdRange::one(event), (), count_over);
             }
             oldest.take(1);
         }
@@ -101,19 +101,19 @@ impl Orphans {
 
     /// Lets the time of all events run that nobody has asked for.
     pub(super) fn pass_over_all<P: Payload>(&mut self, own: Timestamp, slots: &EventSlots<P>) {
-        self.pass_over(own, self.next_age, Stretch::default(), slots);
+        self.pass_over(own, self.next_age, EventIdRange::default(), slots);
     }
 
     /// The next event whose time is over. It counts as expired.
     pub(super) fn pop_due<P: Payload>(&mut self, own: Timestamp, slots: &EventSlots<P>) -> Option<EventId> {
-        let (event, ()) = self.deadlines.pop_due(own, |event, ()| slots.orphan(event).is_some())?;
-        self.expired.insert_range(event, 1);
+        let (event, ()) = self.deadlines.pop_due(own, |events, ()| slots.count_no_orphans(events))?;
+        self.expired.insert(EventIdRange::one(event));
         Some(event)
     }
 
     /// The event whose time is over next, and when.
     pub(super) fn peek<P: Payload>(&mut self, slots: &EventSlots<P>) -> Option<(Timestamp, EventId)> {
-        let (at, event, ()) = self.deadlines.peek(|event, ()| slots.orphan(event).is_some())?;
+        let (at, event, ()) = self.deadlines.peek(|events, ()| slots.count_no_orphans(events))?;
         Some((at, event))
     }
 

@@ -1,14 +1,14 @@
 //! Events that are ready to go, by the builder that they go to.
 
-use super::stretch::Stretch;
+use crate::event_range::EventIdRange;
 use std::collections::VecDeque;
 
 /// One queue for each builder that has asked for something. Builders are served in turn.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
-    queues: Vec<VecDeque<Stretch>>,
-    /// Stretches in all queues together; none is empty when a builder's turn comes.
-    stretches: usize,
+    queues: Vec<VecDeque<EventIdRange>>,
+    /// Ranges in all queues together; none is empty when a builder's turn comes.
+    ranges: usize,
     /// Whose turn it is.
     turn: usize,
     /// Builders that repeated a request for fragments that are not there yet. Each gets an acknowledgement.
@@ -17,20 +17,20 @@ pub(super) struct Ready {
 
 impl Ready {
     #[inline]
-    pub(super) fn push(&mut self, builder: u16, events: Stretch) {
+    pub(super) fn push(&mut self, builder: u16, events: EventIdRange) {
         let last = self.queues.get_mut(usize::from(builder)).and_then(VecDeque::back_mut);
         if !last.is_some_and(|last| last.join(events)) {
             self.begin(builder, events);
         }
     }
 
-    fn begin(&mut self, builder: u16, events: Stretch) {
+    fn begin(&mut self, builder: u16, events: EventIdRange) {
         let builder = usize::from(builder);
         if builder >= self.queues.len() {
             self.queues.resize_with(builder + 1, VecDeque::new);
         }
         self.queues[builder].push_back(events);
-        self.stretches += 1;
+        self.ranges += 1;
     }
 
     /// Has a builder told that it was heard.
@@ -47,7 +47,7 @@ impl Ready {
 
     /// The next builder for which there is something; the turn passes on.
     pub(super) fn next_builder(&mut self) -> Option<u16> {
-        if self.stretches == 0 {
+        if self.ranges == 0 {
             return None;
         }
         let builders = self.queues.len();
@@ -59,10 +59,10 @@ impl Ready {
 
     /// Returns the number of events in the builder's queue, counted up to `most`.
     pub(super) fn count(&self, builder: u16, most: usize) -> usize {
-        let stretches = self.queues.get(usize::from(builder)).into_iter().flatten();
+        let ranges = self.queues.get(usize::from(builder)).into_iter().flatten();
         let mut count = 0;
-        for stretch in stretches {
-            count += usize::try_from(stretch.len()).unwrap_or(most);
+        for range in ranges {
+            count += usize::try_from(range.len()).unwrap_or(most);
             if count >= most {
                 return most;
             }
@@ -71,14 +71,14 @@ impl Ready {
     }
 
     /// The events at the head of the builder's queue. Those that go are taken out of it.
-    pub(super) fn head(&mut self, builder: u16) -> Option<&mut Stretch> {
+    pub(super) fn head(&mut self, builder: u16) -> Option<&mut EventIdRange> {
         self.queues.get_mut(usize::from(builder))?.front_mut()
     }
 
-    /// Removes the stretch at the head of the builder's queue.
+    /// Removes the range at the head of the builder's queue.
     pub(super) fn pop(&mut self, builder: u16) {
         if let Some(queue) = self.queues.get_mut(usize::from(builder)) {
-            self.stretches -= usize::from(queue.pop_front().is_some());
+            self.ranges -= usize::from(queue.pop_front().is_some());
         }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
             for (builder, step, taken) in steps {
                 // Mostly the next event, sometimes the same again or a later one.
                 last += step / 3;
-                ready.push(builder, Stretch::one(EventId(last)));
+                ready.push(builder, EventIdRange::one(EventId(last)));
                 plain[usize::from(builder)].push_back(last);
                 let Some(mut left) = taken else { continue };
                 let builder = ready.next_builder().unwrap();

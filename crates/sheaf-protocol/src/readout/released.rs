@@ -1,6 +1,6 @@
 //! Events that have ended, as far as a readout unit remembers them.
 
-use super::stretch::Stretch;
+use crate::event_range::EventIdRange;
 use crate::event_set::EventSet;
 use sheaf_wire::EventId;
 
@@ -37,21 +37,13 @@ impl Released {
         self.passed_by.contains(event)
     }
 
-    pub(super) fn insert(&mut self, events: Stretch) {
-        if let Some(first) = events.first() {
-            self.all.insert_range(first, count(events));
-            self.highest = self.highest.max(events.last());
-        }
+    pub(super) fn insert(&mut self, events: EventIdRange) {
+        self.all.insert(events);
+        self.highest = self.highest.max(events.last());
     }
 
     /// Notes that not all was asked for of events that are released.
-    pub(super) fn pass_by(&mut self, events: Stretch) {
-        if let Some(first) = events.first() {
-            self.passed_by.insert_range(first, count(events));
-        }
+    pub(super) fn pass_by(&mut self, events: EventIdRange) {
+        self.passed_by.insert(events);
     }
-}
-
-fn count(events: Stretch) -> u32 {
-    u32::try_from(events.len()).unwrap_or(u32::MAX)
 }

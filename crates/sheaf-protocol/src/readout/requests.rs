@@ -2,7 +2,7 @@
 
 use super::ReadoutUnit;
 use super::slots::{Asked, Filled, SlotKey, SlotState, Taken};
-use super::stretch::Stretch;
+use crate::event_range::EventIdRange;
 use crate::ledger::Counter;
 use sheaf_wire::message::{EventRange, PartRequest};
 use sheaf_wire::{EventId, MissingReason, Payload, Timestamp};
@@ -47,7 +47,7 @@ impl<P: Payload> ReadoutUnit<P> {
         wanted: Wanted<'_>,
     ) {
         let asked = Asked { builder, attempt: range.attempt, part: wanted.part() };
-        let events = Stretch::new(range.first, u64::from(range.count).min(most));
+        let events = EventIdRange::new(range.first, u64::from(range.count).min(most));
         let mut passed = None;
         let mut rest = events;
         while let Some(event) = rest.first() {
@@ -147,26 +147,26 @@ impl<P: Payload> ReadoutUnit<P> {
             self.settle_ended(key);
         }
         if let Some(builder) = self.slots.found_mut(key).get_ready() {
-            self.ready.push(builder, Stretch::one(key.event));
+            self.ready.push(builder, EventIdRange::one(key.event));
         }
     }
 
     /// Waits for the sources of a part of an event, if some are awaited.
     pub(super) fn wait_for_sources(&mut self, now: Timestamp, event: EventId, part: u16) {
         if self.slots.is_merging(event, part) {
-            self.limit_wait(now, Stretch::one(event), part);
+            self.limit_wait(now, EventIdRange::one(event), part);
         }
     }
 
     /// From now on sources are awaited for consecutive events, if there are any: not without limit. Before the run has begun they
     /// have not been asked to send.
-    fn limit_wait(&mut self, now: Timestamp, events: Stretch, part: u16) {
-        if let Some(first) = events.first().filter(|_| self.has_begun) {
+    fn limit_wait(&mut self, now: Timestamp, events: EventIdRange, part: u16) {
+        if self.has_begun && !events.is_empty() {
             let own = self.own_time.at(now);
-            self.inputs.note_request(own, first);
+            self.inputs.note_request(own, events);
             let at = own + self.config.merge_timeout;
-            let is_merging = |event, part| self.slots.is_merging(event, part);
-            self.merge_deadlines.push(at, first, events.len(), part, is_merging);
+            let count_settled = |events, part| self.slots.count_settled(events, part);
+            self.merge_deadlines.push(at, events, part, count_settled);
         }
     }
 
@@ -181,7 +181,7 @@ impl<P: Payload> ReadoutUnit<P> {
     /// Books that nothing more is awaited from a source for an event, where it is still awaited.
     pub(super) fn settle(&mut self, key: SlotKey, index: usize, reason: MissingReason) {
         if let Filled::Now(Some(builder)) = self.slots.give_up(key, index, reason) {
-            self.ready.push(builder, Stretch::one(key.event));
+            self.ready.push(builder, EventIdRange::one(key.event));
         }
     }
 

@@ -2,15 +2,16 @@
 
 mod regular;
 
+use crate::event_range::EventIdRange;
+use crate::event_window::{EventWindow, Moved};
 pub(super) use regular::Taken;
-use rustc_hash::FxHashMap;
 use sheaf_wire::message::SuperFragments;
 use sheaf_wire::{
     EventId, Fragment, MissingReason, MissingSource, Payload, SourceId, SuperFragment, Timestamp,
 };
 
-/// The shortest window.
-const MIN_WINDOW: usize = 64;
+/// A window that is shorter than this many places for each event may be doubled: each place has cells.
+const SPREAD: usize = 2;
 
 /// Names the slot of an event that was just found or opened. Opening another may move it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,6 @@ const _: () = assert!(size_of::<Cell<sheaf_wire::Span>>() == 32);
 /// State of an event, apart from its fragments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventSlot {
-    pub(super) event: EventId,
     /// Its place in the order in which first fragments came; 0 where a request came first.
     pub(super) age: u64,
     /// Payload of the fragments that are here.
@@ -82,23 +82,23 @@ pub(super) struct EventSlot {
     pub(super) asked: Option<Asked>,
     pub(super) state: SlotState,
     pub(super) announced: bool,
-    /// Whether there is such an event; if not, the slot is free.
-    lives: bool,
 }
 
 impl EventSlot {
-    const FREE: Self = Self {
-        event: EventId(0),
-        age: 0,
-        bytes: 0,
-        unsettled: 0,
-        wanted: 0,
-        missing: 0,
-        asked: None,
-        state: SlotState::Merging,
-        announced: false,
-        lives: false,
-    };
+    /// The slot of an event of which so many cells wait.
+    #[inline]
+    fn new(age: u64, unsettled: u32) -> Self {
+        Self {
+            age,
+            bytes: 0,
+            unsettled,
+            wanted: 0,
+            missing: 0,
+            asked: None,
+            state: SlotState::Merging,
+            announced: false,
+        }
+    }
 
     pub(super) fn is_asked(&self) -> bool {
         self.asked.is_some()
@@ -133,8 +133,12 @@ impl EventSlot {
         })
     }
 
-    fn is_of(&self, event: EventId) -> bool {
-        self.lives && self.event == event
+    /// Whether a part is asked for, and sources are awaited for it; the whole is part 0.
+    #[inline]
+    fn is_merging(&self, part: u16) -> bool {
+        self.asked.is_some_and(|asked| asked.part == part)
+            && self.state == SlotState::Merging
+            && !self.is_settled()
     }
 }
 
@@ -165,82 +169,50 @@ pub(super) struct Ended {
     pub(super) is_all_asked: bool,
 }
 
-/// All slots, found by event in constant time.
-///
-/// Event ids mostly count up, and those held are mostly the last few hundred or thousand. So an event's slot lies in a
-/// window, at the place that the low bits of its id name: events that follow each other lie side by side, and finding one
-/// is looking at it. An event whose place is taken, because ids are sparse or it is older than the window is long, lies
-/// behind the window, and a hash map says where. The window grows with the number of events held, to at most four times of
-/// it; in a steady state nothing is allocated.
+/// All slots, found by event in constant time, and their cells.
 ///
 /// Cells lie side by side, those of one slot together, so that a fragment touches one line of memory of its own. Every
-/// walk goes over the vector, in its order.
+/// walk goes over places, in their order.
 #[derive(Debug)]
 pub(super) struct EventSlots<P> {
     /// The sources in the order of the configuration.
     sources: Vec<SourceId>,
-    /// The window, and what lies behind it.
-    slots: Vec<EventSlot>,
-    /// One for each source, for each slot.
+    slots: EventWindow<EventSlot>,
+    /// One for each source, for each place.
     cells: Vec<Cell<P>>,
     /// Beside each cell the part in which it was asked for, 0 for none. Empty as long as events are asked for as a whole.
     parts: Vec<u16>,
-    /// Number of slots in the window: a power of two.
-    window: usize,
-    /// Where events lie behind the window, and which places are free there.
-    behind: FxHashMap<EventId, usize>,
-    free: Vec<usize>,
-    len: usize,
 }
 
 impl<P: Payload> EventSlots<P> {
     pub(super) fn new(sources: impl IntoIterator<Item = SourceId>) -> Self {
-        Self::with_window(sources.into_iter().collect(), MIN_WINDOW)
-    }
-
-    fn with_window(sources: Vec<SourceId>, window: usize) -> Self {
-        let cells = std::iter::repeat_with(|| Cell::Waiting).take(window * sources.len()).collect();
-        Self {
-            sources,
-            slots: vec![EventSlot::FREE; window],
-            cells,
-            parts: Vec::new(),
-            window,
-            behind: FxHashMap::default(),
-            free: Vec::new(),
-            len: 0,
-        }
+        let sources: Vec<SourceId> = sources.into_iter().collect();
+        let slots = EventWindow::new(0, SPREAD);
+        let cells = waiting_cells(slots.places() * sources.len());
+        Self { sources, slots, cells, parts: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "only the low bits are wanted")]
-    fn place_of(&self, event: EventId) -> usize {
-        event.0 as usize & (self.window - 1)
+        self.slots.len()
     }
 
     #[inline]
     pub(super) fn find(&self, event: EventId) -> Option<SlotKey> {
-        let place = self.place_of(event);
-        if self.slots[place].is_of(event) {
-            return Some(SlotKey { event, place });
-        }
-        if self.behind.is_empty() { None } else { self.find_behind(event) }
-    }
-
-    #[cold]
-    fn find_behind(&self, event: EventId) -> Option<SlotKey> {
-        self.behind.get(&event).map(|place| SlotKey { event, place: *place })
+        self.slots.find(event).map(|place| SlotKey { event, place })
     }
 
     /// Opens a slot for an event that has none.
     #[inline]
     pub(super) fn insert(&mut self, event: EventId, age: u64) -> SlotKey {
-        debug_assert!(self.find(event).is_none(), "event {event} has two slots");
-        let slot = EventSlot { event, age, unsettled: self.unsettled(), lives: true, ..EventSlot::FREE };
-        self.insert_slot(slot)
+        let is_vacant = self.slots.is_vacant(event);
+        if !is_vacant && let Some(moved) = self.slots.widen_for(event) {
+            self.follow(&moved);
+        }
+        let place = self.slots.put(event, EventSlot::new(age, self.unsettled()));
+        if !is_vacant {
+            self.add_cells();
+        }
+        SlotKey { event, place }
     }
 
     /// Returns the number of cells of a new event that wait.
@@ -248,56 +220,31 @@ impl<P: Payload> EventSlots<P> {
         u32::try_from(self.sources.len()).unwrap_or(u32::MAX)
     }
 
-    #[inline]
-    fn insert_slot(&mut self, slot: EventSlot) -> SlotKey {
-        let mut place = self.place_of(slot.event);
-        if self.slots[place].lives {
-            place = self.find_room(slot.event);
-        }
-        self.slots[place] = slot;
-        self.len += 1;
-        SlotKey { event: slot.event, place }
-    }
-
-    /// A free place for an event whose place in the window is taken.
+    /// Places that were made have cells, too.
     #[cold]
-    fn find_room(&mut self, event: EventId) -> usize {
-        if self.behind.len() >= self.window / 16 && self.window < 2 * self.len {
-            self.widen();
-            let place = self.place_of(event);
-            if !self.slots[place].lives {
-                return place;
-            }
+    fn add_cells(&mut self) {
+        let cells = self.slots.places() * self.sources.len();
+        self.cells.resize_with(cells, || Cell::Waiting);
+        if !self.parts.is_empty() {
+            self.parts.resize(cells, 0);
         }
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(EventSlot::FREE);
-            let cells = self.slots.len() * self.sources.len();
-            self.cells.resize_with(cells, || Cell::Waiting);
-            if !self.parts.is_empty() {
-                self.parts.resize(cells, 0);
-            }
-            self.slots.len() - 1
-        });
-        self.behind.insert(event, place);
-        place
     }
 
-    /// Doubles the window; what finds room in it then moves there.
-    fn widen(&mut self) {
+    /// Slots have moved, and their cells move with them.
+    #[cold]
+    fn follow(&mut self, moved: &[Moved]) {
         let sources = self.sources.len();
-        let mut wider = Self::with_window(self.sources.clone(), 2 * self.window);
-        if !self.parts.is_empty() {
-            wider.parts.resize(wider.cells.len(), 0);
-        }
-        for (place, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.lives) {
-            let to = wider.insert_slot(*slot).first_cell(sources);
-            let from = place * sources;
-            wider.cells[to..to + sources].swap_with_slice(&mut self.cells[from..from + sources]);
-            if !self.parts.is_empty() {
-                wider.parts[to..to + sources].copy_from_slice(&self.parts[from..from + sources]);
+        let cells = waiting_cells(self.slots.places() * sources);
+        let mut old_cells = std::mem::replace(&mut self.cells, cells);
+        let parts = if self.parts.is_empty() { Vec::new() } else { vec![0; self.cells.len()] };
+        let old_parts = std::mem::replace(&mut self.parts, parts);
+        for Moved { from, to } in moved {
+            let (from, to) = (from * sources..(from + 1) * sources, to * sources..(to + 1) * sources);
+            self.cells[to.clone()].swap_with_slice(&mut old_cells[from.clone()]);
+            if !old_parts.is_empty() {
+                self.parts[to].copy_from_slice(&old_parts[from]);
             }
         }
-        *self = wider;
     }
 
     /// Closes the slot of an event, if it has one. The payloads that it holds are given away, with the index of their source, and
@@ -309,13 +256,7 @@ impl<P: Payload> EventSlots<P> {
         mut give: impl FnMut(usize, Option<u16>, P),
     ) -> Option<Ended> {
         let key = self.find(event)?;
-        let slot = &mut self.slots[key.place];
-        slot.lives = false;
-        let asked = slot.asked;
-        self.len -= 1;
-        if key.place >= self.window {
-            self.leave(key);
-        }
+        let asked = self.slots.take(key.place)?.asked;
         let first = key.first_cell(self.sources.len());
         let cells = &mut self.cells[first..first + self.sources.len()];
         let whole = match asked {
@@ -337,13 +278,6 @@ impl<P: Payload> EventSlots<P> {
             }
         }
         Some(Ended { is_all_asked: whole.is_some() })
-    }
-
-    /// An event that lay behind the window has ended.
-    #[cold]
-    fn leave(&mut self, key: SlotKey) {
-        self.behind.remove(&key.event);
-        self.free.push(key.place);
     }
 
     /// Returns the state of each source, in the order of the configuration.
@@ -389,7 +323,7 @@ impl<P: Payload> EventSlots<P> {
         let Some(key) = self.find(event) else {
             return Answer::Void;
         };
-        let slot = &mut self.slots[key.place];
+        let slot = self.slots.at_mut(key.place);
         let asked = match (slot.state, slot.asked) {
             (SlotState::Ready(to), Some(asked)) if to == builder => asked,
             _ => return Answer::Void,
@@ -452,8 +386,7 @@ impl<P: Payload> EventSlots<P> {
     /// A cell waits no more. Returns to whom the event is to go, if it is ready by that.
     #[inline]
     fn settle(&mut self, key: SlotKey, cell: usize, bytes: u64) -> Option<u16> {
-        let slot = &mut self.slots[key.place];
-        debug_assert!(slot.is_of(key.event), "event {}: the key was not just found", key.event);
+        let slot = self.slots.at_mut(key.place);
         slot.bytes += bytes;
         slot.unsettled -= 1;
         let asked = slot.asked?;
@@ -465,50 +398,59 @@ impl<P: Payload> EventSlots<P> {
 
     /// Whether this part of an event is asked for, and sources are awaited for it; the whole is part 0.
     pub(super) fn is_merging(&self, event: EventId, part: u16) -> bool {
-        self.find(event).is_some_and(|key| {
-            let slot = self.found(key);
-            slot.asked.is_some_and(|asked| asked.part == part)
-                && slot.state == SlotState::Merging
-                && !slot.is_settled()
-        })
+        self.slots.get(event).is_some_and(|slot| slot.is_merging(part))
+    }
+
+    /// Returns the number of events, from the first one on, of which this part is not awaited.
+    pub(super) fn count_settled(&self, events: EventIdRange, part: u16) -> u64 {
+        self.slots.count_until(events, |slot| slot.is_merging(part))
+    }
+
+    /// Returns the number of events, from the first one on, that are asked for or not here.
+    pub(super) fn count_no_orphans(&self, events: EventIdRange) -> u64 {
+        self.slots.count_until(events, |slot| !slot.is_asked())
     }
 
     /// The slot of an event that nobody has asked for, if there is one.
     pub(super) fn orphan(&self, event: EventId) -> Option<&EventSlot> {
-        self.find(event).map(|key| self.found(key)).filter(|slot| !slot.is_asked())
+        self.slots.get(event).filter(|slot| !slot.is_asked())
     }
 
     /// The slot of a key that was just found or opened: nothing can have outlived anything.
+    #[inline]
     pub(super) fn found(&self, key: SlotKey) -> &EventSlot {
-        let slot = &self.slots[key.place];
-        debug_assert!(slot.is_of(key.event), "event {}: the key was not just found", key.event);
-        slot
+        debug_assert_eq!(self.slots.find(key.event), Some(key.place), "event {}", key.event);
+        self.slots.at(key.place)
     }
 
     /// See [`Self::found`].
+    #[inline]
     pub(super) fn found_mut(&mut self, key: SlotKey) -> &mut EventSlot {
-        let slot = &mut self.slots[key.place];
-        debug_assert!(slot.is_of(key.event), "event {}: the key was not just found", key.event);
-        slot
+        debug_assert_eq!(self.slots.find(key.event), Some(key.place), "event {}", key.event);
+        self.slots.at_mut(key.place)
     }
 
     pub(super) fn asked_keys(&self) -> Vec<SlotKey> {
-        self.keys_where(EventSlot::is_asked)
+        self.keys_where(|_, slot| slot.is_asked())
     }
 
     pub(super) fn all_keys(&self) -> Vec<SlotKey> {
-        self.keys_where(|_| true)
+        self.keys_where(|_, _| true)
     }
 
     /// Whether asking for each of `count` ids is less work than walking over all slots.
     pub(super) fn is_short(&self, count: u32) -> bool {
-        count as usize <= self.slots.len()
+        count as usize <= self.slots.places()
+    }
+
+    /// The slots of events in a range, by a walk over all.
+    pub(super) fn keys_within(&self, events: EventIdRange) -> Vec<SlotKey> {
+        self.keys_where(|event, _| events.has(event))
     }
 
     /// The slots of which something is true, by a walk over all.
-    pub(super) fn keys_where(&self, wanted: impl Fn(&EventSlot) -> bool) -> Vec<SlotKey> {
-        let slots = self.slots.iter().enumerate().filter(|(_, slot)| slot.lives && wanted(slot));
-        slots.map(|(place, slot)| SlotKey { event: slot.event, place }).collect()
+    fn keys_where(&self, wanted: impl Fn(EventId, &EventSlot) -> bool) -> Vec<SlotKey> {
+        self.slots.places_where(wanted).map(|(event, place)| SlotKey { event, place }).collect()
     }
 
     /// Counts the fragments really held, for the ledger.
@@ -521,6 +463,10 @@ impl SlotKey {
     fn first_cell(self, sources: usize) -> usize {
         self.place * sources
     }
+}
+
+fn waiting_cells<P>(count: usize) -> Vec<Cell<P>> {
+    std::iter::repeat_with(|| Cell::Waiting).take(count).collect()
 }
 
 /// Appends what is known of the sources that are wanted. How many fragments and how many missing sources that is: at most
@@ -630,7 +576,6 @@ mod tests {
                 prop_assert_eq!(slots.len(), plain.len());
                 prop_assert_eq!(slots.count_held(), plain.len() as u64);
             }
-            prop_assert!(slots.window <= MIN_WINDOW.max(4 * 1_500));
             for (id, (age, length)) in plain {
                 let key = slots.find(EventId(id)).expect("it was not ended");
                 prop_assert_eq!((slots.found(key).age, slots.found(key).bytes), (age, length as u64));
@@ -638,18 +583,5 @@ mod tests {
                 prop_assert_eq!(slots.cells(key)[1].bytes(), length as u64);
             }
         }
-    }
-
-    #[test]
-    fn the_window_holds_consecutive_events_and_is_no_longer_than_that_takes() {
-        let mut slots: EventSlots<Span> = EventSlots::new([SourceId(0)]);
-        for event in 0..100_000 {
-            slots.insert(EventId(event), 0);
-            if event >= 1_000 {
-                slots.end(EventId(event - 1_000), |_, _, _| {});
-            }
-        }
-        assert_eq!((slots.window, slots.slots.len()), (1_024, 1_024 + slots.free.len()));
-        assert!(slots.behind.is_empty());
     }
 }

@@ -395,16 +395,22 @@ fn emit_all<E: Entry>(head: &mut Vec<u8>, entries: &[E]) {
     emit_each(head, entries, E::emit);
 }
 
+/// Entries are written in pieces of so many bytes: a piece is still in the first-level cache when its zeros are overwritten.
+const PIECE_BYTES: usize = 2_048;
+
 /// Appends entries at their places in a list that is made long enough first, so that no entry asks for room.
 fn emit_each<E, B>(head: &mut Vec<u8>, entries: &[E], emit: impl Fn(&E) -> B)
 where
     B: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned,
 {
-    let start = head.len();
-    head.resize(start + entries.len() * size_of::<B>(), 0);
-    let places = <[B]>::mut_from_bytes(&mut head[start..]).expect("the list was made to measure");
-    for (place, entry) in places.iter_mut().zip(entries) {
-        *place = emit(entry);
+    head.reserve(size_of::<B>() * entries.len());
+    for piece in entries.chunks((PIECE_BYTES / size_of::<B>()).max(1)) {
+        let start = head.len();
+        head.resize(start + size_of::<B>() * piece.len(), 0);
+        let places = <[B]>::mut_from_bytes(&mut head[start..]).expect("the list was made to measure");
+        for (place, entry) in places.iter_mut().zip(piece) {
+            *place = emit(entry);
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! Handling of consecutive events together.
 //!
 //! Mostly events come, are asked for, answered and released one after another, with nothing special about any of them. Here
-//! is what is done to such events, a stretch at a time: their slots lie side by side, and so do their cells, so that nothing
+//! is what is done to such events, a range at a time: their slots lie side by side, and so do their cells, so that nothing
 //! is looked up. Each function goes as far as events are regular, says how far that was, and leaves the next event to what
 //! deals with single events of any kind.
 
 use super::{Asked, Cell, EventSlot, EventSlots, SlotState};
-use crate::readout::stretch::Stretch;
+use crate::event_range::EventIdRange;
+use crate::event_window::Entry;
 use sheaf_wire::message::SuperFragments;
 use sheaf_wire::{EventId, Payload, SourceId, SuperFragment};
 
@@ -32,20 +33,20 @@ pub(in crate::readout) struct Answered {
 /// Where an event would have its slot and its cells.
 struct SlotView<'a, P> {
     event: EventId,
-    slot: &'a mut EventSlot,
+    slot: &'a mut Entry<EventSlot>,
     cells: &'a mut [Cell<P>],
 }
 
 impl<P: Payload> EventSlots<P> {
     /// The places of events as far as they lie side by side, and all sources.
     #[inline]
-    fn side_by_side(&mut self, events: Stretch) -> (impl Iterator<Item = SlotView<'_, P>>, &[SourceId]) {
-        let from = events.first().map_or(0, |event| self.place_of(event));
-        let count = usize::try_from(events.len()).unwrap_or(usize::MAX).min(self.window - from);
+    fn side_by_side(&mut self, events: EventIdRange) -> (impl Iterator<Item = SlotView<'_, P>>, &[SourceId]) {
+        let from = events.first().map_or(0, |event| self.slots.home(event));
+        let slots = self.slots.side_by_side_mut(events);
         let sources = self.sources.len();
-        let cells = &mut self.cells[from * sources..(from + count) * sources];
+        let cells = &mut self.cells[from * sources..(from + slots.len()) * sources];
         // Where there are no sources there are no cells: nothing is regular.
-        let places = self.slots[from..from + count].iter_mut().zip(cells.chunks_exact_mut(sources.max(1)));
+        let places = slots.iter_mut().zip(cells.chunks_exact_mut(sources.max(1)));
         let places =
             places.zip(events.events()).map(|((slot, cells), event)| SlotView { event, slot, cells });
         (places, &self.sources)
@@ -53,38 +54,39 @@ impl<P: Payload> EventSlots<P> {
 
     /// A builder asks for whole events that nobody has asked for, until one is ready while others before it wait, or the other
     /// way round. Those that have no slot are opened if the caller says that this `may_open` them.
-    pub(in crate::readout) fn ask(&mut self, events: Stretch, asked: Asked, may_open: bool) -> Taken {
-        let may_open = may_open && self.behind.is_empty();
+    pub(in crate::readout) fn ask(&mut self, events: EventIdRange, asked: Asked, may_open: bool) -> Taken {
+        let may_open = may_open && self.slots.is_regular();
         let unsettled = self.unsettled();
         let (mut taken, mut opened) = (Taken::default(), 0);
         for SlotView { event, slot, .. } in self.side_by_side(events).0 {
-            let is_new = !slot.lives;
-            let may_take = if is_new { may_open } else { slot.event == event && !slot.is_asked() };
-            if !may_take {
-                break;
-            }
-            let is_ready = !is_new && slot.unsettled == 0;
+            let is_new = slot.is_free();
+            let is_ready = match slot.of(event) {
+                Some(slot) if !slot.is_asked() => slot.unsettled == 0,
+                None if is_new && may_open => false,
+                _ => break,
+            };
             if taken.events > 0 && is_ready != taken.are_ready {
                 break;
             }
             if is_new {
-                *slot = EventSlot { event, unsettled, lives: true, ..EventSlot::FREE };
+                *slot = Entry::Taken { event, value: EventSlot::new(0, unsettled) };
                 opened += 1;
             }
+            let Some(slot) = slot.of_mut(event) else { break };
             slot.asked = Some(asked);
             if is_ready {
                 slot.state = SlotState::Ready(asked.builder);
             }
             taken = Taken { events: taken.events + 1, are_ready: is_ready, age: taken.age.max(slot.age) };
         }
-        self.len += opened;
+        self.slots.note_added(opened);
         taken
     }
 
     /// Answers whole events of which every source is here: at most `most`, with at most `room` bytes.
     pub(in crate::readout) fn answer_complete(
         &mut self,
-        events: Stretch,
+        events: EventIdRange,
         builder: u16,
         most: usize,
         room: u64,
@@ -93,10 +95,11 @@ impl<P: Payload> EventSlots<P> {
         let mut answered = Answered::default();
         let (places, sources) = self.side_by_side(events);
         for SlotView { event, slot, cells } in places.take(most) {
+            let Some(slot) = slot.of_mut(event) else { break };
             let bytes = answered.bytes + slot.bytes;
             let is_complete = slot.unsettled == 0 && slot.missing == 0;
             let is_to_go = slot.state == SlotState::Ready(builder) && slot.part() == 0;
-            if !(slot.is_of(event) && is_to_go && is_complete && bytes <= room) {
+            if !(is_to_go && is_complete && bytes <= room) {
                 break;
             }
             slot.state = SlotState::Answered;
@@ -118,13 +121,18 @@ impl<P: Payload> EventSlots<P> {
     /// Closes the slots of events that were asked for as a whole. The payloads that they hold are given away, with the index of
     /// their source. Returns how many events that were.
     #[inline]
-    pub(in crate::readout) fn end_asked(&mut self, events: Stretch, mut give: impl FnMut(usize, P)) -> u64 {
+    pub(in crate::readout) fn end_asked(
+        &mut self,
+        events: EventIdRange,
+        mut give: impl FnMut(usize, P),
+    ) -> u64 {
         let mut ended = 0;
         for SlotView { event, slot, cells } in self.side_by_side(events).0 {
-            if !(slot.is_of(event) && matches!(slot.asked, Some(Asked { part: 0, .. }))) {
+            let asked = slot.of(event).and_then(|slot| slot.asked);
+            if !matches!(asked, Some(Asked { part: 0, .. })) {
                 break;
             }
-            slot.lives = false;
+            *slot = Entry::Free;
             for (source, cell) in cells.iter_mut().enumerate() {
                 if let Some(payload) = cell.empty() {
                     give(source, payload);
@@ -132,7 +140,7 @@ impl<P: Payload> EventSlots<P> {
             }
             ended += 1;
         }
-        self.len -= ended;
+        self.slots.note_taken(ended);
         ended as u64
     }
 }

@@ -115,3 +115,23 @@ proptest! {
         }
     }
 }
+
+/// Found by the property above: the second source has given some of the events that are asked for, and is followed from the first on that
+/// it has not.
+#[test]
+fn a_source_that_has_given_some_of_the_requested_events_is_followed_from_the_next_on() {
+    let steps = [
+        Step::Give { source: 1, first: 4, count: 4, bytes: 0, silent: 9 },
+        Step::Ask { builder: 0, first: 1, count: 8, attempt: 1 },
+        Step::Ask { builder: 0, first: 13, count: 1, attempt: 1 },
+        Step::Wait { millis: 33 },
+        Step::Give { source: 1, first: 8, count: 1, bytes: 0, silent: 9 },
+        Step::Wait { millis: 100 },
+        Step::Send,
+    ];
+    let said = [true, false].map(|together| {
+        let (mut unit, mut now) = (unit(|_| {}), Timestamp(0));
+        steps.each_ref().map(|step| take(&mut unit, &mut now, step, together))
+    });
+    assert_eq!(said[0], said[1]);
+}
