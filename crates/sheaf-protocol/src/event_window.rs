@@ -20,7 +20,7 @@ pub(crate) enum Entry<T> {
     Taken {
         /// Its id.
         event: EventId,
-        /// What belongs to it.
+        /// Its value.
         value: T,
     },
 }
@@ -151,7 +151,7 @@ impl<T> EventWindow<T> {
         self.behind.get(&event).copied()
     }
 
-    /// What belongs to an event.
+    /// The value of an event.
     #[inline]
     pub(crate) fn get(&self, event: EventId) -> Option<&T> {
         let value = self.window[self.home(event)].of(event);
@@ -171,7 +171,7 @@ impl<T> EventWindow<T> {
         Some(self.at_mut(place))
     }
 
-    /// What belongs to the event at a place, where it was just found.
+    /// The value of the event at a place, where it was just found.
     #[inline]
     pub(crate) fn at(&self, place: usize) -> &T {
         let entry = match self.window.get(place) {
