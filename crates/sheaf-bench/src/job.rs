@@ -122,7 +122,7 @@ pub enum BenchError {
         cause: String,
     },
     /// The nodes did not find each other.
-    #[error("{node} waited {waited:?} for its peers, and {missing} of them did not come")]
+    #[error("{node} waited {waited:?} for its peers, but {missing} of them did not connect")]
     NotConnected {
         /// The node.
         node: NodeId,

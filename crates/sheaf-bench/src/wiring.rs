@@ -73,7 +73,7 @@ fn connect(
         Transport::Memory => Err(failed(
             job,
             node(sends, index),
-            "processes do not share this memory; tcp goes from process to process",
+            "this memory is not shared between processes; use tcp",
         )),
         Transport::Tcp => Ok(tcp(job, sends, index, socket.map(TcpListener::from), addresses)?.into()),
         Transport::Shm => shm(job, sends, index, addresses),

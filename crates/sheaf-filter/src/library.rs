@@ -89,7 +89,7 @@ fn verdict(said: &FilterVerdict, known: Tags) -> Result<Verdict, FilterFailure> 
     }
     if said.payload_bytes > MAX_VERDICT_PAYLOAD_BYTES {
         let (bytes, most) = (said.payload_bytes, MAX_VERDICT_PAYLOAD_BYTES);
-        return nonsense(format!("its payload has {bytes} bytes, and {most} are the most"));
+        return nonsense(format!("its payload has {bytes} bytes, but at most {most} are allowed"));
     }
     if said.payload.is_null() && said.payload_bytes > 0 {
         return nonsense(format!("its payload is null and has {} bytes", said.payload_bytes));

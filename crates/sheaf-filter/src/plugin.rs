@@ -78,7 +78,7 @@ impl PluginSetup<'_> {
     pub fn tag(&self, name: &str) -> Result<Tags, FilterFailure> {
         let index = self.tags.iter().position(|tag| *tag == name);
         index.and_then(Tags::named).ok_or_else(|| {
-            FilterFailure(format!("the filter gives the tag `{name}`; `filter.tags` should have it"))
+            FilterFailure(format!("the filter uses the tag `{name}`; add it to `filter.tags`"))
         })
     }
 }
@@ -161,7 +161,7 @@ unsafe fn create_with<T>(
         if setup.abi != FILTER_ABI {
             let found = setup.abi;
             return Err(FilterFailure(format!(
-                "it speaks version {FILTER_ABI} of the interface, not {found}"
+                "it has version {FILTER_ABI} of the interface, not {found}"
             )));
         }
         // SAFETY: of this version, so that its texts are as `FilterSetup` says.

@@ -122,12 +122,12 @@ impl Preprocessor for LibraryPreprocessor {
             1 => Ok(Processed::Kept),
             0 if made.bytes <= room.len() => Ok(Processed::Written(made.bytes)),
             0 => Err(FilterFailure(format!(
-                "what the preprocessor made is nothing: {} bytes, and there was room for {}",
+                "the preprocessor's result is invalid: {} bytes, but at most {} fit",
                 made.bytes,
                 room.len()
             ))),
             other => Err(FilterFailure(format!(
-                "what the preprocessor made is nothing: `keep` is {other}, not 0 or 1"
+                "the preprocessor's result is invalid: `keep` is {other}, not 0 or 1"
             ))),
         }
     }

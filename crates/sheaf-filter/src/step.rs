@@ -99,7 +99,7 @@ fn decision(said: &StepVerdict, part: &Event<Bytes>) -> Result<Step, FilterFailu
         STEP_ENOUGH => Ok(Step::Enough),
         STEP_SOURCES if said.source_count > MAX_LISTED => {
             let count = said.source_count;
-            nonsense(format!("it lists {count} sources, and {MAX_LISTED} are the most"))
+            nonsense(format!("it lists {count} sources, but at most {MAX_LISTED} are allowed"))
         }
         STEP_SOURCES if said.sources.is_null() && said.source_count > 0 => {
             nonsense(format!("its list of {} sources is null", said.source_count))

@@ -55,7 +55,7 @@ pub enum ImportError {
     },
     /// The input is of more than one run.
     #[error(
-        "{first} is of run {first_run} and {other} of run {other_run}: import each run into a directory of its own"
+        "{first} is of run {first_run} and {other} of run {other_run}: import each run into a separate directory"
     )]
     DifferentRuns {
         /// A file.

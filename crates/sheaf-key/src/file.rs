@@ -43,7 +43,7 @@ pub enum KeyError {
     NotOurs(PathBuf),
     /// It has something else.
     #[error(
-        "{path} has no key: it should have 64 hexadecimal digits and nothing else; `(umask 077; openssl rand -hex 32 > {path})` \
+        "{path} has no key: it must contain exactly 64 hexadecimal digits; `(umask 077; openssl rand -hex 32 > {path})` \
          makes one",
         path = .0.display()
     )]

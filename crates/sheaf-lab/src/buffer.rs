@@ -169,7 +169,7 @@ impl Display for Found {
                 self.lossy_credit_bytes.unwrap_or(0),
                 self.configured_bytes
             ),
-            None => writeln!(f, "\nnothing was lost with any credit: something else holds the traffic back"),
+            None => writeln!(f, "\nnothing was lost with any credit: something else limits the traffic"),
         }
     }
 }

@@ -13,10 +13,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// This machine or this process lacks something.
-    #[error("this machine cannot make a lab: {}", .0.join("; "))]
+    #[error("this machine cannot create a lab: {}", .0.join("; "))]
     Missing(Vec<String>),
     /// There is a lab of this name.
-    #[error("there is a lab `{0}` already; `sheaf lab down {0}` removes it, or give another name")]
+    #[error("the lab `{0}` already exists; `sheaf lab down {0}` removes it, or choose another name")]
     Exists(String),
     /// A command was refused. What was made until then is removed.
     #[error(transparent)]
@@ -66,7 +66,7 @@ impl Network {
             return Err(NetworkError::Missing(missing));
         }
         for dead in owner::reclaim()? {
-            log::info!("removed what the lab {dead} had left");
+            log::info!("removed the remains of the lab {dead}");
         }
         // From here on, dropping it removes what was made.
         let network = Self { plan, owner, keep, watcher: None };
@@ -92,7 +92,7 @@ impl Network {
             .spawn();
         match started {
             Ok(child) => self.watcher = Some(child),
-            Err(error) => log::warn!("nobody watches over the lab, should this process be killed: {error}"),
+            Err(error) => log::warn!("nothing removes the lab if this process is killed: {error}"),
         }
     }
 

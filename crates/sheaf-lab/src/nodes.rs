@@ -27,7 +27,7 @@ const FIRST_PORT: u16 = 6_000;
 #[derive(Debug, Error)]
 pub enum NodesError {
     /// The nodes cannot be placed.
-    #[error("the nodes do not make a system: {0}")]
+    #[error("the nodes do not form a system: {0}")]
     Configuration(#[from] sheaf_config::ConfigErrors),
     /// The configuration cannot be written.
     #[error("cannot write {path}: {error}")]
@@ -48,7 +48,7 @@ pub enum NodesError {
         error: std::io::Error,
     },
     /// The event manager has the books of the run, and died with them.
-    #[error("the event manager ended without a report ({0}); what it said on standard error tells why")]
+    #[error("the event manager ended without a report ({0}); see its standard error for the reason")]
     NoBooks(String),
 }
 

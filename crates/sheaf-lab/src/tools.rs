@@ -100,7 +100,7 @@ pub fn missing() -> Vec<String> {
     let mut missing = Vec::new();
     for program in ["ip", "tc", "bridge"] {
         if find(program).is_none() {
-            missing.push(format!("the program `{program}` is not there: install iproute2"));
+            missing.push(format!("the program `{program}` is missing: install iproute2"));
         }
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -111,7 +111,7 @@ pub fn missing() -> Vec<String> {
         (21, "CAP_SYS_ADMIN", "makes network namespaces and enters them"),
     ] {
         if effective & (1 << bit) == 0 {
-            missing.push(format!("{name} is not there, which {what}: run it as root"));
+            missing.push(format!("{name} is missing, which {what}: run it as root"));
         }
     }
     if !Path::new("/proc/self/ns/net").exists() {

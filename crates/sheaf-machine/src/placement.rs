@@ -42,8 +42,7 @@ pub enum PlacementError {
     },
     /// Processors that this process may not use.
     #[error(
-        "processor {refused} is not for this process, which may use {allowed}; its cpuset (cgroup, container, batch \
-         system) would have to be wider"
+        "processor {refused} is not available to this process, which may use {allowed}; extend its cpuset (cgroup, container, batch system)"
     )]
     OutsideCpuset {
         /// Those that were asked for and not given.

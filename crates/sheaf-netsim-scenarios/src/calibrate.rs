@@ -109,7 +109,7 @@ pub enum CalibrateError {
         error: std::io::Error,
     },
     /// It is not one.
-    #[error("{path} is no calibration: {error}; `sheaf sim calibrate` writes one")]
+    #[error("{path} is not a calibration: {error}; `sheaf sim calibrate` writes one")]
     Format {
         /// The file.
         path: PathBuf,
@@ -117,7 +117,7 @@ pub enum CalibrateError {
         error: serde_json::Error,
     },
     /// It has impossible values.
-    #[error("{path} is no calibration: {what}")]
+    #[error("{path} is not a calibration: {what}")]
     Values {
         /// The file.
         path: PathBuf,

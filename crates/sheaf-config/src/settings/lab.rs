@@ -40,7 +40,7 @@ section! {
         rails: u16 = 1, "rails", whole(1, 4);
         /// The largest packet that a link carries, without its Ethernet head.
         mtu: u32 = 9_000, "mtu_bytes", whole(1_280, 9_216);
-        /// The rate of every cable, in Mbit/s on the wire: a packet takes 38 bytes beside its own (head, checksum,
+        /// The rate of every cable, in Mbit/s on the wire: a packet takes 38 additional bytes (header, checksum,
         /// preamble, gap), as on real Ethernet.
         rate_mbps: f64 = 100.0, "rate_mbps", real(0.1, 100_000.0);
         /// Output buffer of each switch port; packets that find it full are dropped.
@@ -49,8 +49,7 @@ section! {
         /// notice, so that the limit should exceed the send buffers of the host's sockets together. Raw Ethernet
         /// bypasses this queue.
         nic_buffer: ByteCount = ByteCount(8 * MIB), "nic_buffer_bytes", bytes(64 * KIB, GIB);
-        /// Whether the event manager is reached over a network of its own, that no data go through. Raw Ethernet has one network
-        /// for both.
+        /// Whether the event manager has a separate network without data. Raw Ethernet uses one network for both.
         control_network: bool = true, "control_network", switch();
         /// Number of leaf switches. With more than one, each network has two stages, leaves and spines, and hosts are
         /// assigned to the leaves in turn.

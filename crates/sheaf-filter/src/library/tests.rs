@@ -59,8 +59,8 @@ fn nonsense_is_a_failure_of_its_event_and_the_next_is_judged() {
     let mut filter = open(&path);
     let cases = [
         (b'n', "its payload is null and has 5 bytes"),
-        (b'l', "its payload has 1048577 bytes, and 1048576 are the most"),
-        (b'w', "and 1048576 are the most"),
+        (b'l', "its payload has 1048577 bytes, but at most 1048576 are allowed"),
+        (b'w', "but at most 1048576 are allowed"),
         (b'2', "`accepted` is 2, not 0 or 1"),
         (b'q', "`tags` has bit 63, and `filter.tags` names 1"),
         (b'f', "the chamber is off"),

@@ -59,7 +59,7 @@ fn what_fails_or_panics_is_told_and_the_next_fragment_is_processed() {
     let cases = [
         (&b"f"[..], "no"),
         (b"p", "it panicked: at source 7"),
-        (b"l..", "what the preprocessor made is nothing: 4 bytes, and there was room for 3"),
+        (b"l..", "the preprocessor's result is invalid: 4 bytes, but at most 3 fit"),
     ];
     for (payload, text) in cases {
         assert_eq!(process(&mut preprocessor, payload).unwrap_err().to_string(), text);
@@ -95,7 +95,7 @@ fn a_library_that_says_nonsense_or_nothing_has_failed() {
     };
     assert_eq!(failure(&mut preprocessor, [3, 0]), "the preprocessor returned 3");
     let said = failure(&mut preprocessor, [0, 2]);
-    assert_eq!(said, "what the preprocessor made is nothing: `keep` is 2, not 0 or 1");
+    assert_eq!(said, "the preprocessor's result is invalid: `keep` is 2, not 0 or 1");
     assert_eq!(process(&mut preprocessor, &[0, 1]), Ok(None));
 }
 

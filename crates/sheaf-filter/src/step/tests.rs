@@ -76,7 +76,7 @@ fn nonsense_is_a_failure() {
         ),
         (
             StepVerdict { decision: STEP_SOURCES, source_count: usize::MAX, ..StepVerdict::default() },
-            "and 65536 are the most",
+            "but at most 65536 are allowed",
         ),
     ];
     for (said, text) in cases {

@@ -25,8 +25,7 @@ fn source(doctor: &mut Doctor<'_>) {
     }
     let available = doctor.root.text(AVAILABLE).unwrap_or_default();
     let better = FAST.into_iter().find(|fast| available.split_whitespace().any(|word| word == *fast));
-    let cost = "every reading of the time is a system call, and a slow one: a worker reads the clock once or twice a round, a \
-                round may be some hundred nanoseconds";
+    let cost = "every reading of the time is a slow system call: a worker reads the clock once or twice a round, and a round may take only a few hundred nanoseconds";
     let remedy = match better {
         Some(better) => Remedy::command(format!("echo {better} > {CURRENT}")),
         None => Remedy::advice(
@@ -53,9 +52,7 @@ fn discipline(doctor: &mut Doctor<'_>) {
         false => "not synchronised".to_owned(),
     };
     if !state.synchronised {
-        let cost = "times of different hosts drift apart, mostly some microseconds a second: sessions (start times) of a \
-                    node that moves to another host, times of triggers and logs do not compare. Events are built by id, and \
-                    do not suffer";
+        let cost = "times of different hosts drift apart, mostly by some microseconds a second: sessions (start times) of a node that moves to another host, trigger times and logs are not comparable. Events are built by id and are not affected";
         let remedy =
             Remedy::command("systemctl enable --now chronyd || systemctl enable --now systemd-timesyncd");
         doctor.warn("clock.synchronised", value, "adjtimex", cost, remedy);

@@ -61,10 +61,10 @@ fn interface(doctor: &mut Doctor<'_>, name: &str, mtu_bytes: u64) {
     match doctor.root.number(&source).and_then(|mtu| u64::try_from(mtu).ok()) {
         None => doctor.unknown(&key, &source, "the kernel does not report how large a frame may be"),
         Some(mtu) if mtu >= mtu_bytes => {
-            doctor.good(&key, format!("{mtu} bytes, {mtu_bytes} are configured"), &source);
+            doctor.good(&key, format!("{mtu} bytes, but {mtu_bytes} are configured"), &source);
         }
         Some(mtu) => {
-            let value = format!("{mtu} bytes, {mtu_bytes} are configured");
+            let value = format!("{mtu} bytes, but {mtu_bytes} are configured");
             let cost = "a node refuses to start on it";
             doctor.problem(
                 &key,
@@ -92,15 +92,15 @@ fn capabilities(doctor: &mut Doctor<'_>, wanted: &Ethernet) {
     let all: Vec<&str> = CAPABILITIES.iter().map(|(name, _)| *name).collect();
     let value = format!("without {}", missing.join(", "));
     if missing.is_empty() {
-        doctor.good(KEY, "all that AF_XDP and packet rings need", STATUS);
+        doctor.good(KEY, "everything for AF_XDP and packet rings", STATUS);
     } else if missing.contains(&CAPABILITIES[0].0) || wanted.way == EthernetWay::Xdp {
         let wanted = if wanted.way == EthernetWay::Packet { &all[..1] } else { &all[..] };
         let cost = "a node may not open its interfaces";
         doctor.problem(KEY, value, STATUS, cost, Remedy::command(list(wanted)));
     } else if wanted.way == EthernetWay::Auto {
-        doctor.note(KEY, value, STATUS, format!("packet rings are taken; for AF_XDP: {}", list(&all)));
+        doctor.note(KEY, value, STATUS, format!("packet rings are used; for AF_XDP: {}", list(&all)));
     } else {
-        doctor.good(KEY, "all that packet rings need", STATUS);
+        doctor.good(KEY, "everything for packet rings", STATUS);
     }
 }
 

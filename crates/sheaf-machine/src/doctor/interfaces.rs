@@ -81,7 +81,7 @@ fn mtu(doctor: &mut Doctor<'_>, name: &str) {
                         where the interface cuts and joins segments itself (TSO, GRO) it costs less";
             // No command: it cuts the host off where the network does not take such frames.
             let remedy = Remedy::advice(format!(
-                "when all ports and hosts of the network take larger frames: ip link set {name} mtu 9000"
+                "if all ports and hosts of the network accept larger frames: ip link set {name} mtu 9000"
             ));
             doctor.warn(&key, format!("{mtu} bytes"), &source, cost, remedy);
         }
@@ -95,7 +95,7 @@ fn near(doctor: &mut Doctor<'_>, name: &str) {
         return doctor.good(&key, "one NUMA node: near to all processors", "/sys/devices/system/node");
     }
     let Some(node) = doctor.root.number(&source).and_then(|node| usize::try_from(node).ok()) else {
-        return doctor.unknown(&key, &source, "the device does not say which processors are near");
+        return doctor.unknown(&key, &source, "the device does not report which processors are near");
     };
     let near =
         doctor.root.nodes().into_iter().find(|(it, _)| *it == node).map(|(_, cpus)| cpus).unwrap_or_default();
@@ -104,7 +104,7 @@ fn near(doctor: &mut Doctor<'_>, name: &str) {
     match far {
         Some((who, cpus)) => {
             let cost = format!(
-                "{who} run on {cpus}: what the interface wrote to near memory is read across the link between the nodes"
+                "{who} run on {cpus}: data that the interface writes to its near memory are read across the link between the nodes"
             );
             let remedy = Remedy::advice(format!("processors of {near} in [affinity]"));
             doctor.warn(&key, value, &source, cost, remedy);
@@ -136,8 +136,7 @@ fn served(doctor: &mut Doctor<'_>, name: &str) {
         Some((who, of_role)) => {
             let both = of_role.and(&cpus);
             let cost = format!(
-                "{who} share processors {both} with them: a burst of frames takes the time of the thread that is to read \
-                 it"
+                "{who} share processors {both} with them: a burst of frames takes time from the thread that must read it"
             );
             let remedy = if free.is_empty() {
                 Remedy::advice("leave a processor of the interface's NUMA node to its interrupts")
@@ -184,7 +183,7 @@ fn drops(doctor: &mut Doctor<'_>, name: &str) {
     if bad.is_empty() {
         return doctor.good(&key, "none", &source);
     }
-    let cost = "since the interface came up; each is a frame that TCP had to send again. rx_missed and rx_fifo: the \
+    let cost = "since the interface came up; each is a frame that TCP had to retransmit. rx_missed and rx_fifo: the \
                 interface's ring was full (interrupts too late, ring too small); rx_crc: a cable or a transceiver";
     let remedy =
         Remedy::command(format!("ethtool -G {name} rx 4096  # `ethtool -g {name}` shows the maximum"));

@@ -41,8 +41,7 @@ fn available(doctor: &mut Doctor<'_>) {
         return doctor.good("memory.available", value, MEMINFO);
     }
     let cost = format!(
-        "the configuration lets its nodes take up to {}: if all of them are here and their buffers fill, the kernel kills \
-         one",
+        "the configuration allows its nodes up to {}: if all of them run here and their buffers fill, the kernel kills one",
         size(wanted)
     );
     let remedy = Remedy::advice(
@@ -72,8 +71,7 @@ fn numa(doctor: &mut Doctor<'_>) {
                 (Some((name, cpus)), true) => {
                     let cpus = if cpus.is_empty() { "all processors".to_owned() } else { cpus.to_string() };
                     let cost = format!(
-                        "{name} may run on {cpus}, which is more than one node: payload that one thread has written is \
-                         read across the link between the nodes"
+                        "{name} may run on {cpus}, on more than one node: payload written by one thread is read across the link between the nodes"
                     );
                     let remedy = Remedy::advice(
                         "give each role the processors of one node in [affinity], the one of its network interface, and \
@@ -97,8 +95,7 @@ fn balancing(doctor: &mut Doctor<'_>) {
             doctor.unknown("memory.balancing", BALANCING, "this kernel has no automatic NUMA balancing")
         }
         (Some(1..), 2..) => {
-            let cost = "the kernel takes pages away for a moment to see who uses them, and moves them: page faults in the \
-                        middle of a busy pool, for threads that have their place already";
+            let cost = "the kernel unmaps pages briefly to see which node uses them, and moves them: page faults in a busy pool, for threads that are already placed";
             let remedy = Remedy::sysctl("kernel.numa_balancing", 0);
             doctor.warn("memory.balancing", "on", BALANCING, cost, remedy);
         }
@@ -116,7 +113,7 @@ fn swap(doctor: &mut Doctor<'_>) {
         ),
         Some(0) => doctor.good("memory.swap", "none", MEMINFO),
         Some(kib) => {
-            let cost = "a buffer that was swapped out comes back at the speed of a disk: the node is silent meanwhile";
+            let cost = "a swapped buffer returns at the speed of a disk, and the node is silent meanwhile";
             let value = size(kib.saturating_mul(1024));
             doctor.warn("memory.swap", value, MEMINFO, cost, Remedy::command("swapoff -a"));
         }
@@ -133,8 +130,7 @@ fn transparent_huge_pages(doctor: &mut Doctor<'_>) {
             "the kernel does not report whether there are transparent huge pages",
         ),
         Some("never") => {
-            let cost = "every 4 KiB of a pool has an entry of its own in the processor's translation cache, which pools of \
-                        many MiB overflow";
+            let cost = "every 4 KiB of a pool needs an entry in the processor's translation cache, which pools of many MiB overflow";
             let remedy = Remedy::command(format!("echo madvise > {THP}"));
             doctor.warn("memory.transparent", "never", THP, cost, remedy);
         }
@@ -153,7 +149,7 @@ fn shared_huge_pages(doctor: &mut Doctor<'_>) {
         }
         Some(word @ ("never" | "deny")) if doctor.wanted.huge_pages => {
             let cost =
-                "`transport.huge_pages` asks for them and gets none: shared memory is in pages of 4 KiB";
+                "`transport.huge_pages` requests them but they are not available: shared memory uses pages of 4 KiB";
             let remedy = Remedy::command(format!("echo advise > {SHARED_THP}"));
             doctor.warn("memory.transparent_shared", word, SHARED_THP, cost, remedy);
         }

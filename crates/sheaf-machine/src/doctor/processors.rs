@@ -24,7 +24,7 @@ fn online(doctor: &mut Doctor<'_>) {
     let source = format!("{CPU}/online");
     match doctor.root.list(&source) {
         Some(cpus) => doctor.good("cpu.online", format!("{} processors: {cpus}", cpus.len()), &source),
-        None => doctor.unknown("cpu.online", &source, "how many processors there are decides all else"),
+        None => doctor.unknown("cpu.online", &source, "all other checks depend on the number of processors"),
     }
 }
 
@@ -40,7 +40,7 @@ fn placement(doctor: &mut Doctor<'_>) {
         } else {
             let remedy = Remedy::advice(format!("name processors of {online} in [affinity] or [[node]]"));
             let cost =
-                format!("processors {missing} are not there: the threads run anywhere, or the run fails");
+                format!("processors {missing} do not exist: the threads run anywhere, or the run fails");
             doctor.problem(&key, format!("{name} on processors {cpus}"), "the configuration", cost, remedy);
         }
     }
@@ -63,8 +63,7 @@ fn governor(doctor: &mut Doctor<'_>) {
     if by_governor.keys().all(|name| name == "performance") {
         return doctor.good("cpu.governor", value, &source);
     }
-    let cost = "a thread that slept wakes up on a slow clock: the latency of an event at low rates grows, and a burst \
-                begins at a fraction of the speed";
+    let cost = "a thread that has slept wakes up at a low frequency: latency at low rates increases, and a burst begins at a fraction of the speed";
     let command =
         "for f in /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; do echo performance > $f; done";
     doctor.warn("cpu.governor", value, &source, cost, Remedy::command(command));
@@ -97,20 +96,18 @@ fn siblings(doctor: &mut Doctor<'_>) {
     let shared = threads.iter().enumerate().find_map(|(index, (name, cpus))| {
         let mine = with_siblings(cpus).without(cpus);
         let (other, theirs) = threads[index + 1..].iter().find(|(_, theirs)| !mine.and(theirs).is_empty())?;
-        Some(format!("{name} ({cpus}) and {other} ({theirs}) are on halves of the same cores"))
+        Some(format!("{name} ({cpus}) and {other} ({theirs}) share cores"))
     });
     match shared {
         Some(shared) => {
-            let cost = format!("{shared}: each slows the other down while both are busy");
+            let cost = format!("{shared}: each slows the other while both are busy");
             let remedy = Remedy::advice(
-                "give them processors of different cores, as thread_siblings_list shows; or switch the second halves \
-                 off: echo off > /sys/devices/system/cpu/smt/control",
+                "give them processors of different cores (see thread_siblings_list), or disable simultaneous multithreading: echo off > /sys/devices/system/cpu/smt/control",
             );
             doctor.warn("cpu.siblings", value, &source, cost, remedy);
         }
         None => {
-            let note = "a spinning thread takes half of what its core gives from the processor beside it; place \
-                        threads that spin on different cores";
+            let note = "a spinning thread takes half of its core's speed from the other processor of that core; place spinning threads on different cores";
             doctor.note("cpu.siblings", value, &source, note);
         }
     }
@@ -139,9 +136,9 @@ fn stolen(doctor: &mut Doctor<'_>) {
     if per_mille <= STOLEN_PERCENT * 10 {
         return doctor.good("cpu.steal", value, STAT);
     }
-    let cost = "a hypervisor took this time from running threads: silences that look like dead nodes, queues that fill";
+    let cost = "a hypervisor took this time from running threads: nodes seem dead, and queues fill";
     let remedy =
-        Remedy::advice("processors of the hypervisor's host that nobody else has (pinning, dedicated host)");
+        Remedy::advice("dedicated processors of the hypervisor's host (pinning, dedicated host)");
     doctor.warn("cpu.steal", value, STAT, cost, remedy);
 }
 
@@ -156,8 +153,7 @@ fn quota(doctor: &mut Doctor<'_>) {
                 hundredths / 100,
                 hundredths % 100
             );
-            let cost = "when it is used up all threads stand still until the period ends: silences of up to a period, \
-                        whatever the load of the machine";
+            let cost = "when it is used up, all threads stop until the period ends: silences of up to a period, whatever the load of the machine";
             let remedy = Remedy::command(match source.ends_with("cpu.max") {
                 true => format!("echo max > {source}"),
                 false => format!("echo -1 > {source}"),

@@ -51,7 +51,7 @@ fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, directio
         return doctor.unknown(
             key,
             source,
-            "the kernel does not report how far a connection's window may grow",
+            "the kernel does not report the maximum window of a connection",
         );
     };
     let value = format!("{direction} buffers grow to {}", size(most));
@@ -60,7 +60,7 @@ fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, directio
     }
     // Bytes in a millisecond are kilobytes in a second.
     let cost = format!(
-        "one connection has at most {} on its way: {} MB/s where a round trip takes 1 ms under load, whatever the link",
+        "one connection has at most {} in flight: {} MB/s if a round trip takes 1 ms under load, whatever the link",
         size(most),
         most / 1_000
     );
@@ -75,13 +75,13 @@ fn cap(doctor: &mut Doctor<'_>, key: &str, name: &str, file: &str, wanted: Optio
         return doctor.unknown(
             key,
             &source,
-            "the kernel does not report how large a socket buffer may be set",
+            "the kernel does not report the maximum socket buffer",
         );
     };
     let value = format!("buffers may be set up to {}", size(most));
     match wanted {
         Some(wanted) if wanted > most => {
-            let cost = format!("`{knob}` asks for {}: the kernel cuts it without a word", size(wanted));
+            let cost = format!("`{knob}` requests {}: the kernel silently reduces it", size(wanted));
             doctor.problem(key, value, &source, cost, Remedy::sysctl(name, wanted));
         }
         _ => doctor.good(key, value, &source),
@@ -100,8 +100,7 @@ fn backlog(doctor: &mut Doctor<'_>) {
             doctor.good("network.backlog", format!("{frames} frames a processor"), &source);
         }
         Some(frames) => {
-            let cost = "many senders at once to one builder fill it where frames change processors (loopback, veth, RPS); \
-                        further packets are dropped and retransmitted";
+            let cost = "many simultaneous senders to one builder fill it if frames change processors (loopback, veth, RPS); further packets are dropped and retransmitted";
             let remedy = Remedy::sysctl("net.core.netdev_max_backlog", BACKLOG);
             doctor.warn("network.backlog", format!("{frames} frames a processor"), &source, cost, remedy);
         }
@@ -121,7 +120,7 @@ fn waiting_callers(doctor: &mut Doctor<'_>) {
             doctor.good("network.somaxconn", format!("{most} callers may wait"), &source);
         }
         Some(most) => {
-            let cost = "all builders call at the same moment when a run starts; callers beyond it try again after 1 s";
+            let cost = "all builders connect at the same moment when a run starts; callers beyond the limit retry after 1 s";
             let remedy = Remedy::sysctl("net.core.somaxconn", sockets.max(1024));
             doctor.warn("network.somaxconn", format!("{most} callers may wait"), &source, cost, remedy);
         }
@@ -142,12 +141,12 @@ fn congestion(doctor: &mut Doctor<'_>) {
         "cubic" | "dctcp" => doctor.good("network.congestion", name, &source),
         "bbr" if available.split_whitespace().any(|it| it == "cubic") => {
             let cost = "bbr paces by an estimate of the path and shares a port unevenly with others: of 16 senders to one \
-                        port of a virtual switch it was less fair, and sent segments again five times as often as cubic \
+                        port of a virtual switch it was less fair, and retransmitted segments five times as often as cubic \
                         (docs/operating/host.md)";
             let remedy = Remedy::sysctl("net.ipv4.tcp_congestion_control", "cubic");
             doctor.warn("network.congestion", name, &source, cost, remedy);
         }
-        _ => doctor.note("network.congestion", name, &source, "cubic is what Sheaf is measured with"),
+        _ => doctor.note("network.congestion", name, &source, "Sheaf is measured with cubic"),
     }
 }
 
@@ -171,8 +170,7 @@ fn softnet(doctor: &mut Doctor<'_>) {
     });
     let value = format!("{dropped} of {frames} frames dropped, {squeezed} rounds cut short");
     if dropped > 0 {
-        let cost = "frames that had arrived were thrown away, because a processor's queue was full; TCP sends them again \
-                    and slows down";
+        let cost = "received frames were dropped, because a processor's queue was full; TCP retransmits them and slows down";
         let remedy = Remedy::sysctl("net.core.netdev_max_backlog", BACKLOG);
         return doctor.warn("network.softnet", value, SOFTNET, cost, remedy);
     }
@@ -220,8 +218,7 @@ fn retransmissions(doctor: &mut Doctor<'_>) {
     if again.saturating_mul(1_000) <= sent.saturating_mul(RETRANSMITTED_PER_MILLE) {
         return doctor.good("network.retransmissions", value, SNMP);
     }
-    let cost = "segments were lost on the way: a port of a switch overflows when many readout units answer one builder, or \
-                a cable is bad; fewer bytes in flight help where it is a port: smaller `builder.memory_bytes`, `builder.slots`";
+    let cost = "segments were lost: a port of a switch overflows when many readout units answer one builder, or a cable is defective; against overflow, reduce the bytes in flight: smaller `builder.memory_bytes`, `builder.slots`";
     let remedy =
         Remedy::advice("look at the drop counters of the switch's ports and of the interfaces below");
     doctor.warn("network.retransmissions", value, SNMP, cost, remedy);
@@ -240,7 +237,7 @@ fn files(doctor: &mut Doctor<'_>) {
     if limit >= wanted {
         return doctor.good("network.files", value, LIMITS);
     }
-    let cost = format!("a node of this configuration has up to {wanted}: callers wait for ever");
+    let cost = format!("a node of this configuration needs up to {wanted}: callers wait for ever");
     let remedy = Remedy::advice(format!(
         "`ulimit -n {wanted}` before the start, `LimitNOFILE={wanted}` in the unit, or `USER - nofile {wanted}` in \
          /etc/security/limits.conf"

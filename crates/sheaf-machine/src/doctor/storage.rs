@@ -52,7 +52,7 @@ fn file_system(root: &Root, path: &Path) -> Option<(String, String)> {
 fn output_directory(doctor: &mut Doctor<'_>, directory: &Path) {
     let shown = directory.display().to_string();
     let Some(there) = existing(doctor.root, directory) else {
-        return doctor.unknown("output.room", &shown, "the directory and those above it cannot be looked at");
+        return doctor.unknown("output.room", &shown, "the directory and its parents cannot be read");
     };
     match room(doctor.root, &there) {
         None => doctor.unknown("output.room", &shown, "the free space there is unknown"),
@@ -70,12 +70,12 @@ fn output_directory(doctor: &mut Doctor<'_>, directory: &Path) {
     match file_system(doctor.root, &there) {
         None => doctor.unknown("output.file_system", MOUNTS, "the file system of the directory is unknown"),
         Some((point, kind)) if kind == "tmpfs" || kind == "ramfs" => {
-            let cost = "events are in memory only, and gone with the next start of the machine";
+            let cost = "events are only in memory, and lost when the machine restarts";
             let remedy = Remedy::advice("a `run.output` on a disk");
             doctor.warn("output.file_system", format!("{kind} at {point}"), MOUNTS, cost, remedy);
         }
         Some((point, kind)) if REMOTE.contains(&kind.as_str()) => {
-            let cost = "a write may wait for the network and a server, and a builder waits with it; `output.sync = \"fsync\"` \
+            let cost = "a write may wait for the network and a server, and delays its builder; `output.sync = \"fsync\"` \
                         waits each time";
             let remedy = Remedy::advice("write to a local disk, and copy closed files away");
             doctor.warn("output.file_system", format!("{kind} at {point}"), MOUNTS, cost, remedy);

@@ -121,7 +121,7 @@ impl Description {
             ),
             Ok(_) => Ok(()),
             Err(error) => {
-                let right = "the path of a description, a TOML file; `sheaf model` lists those that ship";
+                let right = "give the path of a description (TOML file), or a name from `sheaf model`";
                 unreadable(ErrorKind::Unreadable, format!("cannot read it: {error}"), right)
             }
         };
@@ -237,7 +237,7 @@ impl Reader<'_> {
         let mut seen = std::collections::BTreeSet::new();
         for name in names {
             if !seen.insert(name.get_ref()) {
-                let found = format!("the name \"{}\" is there already", shorten(name.get_ref()));
+                let found = format!("the name \"{}\" is already used", shorten(name.get_ref()));
                 self.wrong(ErrorKind::Conflict, &name.span(), found, "each name once".into());
             }
         }
@@ -284,7 +284,7 @@ impl Reader<'_> {
             (None, Word::All) => Region::All,
             (Some(buffers), Word::All) => {
                 let found = "`buffers` beside `region = \"all\"`".to_owned();
-                let right = "leave `buffers` out, or say \"neighbours\" or \"scattered\"".into();
+                let right = "remove `buffers`, or use \"neighbours\" or \"scattered\"".into();
                 self.wrong(ErrorKind::Conflict, &buffers.span(), found, right);
                 Region::All
             }

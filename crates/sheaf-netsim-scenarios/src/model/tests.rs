@@ -148,7 +148,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_would_be_right() {
         ("detector = \"pixel\"", "detector = \"pixl\"", "did you mean \"pixel\"?"),
         ("buffers = 5\n", "buffers = 177\n", "a number from 1 to 176"),
         ("buffers = 5\n", "", "`buffers = N`"),
-        ("region = \"all\"", "region = \"all\"\nbuffers = 3", "leave `buffers` out"),
+        ("region = \"all\"", "region = \"all\"\nbuffers = 3", "remove `buffers`"),
         ("buffers = 80", "buffers = 80.5", "an integer from 1 to 1000000"),
         ("buffers = 80", "buffers = nan", "a number from 1 to 1000000"),
         ("name = \"silicon strips\"", "name = \"pixel\"", "each name once"),

@@ -5,10 +5,10 @@ use super::value::{Shape, Value};
 
 /// The tables, in the order of the reference page.
 pub(super) const TABLES: &[Table] = &[
-    Table { name: "", meaning: "What the scenario is called, and what all of it depends on." },
+    Table { name: "", meaning: "Name of the scenario, and general settings." },
     Table { name: "topology", meaning: "How switches and endpoints are wired." },
     Table { name: "numbering", meaning: "Which endpoint sits at which place of the wiring." },
-    Table { name: "link", meaning: "Every cable, where the topology does not say otherwise." },
+    Table { name: "link", meaning: "Every cable, unless the topology sets it." },
     Table { name: "switching", meaning: "What switches do with messages that want the same output." },
     Table { name: "endpoint", meaning: "Hosts and their network interfaces." },
     Table { name: "traffic", meaning: "What hosts send." },
@@ -91,8 +91,8 @@ const TOPOLOGIES: Shape = Shape::Word(&[
 
 const SWITCHINGS: Shape = Shape::Word(&[
     ("wormhole", "a message holds its whole chain of links while it passes"),
-    ("cut_through", "a message goes on as soon as its head is in and the next buffer has room for all of it"),
-    ("store_and_forward", "a message goes on when all of it is in"),
+    ("cut_through", "a message is forwarded as soon as its head has arrived and the next buffer has room for all of it"),
+    ("store_and_forward", "a message is forwarded when it has arrived completely"),
     ("input_queued", "a slotted crossbar with queues at its inputs"),
     ("unbuffered", "slotted; of several messages for one output one passes, the others are lost"),
     ("slotted_buffered", "slotted, with a few messages at each input of each stage"),
@@ -264,7 +264,7 @@ pub(super) const KEYS: &[Key] = keys! {
     "switching" "output_bytes": Shape::Whole(0, 1 << 40), whole(0), &["shared_memory"],
         "What one output may take of the memory; 0: all.";
     "switching" "full": FULL, word("drop"), QUEUED, "What a full buffer does.";
-    "switching" "arbiter": ARBITERS, word("random"), &[], "Which of several waiting inputs gets an output.";
+    "switching" "arbiter": ARBITERS, word("random"), &[], "Selection among several inputs that wait for an output.";
     "switching" "routes": ROUTES, word("destination_digit"), &[], "Which of several ways a message takes.";
 
     "endpoint" "overhead_ns": TIME, number(0.0), &[],
@@ -301,13 +301,13 @@ pub(super) const KEYS: &[Key] = keys! {
     "traffic" "window_events": Shape::Whole(1, 1 << 24), Standard::Unset, &["push", "replay"],
         "Events that may be begun and not complete. Not set: one for each builder.";
     "traffic" "outstanding_events": Shape::Whole(1, 1 << 16), whole(4), &["pull"],
-        "Events that one builder has asked for and not got.";
+        "Maximum number of events that one builder has requested and not received.";
     "traffic" "credit_bytes": BYTES_OR_NONE, whole(0), &["pull", "roles"],
-        "Bytes that one builder has asked for and not got; 0: no bound. With `roles`: for the shaping `paced`, and for a \
+        "Maximum bytes that one builder has requested and not received; 0: no limit. With `roles`: for the shaping `paced`, and for a \
          `barrel` that stands.";
     "traffic" "request_bytes": Shape::Whole(1, MANY), whole(64), &["pull"], "Size of a request.";
     "traffic" "slot_ns": TIME, number(0.0), &["barrel"],
-        "How long a time slot is, in ns. 0: free-running, a source goes on when its block has left.";
+        "Length of a time slot, in ns. 0: free-running, a source continues when its block has been sent.";
     "traffic" "block_bytes": Shape::Whole(0, GIB), whole(0), &["barrel", "roles"],
         "Fragments are packed into blocks of this size and cut at their ends. 0: one fragment, one block. With `roles`: what \
          a slot carries of whole messages.";
@@ -329,7 +329,7 @@ pub(super) const KEYS: &[Key] = keys! {
         "Payload of a message of super-fragments at most; one super-fragment may be larger.";
     "traffic" "shaping": SHAPINGS, word("pull"), &["roles"], "How super-fragments come to the builder units.";
     "traffic" "control_ns": TIME, Standard::Unset, &["roles"],
-        "One-way time of a control network of its own, for all but fragments, in ns. Not set: control shares the links.";
+        "One-way time of a separate control network for everything except fragments, in ns. Not set: control shares the links.";
 
     "placement" "kind": PLACEMENTS, word("both"), &[], "Who is where.";
     "placement" "readouts": COUNT, Standard::Required, &["apart", "grouped"], "Sources; with `grouped` of one group.";
@@ -342,10 +342,10 @@ pub(super) const KEYS: &[Key] = keys! {
     "placement" "readout_list": Shape::Wholes(MANY), Standard::Required, &["listed"], "Endpoints that are sources.";
     "placement" "builder_list": Shape::Wholes(MANY), Standard::Required, &["listed"], "Endpoints that are builders.";
 
-    "run" "time_us": Shape::Number(0.001, LONG), Standard::Unset, &[], "Ends after so much simulated time, in us.";
+    "run" "time_us": Shape::Number(0.001, LONG), Standard::Unset, &[], "End after this simulated time, in us.";
     "run" "messages_per_sender": Shape::Whole(1, 1 << 40), Standard::Unset, &[],
-        "Ends after so many delivered messages per sender.";
-    "run" "events": Shape::Whole(1, 1 << 40), Standard::Unset, &[], "Ends after so many complete events.";
+        "End after this number of delivered messages per sender.";
+    "run" "events": Shape::Whole(1, 1 << 40), Standard::Unset, &[], "End after this number of complete events.";
 
     "flits" "flit_bytes": Shape::Whole(1, MANY), Standard::Unset, &[],
         "What a link moves in one clock cycle. Not set: so that a message and a buffer are whole numbers of flits.";
