@@ -70,11 +70,9 @@ fn connect(
     addresses: &[String],
 ) -> Result<Connection, BenchError> {
     match job.transport {
-        Transport::Memory => Err(failed(
-            job,
-            node(sends, index),
-            "this memory is not shared between processes; use tcp",
-        )),
+        Transport::Memory => {
+            Err(failed(job, node(sends, index), "this memory is not shared between processes; use tcp"))
+        }
         Transport::Tcp => Ok(tcp(job, sends, index, socket.map(TcpListener::from), addresses)?.into()),
         Transport::Shm => shm(job, sends, index, addresses),
         Transport::Udp => {

@@ -160,9 +160,7 @@ unsafe fn create_with<T>(
     let made = guarded(|| {
         if setup.abi != FILTER_ABI {
             let found = setup.abi;
-            return Err(FilterFailure(format!(
-                "it has version {FILTER_ABI} of the interface, not {found}"
-            )));
+            return Err(FilterFailure(format!("it has version {FILTER_ABI} of the interface, not {found}")));
         }
         // SAFETY: of this version, so that its texts are as `FilterSetup` says.
         make(&unsafe { read_setup(setup)? })

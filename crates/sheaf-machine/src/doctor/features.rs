@@ -27,7 +27,11 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
         }
     }
     match doctor.root.number(URING) {
-        None => doctor.unknown("feature.io_uring", URING, "not reported by this kernel, or the kernel is older than 6.6"),
+        None => doctor.unknown(
+            "feature.io_uring",
+            URING,
+            "not reported by this kernel, or the kernel is older than 6.6",
+        ),
         Some(0) => doctor.good("feature.io_uring", "allowed", URING),
         Some(level) => {
             let value = if level == 1 { "for privileged processes only" } else { "switched off" };

@@ -148,8 +148,7 @@ fn shared_huge_pages(doctor: &mut Doctor<'_>) {
             doctor.unknown("memory.transparent_shared", SHARED_THP, why);
         }
         Some(word @ ("never" | "deny")) if doctor.wanted.huge_pages => {
-            let cost =
-                "`transport.huge_pages` requests them but they are not available: shared memory uses pages of 4 KiB";
+            let cost = "`transport.huge_pages` requests them but they are not available: shared memory uses pages of 4 KiB";
             let remedy = Remedy::command(format!("echo advise > {SHARED_THP}"));
             doctor.warn("memory.transparent_shared", word, SHARED_THP, cost, remedy);
         }

@@ -137,8 +137,7 @@ fn stolen(doctor: &mut Doctor<'_>) {
         return doctor.good("cpu.steal", value, STAT);
     }
     let cost = "a hypervisor took this time from running threads: nodes seem dead, and queues fill";
-    let remedy =
-        Remedy::advice("dedicated processors of the hypervisor's host (pinning, dedicated host)");
+    let remedy = Remedy::advice("dedicated processors of the hypervisor's host (pinning, dedicated host)");
     doctor.warn("cpu.steal", value, STAT, cost, remedy);
 }
 

@@ -48,11 +48,7 @@ pub(super) fn probe(doctor: &mut Doctor<'_>) {
 fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, direction: &str) {
     let Some([least, first, most]) = doctor.root.numbers(source).and_then(|it| <[u64; 3]>::try_from(it).ok())
     else {
-        return doctor.unknown(
-            key,
-            source,
-            "the kernel does not report the maximum window of a connection",
-        );
+        return doctor.unknown(key, source, "the kernel does not report the maximum window of a connection");
     };
     let value = format!("{direction} buffers grow to {}", size(most));
     if most >= WINDOW_BYTES {
@@ -72,11 +68,7 @@ fn window(doctor: &mut Doctor<'_>, key: &str, name: &str, source: &str, directio
 fn cap(doctor: &mut Doctor<'_>, key: &str, name: &str, file: &str, wanted: Option<u64>, knob: &str) {
     let source = format!("{CORE}/{file}");
     let Some(most) = doctor.root.number(&source).and_then(|it| u64::try_from(it).ok()) else {
-        return doctor.unknown(
-            key,
-            &source,
-            "the kernel does not report the maximum socket buffer",
-        );
+        return doctor.unknown(key, &source, "the kernel does not report the maximum socket buffer");
     };
     let value = format!("buffers may be set up to {}", size(most));
     match wanted {

@@ -91,7 +91,10 @@ const TOPOLOGIES: Shape = Shape::Word(&[
 
 const SWITCHINGS: Shape = Shape::Word(&[
     ("wormhole", "a message holds its whole chain of links while it passes"),
-    ("cut_through", "a message is forwarded as soon as its head has arrived and the next buffer has room for all of it"),
+    (
+        "cut_through",
+        "a message is forwarded as soon as its head has arrived and the next buffer has room for all of it",
+    ),
     ("store_and_forward", "a message is forwarded when it has arrived completely"),
     ("input_queued", "a slotted crossbar with queues at its inputs"),
     ("unbuffered", "slotted; of several messages for one output one passes, the others are lost"),
