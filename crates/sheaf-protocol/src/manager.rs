@@ -290,6 +290,8 @@ impl<P: Clone> EventManager<P> {
     }
 
     /// Takes a message.
+    // A function of its own: as part of a driver's loop it would leave no room to inline what it does for each event.
+    #[inline(never)]
     pub fn handle_input(&mut self, now: Timestamp, message: Message<P>) {
         let header = message.header;
         let sender = header.sender;
