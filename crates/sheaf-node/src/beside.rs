@@ -17,11 +17,11 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use std::{io, mem};
 
-/// While the thread has something to do, it is looked so often what came of it.
+/// Interval at which the node asks for the thread's results while the thread has something to do.
 const LOOKS: Nanos = Nanos::from_millis(1);
 
-/// So long the end of an output waits for the thread: longer than a converter's last files have, and less than processes are given
-/// to end by themselves.
+/// Time for which the end of an output waits for the thread: longer than a converter's last files have, and less than processes are
+/// given to end by themselves.
 const PATIENCE: Duration = Duration::from_secs(12);
 
 /// The event files of a node, and the thread that writes them.
@@ -34,8 +34,9 @@ pub struct FilesBeside {
     /// Accepted since the last end of a batch.
     batch: VecDeque<(Event<Bytes>, Verdict)>,
     pressed: bool,
-    /// When it was looked last what the thread has done, what that was, and of which of its rounds.
+    /// Time of the last look at the thread's results.
     looked_at: Timestamp,
+    /// The results of that look, and the round of the thread that they are of.
     seen: Seen,
     round: u64,
     patience: Duration,
@@ -88,6 +89,20 @@ impl FilesBeside {
     }
 
     fn with(sink: Box<dyn EventSink>, routing: Routing, patience: Duration) -> io::Result<Self> {
+        let (mut files, writer) = Self::without_thread(sink, routing, patience);
+        let run = move || writer.run();
+        files.thread = Some(Builder::new().name("files".to_owned()).spawn(run)?);
+        Ok(files)
+    }
+
+    /// The two sides of an output whose writer the caller runs: a simulation without threads does. [`EventSink::finish`] waits for
+    /// up to `patience` of real time until the writer has closed the files; it may be called again.
+    #[must_use]
+    pub fn without_thread(
+        sink: Box<dyn EventSink>,
+        routing: Routing,
+        patience: Duration,
+    ) -> (Self, FilesWriter) {
         let seen = Seen::of(sink.as_ref(), None);
         let state = State {
             events: VecDeque::new(),
@@ -103,11 +118,10 @@ impl FilesBeside {
         };
         let (state, changed, abandoned) = (Mutex::new(state), Condvar::new(), AtomicBool::new(false));
         let shared = Arc::new(Shared { state, changed, abandoned });
-        let own = Writing(Arc::clone(&shared));
-        let thread = Builder::new().name("files".to_owned()).spawn(move || own.work(sink))?;
-        Ok(Self {
+        let writer = FilesWriter { shared: Arc::clone(&shared), sink, events: VecDeque::new() };
+        let files = Self {
             shared,
-            thread: Some(thread),
+            thread: None,
             routing,
             left_out: 0,
             batch: VecDeque::new(),
@@ -116,7 +130,8 @@ impl FilesBeside {
             seen,
             round: 0,
             patience,
-        })
+        };
+        (files, writer)
     }
 }
 
@@ -244,71 +259,113 @@ impl Shared {
 }
 
 /// The side of the thread. Where it ends without closing the files, it panicked.
-struct Writing(Arc<Shared>);
+pub struct FilesWriter {
+    shared: Arc<Shared>,
+    sink: Box<dyn EventSink>,
+    /// Events that were handed over and are not written.
+    events: VecDeque<(Event<Bytes>, Verdict)>,
+}
 
-impl Drop for Writing {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.closed.get_or_insert(Err(SinkError::Panicked));
-        self.0.changed.notify_all();
+impl std::fmt::Debug for FilesWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FilesWriter").field("events", &self.events.len()).finish_non_exhaustive()
     }
 }
 
-impl Writing {
-    fn work(self, mut sink: Box<dyn EventSink>) {
-        let mut events = VecDeque::new();
-        while let Some(asked) = self.take(&mut events) {
-            if asked.pressed {
-                sink.press();
-            }
-            let written = self.write(sink.as_mut(), &mut events);
-            let ended = sink.end_batch(asked.now);
-            let trouble = written.and(ended).err();
-            let closed = asked.closing.then(|| sink.finish());
-            let mut state = self.0.state();
-            state.seen = Seen::of(sink.as_ref(), trouble);
-            state.working = false;
-            state.rounds += 1;
-            if let Some(closed) = closed {
-                state.counters = sink.counters();
-                let trouble = state.seen.trouble.clone().map_or(Ok(()), Err);
-                state.closed = Some(closed.and(trouble));
-                return;
-            }
+impl Drop for FilesWriter {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.closed.get_or_insert(Err(SinkError::Panicked));
+        self.shared.changed.notify_all();
+    }
+}
+
+impl FilesWriter {
+    fn run(mut self) {
+        while self.wait() {
+            self.work();
         }
-        // Nobody asks any more.
-        self.0.state().closed = Some(Ok(()));
     }
 
-    /// Waits for something to do, and takes it; `None` when nobody waits for it any more.
-    fn take(&self, events: &mut VecDeque<(Event<Bytes>, Verdict)>) -> Option<Asked> {
-        let idle = |state: &mut State| !state.asked && !state.closing && !self.is_abandoned();
-        let waited = self.0.changed.wait_while(self.0.state(), idle);
+    /// Waits for something to do. Returns `false` when nothing more is to be done.
+    fn wait(&self) -> bool {
+        let idle = |state: &mut State| !self.has_work(state) && !self.has_ended(state);
+        let waited = self.shared.changed.wait_while(self.shared.state(), idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         if self.is_abandoned() {
-            return None;
+            // Nobody asks any more.
+            state.closed = Some(Ok(()));
         }
-        hand_over(&mut state.events, events);
+        !self.has_ended(&state)
+    }
+
+    /// Returns whether the node has asked for something that is not done.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        let state = self.shared.state();
+        self.has_work(&state) && !self.has_ended(&state)
+    }
+
+    fn has_work(&self, state: &State) -> bool {
+        state.asked || state.closing
+    }
+
+    fn has_ended(&self, state: &State) -> bool {
+        state.closed.is_some() || self.is_abandoned()
+    }
+
+    /// Does what the node has asked for: writes events, ends a batch, closes the files.
+    pub fn work(&mut self) {
+        let asked = self.take();
+        if asked.pressed {
+            self.sink.press();
+        }
+        let trouble = self.write_batches(asked.now).err();
+        let closed = asked.closing.then(|| self.sink.finish());
+        let mut state = self.shared.state();
+        state.seen = Seen::of(self.sink.as_ref(), trouble);
+        state.working = false;
+        state.rounds += 1;
+        if let Some(closed) = closed {
+            state.counters = self.sink.counters();
+            let trouble = state.seen.trouble.clone().map_or(Ok(()), Err);
+            state.closed = Some(closed.and(trouble));
+            self.shared.changed.notify_all();
+        }
+    }
+
+    fn take(&mut self) -> Asked {
+        let mut state = self.shared.state();
+        hand_over(&mut state.events, &mut self.events);
         state.asked = false;
         state.working = true;
-        Some(Asked { now: state.now, pressed: mem::take(&mut state.pressed), closing: state.closing })
+        Asked { now: state.now, pressed: mem::take(&mut state.pressed), closing: state.closing }
     }
 
     fn is_abandoned(&self) -> bool {
-        self.0.abandoned.load(Ordering::Acquire)
+        self.shared.abandoned.load(Ordering::Acquire)
+    }
+
+    /// Writes events and ends batches until no event is left, or the output has no room or fails. The node asks again for what is
+    /// left only in these two cases.
+    fn write_batches(&mut self, now: Timestamp) -> Result<(), SinkError> {
+        loop {
+            let written = self.write();
+            let ended = self.sink.end_batch(now);
+            written.and(ended)?;
+            if self.events.is_empty() || !self.sink.has_room() || self.is_abandoned() {
+                return Ok(());
+            }
+        }
     }
 
     /// Writes events, as far as the output takes them.
-    fn write(
-        &self,
-        sink: &mut dyn EventSink,
-        events: &mut VecDeque<(Event<Bytes>, Verdict)>,
-    ) -> Result<(), SinkError> {
-        while sink.has_room()
-            && let Some((event, verdict)) = events.front()
+    fn write(&mut self) -> Result<(), SinkError> {
+        while self.sink.has_room()
+            && let Some((event, verdict)) = self.events.front()
         {
-            sink.write(event, verdict)?;
-            events.pop_front();
+            self.sink.write(event, verdict)?;
+            self.events.pop_front();
             if self.is_abandoned() {
                 break;
             }

@@ -5,7 +5,9 @@
 //! |---|---|
 //! | `options` | what a run is like, and the families of random runs |
 //! | `net` | endpoints, whose peers go up and down as a kernel would say it |
-//! | `hardware` | sources, filters and disks |
+//! | `hardware` | sources and filters |
+//! | `disk` | outputs that run full, fail and hang, on the node's thread or beside it |
+//! | `order` | frames that leave in the wrong order, or are lost unbooked |
 //! | `workers` | workers of farms, whose judging takes simulated time |
 //! | `assembly` | agents, put together as the command does |
 //! | `world` | whose turn it is, how long it takes, and what happens to nodes |
@@ -16,9 +18,11 @@
 
 mod assembly;
 mod check;
+mod disk;
 mod hardware;
 mod net;
 mod options;
+mod order;
 mod workers;
 mod world;
 

@@ -13,6 +13,8 @@ struct Script {
     hangs: bool,
     fails: bool,
     panics: bool,
+    /// Maximum number of events between two ends of batches.
+    room: Option<usize>,
     written: Vec<u64>,
     ended: usize,
     finished: bool,
@@ -56,6 +58,11 @@ impl EventSink for Disk {
     }
 
     fn press(&mut self) {}
+
+    fn has_room(&self) -> bool {
+        let script = self.script();
+        script.room.is_none_or(|room| script.written.len() - script.ended < room)
+    }
 
     fn stored(&self) -> u64 {
         self.script().ended as u64
@@ -141,6 +148,27 @@ fn what_the_disk_does_not_take_is_told_kept_and_written_in_order_when_it_does() 
     }
     files.finish().unwrap();
     assert_eq!(disk.script().written, Vec::from_iter(0..10));
+}
+
+#[test]
+fn events_that_had_no_room_in_a_batch_are_written_once_there_is_room_again() {
+    let disk = Disk::default();
+    disk.set(|script| script.room = Some(3));
+    let routing = Routing::new(Vec::new());
+    let (mut files, mut writer) = FilesBeside::without_thread(Box::new(disk.clone()), routing, LONG);
+    for id in 0..10 {
+        files.write(&event(id), &Verdict::accept()).unwrap();
+    }
+    let mut now = 0;
+    loop {
+        now += 1;
+        files.end_batch(Timestamp(now)).unwrap();
+        if !writer.is_due() {
+            break;
+        }
+        writer.work();
+    }
+    assert_eq!((files.stored(), files.has_room()), (10, true));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The agents of a simulated run, put together as the command does, with the times of a configuration in which nothing is said.
 
-use super::hardware::{DisksHandle, SimFilter, SimSink, SimSource, SimStep};
+use super::disk::{DisksHandle, SimBeside, SimSink};
+use super::hardware::{SimFilter, SimSource, SimStep};
 use super::net::Network;
 use super::options::{DriverOptions, TIME_LIMIT};
 use super::workers::SimWorker;
@@ -276,12 +277,15 @@ impl Assembly {
     }
 
     fn sink(&self, me: Identity) -> Box<dyn EventSink> {
-        Box::new(SimSink {
+        let is_beside = self.options.disk.is_beside;
+        let sink = SimSink {
             owner: (me.node, me.session),
             options: self.options.clone(),
             network: self.network.clone(),
             disks: self.disks.clone(),
             synced_at: self.network.lock().now,
-        })
+            is_beside,
+        };
+        if is_beside { Box::new(SimBeside::new(sink)) } else { Box::new(sink) }
     }
 }

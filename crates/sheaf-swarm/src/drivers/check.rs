@@ -2,13 +2,15 @@
 
 mod causes;
 
-use super::hardware::{DriverDisks, Record};
+use super::disk::{DriverDisks, Record};
+use super::net::Net;
 use super::options::{DriverFault, DriverOptions};
+use crate::dice::Ratio;
 use causes::Causes;
 use sheaf_node::NodeError;
 use sheaf_node::builder::BuilderReport;
 use sheaf_node::report::RunReport;
-use sheaf_wire::{EventId, MissingReason, NodeId, Role, SessionId, Timestamp};
+use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, Role, SessionId, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -79,8 +81,9 @@ pub(super) struct DriverEvidence<'a> {
     pub(super) manager_ended: Option<Timestamp>,
     pub(super) now: Timestamp,
     pub(super) rounds: u64,
-    pub(super) frames: u64,
-    pub(super) hash: u64,
+    /// Violations seen on the way.
+    pub(super) violations: &'a [String],
+    pub(super) net: &'a Net,
     pub(super) log: &'a str,
 }
 
@@ -95,6 +98,8 @@ pub(super) fn stuck(options: &DriverOptions, what: String, at: Timestamp, log: S
 /// Every rule that was broken.
 pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, Box<DriverFailure>> {
     let mut violations = evidence.disks.violations.clone();
+    violations.extend_from_slice(evidence.violations);
+    violations.extend_from_slice(evidence.net.order_of_frames.violations());
     let Some(report) = evidence.report else {
         violations.push(format!("the event manager has no report: {:?}", evidence.errors));
         return Err(failure(evidence, violations));
@@ -107,6 +112,11 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
     check_losses(evidence, report, &mut violations);
     check_triggers(evidence, report, &mut violations);
     check_errors(evidence, &mut violations);
+    check_dropped_frames(evidence, &mut violations);
+    let (bad, forged) = (report.outbox.bad_messages, evidence.net.forged(NodeId::MANAGER));
+    if bad > forged {
+        violations.push(format!("the event manager could not read {bad} messages, {forged} were forged"));
+    }
     evidence.reports.iter().for_each(|report| check_builder(evidence, report, &mut violations));
     if !violations.is_empty() {
         return Err(failure(evidence, violations));
@@ -122,8 +132,8 @@ pub(super) fn at_the_end(evidence: &DriverEvidence<'_>) -> Result<DriverReport, 
         lost_builders: report.lost_builders,
         end: evidence.now,
         rounds: evidence.rounds,
-        frames: evidence.frames,
-        hash: evidence.hash,
+        frames: evidence.net.frames,
+        hash: evidence.net.hash(),
         log: evidence.log.to_owned(),
     })
 }
@@ -181,6 +191,9 @@ fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &m
         if evidence.options.is_unwanted(record.event) {
             violations.push(format!("event {} was not to be stored", record.event));
         }
+        if record.missing.is_empty() && evidence.options.is_bad(record.event) {
+            violations.push(format!("event {} was stored with a corrupt fragment", record.event));
+        }
     }
     let (stored, fragments) =
         (report.ledger.stored, counting.iter().map(|(_, record)| record.fragments as u64));
@@ -192,15 +205,7 @@ fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &m
             report.stored_fragments
         ));
     }
-    let rejected = (0..evidence.options.events).filter(|event| evidence.options.is_unwanted(EventId(*event)));
-    let rejected = rejected.count() as u64;
-    if report.ledger.rejected > rejected
-        || (report.ledger.dropped_total() == 0
-            && report.ledger.received == evidence.options.events
-            && report.ledger.rejected != rejected)
-    {
-        violations.push(format!("{} events are booked as rejected, of {rejected}", report.ledger.rejected));
-    }
+    check_rejected(evidence, report, violations);
     check_missing(evidence, &counting, violations);
     let is_whole = |report: &RunReport| report.incomplete == 0 && report.ledger.dropped_total() == 0;
     if is_whole(report) {
@@ -213,6 +218,22 @@ fn check_disks(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &m
         if bytes != booked {
             violations.push(format!("{booked} bytes of built events are booked, sources have sent {bytes}"));
         }
+    }
+}
+
+/// Events that are not wanted are rejected, unless a corrupt fragment of theirs was seen before.
+fn check_rejected(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+    let options = evidence.options;
+    let count = |is: &dyn Fn(EventId) -> bool| {
+        (0..options.events).map(EventId).filter(|event| options.is_unwanted(*event) && is(*event)).count()
+            as u64
+    };
+    let (most, least) = (count(&|_| true), count(&|event| !options.is_bad(event)));
+    let is_whole = report.ledger.received == options.events
+        && report.ledger.dropped_total() == dropped_for_content(report);
+    let rejected = report.ledger.rejected;
+    if rejected > most || (is_whole && rejected < least) {
+        violations.push(format!("{rejected} events are booked as rejected, of {least} to {most}"));
     }
 }
 
@@ -253,6 +274,7 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
             }
         }
     }
+    check_corrupt(evidence, report, violations);
     if is_short && !causes.explain_early_end() {
         let (received, events) = (report.ledger.received, evidence.options.events);
         violations.push(format!("the run ended after {received} of {events} triggers"));
@@ -264,6 +286,37 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
     }
     if !report.absent.is_empty() && evidence.options.is_slowness_only() {
         violations.push(format!("the run began without {:?}", report.absent));
+    }
+}
+
+fn dropped_for_content(report: &RunReport) -> u64 {
+    report.ledger.dropped.get(&DropReason::ContentMismatch).copied().unwrap_or_default()
+}
+
+/// Events with a corrupt fragment are dropped, and no others for their content.
+fn check_corrupt(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+    let events = (0..report.ledger.received).map(EventId);
+    let bad = events.filter(|event| evidence.options.is_bad(*event)).count() as u64;
+    let dropped = dropped_for_content(report);
+    let is_exact = evidence.options.is_slowness_only();
+    if dropped > bad || (is_exact && dropped != bad) {
+        violations.push(format!("{dropped} events were dropped for wrong content, {bad} have some"));
+    }
+}
+
+/// Frames that waited for a peer which went are booked.
+fn check_dropped_frames(evidence: &DriverEvidence<'_>, violations: &mut Vec<String>) {
+    for node in (0..evidence.options.builders).map(NodeId::builder) {
+        let reports = evidence.reports.iter().filter(|report| report.node == node);
+        let (booked, least): (u64, u64) = (
+            reports.map(|report| report.outbox.dropped_frames).sum(),
+            evidence.net.order_of_frames.least_dropped(node),
+        );
+        if booked < least {
+            violations.push(format!(
+                "{node} has booked {booked} dropped frames, {least} links went down with some"
+            ));
+        }
     }
 }
 
@@ -280,8 +333,10 @@ fn check_triggers(evidence: &DriverEvidence<'_>, report: &RunReport, violations:
 /// Checks that a builder unit's own report agrees with its filter, and adds up.
 fn check_builder(evidence: &DriverEvidence<'_>, report: &BuilderReport, violations: &mut Vec<String>) {
     let node = report.node;
-    if report.bad_events + report.quarantined + report.outbox.bad_messages + report.outbox.too_large_frames
-        > 0
+    let forged = evidence.net.forged(node);
+    let bad_events = if evidence.options.corrupt == Ratio::NEVER { report.bad_events } else { 0 };
+    if bad_events + report.quarantined + report.outbox.too_large_frames > 0
+        || report.outbox.bad_messages > forged
     {
         violations.push(format!("{node} found fault with what nothing was wrong with: {report:?}"));
     }

@@ -1,20 +1,16 @@
-//! Simulated surroundings of the drivers: sources, filters and disks.
+//! Simulated surroundings of the drivers: sources and filters.
 
 use super::net::Network;
 use super::options::DriverOptions;
 use crate::dice::mix;
 use bytes::{Bytes, BytesMut};
 use sheaf_node::filter::{Filter, FilterFailure};
-use sheaf_node::sink::{EventSink, SinkError, Taken};
 use sheaf_node::step::{StepFilter, StepVerdict};
 use sheaf_protocol::builder::More;
 use sheaf_source::{Source, SourcePoll, SourceStats, content};
-use sheaf_wire::{
-    ByteCount, Event, EventId, Fragment, MissingSource, Nanos, NodeId, SessionId, SourceId, Tags, Timestamp,
-    Verdict,
-};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sheaf_wire::{ByteCount, Event, EventId, Fragment, Nanos, SourceId, Timestamp, Verdict};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl DriverOptions {
     /// The bytes that a source sends for an event.
@@ -57,6 +53,27 @@ impl DriverOptions {
     pub fn is_unwanted(&self, event: EventId) -> bool {
         self.choice(event) == StepVerdict::Reject
             || (self.is_rejected(event) && !self.is_beyond_judging(event))
+            || self.is_left_out(event)
+    }
+
+    /// Whether no stream takes an event. Those without a verdict are always stored.
+    #[must_use]
+    pub fn is_left_out(&self, event: EventId) -> bool {
+        let draw = mix(mix(self.seed ^ 0x1ef7_0000) ^ event.0) % 1_000_000;
+        draw < u64::from(self.disk.left_out.per_million) && !self.is_beyond_judging(event)
+    }
+
+    /// Whether the bytes of a fragment are not what the pattern asks for.
+    #[must_use]
+    pub fn is_corrupt(&self, event: EventId, source: SourceId) -> bool {
+        let draw = mix(mix(self.seed ^ 0xc0_44a9) ^ mix(event.0) ^ u64::from(source.0)) % 1_000_000;
+        draw < u64::from(self.corrupt.per_million) && self.length(event, source) > 0
+    }
+
+    /// Whether an event has a corrupt fragment.
+    #[must_use]
+    pub fn is_bad(&self, event: EventId) -> bool {
+        self.wanted(event).into_iter().any(|source| self.is_corrupt(event, source))
     }
 
     /// Whether the filter rejects an event, whoever asks it.
@@ -127,6 +144,11 @@ impl Source for SimSource {
         self.next += 1;
         let mut payload = BytesMut::new();
         content::append(self.id, event, self.options.length(event, self.id), &mut payload);
+        if self.options.is_corrupt(event, self.id)
+            && let Some(last) = payload.last_mut()
+        {
+            *last ^= 1;
+        }
         self.stats.fragments += 1;
         self.stats.bytes += ByteCount::from(payload.len());
         let payload = payload.freeze();
@@ -172,171 +194,5 @@ impl StepFilter for SimStep {
     fn judge(&mut self, part: &Event<Bytes>) -> Result<StepVerdict, FilterFailure> {
         self.network.lock().spend(Nanos::from_micros(10));
         Ok(self.options.choice(part.id))
-    }
-}
-
-/// An event on a disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
-    /// Which.
-    pub event: EventId,
-    /// Number of fragments.
-    pub fragments: usize,
-    /// Their payload.
-    pub bytes: u64,
-    /// It has no verdict of the filter.
-    pub(super) is_quarantined: bool,
-    /// Sources that are missing in it.
-    pub missing: Vec<MissingSource>,
-    /// When it was written.
-    pub at: Timestamp,
-}
-
-/// The files of one session of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SessionFiles {
-    /// Events in the order of writing.
-    pub written: Vec<Record>,
-    /// So many of these are left when the node dies.
-    pub durable: usize,
-}
-
-/// The disks of all nodes that store.
-#[derive(Debug, Default)]
-pub(super) struct DriverDisks {
-    /// By node and session.
-    pub sessions: BTreeMap<(NodeId, SessionId), SessionFiles>,
-    /// Until when a node's disk takes nothing.
-    pub(super) fails_until: BTreeMap<NodeId, Timestamp>,
-    /// Until when a node's disk does not come back from a write.
-    pub(super) hangs_until: BTreeMap<NodeId, Timestamp>,
-    /// Events that were not what their sources had sent.
-    pub violations: Vec<String>,
-    /// Node's errors so far.
-    pub(super) failures: u64,
-}
-
-impl DriverDisks {
-    /// A node dies: what was not durable is gone.
-    pub(super) fn cut(&mut self, node: NodeId) {
-        for ((_, _), files) in self.sessions.iter_mut().filter(|((owner, _), _)| *owner == node) {
-            files.written.truncate(files.durable);
-        }
-    }
-}
-
-/// A handle of the disks.
-#[derive(Clone, Debug, Default)]
-pub(super) struct DisksHandle(Arc<Mutex<DriverDisks>>);
-
-impl DisksHandle {
-    pub(super) fn lock(&self) -> MutexGuard<'_, DriverDisks> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The output of a session.
-pub(super) struct SimSink {
-    pub(super) owner: (NodeId, SessionId),
-    pub(super) options: Arc<DriverOptions>,
-    pub(super) network: Network,
-    pub(super) disks: DisksHandle,
-    pub(super) synced_at: Timestamp,
-}
-
-impl SimSink {
-    /// Returns the defect of an event, if it has one.
-    fn check(&self, event: &Event<Bytes>) -> Option<String> {
-        let sources = self.options.wanted(event.id);
-        let here = event.fragments.iter().map(|fragment| fragment.source);
-        let named: Vec<SourceId> = here.chain(event.missing.iter().map(|missing| missing.source)).collect();
-        if named.len() != sources.len() || named.iter().copied().collect::<BTreeSet<_>>() != sources {
-            return Some(format!("event {} names the sources {named:?}", event.id));
-        }
-        if !event.fragments.is_sorted_by(|one, other| one.source < other.source) {
-            return Some(format!("the fragments of event {} are not in order of their sources", event.id));
-        }
-        event.fragments.iter().find_map(|fragment| {
-            let source = fragment.source;
-            let length = self.options.length(event.id, source);
-            if fragment.event != event.id || fragment.payload.len() != length {
-                return Some(format!("event {}: source {source} has {fragment:?}", event.id));
-            }
-            content::check(source, event.id, &fragment.payload).err().map(|mismatch| mismatch.to_string())
-        })
-    }
-
-    fn fail(&self, disks: &mut DriverDisks, now: Timestamp) -> Result<(), SinkError> {
-        if disks.fails_until.get(&self.owner.0).is_some_and(|until| *until > now) {
-            disks.failures += 1;
-            return Err(SinkError::Other("no space left on device".to_owned()));
-        }
-        Ok(())
-    }
-
-    /// Returns the time of a write or a sync, including a hanging disk.
-    fn spend(&self, disks: &DriverDisks, time: Nanos) {
-        let mut net = self.network.lock();
-        if let Some(until) = disks.hangs_until.get(&self.owner.0) {
-            net.wait_until(*until);
-        }
-        net.spend(time);
-    }
-}
-
-impl EventSink for SimSink {
-    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
-        let now = self.network.lock().now;
-        let mut disks = self.disks.lock();
-        self.fail(&mut disks, now)?;
-        self.spend(&disks, self.options.disk.write);
-        disks.violations.extend(self.check(event));
-        let bytes = event.fragments.iter().map(|fragment| fragment.payload.len() as u64).sum();
-        let missing = event.missing.clone();
-        let is_quarantined = verdict.tags == Tags::QUARANTINED;
-        let (id, fragments) = (event.id, event.fragments.len());
-        let record = Record { event: id, fragments, bytes, is_quarantined, missing, at: now };
-        self.network.lock().note(event.id.0);
-        disks.sessions.entry(self.owner).or_default().written.push(record);
-        Ok(Taken::Accepted)
-    }
-
-    fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
-        let mut disks = self.disks.lock();
-        let files = disks.sessions.entry(self.owner).or_default();
-        if files.durable == files.written.len() || now < self.synced_at + self.options.disk.sync_interval {
-            return Ok(());
-        }
-        self.fail(&mut disks, now)?;
-        self.spend(&disks, self.options.disk.sync);
-        self.synced_at = now;
-        let files = disks.sessions.entry(self.owner).or_default();
-        files.durable = files.written.len();
-        Ok(())
-    }
-
-    fn press(&mut self) {}
-
-    fn stored(&self) -> u64 {
-        self.disks.lock().sessions.get(&self.owner).map_or(0, |files| files.durable as u64)
-    }
-
-    fn due(&self) -> Timestamp {
-        let disks = self.disks.lock();
-        let files = disks.sessions.get(&self.owner);
-        let waits = files.is_some_and(|files| files.durable < files.written.len());
-        if waits { self.synced_at + self.options.disk.sync_interval } else { Timestamp::MAX }
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        let now = self.network.lock().now;
-        let mut disks = self.disks.lock();
-        let files = disks.sessions.entry(self.owner).or_default();
-        if files.durable < files.written.len() {
-            self.fail(&mut disks, now)?;
-        }
-        let files = disks.sessions.entry(self.owner).or_default();
-        files.durable = files.written.len();
-        Ok(())
     }
 }

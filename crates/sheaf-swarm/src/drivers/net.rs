@@ -6,15 +6,18 @@
 //! closes its connections: what it had sent arrives, then [`DownReason::Lost`].
 
 use super::options::{LinkOptions, START};
+use super::order::Order;
 use crate::dice::{Dice, mix};
 use bytes::Bytes;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
-use sheaf_wire::message::Message;
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+
+/// A message as it is on the network.
+pub(super) type Message = sheaf_wire::message::Message<Bytes>;
 
 #[derive(Debug, Default)]
 struct FrameLink {
@@ -49,6 +52,12 @@ pub(super) struct Net {
     hash: u64,
     /// Frames that were sent.
     pub(super) frames: u64,
+    /// What nodes sent and polled, and what their rounds cost beside their own work.
+    pub(super) doings: u64,
+    pub(super) order_of_frames: Order,
+    /// Nodes that are to be sent a forged message, and how many each was sent.
+    to_forge: BTreeSet<NodeId>,
+    forged: BTreeMap<NodeId, u64>,
     /// Log of all messages and polls, line by line, if it is kept.
     pub(super) log: Option<String>,
 }
@@ -60,7 +69,7 @@ pub(super) struct Network(Arc<Mutex<Net>>);
 /// The beginning of what a frame says.
 fn describe(frame: &Frame) -> String {
     const LETTERS: usize = 160;
-    match Message::<Bytes>::decode(&frame.head, &mut frame.payload.clone()) {
+    match Message::decode(&frame.head, &mut frame.payload.clone()) {
         Ok(message) => format!("{:?}", message.body).chars().take(LETTERS).collect(),
         Err(error) => error.to_string(),
     }
@@ -92,6 +101,10 @@ impl Network {
             cost: Nanos::ZERO,
             hash: mix(seed),
             frames: 0,
+            doings: 0,
+            order_of_frames: Order::default(),
+            to_forge: BTreeSet::new(),
+            forged: BTreeMap::new(),
             log: None,
         })))
     }
@@ -118,6 +131,7 @@ impl Network {
 impl Net {
     /// Returns the cost of a round beside its own work.
     pub(super) fn spend(&mut self, time: Nanos) {
+        self.doings += 1;
         self.cost = self.cost + time;
     }
 
@@ -190,13 +204,17 @@ impl Net {
         if !link.is_up {
             return Err(SendError::NotConnected(frame));
         }
+        let message = Message::decode(&frame.head, &mut frame.payload.clone());
         if link.is_broken {
+            // What the sender gave away before it heard that the peer is gone.
+            message.iter().for_each(|message| self.order_of_frames.sent(from, to, message));
             return Ok(());
         }
         // The first frame always fits.
         let size = frame.bytes() as u64;
         if link.frames > 0 && (link.frames >= frames || link.bytes + size > bytes) {
             link.has_refused = true;
+            self.order_of_frames.refused(from, to);
             return Err(SendError::Full(frame));
         }
         link.frames += 1;
@@ -210,8 +228,43 @@ impl Net {
         let content =
             frame.head.iter().fold(size, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
         self.note(content);
+        self.doings += 1;
         self.arrive(from, to, Event::Received { from, frame });
+        // A frame that cannot be read is no message of a channel; its receiver counts it.
+        if let Ok(message) = message {
+            self.order_of_frames.sent(from, to, &message);
+            if self.to_forge.contains(&to) {
+                self.forge(from, to, message);
+            }
+        }
         Ok(())
+    }
+
+    /// Has a node be sent a message by one peer that says that it is of another.
+    pub(super) fn forge_soon(&mut self, victim: NodeId) {
+        self.to_forge.insert(victim);
+    }
+
+    /// Number of forged messages that a node was sent.
+    pub(super) fn forged(&self, node: NodeId) -> u64 {
+        self.forged.get(&node).copied().unwrap_or_default()
+    }
+
+    /// Sends a message once more, as if a later session of another node of the same role had sent it.
+    fn forge(&mut self, from: NodeId, to: NodeId, mut message: Message) {
+        let is_sibling = |node: &NodeId| node.role == from.role && *node != from;
+        let Some(sibling) = self.attached.iter().copied().find(is_sibling) else { return };
+        self.to_forge.remove(&to);
+        *self.forged.entry(to).or_default() += 1;
+        message.header.sender = sibling;
+        message.header.session.0 += 1_000;
+        let (mut head, mut payload) = (Vec::new(), VecDeque::new());
+        message.encode(&mut head, |piece| payload.push_back(piece));
+        let frame = Frame { head: head.into(), payload };
+        let link = self.links.entry((from, to)).or_default();
+        link.frames += 1;
+        link.bytes += frame.bytes() as u64;
+        self.arrive(from, to, Event::Received { from, frame });
     }
 
     fn poll(&mut self, node: NodeId) -> Option<Event> {
@@ -220,6 +273,7 @@ impl Net {
             return None;
         }
         let event = entry.remove();
+        self.doings += 1;
         if let Some(log) = &mut self.log {
             let what = match &event {
                 Event::Received { from, frame } => format!("{from} {}", describe(frame)),
@@ -241,7 +295,10 @@ impl Net {
                 let link = self.links.entry((node, *peer)).or_default();
                 (link.is_up, link.is_broken) = (true, false);
             }
-            Event::PeerDown { peer, .. } => self.links.entry((node, *peer)).or_default().is_up = false,
+            Event::PeerDown { peer, .. } => {
+                self.links.entry((node, *peer)).or_default().is_up = false;
+                self.order_of_frames.peer_down(node, *peer);
+            }
             Event::Refused { .. } => {}
         }
         Some(event)
@@ -253,6 +310,7 @@ impl Net {
             return;
         }
         self.inboxes.remove(&node);
+        self.order_of_frames.life_ends(node, reason == DownReason::Closed);
         let peers: Vec<NodeId> =
             self.attached.iter().copied().filter(|peer| are_linked(node, *peer)).collect();
         for peer in peers {

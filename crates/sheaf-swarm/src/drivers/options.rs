@@ -31,6 +31,8 @@ pub struct DriverOptions {
     pub pace: Nanos,
     /// The largest fragment.
     pub largest: ByteCount,
+    /// Fragments whose bytes are wrong.
+    pub corrupt: Ratio,
     /// Events that a builder builds at a time.
     pub slots: u32,
     /// Events given to a builder at a time.
@@ -90,6 +92,12 @@ pub struct DiskOptions {
     pub sync: Nanos,
     /// The time between two of these.
     pub sync_interval: Nanos,
+    /// A thread of its own writes the files.
+    pub is_beside: bool,
+    /// Maximum number of events that are not durable.
+    pub room: Option<usize>,
+    /// Events that no stream takes.
+    pub left_out: Ratio,
 }
 
 /// Properties of links.
@@ -114,6 +122,30 @@ pub struct DriverFault {
     pub node: NodeId,
     /// What.
     pub kind: DriverFaultKind,
+}
+
+impl DriverFault {
+    /// Whether a node is slow for it, and not dead.
+    #[must_use]
+    pub fn is_slowness(&self) -> bool {
+        let is_harm = matches!(
+            self.kind,
+            DriverFaultKind::DiskFails { .. }
+                | DriverFaultKind::Stop { again: Some(_) }
+                | DriverFaultKind::Forge
+        );
+        !self.is_death() && !is_harm
+    }
+
+    /// Whether the event manager gives the node up for it: it is killed, or frozen for longer than a silent node is waited for.
+    #[must_use]
+    pub fn is_death(&self) -> bool {
+        match self.kind {
+            DriverFaultKind::Kill { .. } => true,
+            DriverFaultKind::Freeze { lasts } => lasts >= FATAL_FREEZE && self.node != NodeId::MANAGER,
+            _ => false,
+        }
+    }
 }
 
 /// Fault of a node.
@@ -151,6 +183,8 @@ pub enum DriverFaultKind {
         /// Duration.
         lasts: Nanos,
     },
+    /// A peer sends it a message in the name of another node.
+    Forge,
     /// The operator ends the run, and loses patience after this time.
     Stop {
         /// When the run is cut.
@@ -159,12 +193,6 @@ pub enum DriverFaultKind {
 }
 
 impl DriverFaultKind {
-    /// Whether a node is slow for it, and not dead.
-    #[must_use]
-    pub fn is_slowness(self) -> bool {
-        !matches!(self, Self::Kill { .. } | Self::DiskFails { .. } | Self::Stop { again: Some(_) })
-    }
-
     /// Duration.
     #[must_use]
     pub fn lasts(self) -> Nanos {
@@ -176,6 +204,7 @@ impl DriverFaultKind {
             | Self::DiskHangs { lasts }
             | Self::Clog { lasts } => lasts,
             Self::Stop { again } => again.unwrap_or_default(),
+            Self::Forge => Nanos::ZERO,
         }
     }
 }
@@ -194,6 +223,7 @@ impl Default for DriverOptions {
             steps: StepOptions { first: 0, reject: Ratio::NEVER, enough: Ratio::NEVER },
             pace: Nanos::from_micros(100),
             largest: ByteCount(400),
+            corrupt: Ratio::NEVER,
             slots: 64,
             batch_events: 8,
             queue_events: 64,
@@ -211,6 +241,9 @@ impl Default for DriverOptions {
                 write: Nanos::from_micros(5),
                 sync: Nanos::from_micros(50),
                 sync_interval: Nanos::from_millis(10),
+                is_beside: false,
+                room: None,
+                left_out: Ratio::NEVER,
             },
             links: LinkOptions {
                 delay: Nanos::from_micros(20),
@@ -251,7 +284,7 @@ impl DriverOptions {
     /// Whether nobody dies, and no disk refuses to write.
     #[must_use]
     pub fn is_slowness_only(&self) -> bool {
-        self.faults.iter().all(|fault| fault.kind.is_slowness())
+        self.faults.iter().all(DriverFault::is_slowness)
     }
 
     /// The options of the run with this seed.
@@ -270,8 +303,14 @@ impl DriverOptions {
             options.faults.push(DriverFault { at, node: NodeId::MANAGER, kind });
         }
         for _ in 0..dice.pick(&[0, 1, 1, 2, 4]) {
-            let kind = options.draw_slow_node(&mut dice);
+            let mut kind = options.draw_slow_node(&mut dice);
             let node = options.draw_node(&mut dice, kind);
+            if node == NodeId::MANAGER
+                && let DriverFaultKind::Freeze { lasts } = &mut kind
+            {
+                // Its own silence says nothing about the others.
+                lasts.0 *= 3;
+            }
             let at = Timestamp(START.0 + dice.below(busy.0));
             options.faults.push(DriverFault { at, node, kind });
         }
@@ -282,8 +321,10 @@ impl DriverOptions {
             }
             for _ in 0..dice.between(1, 4) {
                 let lasts = dice.time_between(Nanos::from_millis(10), Nanos::from_secs(20));
-                let kind = match dice.below(4) {
+                let kind = match dice.below(6) {
                     0 => DriverFaultKind::DiskFails { lasts },
+                    1 => DriverFaultKind::Forge,
+                    2 if dice.below(2) == 0 => DriverFaultKind::Freeze { lasts: lasts + FATAL_FREEZE },
                     _ => DriverFaultKind::Kill { back_after: lasts },
                 };
                 let node = options.draw_node(&mut dice, kind);
@@ -368,6 +409,12 @@ impl DriverOptions {
         self.disk.write = Nanos::from_micros(dice.pick(&[5, 5, 5, 1_000, 50_000]));
         self.disk.sync = Nanos::from_micros(dice.pick(&[50, 50, 10_000, 300_000]));
         self.disk.sync_interval = Nanos::from_millis(dice.pick(&[0, 10, 1_000]));
+        self.disk.room = dice.pick(&[None, None, None, Some(1), Some(8)]);
+        self.disk.is_beside = dice.below(2) == 0;
+        if !self.disk.is_beside {
+            self.disk.left_out = Ratio::percent(dice.pick(&[0, 0, 30]));
+        }
+        self.corrupt = Ratio::percent(dice.pick(&[0, 0, 0, 0, 0, 0, 0, 2]));
     }
 
     fn draw_slow_node(&self, dice: &mut Dice) -> DriverFaultKind {
@@ -388,7 +435,11 @@ impl DriverOptions {
     fn draw_node(&self, dice: &mut Dice, kind: DriverFaultKind) -> NodeId {
         let may = |node: &NodeId| match kind {
             DriverFaultKind::Kill { .. } => !matches!(node.role, sheaf_wire::Role::Manager),
+            DriverFaultKind::Freeze { lasts } if lasts >= FATAL_FREEZE => {
+                node.role == sheaf_wire::Role::Builder
+            }
             DriverFaultKind::Freeze { .. } => node.role != sheaf_wire::Role::Readout,
+            DriverFaultKind::Forge => node.role != sheaf_wire::Role::Output,
             DriverFaultKind::Starve { .. } => true,
             DriverFaultKind::DiskFails { .. } | DriverFaultKind::DiskHangs { .. } => match self.outputs {
                 0 => node.role == sheaf_wire::Role::Builder,
@@ -417,8 +468,7 @@ impl DriverOptions {
     /// Time that events take of which workers never come back. Each is tried twice, and once more for each builder that is killed
     /// while it has the event.
     fn hanging_time(&self) -> Nanos {
-        let is_kill = |fault: &&DriverFault| matches!(fault.kind, DriverFaultKind::Kill { .. });
-        let kills = self.faults.iter().filter(is_kill).count() as u64;
+        let kills = self.faults.iter().filter(|fault| fault.is_death()).count() as u64;
         let hanging = |event: &u64| self.filter.workers > 0 && self.hangs_worker(EventId(*event));
         let events = (0..self.events).filter(hanging).count() as u64;
         Nanos(events * (2 + 2 * kills) * TIME_LIMIT.0)
@@ -427,6 +477,9 @@ impl DriverOptions {
 
 /// After how long a worker that gives no verdict is ended.
 pub(super) const TIME_LIMIT: Nanos = Nanos::from_secs(300);
+
+/// A builder unit that is frozen for so long is given up, and finds when it goes on that its session is over.
+const FATAL_FREEZE: Nanos = Nanos::from_secs(62);
 
 /// The instant at which all nodes are switched on.
 pub const START: Timestamp = Timestamp(1_000_000_000_000);

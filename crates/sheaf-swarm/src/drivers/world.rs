@@ -34,6 +34,9 @@ enum Turn {
     Round(NodeId),
 }
 
+/// A node that has nothing to do is not called more often than this at one time.
+const SPINS_MAX: u32 = 10_000;
+
 /// A node and its thread.
 struct Seat {
     /// Nothing while it is dead, or when it has finished.
@@ -47,6 +50,8 @@ struct Seat {
     starved: (Timestamp, Nanos),
     /// It is dead, and comes back.
     is_away: bool,
+    /// Number of rounds, one after the other, in which it did nothing and did not sleep.
+    spins: u32,
 }
 
 /// A run of the drivers.
@@ -64,6 +69,7 @@ pub struct World {
     /// When the event manager had finished.
     manager_ended: Option<Timestamp>,
     rounds: u64,
+    violations: Vec<String>,
     log: String,
 }
 
@@ -90,6 +96,7 @@ impl World {
             happened: Vec::new(),
             manager_ended: None,
             rounds: 0,
+            violations: Vec::new(),
             log: String::new(),
             assembly,
             options,
@@ -143,10 +150,7 @@ impl World {
         }
         let report = self.assembly.take_report();
         let disks = self.assembly.disks.lock();
-        let (hash, frames) = {
-            let net = self.assembly.network.lock();
-            (net.hash(), net.frames)
-        };
+        let net = self.assembly.network.lock();
         check::at_the_end(&check::DriverEvidence {
             options: &self.options,
             report: report.as_ref(),
@@ -157,8 +161,8 @@ impl World {
             manager_ended: self.manager_ended,
             now: self.now,
             rounds: self.rounds,
-            frames,
-            hash,
+            violations: &self.violations,
+            net: &net,
             log: &self.log,
         })
     }
@@ -196,6 +200,7 @@ impl World {
             frozen_until: Timestamp::ZERO,
             starved: (Timestamp::ZERO, Nanos::ZERO),
             is_away: false,
+            spins: 0,
         };
         self.seats.insert(node, seat);
         self.note(format_args!("{node} begins"));
@@ -218,6 +223,7 @@ impl World {
         }
         let Some(agent) = &mut seat.agent else { return };
         self.rounds += 1;
+        let before = self.assembly.network.lock().doings;
         let progress = agent.work(self.now);
         let mut took = Nanos(self.dice.between(1_000, 5_000));
         if progress == Progress::Finished {
@@ -236,6 +242,12 @@ impl World {
         let first_arrival = {
             let mut net = self.assembly.network.lock();
             took = took + net.take_cost();
+            let is_spinning =
+                net.doings == before && matches!(progress, Progress::Idle(at) if at <= self.now);
+            seat.spins = if is_spinning { seat.spins + 1 } else { 0 };
+            if seat.spins == SPINS_MAX {
+                self.violations.push(format!("at {}: {node} spins: it is due, and does nothing", self.now));
+            }
             net.first_arrival(node)
         };
         if seat.starved.0 > self.now {
@@ -289,6 +301,7 @@ impl World {
             DriverFaultKind::Clog { lasts } => {
                 self.assembly.network.lock().clog(NodeId::MANAGER, node, now + lasts);
             }
+            DriverFaultKind::Forge => self.assembly.network.lock().forge_soon(node),
             DriverFaultKind::Stop { again } => {
                 self.assembly.stop.store(true, Ordering::Relaxed);
                 again.into_iter().for_each(|again| self.plan(now + again, Turn::StopAgain));

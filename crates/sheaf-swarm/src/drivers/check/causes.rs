@@ -2,6 +2,7 @@
 
 use super::super::assembly::{MAX_ATTEMPTS, PEER_TIMEOUT};
 use super::super::options::{DriverFault, DriverFaultKind, DriverOptions};
+use crate::dice::Ratio;
 use sheaf_node::NodeError;
 use sheaf_protocol::readout::Announce;
 use sheaf_wire::{DropReason, MissingReason, MissingSource, Nanos, NodeId, Role, Timestamp};
@@ -17,15 +18,15 @@ pub(super) struct Causes<'a> {
 }
 
 impl Causes<'_> {
-    fn of<'a>(&'a self, is: impl Fn(DriverFaultKind) -> bool + 'a) -> impl Iterator<Item = &'a DriverFault> {
-        self.happened.iter().filter(move |fault| is(fault.kind))
+    fn of<'a>(&'a self, is: impl Fn(&DriverFault) -> bool + 'a) -> impl Iterator<Item = &'a DriverFault> {
+        self.happened.iter().filter(move |fault| is(fault))
     }
 
     fn kills(&self) -> impl Iterator<Item = &DriverFault> {
-        self.of(|kind| matches!(kind, DriverFaultKind::Kill { .. }))
+        self.of(DriverFault::is_death)
     }
 
-    /// Number of times that nodes of a role were killed.
+    /// Number of times that nodes of a role were killed, or frozen until they were given up.
     pub(super) fn killed(&self, role: Role) -> usize {
         self.kills().filter(|fault| fault.node.role == role).count()
     }
@@ -37,8 +38,7 @@ impl Causes<'_> {
 
     /// The time for which slow nodes may put off what another one does.
     fn slowness(&self) -> Nanos {
-        Nanos(self.of(DriverFaultKind::is_slowness).map(|fault| fault.kind.lasts().0).sum::<u64>())
-            + AFTERMATH
+        Nanos(self.of(DriverFault::is_slowness).map(|fault| fault.kind.lasts().0).sum::<u64>()) + AFTERMATH
     }
 
     /// Whether an event that was written at `written` may miss a source.
@@ -57,12 +57,12 @@ impl Causes<'_> {
 
     /// Whether the operator ended the run.
     fn was_stopped(&self) -> bool {
-        self.of(|kind| matches!(kind, DriverFaultKind::Stop { .. })).next().is_some()
+        self.of(|fault| matches!(fault.kind, DriverFaultKind::Stop { .. })).next().is_some()
     }
 
     /// Whether the operator cut the run.
     pub(super) fn was_cut(&self) -> bool {
-        self.of(|kind| matches!(kind, DriverFaultKind::Stop { again: Some(_) })).next().is_some()
+        self.of(|fault| matches!(fault.kind, DriverFaultKind::Stop { again: Some(_) })).next().is_some()
     }
 
     /// Whether `count` events may be dropped for a reason.
@@ -75,6 +75,7 @@ impl Causes<'_> {
                 count.saturating_mul(u64::from(MAX_ATTEMPTS)) <= self.killed(Role::Builder) as u64
             }
             DropReason::Stopped => self.was_cut(),
+            DropReason::ContentMismatch => self.options.corrupt != Ratio::NEVER,
             _ => false,
         }
     }
@@ -87,7 +88,10 @@ impl Causes<'_> {
             // What its front ends send anew belongs to events of before.
             DropReason::Late | DropReason::NotBuilt => self.was_killed(readout),
             DropReason::NotRequested => self.options.steps.first > 0 || self.was_killed(readout),
-            DropReason::EventDropped => self.explain_drop(DropReason::BuilderLost, 1) || self.was_cut(),
+            DropReason::EventDropped => {
+                let reasons = [DropReason::BuilderLost, DropReason::Stopped, DropReason::ContentMismatch];
+                reasons.into_iter().any(|reason| self.explain_drop(reason, 1))
+            }
             _ => false,
         }
     }
@@ -129,7 +133,7 @@ impl Causes<'_> {
             // What it had not made durable does not count.
             NodeError::Output { node, .. } => {
                 let slowness = self.slowness();
-                self.of(|kind| matches!(kind, DriverFaultKind::DiskFails { .. })).any(|fault| {
+                self.of(|fault| matches!(fault.kind, DriverFaultKind::DiskFails { .. })).any(|fault| {
                     let end = fault.at + fault.kind.lasts() + slowness;
                     fault.node == *node && fault.at <= at && at <= end
                 })

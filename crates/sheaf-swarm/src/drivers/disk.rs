@@ -1,0 +1,278 @@
+//! Simulated disks of the drivers: outputs that take their time, run full, fail and hang, on the thread of the node or beside it.
+
+use super::net::Network;
+use super::options::DriverOptions;
+use bytes::Bytes;
+use sheaf_node::beside::{FilesBeside, FilesWriter};
+use sheaf_node::sink::{EventSink, SinkError, Taken};
+use sheaf_source::content;
+use sheaf_store::streams::Routing;
+use sheaf_wire::{
+    Event, EventId, MissingSource, Nanos, NodeId, SessionId, SourceId, Tags, Timestamp, Verdict,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// An event on a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Which.
+    pub event: EventId,
+    /// Number of fragments.
+    pub fragments: usize,
+    /// Their payload.
+    pub bytes: u64,
+    /// It has no verdict of the filter.
+    pub(super) is_quarantined: bool,
+    /// Sources that are missing in it.
+    pub missing: Vec<MissingSource>,
+    /// When it was written.
+    pub at: Timestamp,
+}
+
+/// The files of one session of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SessionFiles {
+    /// Events in the order of writing.
+    pub written: Vec<Record>,
+    /// So many of these are left when the node dies.
+    pub durable: usize,
+}
+
+/// The disks of all nodes that store.
+#[derive(Debug, Default)]
+pub(super) struct DriverDisks {
+    /// By node and session.
+    pub sessions: BTreeMap<(NodeId, SessionId), SessionFiles>,
+    /// Until when a node's disk takes nothing.
+    pub(super) fails_until: BTreeMap<NodeId, Timestamp>,
+    /// Until when a node's disk does not come back from a write.
+    pub(super) hangs_until: BTreeMap<NodeId, Timestamp>,
+    /// Events that were not what their sources had sent.
+    pub violations: Vec<String>,
+    /// Node's errors so far.
+    pub(super) failures: u64,
+}
+
+impl DriverDisks {
+    /// A node dies: what was not durable is gone.
+    pub(super) fn cut(&mut self, node: NodeId) {
+        for ((_, _), files) in self.sessions.iter_mut().filter(|((owner, _), _)| *owner == node) {
+            files.written.truncate(files.durable);
+        }
+    }
+}
+
+/// A handle of the disks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DisksHandle(Arc<Mutex<DriverDisks>>);
+
+impl DisksHandle {
+    pub(super) fn lock(&self) -> MutexGuard<'_, DriverDisks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The output of a session.
+pub(super) struct SimSink {
+    pub(super) owner: (NodeId, SessionId),
+    pub(super) options: Arc<DriverOptions>,
+    pub(super) network: Network,
+    pub(super) disks: DisksHandle,
+    pub(super) synced_at: Timestamp,
+    /// A thread of its own waits for the disk, not the node.
+    pub(super) is_beside: bool,
+}
+
+impl SimSink {
+    /// Returns the defect of an event, if it has one.
+    fn check(&self, event: &Event<Bytes>) -> Option<String> {
+        let sources = self.options.wanted(event.id);
+        let here = event.fragments.iter().map(|fragment| fragment.source);
+        let named: Vec<SourceId> = here.chain(event.missing.iter().map(|missing| missing.source)).collect();
+        if named.len() != sources.len() || named.iter().copied().collect::<BTreeSet<_>>() != sources {
+            return Some(format!("event {} names the sources {named:?}", event.id));
+        }
+        if !event.fragments.is_sorted_by(|one, other| one.source < other.source) {
+            return Some(format!("the fragments of event {} are not in order of their sources", event.id));
+        }
+        event.fragments.iter().find_map(|fragment| {
+            let source = fragment.source;
+            let length = self.options.length(event.id, source);
+            if fragment.event != event.id || fragment.payload.len() != length {
+                return Some(format!("event {}: source {source} has {fragment:?}", event.id));
+            }
+            content::check(source, event.id, &fragment.payload).err().map(|mismatch| mismatch.to_string())
+        })
+    }
+
+    fn fail(&self, disks: &mut DriverDisks, now: Timestamp) -> Result<(), SinkError> {
+        if disks.fails_until.get(&self.owner.0).is_some_and(|until| *until > now) {
+            disks.failures += 1;
+            return Err(SinkError::Other("no space left on device".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Returns the time of a write or a sync, including a hanging disk.
+    fn spend(&self, disks: &DriverDisks, time: Nanos) {
+        if self.is_beside {
+            return;
+        }
+        let mut net = self.network.lock();
+        if let Some(until) = disks.hangs_until.get(&self.owner.0) {
+            net.wait_until(*until);
+        }
+        net.spend(time);
+    }
+}
+
+impl EventSink for SimSink {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
+        let now = self.network.lock().now;
+        if self.options.is_left_out(event.id) {
+            return Ok(Taken::LeftOut);
+        }
+        let mut disks = self.disks.lock();
+        self.fail(&mut disks, now)?;
+        self.spend(&disks, self.options.disk.write);
+        disks.violations.extend(self.check(event));
+        let bytes = event.fragments.iter().map(|fragment| fragment.payload.len() as u64).sum();
+        let missing = event.missing.clone();
+        let is_quarantined = verdict.tags == Tags::QUARANTINED;
+        let (id, fragments) = (event.id, event.fragments.len());
+        let record = Record { event: id, fragments, bytes, is_quarantined, missing, at: now };
+        self.network.lock().note(event.id.0);
+        disks.sessions.entry(self.owner).or_default().written.push(record);
+        Ok(Taken::Accepted)
+    }
+
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
+        let mut disks = self.disks.lock();
+        let files = disks.sessions.entry(self.owner).or_default();
+        if files.durable == files.written.len() || now < self.synced_at + self.options.disk.sync_interval {
+            return Ok(());
+        }
+        self.fail(&mut disks, now)?;
+        self.spend(&disks, self.options.disk.sync);
+        self.synced_at = now;
+        let files = disks.sessions.entry(self.owner).or_default();
+        files.durable = files.written.len();
+        Ok(())
+    }
+
+    fn press(&mut self) {}
+
+    fn has_room(&self) -> bool {
+        let disks = self.disks.lock();
+        let files = disks.sessions.get(&self.owner);
+        let waiting = files.map_or(0, |files| files.written.len() - files.durable);
+        self.options.disk.room.is_none_or(|room| waiting < room)
+    }
+
+    fn stored(&self) -> u64 {
+        self.disks.lock().sessions.get(&self.owner).map_or(0, |files| files.durable as u64)
+    }
+
+    fn due(&self) -> Timestamp {
+        let disks = self.disks.lock();
+        let files = disks.sessions.get(&self.owner);
+        let waits = files.is_some_and(|files| files.durable < files.written.len());
+        if waits { self.synced_at + self.options.disk.sync_interval } else { Timestamp::MAX }
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        let now = self.network.lock().now;
+        let mut disks = self.disks.lock();
+        let files = disks.sessions.entry(self.owner).or_default();
+        if files.durable < files.written.len() {
+            self.fail(&mut disks, now)?;
+        }
+        let files = disks.sessions.entry(self.owner).or_default();
+        files.durable = files.written.len();
+        Ok(())
+    }
+}
+
+/// An output whose files are written beside the node: the code of both sides is real, and the time of the thread is simulated.
+pub(super) struct SimBeside {
+    files: FilesBeside,
+    writer: FilesWriter,
+    owner: NodeId,
+    options: Arc<DriverOptions>,
+    network: Network,
+    disks: DisksHandle,
+    /// Events that the thread was given and has not written.
+    waiting: u64,
+    /// When the thread is done with what it was asked for.
+    done_at: Option<Timestamp>,
+}
+
+impl SimBeside {
+    pub(super) fn new(sink: SimSink) -> Self {
+        let (owner, options) = (sink.owner.0, sink.options.clone());
+        let (network, disks) = (sink.network.clone(), sink.disks.clone());
+        let routing = Routing::new(Vec::new());
+        let (files, writer) = FilesBeside::without_thread(Box::new(sink), routing, Duration::ZERO);
+        Self { files, writer, owner, options, network, disks, waiting: 0, done_at: None }
+    }
+
+    /// Lets the thread go on up to now.
+    fn go_on(&mut self) {
+        let now = self.network.lock().now;
+        if self.done_at.is_some_and(|at| at <= now) {
+            self.writer.work();
+            (self.done_at, self.waiting) = (None, 0);
+        }
+        if self.done_at.is_none() && self.writer.is_due() {
+            let disk = &self.options.disk;
+            let took = Nanos(disk.write.0 * self.waiting + disk.sync.0);
+            let hangs_until = self.disks.lock().hangs_until.get(&self.owner).copied();
+            self.done_at = Some((now + took).max(hangs_until.unwrap_or(now)));
+        }
+    }
+}
+
+impl EventSink for SimBeside {
+    fn write(&mut self, event: &Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
+        self.waiting += 1;
+        self.files.write(event, verdict)
+    }
+
+    fn give(&mut self, event: &mut Event<Bytes>, verdict: &Verdict) -> Result<Taken, SinkError> {
+        self.waiting += 1;
+        self.files.give(event, verdict)
+    }
+
+    fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
+        self.go_on();
+        let ended = self.files.end_batch(now);
+        self.go_on();
+        ended
+    }
+
+    fn press(&mut self) {
+        self.files.press();
+    }
+
+    fn has_room(&self) -> bool {
+        self.files.has_room()
+    }
+
+    fn stored(&self) -> u64 {
+        self.files.stored()
+    }
+
+    fn due(&self) -> Timestamp {
+        self.files.due()
+    }
+
+    /// The node waits for the thread.
+    fn finish(&mut self) -> Result<(), SinkError> {
+        if matches!(self.files.finish(), Err(SinkError::NotClosed { .. })) {
+            self.writer.work();
+        }
+        self.files.finish()
+    }
+}

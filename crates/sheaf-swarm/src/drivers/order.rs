@@ -1,0 +1,142 @@
+//! Promises of an outbox that a simulated network sees: the frames of a channel leave in order, and frames that a peer took with it
+//! are counted.
+
+use super::net::Message;
+use sheaf_wire::{NodeId, SessionId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Violations of one promise that are reported.
+const VIOLATIONS_MAX: usize = 3;
+
+/// All that nodes have sent, as far as promises need it.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    channels: BTreeMap<(NodeId, NodeId), Channel>,
+    /// Links of which the last frame was refused for lack of room: it waits at its sender.
+    refused: BTreeSet<(NodeId, NodeId)>,
+    /// By node: links that went down while a frame waited for them, in the current life.
+    lost_with_peers: BTreeMap<NodeId, u64>,
+    /// The same of lives that ended in good order.
+    lost_in_all: BTreeMap<NodeId, u64>,
+    violations: Vec<String>,
+}
+
+/// The channel from one session to a session of a peer.
+#[derive(Debug)]
+struct Channel {
+    session: SessionId,
+    /// Session of the peer; 0 as long as the sender knows none.
+    peer: SessionId,
+    /// Highest number that was sent.
+    highest: u64,
+    /// Lower ones that were not.
+    skipped: BTreeSet<u64>,
+    /// Messages were dropped with the link: they are sent again one by one, when each is due.
+    had_losses: bool,
+}
+
+impl Order {
+    /// The network has taken a frame.
+    pub(super) fn sent(&mut self, from: NodeId, to: NodeId, message: &Message) {
+        self.refused.remove(&(from, to));
+        let (session, sequence) = (message.header.session, message.header.sequence);
+        if sequence == 0 {
+            return;
+        }
+        let peer = message.header.acknowledged_session;
+        let fresh = || Channel { session, peer, highest: 0, skipped: BTreeSet::new(), had_losses: false };
+        let channel = self.channels.entry((from, to)).or_insert_with(fresh);
+        // Channels to another session of the peer begin again with 1.
+        if channel.session != session || (channel.peer != peer && channel.peer != SessionId(0)) {
+            // What waits for the session of before may still leave.
+            *channel = Channel { highest: sequence - 1, ..fresh() };
+        }
+        channel.peer = peer;
+        if channel.skipped.remove(&sequence) && !channel.had_losses && self.violations.len() < VIOLATIONS_MAX
+        {
+            let highest = channel.highest;
+            self.violations.push(format!("{from} sent message {sequence} to {to} after message {highest}"));
+        }
+        channel.skipped.extend(channel.highest + 1..sequence);
+        channel.highest = channel.highest.max(sequence);
+    }
+
+    /// The network has no room for a frame.
+    pub(super) fn refused(&mut self, from: NodeId, to: NodeId) {
+        self.refused.insert((from, to));
+    }
+
+    /// A node hears that a peer is gone. What waits for that peer is dropped.
+    pub(super) fn peer_down(&mut self, node: NodeId, peer: NodeId) {
+        self.channels.entry((node, peer)).and_modify(|channel| channel.had_losses = true);
+        if self.refused.remove(&(node, peer)) {
+            *self.lost_with_peers.entry(node).or_default() += 1;
+        }
+    }
+
+    /// A node's life ends, in good order or not.
+    pub(super) fn life_ends(&mut self, node: NodeId, is_closed: bool) {
+        self.refused.retain(|(from, _)| *from != node);
+        let lost = self.lost_with_peers.remove(&node).unwrap_or_default();
+        if is_closed {
+            *self.lost_in_all.entry(node).or_default() += lost;
+        }
+    }
+
+    /// Returns the least number of frames that a node must have booked as dropped.
+    pub(super) fn least_dropped(&self, node: NodeId) -> u64 {
+        self.lost_in_all.get(&node).copied().unwrap_or_default()
+    }
+
+    /// Returns all violations so far.
+    pub(super) fn violations(&self) -> &[String] {
+        &self.violations
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sheaf_wire::RunNumber;
+    use sheaf_wire::message::{Body, Header};
+
+    const FROM: NodeId = NodeId::builder(0);
+    const TO: NodeId = NodeId::MANAGER;
+
+    fn message(sequence: u64) -> Message {
+        let header = Header {
+            run: RunNumber(1),
+            sender: FROM,
+            session: SessionId(1),
+            sequence,
+            acknowledged: 0,
+            acknowledged_session: SessionId(0),
+        };
+        Message { header, body: Body::Acknowledge }
+    }
+
+    fn after(sequences: &[u64]) -> Order {
+        let mut order = Order::default();
+        sequences.iter().for_each(|sequence| order.sent(FROM, TO, &message(*sequence)));
+        order
+    }
+
+    #[test]
+    fn repeated_messages_are_in_order_and_late_ones_are_not() {
+        assert!(after(&[1, 2, 0, 3, 2, 3, 4, 1, 2]).violations().is_empty());
+        assert_eq!(after(&[1, 3, 2]).violations(), ["bu0 sent message 2 to evm after message 3"]);
+    }
+
+    #[test]
+    fn a_frame_that_waits_for_a_peer_that_goes_is_to_be_booked() {
+        let mut order = after(&[1]);
+        order.refused(FROM, TO);
+        order.peer_down(FROM, TO);
+        order.life_ends(FROM, true);
+        order.refused(FROM, TO);
+        order.sent(FROM, TO, &message(2));
+        order.peer_down(FROM, TO);
+        order.life_ends(FROM, true);
+        assert_eq!(order.least_dropped(FROM), 1);
+    }
+}
