@@ -34,11 +34,15 @@ pub(crate) enum Conduct {
     Hangs,
     /// Gives its verdict, and hangs then.
     FallsSilent,
+    /// Gives its verdict, and the processor leaves.
+    Leaves,
+    /// Fails, and gives a verdict all the same.
+    Contradicts,
 }
 
 impl Conduct {
     pub(crate) fn has_verdict(self) -> bool {
-        matches!(self, Self::Judges | Self::FallsSilent)
+        matches!(self, Self::Judges | Self::FallsSilent | Self::Leaves)
     }
 }
 
@@ -50,6 +54,8 @@ pub(crate) fn conduct(options: &Options, farm: &FarmOptions, event: EventId) -> 
         (farm.dies, Conduct::Dies),
         (farm.hangs, Conduct::Hangs),
         (farm.falls_silent, Conduct::FallsSilent),
+        (farm.leaves, Conduct::Leaves),
+        (farm.contradicts, Conduct::Contradicts),
     ] {
         below += u64::from(ratio.per_million);
         if draw < below {

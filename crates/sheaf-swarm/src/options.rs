@@ -317,6 +317,12 @@ pub struct FarmOptions {
     pub hangs: Ratio,
     /// Events after whose verdict the processor says nothing more.
     pub falls_silent: Ratio,
+    /// Events after which the processor leaves in good order.
+    pub leaves: Ratio,
+    /// Events that the filter fails with, and that the processor sends a verdict of all the same.
+    pub contradicts: Ratio,
+    /// Number of events that a processor would like to have; at most `ahead` are given.
+    pub asks: u32,
 }
 
 impl Default for FarmOptions {
@@ -334,6 +340,9 @@ impl Default for FarmOptions {
             dies: Ratio::NEVER,
             hangs: Ratio::NEVER,
             falls_silent: Ratio::NEVER,
+            leaves: Ratio::NEVER,
+            contradicts: Ratio::NEVER,
+            asks: 4,
         }
     }
 }
@@ -355,7 +364,8 @@ impl FarmOptions {
     /// Whether a filter ends its processor, or fails with an event.
     #[must_use]
     pub fn is_faulty(&self) -> bool {
-        [self.fails, self.dies, self.hangs, self.falls_silent].into_iter().any(Ratio::is_possible)
+        let harm = [self.fails, self.dies, self.hangs, self.falls_silent, self.contradicts];
+        harm.into_iter().any(Ratio::is_possible)
     }
 }
 

@@ -89,8 +89,14 @@ impl Farm {
                 at.plan(at.farm.judge.0, FarmTurn::Done(place, process.life));
             }
         }
+        let mut leaves = false;
         while let Some(word) = alive.role.poll_transmit() {
+            leaves |= matches!(word, Word::Leave);
             at.plan(at.farm.way.0, FarmTurn::Up(alive.seat, word));
+        }
+        if leaves {
+            process.alive = None;
+            at.plan(at.farm.restart.0, FarmTurn::Begin(place));
         }
     }
 }
@@ -149,7 +155,7 @@ impl Cluster {
                 Some(seat) => {
                     let process = &mut farm.processes[place];
                     process.life += 1;
-                    let role = Processor::new(setup.ahead);
+                    let role = Processor::new(setup.asks);
                     process.alive = Some(Alive { seat, role, judging: None, silent: false });
                     farm.drive(place, &mut ways);
                 }
@@ -165,10 +171,13 @@ impl Cluster {
                 }
             }
             FarmTurn::Up(seat, word) => {
-                if let Word::Failed(ticket, _) = &word
-                    && let Some(event) = farm.dispatcher.event(*ticket)
-                {
-                    farm.watch.fail(event.id, seat);
+                match &word {
+                    Word::Failed(ticket, _) => {
+                        let event = farm.dispatcher.event(*ticket).map(|event| event.id);
+                        farm.watch.fail(event, seat);
+                    }
+                    Word::Leave => farm.watch.leave(seat),
+                    Word::Ask(_) | Word::Verdict(..) => farm.watch.hear(seat),
                 }
                 farm.dispatcher.handle_input(now, seat, word);
             }
@@ -195,6 +204,17 @@ impl Cluster {
                         Conduct::Fails => alive.role.handle_answer(ticket, Err("as planned".into())),
                         Conduct::Judges | Conduct::Hangs => {
                             alive.role.handle_answer(ticket, Ok(decide(options, event)));
+                        }
+                        Conduct::Leaves => {
+                            alive.role.handle_answer(ticket, Ok(decide(options, event)));
+                            alive.role.handle_stop();
+                        }
+                        Conduct::Contradicts => {
+                            alive.role.handle_answer(ticket, Err("as planned".into()));
+                            let seat = alive.seat;
+                            farm.drive(place, &mut ways);
+                            let verdict = Word::Verdict(ticket, decide(options, event));
+                            ways.plan(setup.way.0, FarmTurn::Up(seat, verdict));
                         }
                         Conduct::FallsSilent => {
                             alive.role.handle_answer(ticket, Ok(decide(options, event)));
@@ -235,8 +255,14 @@ impl Cluster {
                     see_verdict(watch, options, id, session, &event, Decision::Stored);
                     judged.push((event, Decision::Stored));
                 }
-                DispatcherEvent::Ended { seat, .. } => {
-                    farm.watch.end(seat);
+                DispatcherEvent::Ended { seat, why, event } => {
+                    let alive = farm.processes.iter().filter_map(|process| process.alive.as_ref());
+                    let speaks = event.is_none()
+                        && setup.is_patient()
+                        && alive.filter(|alive| alive.seat == seat).any(|alive| !alive.silent);
+                    if let Err(what) = farm.watch.end_by_will(seat, why, speaks) {
+                        watch.fail(format!("{id}: {what}"));
+                    }
                     let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == seat);
                     if let Some(place) = farm.processes.iter().position(is_it) {
                         let mut ways = Ways { post, options, farm: setup, builder, session };
@@ -245,12 +271,13 @@ impl Cluster {
                 }
             }
         }
+        let present = farm.dispatcher.present();
         while let Some(give) = farm.dispatcher.poll_transmit(now) {
             let event = farm.dispatcher.event(give.ticket).map(|event| event.id);
             let is_it = |process: &Process| process.alive.as_ref().is_some_and(|it| it.seat == give.seat);
             let place = farm.processes.iter().position(is_it);
             if let Some(event) = event
-                && let Err(what) = farm.watch.give(setup, event, give.seat)
+                && let Err(what) = farm.watch.give(setup, event, give.seat, present)
             {
                 watch.fail(format!("{id}: {what}"));
             }
@@ -261,8 +288,11 @@ impl Cluster {
                 post.plan(now + setup.way, Happening::Farm(builder, session, turn));
             }
         }
-        if let Err(what) = check_counts(&farm.dispatcher.counts(), farm.dispatcher.held()) {
-            watch.fail(format!("{id}: {what}"));
+        let counts = farm.dispatcher.counts();
+        for broken in [check_counts(&counts, farm.dispatcher.held()), farm.watch.check_stale(&counts)] {
+            if let Err(what) = broken {
+                watch.fail(format!("{id}: {what}"));
+            }
         }
         let deadline = farm.dispatcher.poll_timeout().map(|deadline| deadline.at.max(now));
         if deadline != farm.wake_at {

@@ -97,7 +97,8 @@ impl Swarm {
         let turn = judge.0 + 2 * way.0;
         let is_hasty = !self.is_calm && dice.below(8) == 0;
         let time_limit = if is_hasty { Nanos(turn / 2 + 1) } else { Nanos(2 * turn + 500_000) };
-        let patience = if is_hasty { restart } else { Nanos(4 * (restart.0 + time_limit.0 + way.0)) };
+        let hasty = dice.pick(&[restart, Nanos(restart.0 / 2)]);
+        let patience = if is_hasty { hasty } else { Nanos(4 * (restart.0 + time_limit.0 + way.0)) };
         let number = |dice: &mut Dice, end| u16::try_from(dice.between(1, end)).unwrap_or(1);
         let processors = number(&mut dice, 4);
         let ahead = dice.pick(&[1, 2, 4, 16]);
@@ -106,7 +107,7 @@ impl Swarm {
             true => Ratio::NEVER,
             false => Ratio::per_million(dice.pick(&[0, 0, 0, 0, 5_000, 5_000, 50_000])),
         };
-        let [fails, dies, hangs, falls_silent] = std::array::from_fn(|_| ratio());
+        let [fails, dies, hangs, falls_silent, contradicts] = std::array::from_fn(|_| ratio());
         let kills = if self.is_calm { 0 } else { dice.pick(&[0, 0, 0, 2, 10]) };
         for _ in 0..kills {
             let at = Timestamp(dice.below(self.busy_time().0));
@@ -127,6 +128,9 @@ impl Swarm {
             dies,
             hangs,
             falls_silent,
+            leaves: Ratio::per_million(dice.pick(&[0, 0, 5_000, 50_000])),
+            contradicts,
+            asks: ahead * dice.pick(&[1, 1, 3]),
         });
     }
 

@@ -119,6 +119,9 @@ pub const ROWS: &[Row] = rows! {
     "farm, filter dies" [] |o| text(o.farm.map(|farm| ratio(farm.dies)));
     "farm, filter hangs" [] |o| text(o.farm.map(|farm| ratio(farm.hangs)));
     "farm, processor falls silent" [] |o| text(o.farm.map(|farm| ratio(farm.falls_silent)));
+    "farm, processor leaves" [] |o| text(o.farm.map(|farm| ratio(farm.leaves)));
+    "farm, processor contradicts itself" [] |o| text(o.farm.map(|farm| ratio(farm.contradicts)));
+    "farm, events asked for" [] |o| text(o.farm.map(|farm| farm.asks));
     "farm, processors killed" [] |o| faults(o, |kind| matches!(kind, FaultKind::KillProcessor { .. }));
     "preprocessing, workers" ["preprocessing.workers", "preprocessing.processes"] |o| text(o.preprocessing.map(|it| it.workers));
     "preprocessing, sources" ["preprocessing.sources"] |o| text(o.preprocessing.map(|it| it.every));
