@@ -509,6 +509,12 @@ impl Agent for BuilderNode {
             });
         }
         match (closed, self.failed.take()) {
+            // What a session that was given up has not stored is built elsewhere: its output costs nothing, and the next session
+            // begins with another.
+            (Err(error), Some(fenced @ NodeError::Fenced(_))) => {
+                log::warn!("{node}: the output of a session that was given up: {error}");
+                Err(fenced)
+            }
             (Err(error), _) => Err(NodeError::Output { node, error }),
             (Ok(()), Some(failed)) => Err(failed),
             (Ok(()), None) => Ok(()),

@@ -482,7 +482,9 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    fn give_up_lost_builders(&mut self, now: Timestamp) {
+    /// Gives up builders that are lost. Returns whether one of them had events.
+    fn give_up_lost_builders(&mut self, now: Timestamp) -> bool {
+        let mut had_events = false;
         for index in 0..self.config.builders {
             let node = NodeId::builder(index);
             let state = self.builders.get(index);
@@ -490,10 +492,12 @@ impl<P: Clone> EventManager<P> {
             if state.lives() && !state.has_reported() && self.peers.is_lost(node, now) {
                 // A process that exists and says nothing is frozen or starved: that is no event's doing.
                 let has_died = self.peers.is_down(node);
+                had_events |= state.outstanding() > 0;
                 self.end_session(now, node, has_died);
                 self.peers.reset(node);
             }
         }
+        had_events
     }
 
     /// Ends the session of a builder that has died: an event that it had may have been the cause.
@@ -517,8 +521,9 @@ impl<P: Clone> EventManager<P> {
         for event in lost {
             self.try_again(now, event, (cause == Some(event)).then_some(DropReason::BuilderLost));
         }
-        // Others have the time to build its events again.
-        self.phase.prolong_draining(now);
+        if reassigned > 0 {
+            self.phase.drain_again(now);
+        }
         self.events.push_back(ManagerEvent::BuilderLost { builder: node, session, committed, reassigned });
     }
 

@@ -345,16 +345,35 @@ impl Swarm {
     /// Times that are longer than anything takes where nothing goes wrong. `just`: a source is waited for as long as it pauses,
     /// not as long as the others are ahead of it, and the end of the run for as long as events take that nobody works on.
     fn wait_long(&mut self, just: bool) {
-        let (pause, patience) = (self.options.pause(), self.options.patience());
-        let gathering = self.options.gathering_time();
+        let (pause, gathering) = (self.options.pause(), self.options.gathering_time());
+        if just {
+            let times = &mut self.options.times;
+            times.merge = pause;
+            times.retry = times.retry.max(pause).max(gathering);
+            times.stop = Nanos(gathering.0 + pause.0 + 2 * times.retry.0 + 4 * times.heartbeat.0);
+            self.preprocess_for_longer_than_the_end_waits();
+        }
+        let patience = self.options.patience();
         let times = &mut self.options.times;
-        times.merge = if just { pause } else { times.merge.max(patience).max(pause) };
-        times.retry = times.retry.max(times.merge).max(if just { gathering } else { patience });
+        if !just {
+            times.merge = times.merge.max(patience).max(pause);
+            times.retry = times.retry.max(times.merge).max(patience);
+        }
         times.event = Nanos(2 * times.retry.max(patience).0 + 1);
         times.orphan = times.orphan.map(|orphan| orphan.max(Nanos(2 * times.retry.max(patience).0 + 1)));
-        if just {
-            times.stop = Nanos(gathering.0 + pause.0 + 2 * times.retry.0 + 4 * times.heartbeat.0);
-        }
+    }
+
+    /// Slow calls of preprocessors take longer than a run ends in which nobody works: there are a few in a run, so that one of them is
+    /// often the last.
+    fn preprocess_for_longer_than_the_end_waits(&mut self) {
+        let fragments = self.options.events * u64::from(self.options.source_count());
+        let stop = self.options.times.stop;
+        let Some(setup) = self.options.preprocessing.as_mut().filter(|setup| setup.slow.is_possible()) else {
+            return;
+        };
+        setup.slow = Ratio::per_million(u32::try_from(3_000_000 / fragments.max(6)).unwrap_or(1));
+        setup.slow_time = Nanos(2 * stop.0);
+        setup.time_limit = Nanos(setup.slow_time.0 + setup.time.0 + 1);
     }
 
     /// Whether a run that waits without limit has something to wait for that never comes.

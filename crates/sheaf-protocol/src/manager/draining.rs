@@ -51,7 +51,12 @@ impl<P: Clone> EventManager<P> {
     /// Goes on with the end of the run, which is limited to `until` unless events end or somebody works on them.
     pub(super) fn drain(&mut self, now: Timestamp, until: Timestamp) {
         if until <= now {
-            if !self.phase.is_cut() && (self.somebody_works(now) || self.somebody_is_quiet(now)) {
+            // Events of a builder that is lost only now have the time to be built elsewhere, or by itself when it is back.
+            let goes_on = !self.phase.is_cut()
+                && (self.give_up_lost_builders(now)
+                    || self.somebody_works(now)
+                    || self.somebody_is_quiet(now));
+            if goes_on {
                 self.phase.drain(now);
             } else {
                 self.drop_everything(now);

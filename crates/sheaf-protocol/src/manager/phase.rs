@@ -106,6 +106,13 @@ impl RunPhase {
         }
     }
 
+    /// Gives events that are built again the whole time, even where it was over just now.
+    pub(super) fn drain_again(&mut self, now: Timestamp) {
+        if matches!(self.phase, Phase::Draining { .. }) && !self.is_cut {
+            self.drain(now);
+        }
+    }
+
     /// Leaves out time for which this node was held up itself: nobody could tell it that something moves.
     pub(super) fn leave_out(&mut self, stall: Nanos) {
         if let Phase::Draining { until } | Phase::Closing { until } = &mut self.phase

@@ -118,6 +118,26 @@ fn the_work_of_a_lost_builder_unit_is_not_waited_for() {
     assert_eq!(world.manager.ledger().dropped, BTreeMap::from([(DropReason::Stopped, 2)]));
 }
 
+#[test]
+fn events_of_a_builder_unit_that_is_lost_as_the_time_ends_are_built_elsewhere() {
+    let mut world = World::new(Triggers::Free, |config| {
+        config.max_events = Some(2);
+        config.patience = Patience { absence: config.stop_timeout, silence: config.stop_timeout };
+    });
+    world.grant(0, 2);
+    assert_eq!(world.assigned(0), [1, 2]);
+    // Builder unit 0 is never heard of again. It is given up in the moment in which the end of the run would be cut.
+    for _ in 0..60 {
+        world.now += Nanos::from_millis(250);
+        report(&mut world, 1, Work::None);
+        world.manager.handle_timeout(world.now);
+        world.drain();
+    }
+    assert_eq!(world.manager.ledger().in_flight, 2);
+    world.grant(1, 2);
+    assert_eq!(world.assigned(1), [1, 2]);
+}
+
 /// Nothing could end and nobody could say anything while the event manager did not look.
 #[test]
 fn time_in_which_the_event_manager_was_held_up_does_not_count() {
