@@ -52,7 +52,7 @@ pub(super) struct Net {
     hash: u64,
     /// Frames that were sent.
     pub(super) frames: u64,
-    /// What nodes sent and polled, and what their rounds cost beside their own work.
+    /// Number of frames that were sent and polled, and of calls that took time beside the work of a round.
     pub(super) doings: u64,
     pub(super) order_of_frames: Order,
     /// Nodes that are to be sent a forged message, and how many each was sent.
