@@ -6,7 +6,7 @@
 //! closes its connections: what it had sent arrives, then [`DownReason::Lost`].
 
 use super::options::{LinkOptions, START};
-use super::order::Order;
+use super::order::{Message, Order};
 use crate::dice::{Dice, mix};
 use bytes::Bytes;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
@@ -15,9 +15,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-
-/// A message as it is on the network.
-pub(super) type Message = sheaf_wire::message::Message<Bytes>;
 
 #[derive(Debug, Default)]
 struct FrameLink {

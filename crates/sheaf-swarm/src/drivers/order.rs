@@ -1,11 +1,14 @@
 //! Promises of an outbox that a simulated network sees: the frames of a channel leave in order, and frames that a peer took with it
 //! are counted.
 
-use super::net::Message;
+use bytes::Bytes;
 use sheaf_wire::{NodeId, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Violations of one promise that are reported.
+/// A message as it is on the network.
+pub(super) type Message = sheaf_wire::message::Message<Bytes>;
+
+/// Maximum number of violations in a report.
 const VIOLATIONS_MAX: usize = 3;
 
 /// All that nodes have sent, as far as promises need it.
