@@ -118,7 +118,7 @@ impl RunPhase {
         if let Phase::Draining { until } | Phase::Closing { until } = &mut self.phase
             && !self.is_cut
         {
-            *until = *until + stall;
+            *until += stall;
         }
     }
 
