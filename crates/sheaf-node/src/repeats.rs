@@ -57,8 +57,8 @@ mod tests {
         let mut repeats = Repeats::default();
         let mut lines = [0, 0];
         for _ in 0..1_000_000 {
-            for kind in 0..2 {
-                lines[kind] += usize::from(repeats.note(kind).is_some());
+            for (kind, lines) in lines.iter_mut().enumerate() {
+                *lines += usize::from(repeats.note(kind).is_some());
             }
         }
         assert_eq!(lines, [7, 7]);
