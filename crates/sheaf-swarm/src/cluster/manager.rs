@@ -155,5 +155,9 @@ impl Cluster {
         self.watch.faults.stops += 1;
         self.manager.machine.handle_stop(self.post.now);
         self.settle_manager();
+        let in_flight = self.manager.machine.ledger().in_flight;
+        if self.watch.faults.stops > 1 && in_flight > 0 {
+            self.watch.fail(format!("the run was stopped twice, and {in_flight} events are in flight"));
+        }
     }
 }

@@ -131,6 +131,13 @@ impl Cluster {
             };
             post.turn(&node.host, what);
         }
+        // Each builder sends up to its window, and one event whatever its size.
+        let largest = options.sources.largest.0 * u64::from(options.source_count());
+        let most = u64::from(options.system.builders) * (options.bounds.window.0 + largest);
+        let held = unit.held().1;
+        if held.0 > most {
+            watch.fail(format!("{} holds {held}, its windows let {most} B in", node.host.node));
+        }
         let deadline = unit.poll_timeout();
         post.arm(&mut node.host, deadline);
     }

@@ -11,6 +11,7 @@ use sheaf_protocol::builder::IncompletePolicy;
 use sheaf_protocol::readout::{Announce, ReadoutConfig, ReadoutEvent, ReadoutUnit, SourceConfig};
 use sheaf_protocol::{Deadline, Identity, Transmit, Why};
 use sheaf_shaping::Lanes;
+use sheaf_wire::message::Body;
 use sheaf_wire::{ByteCount, Fragment, Nanos, NodeId, Role, SessionId, SourceId};
 
 /// A readout unit and its driver.
@@ -31,6 +32,14 @@ pub(super) struct ReadoutNode {
     pub(super) preprocessing: Option<Preprocessing>,
     /// Payload bytes that this session has sent to builders.
     sent: u64,
+}
+
+/// Number of events in an answer.
+fn answered_events(transmit: &Transmit<SimPayload>) -> usize {
+    match &transmit.message.body {
+        Body::SuperFragments(parts) => parts.entries.iter().map(|entry| usize::from(entry.count)).sum(),
+        _ => 0,
+    }
 }
 
 impl ReadoutNode {
@@ -138,6 +147,10 @@ impl Cluster {
         let Self { post, readouts, watch, options, .. } = self;
         let node = &mut readouts[index];
         while let Some(transmit) = node.poll(post, options) {
+            let (events, most) = (answered_events(&transmit), options.bounds.message_events);
+            if events > most {
+                watch.fail(format!("{} answers {events} events at once, {most} at most", node.host.node));
+            }
             node.send(post, transmit);
         }
         let id = node.host.node;

@@ -275,6 +275,16 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
         }
     }
     check_corrupt(evidence, report, violations);
+    let lacks_books = |node: &NodeId| !report.nodes.contains_key(node) && !causes.was_killed(*node);
+    for node in (0..evidence.options.outputs).map(NodeId::output).filter(lacks_books) {
+        violations.push(format!("no books of {node}"));
+    }
+    let waited = causes.kills_for_good().filter(|fault| {
+        let others = evidence.options.nodes().into_iter().filter(|node| node.role == fault.node.role);
+        others.filter(|node| !causes.was_killed(*node)).count() > 0
+            && evidence.manager_ended.is_none_or(|ended| ended >= fault.at + fault.kind.lasts())
+    });
+    violations.extend(waited.map(|fault| format!("the run waited for {}, which stays away", fault.node)));
     if is_short && !causes.explain_early_end() {
         let (received, events) = (report.ledger.received, evidence.options.events);
         violations.push(format!("the run ended after {received} of {events} triggers"));

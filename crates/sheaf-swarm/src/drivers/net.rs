@@ -8,7 +8,6 @@
 use super::options::{LinkOptions, START};
 use super::order::{Message, Order};
 use crate::dice::{Dice, mix};
-use bytes::Bytes;
 use sheaf_transport::{DownReason, Endpoint, Event, Frame, LinkStats, SendError};
 use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -377,6 +376,7 @@ impl Drop for SimEndpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
     use sheaf_wire::ByteCount;
 
     fn frame(length: usize) -> Frame {

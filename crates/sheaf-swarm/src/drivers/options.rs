@@ -331,7 +331,9 @@ impl DriverOptions {
                 let at = Timestamp(START.0 + dice.below(busy.0));
                 options.faults.push(DriverFault { at, node, kind });
             }
+            options.draw_loss_for_good(&mut dice, busy);
         }
+        options.draw_quick_triggers(&mut dice);
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
         options.within = Nanos(10 * busy.0 + 4 * faults) + options.hanging_time() + Nanos::from_secs(300);
         options
@@ -430,6 +432,24 @@ impl DriverOptions {
         }
     }
 
+    /// An output node that is killed and stays away, where there are others: what it has goes to these.
+    fn draw_loss_for_good(&mut self, dice: &mut Dice, busy: Nanos) {
+        if self.outputs > 1 && dice.below(3) == 0 {
+            let node = NodeId::output(self.outputs - 1);
+            let at = Timestamp(START.0 + dice.below(busy.0));
+            let kind = DriverFaultKind::Kill { back_after: Nanos(FOR_GOOD.0 + 20 * busy.0) };
+            self.faults.push(DriverFault { at, node, kind });
+        }
+    }
+
+    /// Triggers at up to a megahertz, nearly all of them vetoed, where the run is short.
+    fn draw_quick_triggers(&mut self, dice: &mut Dice) {
+        let is_short = self.faults.is_empty() && self.busy_time() < Nanos::from_secs(2);
+        if self.trigger_period.is_some() && is_short && dice.below(2) == 0 {
+            self.trigger_period = Some(dice.time_between(Nanos::from_micros(1), Nanos::from_micros(5)));
+        }
+    }
+
     /// Whom a fault may hit: not the event manager where it would end the run, nor a readout unit where it alone has what would be
     /// lost.
     fn draw_node(&self, dice: &mut Dice, kind: DriverFaultKind) -> NodeId {
@@ -480,6 +500,9 @@ pub(super) const TIME_LIMIT: Nanos = Nanos::from_secs(300);
 
 /// A builder unit that is frozen for so long is given up, and finds when it goes on that its session is over.
 const FATAL_FREEZE: Nanos = Nanos::from_secs(62);
+
+/// A node that is away for so long does not come back while there is a run.
+pub(super) const FOR_GOOD: Nanos = Nanos::from_secs(3_000);
 
 /// The instant at which all nodes are switched on.
 pub const START: Timestamp = Timestamp(1_000_000_000_000);

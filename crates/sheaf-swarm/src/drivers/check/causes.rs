@@ -1,7 +1,7 @@
 //! Losses that the faults of a run explain: each by the node that it hit, and from the time on at which it did.
 
 use super::super::assembly::{MAX_ATTEMPTS, PEER_TIMEOUT};
-use super::super::options::{DriverFault, DriverFaultKind, DriverOptions};
+use super::super::options::{DriverFault, DriverFaultKind, DriverOptions, FOR_GOOD};
 use crate::dice::Ratio;
 use sheaf_node::NodeError;
 use sheaf_protocol::readout::Announce;
@@ -24,6 +24,11 @@ impl Causes<'_> {
 
     fn kills(&self) -> impl Iterator<Item = &DriverFault> {
         self.of(DriverFault::is_death)
+    }
+
+    /// Nodes that were killed, and stay away for longer than a run takes.
+    pub(super) fn kills_for_good(&self) -> impl Iterator<Item = &DriverFault> {
+        self.kills().filter(|fault| fault.kind.lasts() >= FOR_GOOD)
     }
 
     /// Number of times that nodes of a role were killed, or frozen until they were given up.
