@@ -37,7 +37,7 @@ pub(super) struct ReadoutNode {
 /// Number of events in an answer.
 fn answered_events(transmit: &Transmit<SimPayload>) -> usize {
     match &transmit.message.body {
-        Body::SuperFragments(parts) => parts.entries.iter().map(|entry| usize::from(entry.count)).sum(),
+        Body::SuperFragments(parts) => parts.entries.iter().map(|entry| entry.count as usize).sum(),
         _ => 0,
     }
 }
