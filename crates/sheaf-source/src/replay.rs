@@ -3,9 +3,8 @@
 //! Every source of a directory is replayed by the same numbers, which are those of all its streams together
 //! ([`StreamSet`]), so that the sources stay in step whatever each of them lacks:
 //!
-//! - **Passes.** Pass `n` adds `n * (highest id - lowest id + 1)` to event ids and `n` times the recording's length,
-//! plus
-//!   one mean distance of events, to times.
+//! - **Passes.** Pass `n` adds `n * (highest id - lowest id + 1)` to event ids. To times it adds `n` times the length of the recording
+//!   and one mean distance of events.
 //! - **Rate division.** Of the events of all sources, in ascending order of id and over all passes, every `division`-th
 //!   is kept. By position and not by the id itself: recordings lack ids, some in a regular way (a camera whose every
 //!   fourth event was stored), and of such one would keep all or nothing.

@@ -18,18 +18,24 @@ const WATCHDOG: Duration = Duration::from_secs(600);
 /// The folder with what the harness itself writes, in a page's directory.
 const OWN: &str = ".docs-test";
 
-/// Opening of a script. A failure in any command ends it; the command is told to whoever reads the progress.
+/// Opening of a script. A failure in any command ends it, and its text goes to the progress. Commands in the background are noted
+/// when the next command begins: the shell's own list forgets those that have ended.
 const PROLOGUE: &str = r#"set -eE -o pipefail
-exec 3>>.docs-test/progress
+own=$PWD/.docs-test
+exec 3>>"$own/progress"
 trap 'echo "status $? of: $BASH_COMMAND" >&3' ERR
+last_job= jobs_begun=()
+trap '[ "${!:-}" = "$last_job" ] || { last_job=$!; jobs_begun+=("$last_job"); }' DEBUG
 "#;
 
-/// End of a script: commands that were left in the background are asked to end, as a reader does with Ctrl-C, and must end well.
+/// End of a script: commands that were left in the background are asked to end, as a reader does with Ctrl-C, and must end well. The
+/// shell has no status of those that the page itself has waited for.
 const EPILOGUE: &str = r#"echo "commands in the background" >&3
 for job in $(jobs -p); do kill -INT "$job" 2>/dev/null || true; done
-for job in $(jobs -p); do
+for job in "${jobs_begun[@]}"; do
     ended=0
-    wait "$job" || ended=$?
+    wait "$job" 2>"$own/wait" || ended=$?
+    if grep -q "not a child" "$own/wait"; then continue; fi
     case $ended in 0 | 130) ;; *) echo "status $ended of a command in the background" >&3; exit 1 ;; esac
 done
 "#;
