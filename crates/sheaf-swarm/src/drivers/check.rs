@@ -4,12 +4,13 @@ mod causes;
 
 use super::disk::{DriverDisks, Record};
 use super::net::Net;
-use super::options::{DriverFault, DriverOptions};
+use super::options::{DriverFault, DriverFaultKind, DriverOptions};
 use crate::dice::Ratio;
 use causes::Causes;
 use sheaf_node::NodeError;
 use sheaf_node::builder::BuilderReport;
 use sheaf_node::report::RunReport;
+use sheaf_protocol::manager::DeadTimeCause;
 use sheaf_wire::{DropReason, EventId, MissingReason, NodeId, Role, SessionId, Timestamp};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -275,6 +276,7 @@ fn check_losses(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &
         }
     }
     check_corrupt(evidence, report, violations);
+    check_dead_time(evidence, report, violations);
     let lacks_books = |node: &NodeId| !report.nodes.contains_key(node) && !causes.was_killed(*node);
     for node in (0..evidence.options.outputs).map(NodeId::output).filter(lacks_books) {
         violations.push(format!("no books of {node}"));
@@ -326,6 +328,28 @@ fn check_dropped_frames(evidence: &DriverEvidence<'_>, violations: &mut Vec<Stri
             violations.push(format!(
                 "{node} has booked {booked} dropped frames, {least} links went down with some"
             ));
+        }
+    }
+}
+
+/// Where the only disk hangs until the system is full, dead time says so.
+fn check_dead_time(evidence: &DriverEvidence<'_>, report: &RunReport, violations: &mut Vec<String>) {
+    let options = evidence.options;
+    let Some(period) = options.trigger_period.filter(|_| options.disk.is_beside) else { return };
+    let room = u64::from(options.slots) * u64::from(options.builders) + options.queue_events as u64;
+    for fault in evidence.happened {
+        let DriverFaultKind::DiskHangs { lasts } = fault.kind else { continue };
+        let is_only = match fault.node.role {
+            Role::Output => options.outputs == 1,
+            _ => options.builders == 1,
+        };
+        let end = fault.at + lasts;
+        let records = evidence.disks.sessions.iter().filter(|((node, _), _)| *node == fault.node);
+        let after = records.flat_map(|(_, files)| &files.written).filter(|record| record.at >= end).count();
+        let is_full = is_only && lasts.0 > 4 * room * period.0 && after as u64 > 2 * room;
+        let vetoed = report.dead_time.vetoed.get(&DeadTimeCause::Output).copied().unwrap_or_default();
+        if is_full && vetoed == 0 {
+            violations.push(format!("the only disk hung for {lasts}, and no trigger was vetoed for it"));
         }
     }
 }

@@ -334,6 +334,9 @@ impl DriverOptions {
             options.draw_loss_for_good(&mut dice, busy);
         }
         options.draw_quick_triggers(&mut dice);
+        if dice.below(12) == 0 {
+            options.draw_full_system(&mut dice);
+        }
         let faults: u64 = options.faults.iter().map(|fault| fault.kind.lasts().0).sum();
         options.within = Nanos(10 * busy.0 + 4 * faults) + options.hanging_time() + Nanos::from_secs(300);
         options
@@ -440,6 +443,25 @@ impl DriverOptions {
             let kind = DriverFaultKind::Kill { back_after: Nanos(FOR_GOOD.0 + 20 * busy.0) };
             self.faults.push(DriverFault { at, node, kind });
         }
+    }
+
+    /// The only disk hangs, and triggers go on until there is room for none.
+    fn draw_full_system(&mut self, dice: &mut Dice) {
+        (self.outputs, self.builders) = dice.pick(&[(0, 1), (1, 1), (1, 2)]);
+        (self.slots, self.batch_events, self.queue_events) = (4, 2, 8);
+        (self.announce, self.steps.first) = (Announce::Never, 0);
+        self.trigger_period = Some(dice.time_between(Nanos::from_millis(1), Nanos::from_millis(20)));
+        self.events = 150;
+        (self.filter.time, self.filter.long) = (Nanos::from_micros(10), None);
+        self.filter.reject = Ratio::NEVER;
+        self.disk = DiskOptions { is_beside: true, ..Self::default().disk };
+        self.corrupt = Ratio::NEVER;
+        self.faults.clear();
+        let node = if self.outputs > 0 { NodeId::output(0) } else { NodeId::builder(0) };
+        let lasts = dice.time_between(Nanos::from_secs(5), Nanos::from_secs(30));
+        let at = Timestamp(START.0 + dice.between(100_000_000, 300_000_000));
+        self.faults.push(DriverFault { at, node, kind: DriverFaultKind::DiskHangs { lasts } });
+        self.within = Nanos(4 * lasts.0) + Nanos::from_secs(400);
     }
 
     /// Triggers at up to a megahertz, nearly all of them vetoed, where the run is short.
