@@ -35,7 +35,7 @@ static void *create(const SheafFilterSetup *setup) {
     filter->sum_tag = tag(setup, "sum");
     filter->pair_tag = tag(setup, "pair");
     if (filter->sum_tag == 0 || filter->pair_tag == 0) {
-        snprintf(setup->message, setup->message_bytes, "`filter.tags` should have \"sum\" and \"pair\"");
+        snprintf(setup->message, setup->message_bytes, "the filter uses the tags `sum` and `pair`; add them to `filter.tags`");
         free(filter);
         return NULL;
     }

@@ -136,7 +136,7 @@ fn wrong_parameters_and_missing_tags_are_refused_in_the_same_words() {
     for path in &libraries {
         let setup = Setup { tags: vec!["sum".into()], parameters: PARAMETERS.into(), ..Setup::default() };
         let error = LibraryFilter::open(path, "sheaf_filter", &setup).unwrap_err().to_string();
-        assert!(error.contains("`filter.tags` should have"), "{error}");
+        assert!(error.contains("the filter uses the tag") && error.ends_with("to `filter.tags`"), "{error}");
     }
 }
 
