@@ -398,6 +398,8 @@ impl Endpoint for LibfabricEndpoint {
         stats.connects_begun = of_meeting.connects_begun;
         stats.connects_failed = of_meeting.connects_failed;
         stats.links_refused += of_meeting.links_refused;
+        stats.links_unproven += of_meeting.links_unproven;
+        stats.links_in_use += of_meeting.links_in_use;
         stats.accepts_failed = of_meeting.accepts_failed;
         let joined = |peer: &Peer| peer.link.as_ref().map_or(0, |link| link.incoming.bytes_copied);
         stats.bytes_copied += self.peers.iter().map(joined).sum::<u64>();

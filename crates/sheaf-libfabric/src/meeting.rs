@@ -53,7 +53,7 @@ impl LibfabricEndpoint {
     }
 
     fn refuse(&mut self, place: usize, reason: Refusal) {
-        self.stats.links_refused += 1;
+        self.stats.count_refusal(reason);
         let peer = Some(self.peers[place].node);
         self.happened.push_back(Event::Refused { peer, reason });
     }

@@ -220,7 +220,9 @@ impl Door {
                 }
                 UnixListener::bind(short)
             };
-            let bound = with_short_path(&path, bind);
+            // A builder unit with output nodes may be the first to write into the directory of the run.
+            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            let bound = made.and_then(|()| with_short_path(&path, bind));
             bound.map_err(|error| DoorError::Socket { path, error })
         });
         let listen = options

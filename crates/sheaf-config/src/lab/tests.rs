@@ -50,11 +50,11 @@ fn what_is_wrong_is_told_with_line_key_and_remedy() {
         ("[lab]\nunits = [1, \"two\"]\n", 2, "lab.units", "integer"),
         ("[lab]\nunits = 2\n[readout]\ncount = 3\n", 4, "readout.count", "leave one"),
         ("[transport]\nkind = \"shm\"\n", 2, "transport.kind", "tcp"),
-        ("[output]\nkind = \"file\"\n", 2, "output.kind", "leave it out"),
+        ("[output]\nkind = \"file\"\n", 2, "output.kind", "remove it"),
         ("[lab]\nport_buffer_bytes = 8192\n", 2, "lab.port_buffer_bytes", "18076"),
         ("[lab]\nspines = 2\n", 2, "lab.spines", "leaves"),
         ("[measure]\nslow_builder = 4\n", 2, "measure.slow_builder", "from 0"),
-        ("[transport]\nkind = \"udp\"\nmtu_bytes = 9001\n", 3, "transport.mtu_bytes", "leave the former out"),
+        ("[transport]\nkind = \"udp\"\nmtu_bytes = 9001\n", 3, "transport.mtu_bytes", "remove the former"),
         ("[run]\nduration_s = 0\n", 2, "run.duration_s", "run.events"),
         (
             "[[node]]\nname = \"evm\"\nrole = \"manager\"\n[[node]]\nname = \"r\"\nrole = \"readout\"\n[[node]]\nname = \"b\"\nrole = \"builder\"\n",

@@ -95,6 +95,14 @@ fn read_to_end(client: &mut Client) -> (Vec<u64>, EndReason, Counts) {
 }
 
 #[test]
+fn a_door_may_open_before_the_run_has_its_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("runs/run000007");
+    let _feed = open(options(&directory));
+    assert_eq!(doors_in(&directory).unwrap().len(), 1);
+}
+
+#[test]
 fn a_consumer_gets_events_whole_and_in_order_and_hears_of_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let mut feed = open(options(directory.path()));

@@ -91,13 +91,19 @@ impl Running {
 
     /// Waits until it has said this on standard error.
     pub(crate) fn wait_until_said(&mut self, what: &str) {
+        self.wait_until_said_one_of(&[what]);
+    }
+
+    /// Waits until it has said one of these on standard error.
+    pub(crate) fn wait_until_said_one_of(&mut self, texts: &[&str]) {
         let name = self.name.clone();
-        wait_until(&format!("{name} says `{what}`"), || {
+        wait_until(&format!("{name} says one of {texts:?}"), || {
             // In this order: what was said before it ended counts.
             let ended = self.child.try_wait().unwrap();
             let said = self.said();
-            assert!(ended.is_none() || said.contains(what), "{name} has ended:\n{said}");
-            said.contains(what)
+            let is_said = texts.iter().any(|text| said.contains(text));
+            assert!(ended.is_none() || is_said, "{name} has ended:\n{said}");
+            is_said
         });
     }
 
