@@ -56,7 +56,7 @@ fn a_library_decides_alike_on_the_builders_thread_on_threads_and_in_processes() 
 fn a_filter_that_refuses_its_parameters_keeps_the_run_from_starting() {
     for (more, right) in [
         ("tags = [\"sum\", \"pair\"]\n", "`filter.parameters` should be like"),
-        ("parameters = \"sum=1 source=1\"\n", "`filter.tags` should have"),
+        ("parameters = \"sum=1 source=1\"\n", "the filter uses the tags `sum` and `pair`"),
         ("symbol = \"other\"\n", "has no function `other`"),
     ] {
         let place = Place::new();
