@@ -131,9 +131,12 @@ impl Cluster {
             };
             post.turn(&node.host, what);
         }
-        // Each builder sends up to its window, and one event whatever its size.
+        // Each session of a builder sends up to its window, and one event whatever its size. What an earlier session sent may still be
+        // written.
         let largest = options.sources.largest.0 * u64::from(options.source_count());
-        let most = u64::from(options.system.builders) * (options.bounds.window.0 + largest);
+        let sessions =
+            u64::from(options.system.builders) + watch.faults.builder_crashes + watch.faults.fences;
+        let most = sessions * (options.bounds.window.0 + largest);
         let held = unit.held().1;
         if held.0 > most {
             watch.fail(format!("{} holds {held}, its windows let {most} B in", node.host.node));
