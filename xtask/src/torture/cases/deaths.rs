@@ -55,7 +55,7 @@ fn kill_builder(trial: &mut Trial) -> Result<Outcome> {
         run.node(node, killed)?;
     }
     let ended = run.end()?;
-    let promise = Promise::nothing_lost().saying("it is started again");
+    let promise = Promise::nothing_lost().saying("it is restarted");
     if let Some(summary) = trial.check(&ended, &promise, system.readouts)? {
         let lost = number(&summary["trouble"]["lost_builder_sessions"]);
         if lost == 0 {
@@ -75,7 +75,7 @@ fn kill_output(trial: &mut Trial) -> Result<Outcome> {
         run.node("out0", killed)?;
     }
     let ended = run.end()?;
-    trial.check(&ended, &Promise::nothing_lost().saying("it is started again"), system.readouts)?;
+    trial.check(&ended, &Promise::nothing_lost().saying("it is restarted"), system.readouts)?;
     Ok(Outcome::Done)
 }
 
