@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Blocks are handed over in chunks of about this size: what is said about a chunk is little beside what is in it.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Bytes per second of `pairs` pairs of threads together, each with `working_set` bytes that go to and fro, with blocks
+/// Bytes per second of `pairs` pairs of threads together. Each pair passes `working_set` bytes back and forth, with blocks
 /// of `block` bytes, for about `span`. Every byte is written once and read once, and counts once. Both threads of a
 /// pair spin.
 #[must_use]

@@ -414,7 +414,7 @@ mod tests {
         fn agrees_with_a_plain_map(steps in prop::collection::vec((any::<bool>(), 0..300_u64, 0..1000_u32), 0..400)) {
             let mut window = EventWindow::new(1, 2);
             let mut plain = BTreeMap::new();
-            // Of each event its place, as an owner knows it that is told of those that move.
+            // Place of each event, as an owner keeps it that follows every `Moved`.
             let mut places: BTreeMap<usize, u64> = BTreeMap::new();
             for (insert, id, value) in steps {
                 // Ids that share a place of the window, and the largest ones.

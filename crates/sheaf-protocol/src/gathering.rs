@@ -15,7 +15,7 @@ pub enum Gathering {
         /// Bytes in flight to one builder.
         credit: ByteCount,
     },
-    /// Readout units are told who builds what, and send unasked.
+    /// Readout units learn from the event manager which builder unit builds each event, and send without a request.
     Push,
     /// Readout units send in the slots of a barrel shifter.
     Barrel {

@@ -322,8 +322,8 @@ impl Feed {
         }
     }
 
-    /// Closes the door: consumers get what waits for them, as far as they read it within a second, and are told that
-    /// the builder has ended. Does not wait for that.
+    /// Closes the door without waiting. Consumers have a second to read the events that wait for them, and the message that the
+    /// builder has ended.
     pub fn close(mut self) -> Closing {
         self.say_over();
         Closing(self.keeper.take())

@@ -3,7 +3,7 @@
 //! A datagram is a [`HeadBytes`](layout::HeadBytes), as many bytes of further heads as that says, and a body. The heads are under a checksum that
 //! begins with the [`Key`] of the link, so that datagrams of other lives of the two nodes, and damaged ones, decide
 //! nothing. The body (payload, or padding) is protected by the network below. `docs/reference/datagrams.md` has the same
-//! as tables; what the datagrams are for is told in `sheaf_recovery`.
+//! as tables; `sheaf_recovery` describes the use of each datagram.
 
 mod codec;
 #[doc(hidden)]

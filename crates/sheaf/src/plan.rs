@@ -334,7 +334,7 @@ impl Plan {
     }
 }
 
-/// Where slots are synchronised, readout units are told the time at least this often.
+/// Maximum interval at which readout units get the time where slots are synchronised.
 const LONGEST_TICK: Nanos = Nanos::from_millis(100);
 
 /// Time for which a link that takes nothing holds a free-running slot.
