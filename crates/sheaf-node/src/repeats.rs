@@ -1,9 +1,8 @@
 //! Log lines that anybody who reaches a port can cause, as often as they like.
 //!
-//! Whoever is refused tries again at once. The log has a line for the first time, the tenth, the hundredth and so on of each peer
-//! and reason, so that a million attempts make seven lines. Counters count all of them.
+//! Each peer and reason has its own count, and [`Times`] decides which counts are logged. The counters of a node include all.
 
-use std::fmt;
+use sheaf_wire::times::Times;
 
 /// Kinds that are counted apart. All others share one count, because a stranger can invent peers and reasons.
 const KINDS: usize = 64;
@@ -31,20 +30,7 @@ impl<K: PartialEq> Repeats<K> {
         }
         let count = self.kinds.get_mut(place).map_or(&mut self.others, |(_, count)| count);
         *count += 1;
-        (10_u64.pow(count.ilog10()) == *count).then_some(Times(*count))
-    }
-}
-
-/// Number of times so far, for the end of a log line. Says nothing of the first time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Times(u64);
-
-impl fmt::Display for Times {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0 | 1 => Ok(()),
-            count => write!(f, " ({count} times so far)"),
-        }
+        Times::to_log(*count)
     }
 }
 
@@ -71,11 +57,5 @@ mod tests {
         assert!(lines <= KINDS + 6, "{lines}");
         assert_eq!(repeats.kinds.len(), KINDS);
         assert_eq!(repeats.others, 1_000_000 - KINDS as u64);
-    }
-
-    #[test]
-    fn a_line_says_how_often() {
-        assert_eq!(format!("refused{}", Times(1)), "refused");
-        assert_eq!(format!("refused{}", Times(100)), "refused (100 times so far)");
     }
 }

@@ -19,6 +19,7 @@
 //! | [`checksum`] | CRC-32C |
 //! | [`machine`] | who a sans-IO machine is, and when it wants to be called |
 //! | [`mix`] | deterministic mixing of numbers |
+//! | [`times`] | counts in log lines about what may happen without end |
 //!
 //! Only this crate knows byte layouts. Every layout is declared once, as a `#[repr(C)]` struct of little-endian
 //! fields whose documentation is the field table; parsing borrows, checks lengths and checksums once, and returns
@@ -43,6 +44,7 @@ pub mod mix;
 pub mod reason;
 pub mod stream_file;
 pub mod tap;
+pub mod times;
 pub mod trigger;
 pub mod units;
 pub mod verdict;

@@ -40,6 +40,13 @@ pub(super) struct SessionFiles {
     pub durable: usize,
 }
 
+impl SessionFiles {
+    /// Returns the number of events that a crash would lose.
+    fn waiting(&self) -> usize {
+        self.written.len() - self.durable
+    }
+}
+
 /// The disks of all nodes that store.
 #[derive(Debug, Default)]
 pub(super) struct DriverDisks {
@@ -151,7 +158,7 @@ impl EventSink for SimSink {
     fn end_batch(&mut self, now: Timestamp) -> Result<(), SinkError> {
         let mut disks = self.disks.lock();
         let files = disks.sessions.entry(self.owner).or_default();
-        if files.durable == files.written.len() || now < self.synced_at + self.options.disk.sync_interval {
+        if files.waiting() == 0 || now < self.synced_at + self.options.disk.sync_interval {
             return Ok(());
         }
         self.fail(&mut disks, now)?;
@@ -166,8 +173,7 @@ impl EventSink for SimSink {
 
     fn has_room(&self) -> bool {
         let disks = self.disks.lock();
-        let files = disks.sessions.get(&self.owner);
-        let waiting = files.map_or(0, |files| files.written.len() - files.durable);
+        let waiting = disks.sessions.get(&self.owner).map_or(0, SessionFiles::waiting);
         self.options.disk.room.is_none_or(|room| waiting < room)
     }
 
@@ -177,16 +183,15 @@ impl EventSink for SimSink {
 
     fn due(&self) -> Timestamp {
         let disks = self.disks.lock();
-        let files = disks.sessions.get(&self.owner);
-        let waits = files.is_some_and(|files| files.durable < files.written.len());
-        if waits { self.synced_at + self.options.disk.sync_interval } else { Timestamp::MAX }
+        let waiting = disks.sessions.get(&self.owner).map_or(0, SessionFiles::waiting);
+        if waiting > 0 { self.synced_at + self.options.disk.sync_interval } else { Timestamp::MAX }
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
         let now = self.network.lock().now;
         let mut disks = self.disks.lock();
         let files = disks.sessions.entry(self.owner).or_default();
-        if files.durable < files.written.len() {
+        if files.waiting() > 0 {
             self.fail(&mut disks, now)?;
         }
         let files = disks.sessions.entry(self.owner).or_default();

@@ -8,6 +8,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use sheaf_protocol::sampler::{ConsumerId, Wish};
 use sheaf_wire::NodeId;
 use sheaf_wire::tap::{EndReason, emit_end};
+use sheaf_wire::times::Times;
 use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -261,14 +262,11 @@ impl Keeper {
         }
     }
 
-    /// Logs the first, the tenth, the hundredth of what anybody who reaches the door can cause, as often as they like.
+    /// Logs what anybody who reaches the door can cause, as often as they like.
     fn warn(&self, count: u64, what: &str, remedy: &str) {
-        match count {
-            1 => log::warn!("{}: {what}{remedy}", self.node),
-            _ if 10_u64.pow(count.ilog10()) == count => {
-                log::warn!("{}: {what}{remedy} ({count} times so far)", self.node);
-            }
-            _ => log::debug!("{}: {what}", self.node),
+        match Times::to_log(count) {
+            Some(times) => log::warn!("{}: {what}{remedy}{times}", self.node),
+            None => log::debug!("{}: {what}", self.node),
         }
     }
 
