@@ -15,11 +15,13 @@
 //! | `machine`, `clients`, `process` | disks and processors to take away; strangers; processes and signals |
 //! | `dice` | choices that the seed decides |
 //! | `tally` | counts over all cases |
+//! | `growth` | memory and descriptors of processes over time |
 
 mod books;
 mod cases;
 mod clients;
 mod dice;
+mod growth;
 mod machine;
 mod process;
 mod run;
@@ -50,15 +52,25 @@ pub(crate) struct TortureArguments {
     /// `--minutes` for no longer than that. Faults of seconds, unless `--full` is given.
     #[arg(long, value_name = "N")]
     faults: Option<u64>,
+    /// Repeats the chosen cases, in an order that the seed decides, until there were this many runs. Faults of seconds, unless
+    /// `--full` is given.
+    #[arg(long, value_name = "N", conflicts_with_all = ["minutes", "faults"])]
+    runs: Option<u64>,
     /// The first seed. Each round through the cases takes the next.
     #[arg(long, value_name = "S", default_value_t = SEED)]
     seed: u64,
     /// Only this case; repeated for several.
     #[arg(long, value_name = "CASE")]
     only: Vec<String>,
+    /// All cases of this family.
+    #[arg(long, value_name = "FAMILY", conflicts_with = "only")]
+    family: Option<String>,
     /// Faults of up to a minute, as with `--minutes`, in one round.
     #[arg(long)]
     full: bool,
+    /// Only the case `soak`, with this many minutes of triggers at 10 kHz; an hour or more for figures that say something.
+    #[arg(long, value_name = "MINUTES", conflicts_with_all = ["minutes", "faults", "only", "full"])]
+    soak: Option<u64>,
     /// Another command than `target/release/sheaf`, which is built where this is not given.
     #[arg(long, value_name = "PATH")]
     sheaf: Option<PathBuf>,
@@ -73,9 +85,12 @@ impl TortureArguments {
         Self {
             minutes: None,
             faults: None,
+            runs: None,
             seed: SEED,
             only: Vec::new(),
+            family: None,
             full: false,
+            soak: None,
             sheaf: None,
             list: false,
         }
@@ -89,6 +104,17 @@ impl TortureArguments {
     /// A number of kills and freezes.
     pub(crate) fn for_faults(faults: u64, seed: u64) -> Self {
         Self { faults: Some(faults), seed, ..Self::for_every_change() }
+    }
+
+    /// Returns the arguments for this many runs in which everybody lives and something is slow.
+    pub(crate) fn for_slowness(runs: u64, seed: u64) -> Self {
+        let family = Some("slowness".to_owned());
+        Self { runs: Some(runs), family, seed, ..Self::for_every_change() }
+    }
+
+    /// Returns the arguments for a soak of this many minutes.
+    pub(crate) fn for_a_soak(minutes: u64, seed: u64) -> Self {
+        Self { soak: Some(minutes), seed, ..Self::for_every_change() }
     }
 
     fn scale(&self) -> Scale {
@@ -132,13 +158,15 @@ pub(crate) fn command(arguments: &TortureArguments) -> Result<()> {
     let is_over = || end.is_some_and(|end| Instant::now() >= end);
     let mut tried: Vec<Tried> = Vec::new();
     let try_next = |(family, case): (&'static str, &Case), seed| {
-        try_case(family, case, seed, arguments.scale(), &sheaf, &directory)
+        try_case(family, case, seed, arguments, &sheaf, &directory)
     };
-    if let Some(faults) = arguments.faults {
+    if arguments.faults.is_some() || arguments.runs.is_some() {
         let mut order = Dice::new(arguments.seed, "order");
         for seed in arguments.seed.. {
-            let done: u64 = tried.iter().map(|tried| tried.tally.faults()).sum();
-            if done >= faults || is_over() {
+            let faults: u64 = tried.iter().map(|tried| tried.tally.faults()).sum();
+            let is_done = arguments.faults.is_some_and(|wanted| faults >= wanted)
+                || arguments.runs.is_some_and(|wanted| tried.len() as u64 >= wanted);
+            if is_done || is_over() {
                 break;
             }
             tried.push(try_next(order.pick(&chosen), seed)?);
@@ -165,12 +193,19 @@ fn chosen(arguments: &TortureArguments) -> Result<Vec<(&'static str, &'static Ca
         let known: Vec<_> = all().map(|(_, case)| case.name).collect();
         bail!("there is no case {unknown}; there are {}", known.join(", "));
     }
-    let is_wanted = |case: &Case| match arguments.only.is_empty() {
+    if let Some(unknown) = arguments.family.as_ref().filter(|name| all().all(|(family, _)| family != **name))
+    {
+        let known: Vec<_> = FAMILIES.iter().map(|(family, _)| *family).collect();
+        bail!("there is no family {unknown}; there are {}", known.join(", "));
+    }
+    let is_wanted = |family: &str, case: &Case| match arguments.only.is_empty() {
+        true if arguments.family.is_some() => arguments.family.as_deref() == Some(family),
+        true if arguments.soak.is_some() => case.name == cases::SOAK,
         true if arguments.faults.is_some() => case.hits_processes(),
         true => arguments.list || case.for_every_change || arguments.scale() == Scale::Full,
         false => arguments.only.iter().any(|name| name == case.name),
     };
-    Ok(all().filter(|(_, case)| is_wanted(case)).collect())
+    Ok(all().filter(|(family, case)| is_wanted(family, case)).collect())
 }
 
 /// Tries one case in a directory of its own, which is removed if all is well.
@@ -178,7 +213,7 @@ fn try_case(
     family: &'static str,
     case: &Case,
     seed: u64,
-    scale: Scale,
+    arguments: &TortureArguments,
     sheaf: &Path,
     below: &Path,
 ) -> Result<Tried> {
@@ -191,7 +226,8 @@ fn try_case(
         directory: directory.clone(),
         mark,
         dice: Dice::new(seed, case.name),
-        scale,
+        scale: arguments.scale(),
+        soak_minutes: arguments.soak,
         notes: Vec::new(),
         problems: Vec::new(),
         tally: Tally::default(),
@@ -294,6 +330,21 @@ mod tests {
             chosen(&arguments).expect("there are some").iter().map(|(_, case)| case.name).collect();
         assert!(names.contains(&"kill-processor") && names.contains(&"freeze-manager"), "{names:?}");
         assert!(!names.contains(&"slow-filter"), "{names:?}");
+    }
+
+    #[test]
+    fn a_family_has_all_of_its_cases() {
+        let names: Vec<_> = chosen(&TortureArguments::for_slowness(500, 7))
+            .expect("there is the family")
+            .iter()
+            .map(|(_, case)| case.name)
+            .collect();
+        assert!(names.contains(&"quota") && names.contains(&"slow-filter"), "{names:?}");
+        assert!(!names.contains(&"kill-builder"), "{names:?}");
+        let unknown = Some("luck".to_owned());
+        let unknown = TortureArguments { family: unknown, ..TortureArguments::for_every_change() };
+        let error = chosen(&unknown).expect_err("there is no such family");
+        assert!(error.to_string().contains("endurance"), "{error}");
     }
 
     #[test]

@@ -61,6 +61,12 @@ pub(crate) struct NightlyArguments {
     /// Number of processes of real runs that are killed or frozen.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     faults: u64,
+    /// Number of real runs with slow filters, disks and machines.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    slow_runs: u64,
+    /// Duration of a real run in which a process is killed every ten seconds.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    soak_minutes: u64,
 }
 
 #[derive(Debug, clap::Args)]
@@ -206,6 +212,10 @@ pub(crate) fn nightly(arguments: &NightlyArguments) -> Result<()> {
     steps.step("torture", || torture::command(&torture))?;
     let faults = TortureArguments::for_faults(arguments.faults, arguments.start);
     steps.step("kills and freezes", || torture::command(&faults))?;
+    let slowness = TortureArguments::for_slowness(arguments.slow_runs, arguments.start);
+    steps.step("slowness", || torture::command(&slowness))?;
+    let soak = TortureArguments::for_a_soak(arguments.soak_minutes, arguments.start);
+    steps.step("soak", || torture::command(&soak))?;
     steps.step("fuzzing", || fuzz::fuzz_all(arguments.seconds))?;
     steps.finish();
     Ok(())

@@ -6,12 +6,15 @@
 //! own: Ctrl-C reaches the parent alone, which asks the event manager to end the run. They know each other by a key that is made for
 //! the run, so that nobody else on the machine takes a node's place.
 
+mod restarts;
+
 use crate::console::Console;
 use crate::plan::Plan;
 use crate::run::{Outcome, loopback_listeners};
 use crate::run_directory::{RunDirectory, Scratch};
 use crate::summary::{Extras, Lost, ManagerSummary, NodeSummary};
 use anyhow::{Context, anyhow};
+use restarts::Restarts;
 use rustix::process::{Pid, Signal, kill_process};
 use sheaf_config::NodeConfig;
 use sheaf_key::RunKey;
@@ -40,9 +43,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Exit status of a process that has panicked.
 const EXIT_PANICKED: i32 = 101;
 
-/// Maximum number of restarts of the process of a builder unit or an output node after it died.
-const RESTARTS: u32 = 100;
-
 /// First output of a node on standard output, written once the node handles signals: a signal before that ends it. It
 /// is white space in front of the JSON that follows.
 pub(crate) const HEARS: &str = "\n";
@@ -56,7 +56,7 @@ struct Process {
     said: Option<JoinHandle<std::io::Result<String>>>,
     /// Kept to start the process again with the same address.
     listener: Option<TcpListener>,
-    restarts: u32,
+    restarts: Restarts,
     /// Exit status, once it has ended.
     ended: Option<std::process::ExitStatus>,
 }
@@ -124,7 +124,8 @@ impl Family {
     fn start(&mut self, node: NodeConfig, listener: Option<TcpListener>) -> anyhow::Result<()> {
         let (child, hears, said) = spawn(&self.config, self.key.as_ref(), &node, listener.as_ref())?;
         let said = Some(said);
-        self.processes.push(Process { node, child, hears, said, listener, restarts: 0, ended: None });
+        let restarts = Restarts::new(Instant::now());
+        self.processes.push(Process { node, child, hears, said, listener, restarts, ended: None });
         Ok(())
     }
 
@@ -194,9 +195,8 @@ impl Family {
         // One that ended with a message of its own would end the same way again.
         let died = matches!(status.code(), None | Some(EXIT_PANICKED));
         let again = matches!(process.node.id.role, Role::Builder | Role::Output) && !closing && died;
-        if again && process.restarts < RESTARTS {
+        if again && process.restarts.died(Instant::now()) {
             log::warn!("{name} died ({status}); it is restarted");
-            process.restarts += 1;
             match process.node.id.role {
                 Role::Output => self.lost.outputs += 1,
                 _ => self.lost.farms += u64::from(self.has_farm),
@@ -206,7 +206,11 @@ impl Family {
             (process.child, process.hears, process.said) = (child, hears, Some(said));
             return Ok(());
         }
-        if !status.success() {
+        if again {
+            self.console.error(&format!(
+                "{name} died ({status}) and is not restarted: it died too often shortly after its start; see its messages above"
+            ));
+        } else if !status.success() {
             self.console.error(&format!("{name} ended: {status}"));
         }
         process.ended = Some(status);

@@ -5,8 +5,10 @@
 //! | `slowness` | everybody lives and something is slow: nothing may be lost |
 //! | `resources` | disks, descriptors and memory that run out; strangers at the doors |
 //! | `deaths` | somebody is killed, or asked to end: the run ends as the pages on operating say |
+//! | `endurance` | a long run with a death every ten seconds: memory and descriptors do not grow |
 
 mod deaths;
+mod endurance;
 mod resources;
 mod slowness;
 
@@ -42,8 +44,14 @@ pub(super) enum Outcome {
 }
 
 /// Families of cases, in the order in which they are tried.
-pub(super) const FAMILIES: [(&str, &[Case]); 3] =
-    [("slowness", slowness::CASES), ("resources", resources::CASES), ("deaths", deaths::CASES)];
+pub(super) const FAMILIES: [(&str, &[Case]); 4] = [
+    ("slowness", slowness::CASES),
+    ("resources", resources::CASES),
+    ("deaths", deaths::CASES),
+    ("endurance", endurance::CASES),
+];
+
+pub(super) use endurance::SOAK;
 
 /// A case for every change.
 const fn always(name: &'static str, work: fn(&mut Trial) -> Result<Outcome>) -> Case {

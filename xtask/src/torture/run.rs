@@ -109,8 +109,14 @@ impl Run {
 
     /// Waits until the event files have this share of all the bytes that they will have. `false` if the run ended before.
     pub(super) fn reaches(&mut self, percent: u64) -> Result<bool> {
-        let bytes = self.bytes / 100 * percent;
-        self.waits_for(&format!("{percent} % of the events are written"), |run| written(&run.output) >= bytes)
+        self.reaches_part(percent, 100)
+    }
+
+    /// The same for a share that is given as `part` of `whole`.
+    pub(super) fn reaches_part(&mut self, part: u64, whole: u64) -> Result<bool> {
+        let bytes = self.bytes / whole * part;
+        let what = format!("{part} of {whole} parts of the events are written");
+        self.waits_for(&what, |run| written(&run.output) >= bytes)
     }
 
     /// Waits until it says this on standard error. `false` if it ends before.

@@ -19,6 +19,8 @@ pub(super) struct System {
     pub(super) rate_hz: u64,
     /// Payload of each of an event's fragments, one for each readout unit.
     pub(super) fragment_bytes: u64,
+    /// One event in this many is stored; the filter rejects the others.
+    pub(super) kept_one_in: u64,
     /// More lines of tables, by the table's name.
     more: BTreeMap<&'static str, Vec<String>>,
 }
@@ -39,6 +41,7 @@ impl System {
             events,
             rate_hz: 4_000,
             fragment_bytes: 500,
+            kept_one_in: 1,
             more: BTreeMap::new(),
         }
     }
@@ -49,9 +52,10 @@ impl System {
         self
     }
 
-    /// Bytes in the event files once all events are stored, but for the files' own headers.
+    /// Bytes in the event files once all events have ended, but for the files' own headers.
     pub(super) fn stored_bytes(&self) -> u64 {
-        self.events * (EVENT_BYTES + self.readouts * (FRAGMENT_BYTES + self.fragment_bytes))
+        self.events / self.kept_one_in
+            * (EVENT_BYTES + self.readouts * (FRAGMENT_BYTES + self.fragment_bytes))
     }
 
     /// The configuration, for events below the directory `output`.
@@ -65,6 +69,9 @@ impl System {
         set("output", format!("nodes = {}\nkeep_free_bytes = 0", self.outputs));
         set("transport", format!("kind = {:?}", self.transport));
         set("source.emulated", format!("size = \"fixed\"\nmean_bytes = {}", self.fragment_bytes));
+        if self.kept_one_in > 1 {
+            set("filter", format!("kind = \"prescale\"\nprescale = {}", self.kept_one_in));
+        }
         if self.rate_hz > 0 {
             set("trigger", format!("mode = \"fixed\"\nrate_hz = {}", self.rate_hz));
         }

@@ -31,6 +31,8 @@ pub(super) struct Trial {
     pub(super) mark: String,
     pub(super) dice: Dice,
     pub(super) scale: Scale,
+    /// Minutes of triggers of a soak, where they are given.
+    pub(super) soak_minutes: Option<u64>,
     /// Actions, in order.
     pub(super) notes: Vec<String>,
     /// Broken promises.
