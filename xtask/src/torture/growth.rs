@@ -34,7 +34,7 @@ pub(super) struct Sampler {
     thread: JoinHandle<BTreeMap<u32, (String, Vec<Sample>)>>,
 }
 
-/// How the memory and the descriptors of a process changed.
+/// Change of the memory and of the descriptors of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Growth {
     /// Name of the node, or the subcommand.
