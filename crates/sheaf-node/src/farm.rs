@@ -40,7 +40,7 @@ use remote::Remote;
 use sheaf_protocol::farm::{
     Departure, Dispatcher, DispatcherConfig, DispatcherEvent, FarmCounts, Quarantine, Seat, Word,
 };
-use sheaf_shm::door::{Door, DoorError, DoorNews, DoorOptions, GuestId};
+use sheaf_shm::door::{Door, DoorError, DoorNews, DoorOptions, GuestId, RefusedCaller};
 use sheaf_wire::farm::{Welcome, event_record_bytes};
 use sheaf_wire::{Event, EventId, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
@@ -116,7 +116,7 @@ pub struct FarmReport {
     pub workers: Vec<(Seat, WorkerTimes)>,
     /// Processes that were started again after their end.
     pub restarts: u64,
-    /// Callers over the network that were not let in.
+    /// Processors that were not let in, at the Unix socket and over the network.
     pub callers_refused: u64,
     /// Counts of the filters of its threads, each for itself.
     pub filter: Vec<(&'static str, u64)>,
@@ -153,6 +153,8 @@ pub struct Farm {
     is_absence_told: bool,
     /// Callers over the network that were not let in, by the reason.
     refused: Repeats<String>,
+    /// Of the callers that the Unix socket refused, by reason, those that are in the report.
+    refused_at_door: [u64; RefusedCaller::ALL.len()],
 }
 
 impl std::fmt::Debug for Farm {
@@ -188,6 +190,7 @@ impl Farm {
             logged: 0,
             is_absence_told: false,
             refused: Repeats::default(),
+            refused_at_door: [0; RefusedCaller::ALL.len()],
         };
         if let Some(door) = door {
             farm.open(door, dispatcher.ahead, usize::from(dispatcher.seats))?;
@@ -380,6 +383,7 @@ impl Farm {
             self.report.filter.extend(member.line.filter_counters());
             self.report.workers.push((member.seat, member.line.times()));
         }
+        self.note_refused_at_door();
         self.door = None;
         self.report.counts = self.dispatcher.counts();
         self.report.workers.sort_by_key(|(seat, _)| *seat);
@@ -388,6 +392,7 @@ impl Farm {
 
     fn take_news(&mut self, now: Timestamp) -> bool {
         let mut busy = false;
+        self.note_refused_at_door();
         while let Some(news) = self.door.as_mut().and_then(Door::poll) {
             busy = true;
             match news {
@@ -405,6 +410,21 @@ impl Farm {
             }
         }
         busy
+    }
+
+    /// Counts callers that the Unix socket has refused since the last time.
+    fn note_refused_at_door(&mut self) {
+        let Some(door) = &self.door else { return };
+        for reason in RefusedCaller::ALL {
+            let noted = &mut self.refused_at_door[reason as usize];
+            while *noted < door.refused(reason) {
+                *noted += 1;
+                self.report.callers_refused += 1;
+                if let Some(times) = self.refused.note(reason.to_string()) {
+                    log::warn!("{}: a processor was refused: {reason}{times}", self.node);
+                }
+            }
+        }
     }
 
     /// A process is gone: what it said before is heard, then its seat is over.

@@ -20,12 +20,14 @@
 
 mod guest;
 mod listener;
+mod refusals;
 mod ring;
 mod visit;
 mod words;
 
 pub use guest::{Guest, GuestId};
 pub use listener::{Door, DoorError, DoorNews, DoorOptions};
+pub use refusals::RefusedCaller;
 pub use visit::{Visit, VisitError, Visited};
 pub use words::{Hello, MAX_HELLO_BYTES};
 

@@ -23,7 +23,7 @@ pub const MAX_NAME_BYTES: usize = 80;
 
 /// The address of a meeting place: a name in the kernel, which is free again when its socket is closed, however that
 /// comes. It says whose it is; that others cannot take part is checked by [`is_ours`].
-fn address(name: &str) -> io::Result<SocketAddrUnix> {
+pub(super) fn address(name: &str) -> io::Result<SocketAddrUnix> {
     let user = rustix::process::geteuid().as_raw();
     SocketAddrUnix::new_abstract_name(format!("sheaf/{user}/{name}").as_bytes())
 }
@@ -35,16 +35,24 @@ fn socket() -> io::Result<OwnedFd> {
 
 /// A socket that waits for callers.
 pub(super) fn listen(name: &str) -> io::Result<OwnedFd> {
+    listen_at(&address(name)?)
+}
+
+pub(super) fn listen_at(address: &SocketAddrUnix) -> io::Result<OwnedFd> {
     let socket = socket()?;
-    rustix::net::bind(&socket, &address(name)?)?;
+    rustix::net::bind(&socket, address)?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }
 
 /// Calls. A connection is there at once, or not at all.
 pub(super) fn connect(name: &str) -> io::Result<OwnedFd> {
+    connect_to(&address(name)?)
+}
+
+pub(super) fn connect_to(address: &SocketAddrUnix) -> io::Result<OwnedFd> {
     let socket = socket()?;
-    rustix::net::connect(&socket, &address(name)?)?;
+    rustix::net::connect(&socket, address)?;
     Ok(socket)
 }
 

@@ -20,7 +20,7 @@ use sheaf_wire::verdict::Verdict;
 use sheaf_wire::{ByteCount, Event, NodeId, Timestamp};
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -190,6 +190,7 @@ pub struct Feed {
     waker: Arc<mio::Waker>,
     keeper: Option<JoinHandle<DoorCounts>>,
     accepted: u64,
+    closed_sockets: Vec<DoorError>,
 }
 
 /// Opens doors.
@@ -205,36 +206,29 @@ impl Door {
         Self { options }
     }
 
-    /// Opens it for one session of a builder: consumers receive `header` and `metadata`, as in event files.
+    /// Opens it for one session of a builder: consumers receive `header` and `metadata`, as in event files. If one of its two
+    /// sockets cannot be opened, consumers can still join at the other; see [`Feed::closed_sockets`].
     ///
     /// # Errors
-    /// Reason why consumers cannot join.
+    /// Reason why consumers cannot join at all.
     pub fn open(&self, header: &FileHeader, metadata: &str) -> Result<Feed, DoorError> {
         let options = &self.options;
         let welcome = tap::emit_welcome(header, metadata)?;
-        let socket = options.socket.clone().map(|path| {
-            let bind = |short: &std::path::Path| {
-                match std::fs::remove_file(short) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
-                UnixListener::bind(short)
-            };
-            // A builder unit with output nodes may be the first to write into the directory of the run.
-            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-            let bound = made.and_then(|()| with_short_path(&path, bind));
-            bound.map_err(|error| DoorError::Socket { path, error })
-        });
-        let listen = options
-            .listen
-            .map(|address| TcpListener::bind(address).map_err(|error| DoorError::Listen { address, error }));
+        let mut closed_sockets = Vec::new();
+        let socket = opened(options.socket.as_deref().map(listen_at_path), &mut closed_sockets);
+        let listen = opened(options.listen.map(listen_at_address), &mut closed_sockets);
+        if socket.is_none()
+            && listen.is_none()
+            && let Some(error) = closed_sockets.pop()
+        {
+            return Err(error);
+        }
         let (sender, news) = rtrb::RingBuffer::new(2 * options.consumers.max(1));
         let shared = Arc::new(Shared {
             news: AtomicBool::new(false),
             left: AtomicU64::new(0),
             over: AtomicBool::new(false),
         });
-        let (socket, listen) = (socket.transpose()?, listen.transpose()?);
         let keeper =
             Keeper::new(options.clone(), header.node, welcome, sender, shared.clone(), socket, listen);
         let (keeper, waker) = keeper.map_err(DoorError::Thread)?;
@@ -248,11 +242,41 @@ impl Door {
             waker,
             keeper: Some(thread.map_err(DoorError::Thread)?),
             accepted: 0,
+            closed_sockets,
         })
     }
 }
 
+fn listen_at_path(path: &Path) -> Result<UnixListener, DoorError> {
+    let bind = |short: &Path| {
+        match std::fs::remove_file(short) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        UnixListener::bind(short)
+    };
+    // A builder unit with output nodes may be the first to write into the directory of the run.
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let bound = made.and_then(|()| with_short_path(path, bind));
+    bound.map_err(|error| DoorError::Socket { path: path.to_owned(), error })
+}
+
+fn listen_at_address(address: SocketAddr) -> Result<TcpListener, DoorError> {
+    TcpListener::bind(address).map_err(|error| DoorError::Listen { address, error })
+}
+
+/// Returns a socket that is wanted and open, and adds the reason why it is not.
+fn opened<S>(socket: Option<Result<S, DoorError>>, closed: &mut Vec<DoorError>) -> Option<S> {
+    socket?.map_err(|error| closed.push(error)).ok()
+}
+
 impl Feed {
+    /// Returns the reasons why one of the two sockets could not be opened.
+    #[must_use]
+    pub fn closed_sockets(&self) -> &[DoorError] {
+        &self.closed_sockets
+    }
+
     /// Offers an accepted event to the consumers. Without consumers this costs one load.
     pub fn see(&mut self, now: Timestamp, event: &Event<Bytes>, verdict: &Verdict) {
         let sequence = self.accepted;

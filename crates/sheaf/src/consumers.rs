@@ -42,8 +42,8 @@ impl Drop for Slot {
 }
 
 impl BuilderDoor {
-    /// Opens the door of a builder, where the configuration wants one. A door that cannot be opened does not keep the run
-    /// from its data: it is told, and there is none.
+    /// Opens the door of a builder, where the configuration wants one. The run takes data also if consumers cannot join: the
+    /// reason is logged.
     pub(crate) fn open(
         plan: &Plan,
         me: &Identity,
@@ -51,11 +51,16 @@ impl BuilderDoor {
         closed: &ClosingDoors,
     ) -> Option<Self> {
         let options = options(plan, me.node, directory)?;
-        let opened = open(plan, me, options);
-        match opened {
-            Ok(feed) => Some(Self(Arc::new(Slot { feed: Mutex::new(Some(feed)), closed: closed.clone() }))),
+        let name = plan.full_name(me.node);
+        match open(plan, me, options) {
+            Ok(feed) => {
+                for error in feed.closed_sockets() {
+                    log::warn!("{name}: {error}; consumers can still join at the other socket");
+                }
+                Some(Self(Arc::new(Slot { feed: Mutex::new(Some(feed)), closed: closed.clone() })))
+            }
             Err(error) => {
-                log::warn!("{}: the run has no door for consumers: {error}", plan.full_name(me.node));
+                log::warn!("{name}: consumers cannot join this run: {error}");
                 None
             }
         }

@@ -147,7 +147,7 @@ fn farm(f: &mut fmt::Formatter<'_>, summary: &Summary) -> fmt::Result {
         ("processors_silent", "workers were silent for filter.time_limit_ms and ended"),
         ("processors_nonsense", "workers sent invalid messages and were ended"),
         ("processors_refused", "processors found no free seat"),
-        ("farm_callers_refused", "callers were refused at filter.listen; see the log"),
+        ("farm_callers_refused", "processors were refused at a farm's sockets; see the log"),
         ("workers_restarted", "workers were restarted"),
         ("retried", "events were judged a second time"),
         ("quarantined", "events have no verdict: stored as they were built, with the tag quarantined"),

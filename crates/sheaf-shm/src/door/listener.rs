@@ -1,6 +1,7 @@
 //! The door itself: a thread that lets guests in, notices their end, and wakes the node when a guest has rung.
 
 use super::guest::{Guest, GuestId};
+use super::refusals::{Refusals, RefusedCaller};
 use super::ring::{MAX_RING_BYTES, Rings};
 use super::socket;
 use super::visit::drain;
@@ -83,6 +84,7 @@ pub struct Door {
 struct Desk {
     news: Mutex<VecDeque<DoorNews>>,
     has_news: AtomicBool,
+    refusals: Refusals,
     over: AtomicBool,
 }
 
@@ -137,6 +139,12 @@ impl Door {
         let next = news.pop_front();
         self.desk.has_news.store(!news.is_empty(), Ordering::Release);
         next
+    }
+
+    /// Returns the number of callers that were not let in for this reason.
+    #[must_use]
+    pub fn refused(&self, reason: RefusedCaller) -> u64 {
+        self.desk.refusals.of(reason)
     }
 
     /// Announces that the node may sleep after one more look at its guests. `false` if one has rung meanwhile.
@@ -211,7 +219,9 @@ impl Porter {
                 self.hear(caller);
             }
             let now = Instant::now();
+            let before = self.callers.len();
             self.callers.retain(|(_, deadline)| *deadline > now);
+            (self.callers.len()..before).for_each(|_| self.refuse(RefusedCaller::Silent));
             if called {
                 self.accept();
             }
@@ -246,10 +256,14 @@ impl Porter {
         self.waker.wake_by_ref();
     }
 
+    fn refuse(&self, reason: RefusedCaller) {
+        self.desk.refusals.count(reason);
+    }
+
     fn accept(&mut self) {
         match socket::accept(&self.listener) {
             // A stranger learns nothing.
-            Ok(caller) if !socket::is_ours(&caller) => {}
+            Ok(caller) if !socket::is_ours(&caller) => self.refuse(RefusedCaller::AnotherUser),
             Ok(caller) => self.callers.push((caller, Instant::now() + GREETING_TIMEOUT)),
             Err(io::Errno::INTR | io::Errno::CONNABORTED | io::Errno::AGAIN) => {}
             // No file descriptors or memory. Callers wait in the listener's queue meanwhile.
@@ -259,19 +273,21 @@ impl Porter {
 
     fn hear(&mut self, caller: OwnedFd) {
         let mut message = [0; MESSAGE_BYTES];
-        let Ok((bytes, _)) = socket::receive(&caller, &mut message) else { return };
+        let bytes = socket::receive(&caller, &mut message).map_or(0, |(bytes, _)| bytes);
         if bytes == 0 {
+            self.refuse(RefusedCaller::Silent);
             return;
         }
-        let refused = match Hello::hear(&message[..bytes]) {
-            None => NOT_UNDERSTOOD,
-            Some(_) if self.guests.len() >= self.max_guests => FULL,
+        let (reason, refused) = match Hello::hear(&message[..bytes]) {
+            None => (RefusedCaller::NotUnderstood, NOT_UNDERSTOOD),
+            Some(_) if self.guests.len() >= self.max_guests => (RefusedCaller::Full, FULL),
             Some(hello) => {
                 // Where that fails the caller is gone, or the system lacks something: the caller sees its call end.
                 let _ = self.admit(caller, hello);
                 return;
             }
         };
+        self.refuse(reason);
         // Where that fails the caller is gone.
         let _ = socket::send(&caller, WelcomeBytes::refuse(refused).as_bytes(), &[]);
     }

@@ -3,6 +3,7 @@
 use super::ring::{In, Out, Rings, Way};
 use super::*;
 use crate::segment::{self, Common, PAGE_BYTES};
+use crate::tests::as_another_user;
 use crate::{Arena, SharedMemory};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -173,6 +174,54 @@ fn a_house_that_is_full_says_so_and_has_room_when_somebody_left() {
     drop(visit);
     assert!(matches!(house.news(), DoorNews::Left(_)));
     assert!(Visit::meet(&house.path(), &Hello::default()).is_ok());
+}
+
+#[test]
+fn callers_that_are_not_let_in_are_counted_by_reason() {
+    let mut house = House::new(1);
+    let (_guest, _visit) = house.guest();
+    assert!(Visit::meet(&house.path(), &Hello::default()).is_err(), "there is one seat");
+    let hangs_up = socket::connect_path(&house.path()).expect("the door is open");
+    drop(hangs_up);
+    let stranger = socket::connect_path(&house.path()).expect("the door is open");
+    socket::send(&stranger, b"GET / HTTP/1.1", &[]).expect("somebody listens");
+    let path = house.path();
+    // The door refuses for the user, not for the modes of the file.
+    let open_for_all = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+            .expect("it is ours");
+    };
+    open_for_all(house.directory.path(), 0o777);
+    open_for_all(&path, 0o777);
+    let as_another = as_another_user(move || socket::connect_path(&path).and_then(|caller| hears(&caller)));
+    let expected = [
+        (RefusedCaller::AnotherUser, u64::from(as_another.is_some())),
+        (RefusedCaller::Silent, 1),
+        (RefusedCaller::NotUnderstood, 1),
+        (RefusedCaller::Full, 1),
+    ];
+    let start = Instant::now();
+    for (reason, count) in expected {
+        while house.door.refused(reason) < count {
+            assert!(start.elapsed() < PATIENCE, "{reason:?} is not counted");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(house.door.refused(reason), count, "{reason:?}");
+    }
+    assert_eq!(as_another.unwrap_or(Ok(0)), Ok(0), "another user hears nothing, and is hung up on");
+}
+
+/// Waits for what a door says to a caller, and returns its length: 0 where it hangs up.
+fn hears(caller: &std::os::fd::OwnedFd) -> rustix::io::Result<usize> {
+    let start = Instant::now();
+    loop {
+        match socket::receive(caller, &mut [0; 4096]) {
+            Err(rustix::io::Errno::AGAIN) if start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            heard => return heard.map(|(bytes, _)| bytes),
+        }
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::super::segment::{self, Common, PAGE_BYTES};
 use super::super::side::Side;
 use super::super::{greeting::MESSAGE_BYTES, socket};
+use super::as_another_user;
 use super::world::{RECEIVER, SENDER, name, next, next_frame, options, pair, until};
 use crate::{ShmEndpoint, ShmError};
 use bytes::Bytes;
@@ -157,6 +158,52 @@ fn strangers_are_refused_with_a_reason() {
     let mut other_link = call(&greeting());
     other_link[39] = b'9';
     assert_eq!(refusal(told(&other_link, &files.all())), Refusal::Malformed);
+}
+
+/// The greeting of a process of another user is right in every field, and gets nothing.
+#[test]
+fn a_process_of_another_user_is_not_let_in() {
+    let name = name();
+    let mut called = ShmEndpoint::new(options(SENDER, RECEIVER, &name)).unwrap();
+    let ours = socket::address(&name).unwrap();
+    let hung_up = as_another_user(move || {
+        let connection = socket::connect_to(&ours)?;
+        // It may have hung up before.
+        let _ = socket::send(&connection, &call(&greeting()), &Files::new().all());
+        Ok::<_, rustix::io::Errno>(connection)
+    });
+    let Some(connection) = hung_up else { return };
+    let connection = connection.unwrap();
+    until("the caller is refused", || {
+        assert!(called.poll().is_none(), "nobody who may is there");
+        called.stats().links_refused == 1
+    });
+    let heard = socket::receive(&connection, &mut [0; MESSAGE_BYTES]).map(|(bytes, _)| bytes);
+    assert!(matches!(heard, Ok(0) | Err(rustix::io::Errno::CONNRESET)), "{heard:?}");
+}
+
+/// Another user may take the name of a node before the node does: its callers say nothing there.
+#[test]
+fn a_node_tells_nothing_to_another_user_who_has_taken_its_peers_name() {
+    let name = name();
+    let ours = socket::address(&name).unwrap();
+    let Some(listener) = as_another_user(move || socket::listen_at(&ours)) else { return };
+    let listener = listener.unwrap();
+    let mut caller = ShmEndpoint::new(options(RECEIVER, SENDER, &name)).unwrap();
+    let mut said = None;
+    until("the node calls", || {
+        assert!(caller.poll().is_none(), "there is no peer");
+        said = said.take().or_else(|| socket::accept(&listener).ok());
+        said.is_some()
+    });
+    let connection = said.unwrap();
+    let mut heard = Err(rustix::io::Errno::AGAIN);
+    until("the node hangs up", || {
+        assert!(caller.poll().is_none(), "there is no peer");
+        heard = socket::receive(&connection, &mut [0; MESSAGE_BYTES]).map(|(bytes, _)| bytes);
+        heard != Err(rustix::io::Errno::AGAIN)
+    });
+    assert_eq!(heard, Ok(0), "nothing was said");
 }
 
 #[test]

@@ -30,6 +30,10 @@ fn options(directory: &Path) -> DoorOptions {
 }
 
 fn open(options: DoorOptions) -> Feed {
+    try_open(options).unwrap()
+}
+
+fn try_open(options: DoorOptions) -> Result<Feed, DoorError> {
     let header = FileHeader {
         run: RunNumber(7),
         node: NodeId::builder(0),
@@ -37,7 +41,7 @@ fn open(options: DoorOptions) -> Feed {
         part: 0,
         created: Timestamp(1),
     };
-    Door::new(options).open(&header, r#"{"tags":["muon","electron"],"sources":[3,4]}"#).unwrap()
+    Door::new(options).open(&header, r#"{"tags":["muon","electron"],"sources":[3,4]}"#)
 }
 
 fn address(directory: &Path) -> Address {
@@ -214,6 +218,29 @@ fn a_door_has_also_a_tcp_address() {
     feed_until(&mut feed, 10, |feed| listening(feed) == 1);
     assert_eq!(feed.close().wait().joined, 1);
     assert_eq!(read_to_end(&mut client).1, EndReason::BuilderEnded);
+}
+
+#[test]
+fn an_address_in_use_does_not_keep_consumers_from_the_unix_socket() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let mut feed =
+        open(DoorOptions { listen: Some(taken.local_addr().unwrap()), ..options(directory.path()) });
+    assert!(matches!(feed.closed_sockets(), [DoorError::Listen { .. }]), "{:?}", feed.closed_sockets());
+    let mut client = Client::connect(&address(directory.path()), PATIENT).unwrap();
+    client.subscribe(&Wish::default(), "over the Unix socket").unwrap();
+    feed_until(&mut feed, 10, |feed| listening(feed) == 1);
+    assert_eq!(feed.close().wait().joined, 1);
+    assert_eq!(read_to_end(&mut client).1, EndReason::BuilderEnded);
+}
+
+#[test]
+fn a_door_without_any_socket_is_an_error() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let listen = Some(taken.local_addr().unwrap());
+    let error = try_open(DoorOptions { listen, socket: None, ..options(directory.path()) }).err();
+    assert!(matches!(error, Some(DoorError::Listen { .. })), "{error:?}");
 }
 
 #[test]

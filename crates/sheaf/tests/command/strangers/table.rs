@@ -110,9 +110,9 @@ fn cell(guise: Guise, door: Door, evidence: Evidence) -> Cell {
         Door::Shm => at_a_node_in_shared_memory(guise, evidence),
         Door::Farm => at_the_farm(guise, evidence),
         Door::Consumers => at_the_consumers(guise, evidence),
-        Door::FarmSocket | Door::ConsumersSocket => {
-            Cell::Elsewhere("what_a_run_writes_is_for_whom_the_configuration_says")
-        }
+        // The kernel names the user at the other end; what the caller says of itself does not matter.
+        Door::FarmSocket => Cell::Elsewhere("callers_that_are_not_let_in_are_counted_by_reason"),
+        Door::ConsumersSocket => Cell::Elsewhere("what_a_run_writes_is_for_whom_the_configuration_says"),
     }
 }
 
@@ -154,9 +154,8 @@ fn at_a_node_in_shared_memory(guise: Guise, evidence: Evidence) -> Cell {
             Cell::Impossible("it joins at a socket of its own, not at that of a node")
         }
         (_, Evidence::OthersCertificate) => Cell::Impossible("there is no TLS within a host"),
-        (_, Evidence::Recording) => {
-            Cell::Impossible("a greeting proves nothing there: the kernel names the user at the other end")
-        }
+        // A greeting proves nothing there: the kernel names the user at the other end.
+        (_, Evidence::Recording) => Cell::Elsewhere("a_process_of_another_user_is_not_let_in"),
         (_, Evidence::NoKey | Evidence::WrongKey) => Cell::Tried,
     }
 }
