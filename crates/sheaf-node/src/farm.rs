@@ -40,7 +40,7 @@ use remote::Remote;
 use sheaf_protocol::farm::{
     Departure, Dispatcher, DispatcherConfig, DispatcherEvent, FarmCounts, Quarantine, Seat, Word,
 };
-use sheaf_shm::door::{Door, DoorError, DoorNews, DoorOptions, GuestId, RefusedCaller};
+use sheaf_shm::door::{Door, DoorError, DoorNews, DoorOptions, DoorRefusal, GuestId};
 use sheaf_wire::farm::{Welcome, event_record_bytes};
 use sheaf_wire::{Event, EventId, NodeId, Timestamp, Verdict};
 use std::collections::VecDeque;
@@ -154,7 +154,7 @@ pub struct Farm {
     /// Callers over the network that were not let in, by the reason.
     refused: Repeats<String>,
     /// Of the callers that the Unix socket refused, by reason, those that are in the report.
-    refused_at_door: [u64; RefusedCaller::ALL.len()],
+    refused_at_door: [u64; DoorRefusal::ALL.len()],
 }
 
 impl std::fmt::Debug for Farm {
@@ -190,7 +190,7 @@ impl Farm {
             logged: 0,
             is_absence_told: false,
             refused: Repeats::default(),
-            refused_at_door: [0; RefusedCaller::ALL.len()],
+            refused_at_door: [0; DoorRefusal::ALL.len()],
         };
         if let Some(door) = door {
             farm.open(door, dispatcher.ahead, usize::from(dispatcher.seats))?;
@@ -415,7 +415,7 @@ impl Farm {
     /// Counts callers that the Unix socket has refused since the last time.
     fn note_refused_at_door(&mut self) {
         let Some(door) = &self.door else { return };
-        for reason in RefusedCaller::ALL {
+        for reason in DoorRefusal::ALL {
             let noted = &mut self.refused_at_door[reason as usize];
             while *noted < door.refused(reason) {
                 *noted += 1;

@@ -27,7 +27,7 @@ mod words;
 
 pub use guest::{Guest, GuestId};
 pub use listener::{Door, DoorError, DoorNews, DoorOptions};
-pub use refusals::RefusedCaller;
+pub use refusals::DoorRefusal;
 pub use visit::{Visit, VisitError, Visited};
 pub use words::{Hello, MAX_HELLO_BYTES};
 

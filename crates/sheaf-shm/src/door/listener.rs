@@ -1,7 +1,7 @@
 //! The door itself: a thread that lets guests in, notices their end, and wakes the node when a guest has rung.
 
 use super::guest::{Guest, GuestId};
-use super::refusals::{Refusals, RefusedCaller};
+use super::refusals::{DoorRefusal, Refusals};
 use super::ring::{MAX_RING_BYTES, Rings};
 use super::socket;
 use super::visit::drain;
@@ -143,7 +143,7 @@ impl Door {
 
     /// Returns the number of callers that were not let in for this reason.
     #[must_use]
-    pub fn refused(&self, reason: RefusedCaller) -> u64 {
+    pub fn refused(&self, reason: DoorRefusal) -> u64 {
         self.desk.refusals.of(reason)
     }
 
@@ -221,7 +221,7 @@ impl Porter {
             let now = Instant::now();
             let before = self.callers.len();
             self.callers.retain(|(_, deadline)| *deadline > now);
-            (self.callers.len()..before).for_each(|_| self.refuse(RefusedCaller::Silent));
+            (self.callers.len()..before).for_each(|_| self.refuse(DoorRefusal::Silent));
             if called {
                 self.accept();
             }
@@ -256,14 +256,14 @@ impl Porter {
         self.waker.wake_by_ref();
     }
 
-    fn refuse(&self, reason: RefusedCaller) {
+    fn refuse(&self, reason: DoorRefusal) {
         self.desk.refusals.count(reason);
     }
 
     fn accept(&mut self) {
         match socket::accept(&self.listener) {
             // A stranger learns nothing.
-            Ok(caller) if !socket::is_ours(&caller) => self.refuse(RefusedCaller::AnotherUser),
+            Ok(caller) if !socket::is_ours(&caller) => self.refuse(DoorRefusal::AnotherUser),
             Ok(caller) => self.callers.push((caller, Instant::now() + GREETING_TIMEOUT)),
             Err(io::Errno::INTR | io::Errno::CONNABORTED | io::Errno::AGAIN) => {}
             // No file descriptors or memory. Callers wait in the listener's queue meanwhile.
@@ -275,12 +275,12 @@ impl Porter {
         let mut message = [0; MESSAGE_BYTES];
         let bytes = socket::receive(&caller, &mut message).map_or(0, |(bytes, _)| bytes);
         if bytes == 0 {
-            self.refuse(RefusedCaller::Silent);
+            self.refuse(DoorRefusal::Silent);
             return;
         }
         let (reason, refused) = match Hello::hear(&message[..bytes]) {
-            None => (RefusedCaller::NotUnderstood, NOT_UNDERSTOOD),
-            Some(_) if self.guests.len() >= self.max_guests => (RefusedCaller::Full, FULL),
+            None => (DoorRefusal::NotUnderstood, NOT_UNDERSTOOD),
+            Some(_) if self.guests.len() >= self.max_guests => (DoorRefusal::Full, FULL),
             Some(hello) => {
                 // Where that fails the caller is gone, or the system lacks something: the caller sees its call end.
                 let _ = self.admit(caller, hello);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Reason why a caller was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusedCaller {
+pub enum DoorRefusal {
     /// Its process belongs to another user of the host.
     AnotherUser,
     /// It sent nothing in the time that a greeting may take, or hung up before.
@@ -16,12 +16,12 @@ pub enum RefusedCaller {
     Full,
 }
 
-impl RefusedCaller {
+impl DoorRefusal {
     /// All reasons.
     pub const ALL: [Self; 4] = [Self::AnotherUser, Self::Silent, Self::NotUnderstood, Self::Full];
 }
 
-impl fmt::Display for RefusedCaller {
+impl fmt::Display for DoorRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::AnotherUser => "its process belongs to another user of this host",
@@ -34,14 +34,14 @@ impl fmt::Display for RefusedCaller {
 
 /// Counts by reason, written by the door's thread and read by the node's.
 #[derive(Debug, Default)]
-pub(super) struct Refusals([AtomicU64; RefusedCaller::ALL.len()]);
+pub(super) struct Refusals([AtomicU64; DoorRefusal::ALL.len()]);
 
 impl Refusals {
-    pub(super) fn count(&self, reason: RefusedCaller) {
+    pub(super) fn count(&self, reason: DoorRefusal) {
         self.0[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn of(&self, reason: RefusedCaller) -> u64 {
+    pub(super) fn of(&self, reason: DoorRefusal) -> u64 {
         self.0[reason as usize].load(Ordering::Relaxed)
     }
 }

@@ -195,10 +195,10 @@ fn callers_that_are_not_let_in_are_counted_by_reason() {
     open_for_all(&path, 0o777);
     let as_another = as_another_user(move || socket::connect_path(&path).and_then(|caller| hears(&caller)));
     let expected = [
-        (RefusedCaller::AnotherUser, u64::from(as_another.is_some())),
-        (RefusedCaller::Silent, 1),
-        (RefusedCaller::NotUnderstood, 1),
-        (RefusedCaller::Full, 1),
+        (DoorRefusal::AnotherUser, u64::from(as_another.is_some())),
+        (DoorRefusal::Silent, 1),
+        (DoorRefusal::NotUnderstood, 1),
+        (DoorRefusal::Full, 1),
     ];
     let start = Instant::now();
     for (reason, count) in expected {
