@@ -7,8 +7,8 @@ mod together;
 use super::*;
 use crate::channel::ChannelTimes;
 use crate::ledger::Ledger;
-use sheaf_wire::message::{Command, Destination, EventRange, Header, PartRequest, Release, Shape};
-use sheaf_wire::{EventId, Outcome, RunNumber, SessionId, SuperFragment};
+use sheaf_wire::message::{EventRange, Header, PartRequest, Release, Shape, SuperFragments};
+use sheaf_wire::{DropReason, EventId, MissingReason, Outcome, RunNumber, SessionId, SuperFragment};
 use std::collections::BTreeMap;
 
 /// A payload that is only a size.

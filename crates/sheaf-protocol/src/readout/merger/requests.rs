@@ -1,14 +1,24 @@
 //! Requests of builders, and the time for which sources are awaited for them.
+//!
+//! A request is taken in three steps: the events that were never asked for are marked a range at a time, as nearly all are; each
+//! other is compared with what was asked for before, of which the latest attempt and part counts; and where sources are still
+//! awaited, a limit of time begins.
 
-use super::ReadoutUnit;
-use super::slots::{Asked, Filled, SlotKey, SlotState, Taken};
+use super::Merger;
 use crate::event_range::EventIdRange;
 use crate::ledger::Counter;
+use crate::readout::slots::{Asked, Filled, SlotKey, SlotState, Taken};
 use sheaf_wire::message::{EventRange, PartRequest};
 use sheaf_wire::{EventId, MissingReason, Payload, Timestamp};
 
-impl<P: Payload> ReadoutUnit<P> {
-    pub(super) fn handle_part_request(&mut self, now: Timestamp, builder: u16, request: &PartRequest) {
+impl<P: Payload> Merger<P> {
+    /// Takes the request of a builder for some sources of events. Sources that this unit does not read are counted, and left out.
+    pub(in crate::readout) fn handle_part_request(
+        &mut self,
+        now: Timestamp,
+        builder: u16,
+        request: &PartRequest,
+    ) {
         let mut inputs: Vec<usize> =
             request.sources.iter().filter_map(|source| self.inputs.index_of(*source)).collect();
         inputs.sort_unstable();
@@ -19,7 +29,9 @@ impl<P: Payload> ReadoutUnit<P> {
         self.handle_requests(now, builder, &request.ranges, Wanted::Part(request.part, &inputs));
     }
 
-    pub(super) fn handle_requests(
+    /// Takes the request of a builder for ranges of events, up to as many events as a request may have. The rest is counted, and left
+    /// out: the builder asks again.
+    pub(in crate::readout) fn handle_requests(
         &mut self,
         now: Timestamp,
         builder: u16,
@@ -37,8 +49,8 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// A builder wants the first `most` events of a range.
-    pub(super) fn handle_range(
+    /// Takes the request of a builder for the first `most` events of a range. Events that are alike are taken together.
+    pub(in crate::readout) fn handle_range(
         &mut self,
         now: Timestamp,
         builder: u16,
@@ -75,7 +87,7 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// A builder wants an event. Returns how old it is, if it was not asked for before.
+    /// Takes the request of a builder for one event. Returns the age of the event, if it was not asked for before.
     fn handle_request(
         &mut self,
         now: Timestamp,
@@ -140,7 +152,7 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// An event is to be answered as soon as what is asked for is there.
+    /// Has an event answered as soon as what is asked for is there.
     fn merge(&mut self, key: SlotKey) {
         self.slots.found_mut(key).state = SlotState::Merging;
         if self.inputs.some_ended() {
@@ -158,8 +170,8 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// From now on sources are awaited for consecutive events, if there are any: not without limit. Before the run has begun they
-    /// have not been asked to send.
+    /// Limits the wait for the sources of consecutive events, from now on. Before the run has begun no time runs: sources have not
+    /// been asked to send.
     fn limit_wait(&mut self, now: Timestamp, events: EventIdRange, part: u16) {
         if self.has_begun && !events.is_empty() {
             let own = self.own_time.at(now);
@@ -170,6 +182,7 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
+    /// Settles the sources that have ended, for an event.
     fn settle_ended(&mut self, key: SlotKey) {
         for index in 0..self.inputs.len() {
             if self.inputs.has_ended(index) {
@@ -185,7 +198,7 @@ impl<P: Payload> ReadoutUnit<P> {
         }
     }
 
-    /// The time for silent sources is over: those that are on their way to the event get it once more.
+    /// Ends the wait for the silent sources of an event. Those that are on their way to the event get the time once more.
     pub(super) fn give_up_waiting(&mut self, now: Timestamp, event: EventId, part: u16) {
         let Some(key) = self.slots.find(event) else {
             return;
@@ -223,13 +236,15 @@ impl<P: Payload> ReadoutUnit<P> {
 
 /// Sources of an event that a request is for.
 #[derive(Clone, Copy)]
-pub(super) enum Wanted<'a> {
+pub(in crate::readout) enum Wanted<'a> {
+    /// Every source.
     All,
     /// The part's number, and its inputs in ascending order.
     Part(u16, &'a [usize]),
 }
 
 impl Wanted<'_> {
+    /// The part's number; 0 for the whole.
     fn part(self) -> u16 {
         match self {
             Self::All => 0,

@@ -1,0 +1,377 @@
+//! What a readout unit does with fragments: merges them into one super-fragment an event, holds them until the event is
+//! released, and answers builders.
+//!
+//! It sees sources, events and builders by number. It knows no message of the event manager and no channel: those are the
+//! [readout unit's](super::ReadoutUnit), which says what builders ask for and which events have ended.
+
+mod releases;
+mod requests;
+
+pub(super) use requests::Wanted;
+
+use super::ReadoutConfig;
+use super::books::{Books, Ending};
+use super::inputs::Inputs;
+use super::orphans::Orphans;
+use super::own_time::OwnTime;
+use super::ready::Ready;
+use super::released::Released;
+use super::reports::Reports;
+use super::slots::{Answer, Cell, EventSlots, Filled, SlotKey};
+use crate::event_range::EventIdRange;
+use crate::ledger::{Counter, NodeBooks};
+use crate::machine::{Deadline, EventDeadlines, Why};
+use sheaf_wire::message::{Announcement, ReadoutStatus, SuperFragments};
+use sheaf_wire::{
+    ByteCount, DropReason, EventId, Fragment, MissingReason, Nanos, Payload, SourceId, Timestamp,
+};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Merger<P> {
+    config: ReadoutConfig,
+    slots: EventSlots<P>,
+    released: Released,
+    inputs: Inputs,
+    orphans: Orphans,
+    /// Super-fragments ready to go.
+    ready: Ready,
+    own_time: OwnTime,
+    /// Waits for silent sources, by the part of the event that is asked for.
+    merge_deadlines: EventDeadlines<u16>,
+    books: Books,
+    /// Payloads let go, where somebody else counts them.
+    discarded: Vec<P>,
+    /// Sources send: the run has begun.
+    has_begun: bool,
+    /// The run was under way when this unit came: what its sources sent before is gone, and even where required sources
+    /// are awaited without limit, `merge_timeout` ends the wait.
+    joined_late: bool,
+    closed: bool,
+}
+
+impl<P: Payload> Merger<P> {
+    /// Holds nothing yet.
+    pub(super) fn new(config: ReadoutConfig, now: Timestamp) -> Self {
+        Self {
+            slots: EventSlots::new(config.sources.iter().map(|source| source.id)),
+            released: Released::new(),
+            inputs: Inputs::new(&config, now),
+            orphans: Orphans::new(config.orphan_timeout),
+            ready: Ready::default(),
+            own_time: OwnTime::default(),
+            merge_deadlines: EventDeadlines::new(),
+            books: Books::default(),
+            discarded: Vec::new(),
+            has_begun: false,
+            joined_late: false,
+            closed: false,
+            config,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Payload bytes and events held now.
+    pub(super) fn held(&self) -> (ByteCount, usize) {
+        (self.inputs.held(), self.slots.len())
+    }
+
+    /// The books as they stand; what is held counts as in flight.
+    pub(super) fn books(&self) -> NodeBooks {
+        let mut books = self.books.to_node_books();
+        books.fragments.in_flight = self.slots.count_held();
+        books
+    }
+
+    /// Counts what has happened to the readout unit, in its books.
+    pub(super) fn books_mut(&mut self) -> &mut Books {
+        &mut self.books
+    }
+
+    /// Returns the state to report. Fragments that are refused from now on are for the next report.
+    pub(super) fn take_status(&mut self, processing: bool) -> ReadoutStatus {
+        self.inputs.take_status(self.slots.len(), processing)
+    }
+
+    /// Payloads that were let go since the last call.
+    pub(super) fn discarded(&mut self) -> std::vec::Drain<'_, P> {
+        self.discarded.drain(..)
+    }
+
+    /// Notes that the data of a source wait until they are taken.
+    pub(super) fn keep_data(&mut self, source: SourceId) {
+        self.inputs.keep_data(source);
+    }
+
+    /// Notes that the node was held up itself for so long.
+    pub(super) fn note_stall(&mut self, stall: Nanos) {
+        self.own_time.note_stall(stall);
+    }
+
+    /// Ends the waits that are over at `now`.
+    pub(super) fn handle_timeout(&mut self, now: Timestamp) {
+        let own = self.own_time.at(now);
+        while let Some((event, part)) =
+            self.merge_deadlines.pop_due(own, |events, part| self.slots.count_settled(events, part))
+        {
+            self.give_up_waiting(now, event, part);
+        }
+        while let Some(event) = self.orphans.pop_due(own, &self.slots) {
+            self.end_event(event, Ending::dropped(DropReason::UnknownEvent));
+        }
+    }
+
+    /// When the next waits are over: for a silent source, and of an orphan.
+    pub(super) fn deadlines(&mut self) -> [Option<Deadline>; 2] {
+        let merge = self.merge_deadlines.peek(|events, part| self.slots.count_settled(events, part));
+        let merge = merge.map(|(own, event, _)| (own, Why::SourceSilent(event)));
+        let orphan = self.orphans.peek(&self.slots).map(|(own, event)| (own, Why::Orphan(event)));
+        [merge, orphan].map(|wait| wait.map(|(own, why)| Deadline { at: self.own_time.to_common(own), why }))
+    }
+
+    // Fragments in.
+
+    /// Takes a fragment from a source. Gives it back while the source's share of the buffer is full, and after the run has
+    /// closed.
+    pub(super) fn handle_fragment(
+        &mut self,
+        now: Timestamp,
+        fragment: Fragment<P>,
+        reports: &mut Reports,
+    ) -> Result<(), Fragment<P>> {
+        if self.closed {
+            return Err(fragment);
+        }
+        let Some(index) = self.inputs.find(fragment.source) else {
+            self.books.receive(1, fragment.payload.len() as u64);
+            self.drop_fragment(fragment, DropReason::UnknownSource);
+            return Ok(());
+        };
+        let event = fragment.event;
+        let bytes = fragment.payload.len();
+        let known = self.slots.find(event);
+        if !self.inputs.has_room(index, bytes)
+            && self.takes_room(index, event, known)
+            && !self.makes_way(now, index, bytes, known)
+        {
+            self.inputs.refuse(index, event);
+            return Err(fragment);
+        }
+        self.books.receive(1, bytes as u64);
+        if self.inputs.note(index, self.own_time.at(now), event) {
+            self.books.count(Counter::OutOfOrder);
+        }
+        let key = match known {
+            Some(key) => key,
+            None if self.released.contains(event) => {
+                self.drop_released(fragment);
+                return Ok(());
+            }
+            None => self.orphans.open(event, &mut self.slots),
+        };
+        if self.inputs.is_announced(index) {
+            self.announce(key, &fragment, reports);
+        }
+        self.fill(index, key, fragment);
+        Ok(())
+    }
+
+    /// Takes fragments until one is refused. Returns how many it has taken.
+    pub(super) fn handle_fragments(
+        &mut self,
+        now: Timestamp,
+        fragments: &[Fragment<P>],
+        reports: &mut Reports,
+    ) -> usize {
+        let mut taken = 0;
+        while let Some(rest) = fragments.get(taken..).filter(|rest| !rest.is_empty()) {
+            let regular = self.take_regular(now, rest, reports);
+            taken += regular;
+            if regular == 0 {
+                if self.handle_fragment(now, rest[0].clone(), reports).is_err() {
+                    break;
+                }
+                taken += 1;
+            }
+        }
+        taken
+    }
+
+    /// Notes that a source will send nothing more. Returns whether that is news.
+    pub(super) fn handle_source_end(&mut self, source: SourceId) -> bool {
+        let Some(index) = self.inputs.end(source) else {
+            return false;
+        };
+        for key in self.slots.asked_keys() {
+            self.settle(key, index, MissingReason::SourceEnded);
+        }
+        true
+    }
+
+    /// Whether a fragment is held when it is taken. One whose event has ended, or has it already, is dropped: it waits for no room,
+    /// or events would wait for its source behind it.
+    fn takes_room(&self, index: usize, event: EventId, known: Option<SlotKey>) -> bool {
+        match known {
+            Some(key) => matches!(self.slots.cells(key)[index], Cell::Waiting),
+            None => !self.released.contains(event),
+        }
+    }
+
+    /// Whether a fragment that does not fit its source's share is taken all the same: one that a builder waits for must not wait
+    /// for room that fragments take up which nobody asks for. Still there is a bound: events that are answered stay until they
+    /// are released, and that news may be slow.
+    fn makes_way(&mut self, now: Timestamp, index: usize, bytes: usize, known: Option<SlotKey>) -> bool {
+        if !known.is_some_and(|key| self.slots.found(key).is_asked()) {
+            return false;
+        }
+        // What fills the source's share came earlier, and the builders are further on.
+        self.orphans.pass_over_all(self.own_time.at(now), &self.slots);
+        self.inputs.has_room_if_asked(index, bytes)
+    }
+
+    fn announce(&mut self, key: SlotKey, fragment: &Fragment<P>, reports: &mut Reports) {
+        if !std::mem::replace(&mut self.slots.found_mut(key).announced, true) {
+            reports.announce(Announcement { event: fragment.event, time: fragment.time });
+        }
+    }
+
+    /// Takes fragments as long as they are as nearly all are: of the source that gave the last one, in order, with room for
+    /// each and nothing to be said against it. Returns how many.
+    fn take_regular(&mut self, now: Timestamp, fragments: &[Fragment<P>], reports: &mut Reports) -> usize {
+        let (mut taken, mut bytes) = (0, 0);
+        let Some((index, source)) = self.inputs.last().filter(|_| !self.closed) else {
+            return 0;
+        };
+        let announced = self.inputs.is_announced(index);
+        for fragment in fragments {
+            let (event, length) = (fragment.event, fragment.payload.len());
+            if fragment.source != source
+                || length as u64 > self.config.max_fragment.0
+                || !self.inputs.goes_on(index, event, length)
+            {
+                break;
+            }
+            let key = match self.slots.find(event) {
+                Some(key) => key,
+                None if self.released.is_above_all(event) => self.orphans.open(event, &mut self.slots),
+                None => break,
+            };
+            let Filled::Now(ready) = self.slots.fill(key, index, fragment) else {
+                break;
+            };
+            if let Some(builder) = ready {
+                self.ready.push(builder, EventIdRange::one(event));
+            }
+            if announced {
+                self.announce(key, fragment, reports);
+            }
+            self.inputs.go_on(index, event, length);
+            taken += 1;
+            bytes += length as u64;
+        }
+        if taken > 0 {
+            self.inputs.note_given(index, self.own_time.at(now), &fragments[..taken]);
+            self.books.receive(taken as u64, bytes);
+        }
+        taken
+    }
+
+    fn fill(&mut self, index: usize, key: SlotKey, fragment: Fragment<P>) {
+        if fragment.payload.len() as u64 > self.config.max_fragment.0 {
+            let is_awaited = matches!(self.slots.cells(key)[index], Cell::Waiting);
+            if is_awaited {
+                self.drop_fragment(fragment, DropReason::TooLarge);
+                self.settle(key, index, MissingReason::FragmentRefused);
+                return;
+            }
+        } else if let Filled::Now(ready) = self.slots.fill(key, index, &fragment) {
+            self.inputs.hold(index, fragment.payload.len());
+            if let Some(builder) = ready {
+                self.ready.push(builder, EventIdRange::one(key.event));
+            }
+            return;
+        }
+        let reason = match self.slots.cells(key)[index] {
+            Cell::Here(_) | Cell::Missing(MissingReason::FragmentRefused) => DropReason::Duplicate,
+            Cell::Missing(_) | Cell::Waiting => DropReason::Late,
+        };
+        self.drop_fragment(fragment, reason);
+    }
+
+    /// A fragment of an event that was released. What nobody wanted of an event that has ended cannot be too late for it.
+    #[cold]
+    fn drop_released(&mut self, fragment: Fragment<P>) {
+        if self.released.is_passed_by(fragment.event) {
+            self.books.pass_by(1, fragment.payload.len() as u64);
+            self.discard(fragment);
+        } else {
+            self.drop_fragment(fragment, DropReason::Late);
+        }
+    }
+
+    #[cold]
+    fn drop_fragment(&mut self, fragment: Fragment<P>, reason: DropReason) {
+        self.books.drop_one(reason);
+        self.discard(fragment);
+    }
+
+    fn discard(&mut self, fragment: Fragment<P>) {
+        if P::IS_COUNTED_ELSEWHERE {
+            self.discarded.push(fragment.payload);
+        }
+    }
+
+    // Answers out.
+
+    /// The next builder that is to be told that it was heard.
+    pub(super) fn next_heard(&mut self) -> Option<u16> {
+        self.ready.next_heard()
+    }
+
+    /// The next builder for which something is ready; the turn passes on.
+    pub(super) fn next_builder(&mut self) -> Option<u16> {
+        self.ready.next_builder()
+    }
+
+    /// Returns the next message for a builder, unless all that was ready for it has ended or is another's.
+    pub(super) fn compose(&mut self, builder: u16) -> Option<SuperFragments<P>> {
+        let Self { slots, inputs, ready, config, .. } = self;
+        let most = config.message_events;
+        let mut answers = SuperFragments {
+            entries: Vec::new(),
+            fragments: Vec::with_capacity(ready.count(builder, most) * inputs.len()),
+            missing: Vec::new(),
+        };
+        let (mut bytes, mut answered) = (0_u64, 0);
+        while let Some(events) = ready.head(builder) {
+            let room = config.message_bytes.0.saturating_sub(bytes);
+            let complete = slots.answer_complete(*events, builder, most - answered, room, &mut answers);
+            events.take(u64::from(complete.events));
+            (bytes, answered) = (bytes + complete.bytes, answered + complete.events as usize);
+            let Some(event) = events.first() else {
+                ready.pop(builder);
+                continue;
+            };
+            // One event goes in any case, however large it is.
+            let room = match answered {
+                0 => u64::MAX,
+                full if full >= most => break,
+                _ => config.message_bytes.0.saturating_sub(bytes),
+            };
+            match slots.answer(event, builder, room, &mut answers) {
+                Answer::Given(more) => (bytes, answered) = (bytes + more, answered + 1),
+                Answer::TooLarge => break,
+                Answer::Void => {}
+            }
+            events.take(1);
+            if events.is_empty() {
+                ready.pop(builder);
+            }
+        }
+        self.books.send(bytes);
+        (answered > 0).then_some(answers)
+    }
+}

@@ -1,0 +1,26 @@
+//! The event manager's clock, by which it says when traffic is shaped.
+
+use super::ReadoutEvent;
+use sheaf_shaping::SlotClock;
+use sheaf_wire::Timestamp;
+use sheaf_wire::message::Shape;
+
+/// The event manager's clock, and when it last spoke on shaping by it.
+#[derive(Debug, Default)]
+pub(super) struct ShapeClock {
+    slots: SlotClock,
+    heard_at: Timestamp,
+}
+
+impl ShapeClock {
+    /// Takes a word on shaping. Returns what the driver is to know, if the word is not older than one before.
+    pub(super) fn note(&mut self, now: Timestamp, shape: Shape) -> Option<ReadoutEvent> {
+        self.slots.note(now, shape.clock);
+        // What is repeated in the channel may be older than a tick that came outside it.
+        if shape.clock < self.heard_at {
+            return None;
+        }
+        self.heard_at = shape.clock;
+        Some(ReadoutEvent::Shape { turning: shape.turning, epoch: self.slots.to_own(shape.epoch) })
+    }
+}
