@@ -1,5 +1,5 @@
-//! What a readout unit does with fragments: merges them into one super-fragment an event, holds them until the event is
-//! released, and answers builders.
+//! Merging of fragments into one super-fragment an event. They are held until their event is released, and builders are
+//! answered from them.
 //!
 //! It sees sources, events and builders by number. It knows no message of the event manager and no channel: those are the
 //! [readout unit's](super::ReadoutUnit), which says what builders ask for and which events have ended.
