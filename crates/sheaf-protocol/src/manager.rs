@@ -10,8 +10,11 @@
 //! those events go to other builders, first in the queue. What it had returned as stored counts: the number of stored
 //! events of each session is the part of its output that is valid ([`ManagerEvent::BuilderLost`]). Where output nodes store,
 //! the places that builders name are the part that is valid ([`EventManager::kept`], [`crate::output`]).
+//!
+//! Each concern has an owner: the events from trigger to end and the builders that have them (`manager/flow.rs`), readout
+//! units and output nodes, channels, the phase of the run, dead time, and so on. This file is the coordination between them:
+//! it tells nodes what follows from the owners' answers. So is `manager/draining.rs`, for the end of a run.
 
-mod assigning;
 mod backlog;
 mod builders;
 mod config;
@@ -19,12 +22,14 @@ mod credit;
 mod dead_time;
 mod desertion;
 mod draining;
-mod ending;
+mod entry;
+mod flow;
 mod news;
 mod outputs;
 mod peers;
 mod phase;
 mod precedence;
+mod readouts;
 mod releases;
 mod shaping;
 mod suspects;
@@ -37,80 +42,23 @@ pub use news::{Ended, ManagerEvent, Tallies, Veto};
 pub use totals::StoredTotals;
 
 use crate::channel::Received;
-use crate::event_set::EventSet;
-use crate::event_window::EventWindow;
 use crate::ledger::{Counter, Ledger, NodeBooks};
 use crate::liveness::LinkStatus;
 use crate::machine::{Deadline, Identity, Transmit, Why};
-use backlog::Backlog;
-use builders::{BuilderState, Builders, EndedSession};
+use crate::output::Places;
+use builders::BuilderState;
 use dead_time::Shut;
 use desertion::Desertion;
+use flow::{EventFlow, LostSession, News};
 use outputs::Outputs;
 use peers::Peers;
 use phase::{Phase, RunPhase};
-use precedence::Precedence;
-use releases::Releases;
+use readouts::Readouts;
 pub(crate) use shaping::DISPATCH_EVENTS;
-use shaping::{Dispatches, Steering};
-use sheaf_wire::message::{Announcement, Assignment, Body, Command, Message, ReadoutStatus, Request};
-use sheaf_wire::{ByteCount, DropReason, EventId, NodeId, Role, SessionId, Timestamp, TriggerType};
-use std::collections::{BTreeMap, VecDeque};
-use totals::Totals;
-
-/// Number of separate ranges of ended events that the event manager remembers. Older gaps count as ended.
-const ENDED_RANGES: usize = 65_536;
-
-/// The window of events may have more than this many places for each event: builders differ in pace.
-const SPREAD: usize = 2;
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// The event's time, in the time base of whoever triggered it.
-    time: Timestamp,
-    /// When it became an event, on the clock of this machine.
-    began: Timestamp,
-    trigger_type: TriggerType,
-    /// Number of builders that have been given the event, including the present one.
-    attempt: u16,
-    /// Number of those that could not build it, or died of it as far as can be known, without those that gave it back to make way for
-    /// others.
-    failures: u16,
-    /// Number of those that died while they had it, for whatever reason.
-    deaths: u8,
-    /// The present builder, or the last.
-    builder: Option<u16>,
-    assigned: bool,
-}
-
-impl Entry {
-    /// An event that no builder has had.
-    fn waiting(time: Timestamp, began: Timestamp, trigger_type: TriggerType) -> Self {
-        Self { time, began, trigger_type, attempt: 0, failures: 0, deaths: 0, builder: None, assigned: false }
-    }
-
-    /// Whether a builder has it, in this attempt.
-    fn is_at(&self, builder: u16, attempt: u16) -> bool {
-        self.assigned && self.builder == Some(builder) && self.attempt == attempt
-    }
-
-    /// Gives it to a builder; what that is told.
-    fn assign_to(&mut self, builder: u16, event: EventId, charged: u32) -> Assignment {
-        self.attempt += 1;
-        self.builder = Some(builder);
-        self.assigned = true;
-        let Self { time, trigger_type, attempt, .. } = *self;
-        Assignment { event, time, trigger_type, attempt, charged }
-    }
-}
-
-#[derive(Debug, Default)]
-struct ReadoutState {
-    status: Option<ReadoutStatus>,
-    /// It was told to close, after everything that it was to release.
-    told_to_close: bool,
-    reported: bool,
-}
+use shaping::{Dispatches, Steering, Turn};
+use sheaf_wire::message::{Announcement, Body, Command, Message, Request};
+use sheaf_wire::{ByteCount, EventId, NodeId, Role, SessionId, Timestamp, TriggerType};
+use std::collections::BTreeMap;
 
 /// See the [module](self) and the contract in the [crate documentation](crate).
 #[derive(Debug)]
@@ -119,24 +67,15 @@ pub struct EventManager<P> {
     config: ManagerConfig,
     phase: RunPhase,
     peers: Peers<P>,
-    builders: Builders,
-    readouts: Vec<ReadoutState>,
+    flow: EventFlow,
+    readouts: Readouts,
     outputs: Outputs,
-    /// Events that have not ended.
-    table: EventWindow<Entry>,
-    backlog: Backlog,
-    precedence: Precedence,
-    next_event: EventId,
-    ended: EventSet,
-    releases: Releases,
     dispatches: Dispatches,
-    steering: Option<Steering>,
-    totals: Totals,
+    steering: Steering,
     dead_time: DeadTime,
-    /// Nobody is left of a role.
-    desertion: Option<Desertion>,
+    desertion: Desertion,
     counters: NodeBooks,
-    events: VecDeque<ManagerEvent>,
+    events: News,
 }
 
 impl<P: Clone> EventManager<P> {
@@ -152,28 +91,15 @@ impl<P: Clone> EventManager<P> {
             me,
             phase: RunPhase::new(&config, now),
             peers: Peers::new(nodes, &config, now),
-            builders: Builders::new(config.builders, config.expected_event),
-            readouts: (0..config.readouts).map(|_| ReadoutState::default()).collect(),
+            flow: EventFlow::new(config.clone()),
+            readouts: Readouts::new(config.readouts),
             outputs: Outputs::new(config.outputs),
-            table: EventWindow::new(0, SPREAD),
-            backlog: Backlog::default(),
-            precedence: Precedence::default(),
-            next_event: config.first_event,
-            ended: EventSet::new(ENDED_RANGES),
-            releases: Releases::new(usize::from(config.readouts)),
-            dispatches: Dispatches::new(match config.shaping {
-                Shaping::Push => usize::from(config.readouts),
-                Shaping::Pull | Shaping::Barrel { .. } => 0,
-            }),
-            steering: match config.shaping {
-                Shaping::Barrel { tick } => Some(Steering::new(tick, now)),
-                Shaping::Pull | Shaping::Push => None,
-            },
-            totals: Totals::default(),
+            dispatches: Dispatches::new(config.shaping, config.readouts),
+            steering: Steering::new(config.shaping, now),
             dead_time: DeadTime::default(),
-            desertion: None,
+            desertion: Desertion::new(&config),
             counters: NodeBooks::default(),
-            events: VecDeque::new(),
+            events: News::new(),
             config,
         }
     }
@@ -193,39 +119,50 @@ impl<P: Clone> EventManager<P> {
     /// Whether a trigger would be offered to the run: accepted, or vetoed and counted.
     #[must_use]
     pub fn takes_triggers(&self) -> bool {
-        self.is_running() && !self.is_full()
+        self.is_running() && !self.flow.is_full()
     }
 
     /// The books of all triggers, as they stand.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
-        self.totals.ledger(self.table.len())
+        self.flow.ledger()
     }
 
     /// Totals of the events booked as stored.
     #[must_use]
     pub fn stored(&self) -> StoredTotals {
-        self.totals.stored()
+        self.flow.stored()
     }
 
     /// The numbers of the books that change while the run goes, without making a ledger.
     #[must_use]
     pub fn tallies(&self) -> Tallies {
-        self.totals.tallies(self.table.len(), self.dead_time.vetoed_total())
+        self.flow.tallies(self.dead_time.vetoed_total())
     }
 
     /// Payload bytes that the readout units hold, as they last said.
     #[must_use]
     pub fn buffered(&self) -> ByteCount {
-        let status = |readout: &ReadoutState| readout.status.map_or(0, |status| status.buffered.0);
-        ByteCount(self.readouts.iter().map(status).sum())
+        self.readouts.buffered()
     }
 
     /// Returns the number of events in each builder session's own files that count as stored, including living
     /// sessions. Empty where output nodes store.
     #[must_use]
     pub fn committed(&self) -> BTreeMap<(NodeId, SessionId), u64> {
-        if self.outputs.is_empty() { self.builders.committed() } else { BTreeMap::new() }
+        if self.outputs.is_empty() { self.flow.builders().committed() } else { BTreeMap::new() }
+    }
+
+    /// Which events of each session of an output node count, living sessions included.
+    #[must_use]
+    pub fn kept(&self) -> &BTreeMap<(NodeId, SessionId), Places> {
+        self.outputs.kept()
+    }
+
+    /// Whether a barrel shifter turns now.
+    #[must_use]
+    pub fn is_barrel_turning(&self) -> bool {
+        self.steering.is_turning()
     }
 
     /// Live time and dead time by cause, up to `now` or the end of triggers.
@@ -258,14 +195,13 @@ impl<P: Clone> EventManager<P> {
             return Err(Veto::NotRunning);
         }
         let at = time.min(now);
-        if self.backlog.len() >= self.config.queue_events {
+        if self.flow.is_queue_full() {
             let shut = self.dead_time.shut().unwrap_or_else(|| self.busy());
             self.dead_time.veto(at, shut);
             return Err(Veto::Busy(shut.cause));
         }
-        let event = self.accept_next(time, kind);
-        self.backlog.push(event);
-        if self.is_full() {
+        let event = self.flow.accept_next(time, kind);
+        if self.flow.is_full() {
             self.dead_time.end(at);
         } else if let Some(shut) = self.shut() {
             self.dead_time.turn(at, Some(shut));
@@ -299,7 +235,7 @@ impl<P: Clone> EventManager<P> {
             self.counters.count(Counter::StaleMessages, 1);
             return;
         }
-        if self.builders.is_fenced(sender, header.session) {
+        if self.flow.builders().is_fenced(sender, header.session) {
             self.counters.count(Counter::StaleMessages, 1);
             self.peers.say(sender, self.me.plain(Body::Fence(header.session)));
             return;
@@ -355,9 +291,9 @@ impl<P: Clone> EventManager<P> {
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_transmit`] at the latest.
     pub fn poll_timeout(&mut self) -> Option<Deadline> {
-        let batch = self.releases.due_at().map(|at| Deadline { at, why: Why::Batch });
-        let tick = self.steering.as_ref().filter(|_| self.phase.builds());
-        let tick = tick.map(|steering| Deadline { at: steering.due_at(), why: Why::Tick });
+        let batch = self.flow.releases_due_at().map(|at| Deadline { at, why: Why::Batch });
+        let tick = self.steering.due_at().filter(|_| self.phase.builds());
+        let tick = tick.map(|at| Deadline { at, why: Why::Tick });
         let peers = if self.phase.is_closed() { [None; 2] } else { self.peers.care_timeouts().map(Some) };
         let [silent, beat] = peers;
         let deadlines = [self.phase.deadline(), silent, beat, batch, tick];
@@ -375,7 +311,7 @@ impl<P: Clone> EventManager<P> {
                 }
             }
             Phase::Running => {
-                if self.is_full() || self.all_sources_ended(now) {
+                if self.flow.is_full() || self.all_sources_ended(now) {
                     self.dead_time.end(now);
                     self.phase.drain(now);
                 }
@@ -395,8 +331,8 @@ impl<P: Clone> EventManager<P> {
 
     fn start(&mut self, now: Timestamp, absent: Vec<NodeId>) {
         let missing = |role: Role| absent.iter().filter(|node| node.role == role).count();
-        let nobody =
-            missing(Role::Builder) == self.builders.len() || missing(Role::Readout) == self.readouts.len();
+        let nobody = missing(Role::Builder) == self.flow.builders().len()
+            || missing(Role::Readout) == self.readouts.len();
         if nobody {
             self.events.push_back(ManagerEvent::StartFailed { absent });
             self.phase.give_up(now);
@@ -407,9 +343,7 @@ impl<P: Clone> EventManager<P> {
         for node in self.peers.present() {
             self.peers.push(node, Body::Command(Command::Start));
         }
-        if let Some(steering) = &mut self.steering {
-            steering.look_again();
-        }
+        self.steering.look_again();
         self.events.push_back(ManagerEvent::Started { absent });
     }
 
@@ -422,23 +356,16 @@ impl<P: Clone> EventManager<P> {
         }
     }
 
-    fn is_full(&self) -> bool {
-        self.config.max_events.is_some_and(|limit| self.totals.received() >= limit)
-    }
-
     fn all_reported(&self, now: Timestamp) -> bool {
         let lost = |node| self.peers.is_lost(node, now);
-        let readout = |(index, state): (usize, &ReadoutState)| state.reported || lost(readout_node(index));
-        self.readouts.iter().enumerate().all(readout)
-            && self.builders_reported(now)
-            && self.outputs.have_reported(lost)
+        self.readouts.have_reported(lost) && self.builders_reported(now) && self.outputs.have_reported(lost)
     }
 
     fn builders_reported(&self, now: Timestamp) -> bool {
         let builder = |(node, state): (NodeId, &BuilderState)| {
             state.has_reported() || !state.lives() || self.peers.is_lost(node, now)
         };
-        self.builders.iter().all(builder)
+        self.flow.builders().iter().all(builder)
     }
 
     // Peers come and go.
@@ -448,14 +375,13 @@ impl<P: Clone> EventManager<P> {
         match node.role {
             Role::Builder => {
                 self.lose_builder(now, node);
-                self.builders.begin_session(node.index, session);
+                self.flow.begin_session(node.index, session);
             }
             Role::Readout => {
-                let readout = &mut self.readouts[usize::from(node.index)];
-                if std::mem::take(readout).status.is_some() {
+                if self.readouts.meet(node.index) {
                     self.events.push_back(ManagerEvent::ReadoutRestarted { readout: node });
                 }
-                self.releases.replace_with_history(usize::from(node.index), &self.ended);
+                self.flow.tell_history(usize::from(node.index));
             }
             Role::Output => {
                 if self.outputs.meet(node) {
@@ -468,9 +394,9 @@ impl<P: Clone> EventManager<P> {
             Phase::Running | Phase::Draining { .. } => {
                 let late = if node.role == Role::Readout { Command::Join } else { Command::Start };
                 self.peers.push(node, Body::Command(late));
-                if let Some(steering) = self.steering.as_mut().filter(|_| node.role != Role::Output) {
-                    self.peers.push(node, Body::Shape(steering.shape(now)));
-                    steering.look_again();
+                if let Some(shape) = self.steering.shape(now).filter(|_| node.role != Role::Output) {
+                    self.peers.push(node, Body::Shape(shape));
+                    self.steering.look_again();
                 }
             }
             Phase::Closing { .. } | Phase::Closed if node.role == Role::Builder => {
@@ -487,7 +413,7 @@ impl<P: Clone> EventManager<P> {
         let mut had_events = false;
         for index in 0..self.config.builders {
             let node = NodeId::builder(index);
-            let state = self.builders.get(index);
+            let state = self.flow.builders().get(index);
             // A builder that has reported has nothing more to say, and closes its link.
             if state.lives() && !state.has_reported() && self.peers.is_lost(node, now) {
                 // A process that exists and says nothing is frozen or starved: that is no event's doing.
@@ -508,31 +434,51 @@ impl<P: Clone> EventManager<P> {
     /// Ends a builder's session: its output counts as far as it was returned, the rest is built elsewhere. One that `has_died` makes
     /// its events suspects.
     fn end_session(&mut self, now: Timestamp, node: NodeId, has_died: bool) {
-        let Some(EndedSession { session, committed }) = self.builders.end_session(node.index) else {
+        let Some(lost) = self.flow.end_session(now, node.index, has_died, &mut self.events) else {
             return;
         };
-        self.precedence.note_news(node.index);
-        if let Some(steering) = &mut self.steering {
-            steering.look_again();
+        self.steering.look_again();
+        if lost.some_ended {
+            self.phase.prolong_draining(now);
         }
-        let lost = self.events_where(|entry| entry.assigned && entry.builder == Some(node.index));
-        let reassigned = lost.len();
-        let cause = if has_died { self.suspect(&lost) } else { None };
-        for event in lost {
-            self.try_again(now, event, (cause == Some(event)).then_some(DropReason::BuilderLost));
-        }
+        let LostSession { session, committed, reassigned, .. } = lost;
         if reassigned > 0 {
             self.phase.drain_again(now);
         }
         self.events.push_back(ManagerEvent::BuilderLost { builder: node, session, committed, reassigned });
     }
 
-    /// The events whose entries are wanted, ascending.
-    fn events_where(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<EventId> {
-        let wanted = |(event, entry): (EventId, &Entry)| wanted(entry).then_some(event);
-        let mut events: Vec<_> = self.table.iter().filter_map(wanted).collect();
-        events.sort_unstable();
-        events
+    /// Looks whether somebody is left of each role that a run needs, and ends the run when nobody has come for long enough.
+    fn look_for_deserters(&mut self, now: Timestamp) {
+        let role = if self.phase.is_running() { self.deserted_role(now) } else { None };
+        let news = self.desertion.look(now, role);
+        if matches!(news, Some(ManagerEvent::GivenUp { .. })) {
+            self.dead_time.end(now);
+            self.phase.give_up(now);
+        }
+        self.events.extend(news);
+    }
+
+    fn deserted_role(&self, now: Timestamp) -> Option<Role> {
+        if self.flow.builders().iter().all(|(_, builder)| !builder.lives()) {
+            Some(Role::Builder)
+        } else {
+            self.readouts.nodes().all(|node| self.is_gone(node, now)).then_some(Role::Readout)
+        }
+    }
+
+    /// Returns whether a node was never there, or has died and was given up. One whose link is up may be frozen, and resume.
+    fn is_gone(&self, node: NodeId, now: Timestamp) -> bool {
+        self.peers.is_lost(node, now) && !self.peers.is_up(node)
+    }
+
+    /// Returns whether the sources of all remaining readout units have ended.
+    fn all_sources_ended(&self, now: Timestamp) -> bool {
+        // Sources that know how many events there are to be run ahead of the triggers, and end before the last of them.
+        if self.config.triggers != Triggers::Announced && self.config.max_events.is_some() {
+            return false;
+        }
+        self.readouts.have_ended(|node| self.is_gone(node, now))
     }
 
     // What peers say.
@@ -543,13 +489,13 @@ impl<P: Clone> EventManager<P> {
         match (from.role, body) {
             (Role::Readout, Body::Announce(announcements)) => self.handle_announcements(now, &announcements),
             (Role::Readout, Body::ReadoutStatus(status)) => {
-                self.readouts[usize::from(from.index)].status = Some(status);
+                self.readouts.note_status(from.index, status);
             }
-            (Role::Builder, Body::Request(request)) => self.handle_request(now, from.index, request),
+            (Role::Builder, Body::Request(request)) => self.handle_request(now, from.index, &request),
             (_, Body::Report(counts)) => {
                 match from.role {
-                    Role::Readout => self.readouts[usize::from(from.index)].reported = true,
-                    Role::Builder => self.builders.note_report(from.index),
+                    Role::Readout => self.readouts.note_report(from.index),
+                    Role::Builder => self.flow.note_report(from.index),
                     Role::Output => self.outputs.note_report(from),
                     Role::Manager => {}
                 }
@@ -564,63 +510,116 @@ impl<P: Clone> EventManager<P> {
         if self.config.triggers != Triggers::Announced || !self.phase.is_running() {
             return;
         }
-        for Announcement { event, time } in announcements {
-            if self.is_full() || self.table.get(*event).is_some() || self.ended.contains(*event) {
-                continue;
-            }
-            self.accept(*event, *time, now, self.config.trigger_type);
-            self.backlog.push(*event);
-        }
+        self.flow.accept_announced(now, announcements);
     }
 
-    fn handle_request(&mut self, now: Timestamp, builder: u16, request: Request) {
-        self.precedence.note_news(builder);
-        self.builders.note_request(builder, &request);
-        for absent in &request.absent {
-            let entry = self.table.get(absent.event);
-            if entry.is_some_and(|entry| entry.assigned && entry.builder == Some(builder)) {
-                self.releases.note_absent(absent);
-            }
+    fn handle_request(&mut self, now: Timestamp, builder: u16, request: &Request) {
+        let returned = self.flow.handle_request(now, builder, request, &mut self.events);
+        if returned.some_ended {
+            // As long as events end, the others may yet.
+            self.phase.prolong_draining(now);
         }
-        self.handle_finished(now, builder, &request.finished);
+        if returned.stale > 0 {
+            self.counters.count(Counter::StaleMessages, returned.stale);
+        }
         self.outputs.keep(&request.kept);
     }
 
-    // Events begin. How they are assigned and end is in modules of their own.
+    // Nodes are told.
 
-    fn accept_next(&mut self, time: Timestamp, kind: TriggerType) -> EventId {
-        let event = self.next_event;
-        self.next_event = EventId(event.0 + 1);
-        self.accept(event, time, time, kind);
-        event
-    }
-
-    fn accept(&mut self, event: EventId, time: Timestamp, began: Timestamp, trigger_type: TriggerType) {
-        self.totals.receive(1);
-        let trigger_type = self.config.trigger_mix.of(event).unwrap_or(trigger_type);
-        self.table.insert(event, Entry::waiting(time, began, trigger_type));
-    }
-
-    fn release(&mut self, now: Timestamp) {
-        if self.table.is_empty() {
-            self.releases.flush();
+    /// Gives what waits to builders that have credit, in turn, a batch at a time.
+    fn assign(&mut self, now: Timestamp) {
+        if !self.phase.builds() {
+            return;
         }
-        self.releases.close_batch(now);
+        let mut idle_builders = 0;
+        while idle_builders < self.flow.builders().len() {
+            let builder = self.flow.next_in_turn();
+            let takes =
+                self.flow.builders().get(builder).lives() && self.peers.is_open(NodeId::builder(builder));
+            let batch =
+                if takes { self.flow.next_batch(now, builder, self.phase.is_running()) } else { Vec::new() };
+            if batch.is_empty() {
+                idle_builders += 1;
+            } else {
+                idle_builders = 0;
+                self.dispatches.add(builder, &batch);
+                self.peers.push(NodeId::builder(builder), Body::Assign(batch));
+            }
+        }
+        if let Some(builder) = self.flow.make_way(now) {
+            self.peers.push(NodeId::builder(builder), Body::Command(Command::GiveWay));
+        }
+        self.dead_time.turn(now, self.shut());
+    }
+
+    /// Tells readout units who builds what, where they send unasked.
+    fn dispatch(&mut self) {
+        for index in 0..self.dispatches.readouts() {
+            let node = readout_node(index);
+            if !self.readouts.is_present(index) {
+                self.dispatches.forget(index);
+            }
+            while self.dispatches.has_some(index) && self.peers.is_open(node) {
+                self.peers.push(node, Body::Dispatch(self.dispatches.take(index)));
+            }
+        }
+    }
+
+    /// Lets a barrel shifter turn while all nodes are there, and tells readout units the time.
+    fn steer(&mut self, now: Timestamp) {
+        if !self.phase.builds() {
+            return;
+        }
+        let Self { steering, peers, flow, readouts, config, .. } = self;
+        let speaks = |node: NodeId| !peers.is_silent(node, now, config.patience.absence);
+        let is_whole = || {
+            flow.builders().iter().all(|(node, state)| state.lives() && speaks(node))
+                && readouts.are_present()
+                && readouts.nodes().all(speaks)
+        };
+        let Some(Turn { shape, is_news }) = steering.turn(now, is_whole) else {
+            return;
+        };
+        for node in self.peers.present() {
+            if is_news && node.role != Role::Output {
+                self.peers.push(node, Body::Shape(shape));
+            } else if node.role == Role::Readout {
+                self.peers.say(node, self.me.plain(Body::Shape(shape)));
+            }
+        }
+    }
+
+    /// Output nodes close when no builder speaks to them any more, or when the time is `over`.
+    fn close_outputs(&mut self, now: Timestamp, over: bool) {
+        if self.outputs.is_empty() || !(over || self.builders_reported(now)) {
+            return;
+        }
+        for node in self.outputs.close(|node| self.peers.is_open(node)) {
+            self.peers.push(node, Body::Command(Command::Close));
+        }
+    }
+
+    /// Tells readout units which events have ended, and to close when that was the last.
+    fn release(&mut self, now: Timestamp) {
+        self.flow.close_releases(now);
         let closes = self.phase.is_over();
         for index in 0..self.readouts.len() {
             let node = readout_node(index);
-            while self.releases.has_pending(index) && self.peers.is_open(node) {
-                let releases = self.releases.take(index, &self.ended);
-                self.peers.push(node, Body::Release(releases));
+            while self.flow.has_releases(index) && self.peers.is_open(node) {
+                self.peers.push(node, Body::Release(self.flow.take_releases(index)));
             }
-            let state = &mut self.readouts[index];
-            if closes && !state.told_to_close && !self.releases.has_pending(index) && self.peers.is_open(node)
+            if closes
+                && !self.flow.has_releases(index)
+                && self.peers.is_open(node)
+                && self.readouts.tell_to_close(index)
             {
-                state.told_to_close = true;
                 self.peers.push(node, Body::Command(Command::Close));
             }
         }
     }
+
+    // Causes of dead time.
 
     /// The cause by which a trigger would be vetoed, if it would.
     ///
@@ -633,7 +632,7 @@ impl<P: Clone> EventManager<P> {
 
     fn shut(&self) -> Option<Shut> {
         match self.config.triggers {
-            Triggers::Driven => (self.backlog.len() >= self.config.queue_events).then(|| self.busy()),
+            Triggers::Driven => self.flow.is_queue_full().then(|| self.busy()),
             Triggers::Free => {
                 let cause = self.busy_cause();
                 let is_pace = matches!(cause, DeadTimeCause::BuilderCredit | DeadTimeCause::EventManager);
@@ -645,7 +644,7 @@ impl<P: Clone> EventManager<P> {
 
     /// Whether a builder could be given an event.
     fn has_credit(&self) -> bool {
-        self.builders.some_have_credit(|builder| self.peers.is_open(builder))
+        self.flow.builders().some_have_credit(|builder| self.peers.is_open(builder))
     }
 
     /// Why no event can be given to a builder, and whose fault it is where that is one node's alone.
@@ -655,12 +654,12 @@ impl<P: Clone> EventManager<P> {
 
     fn busy_cause(&self) -> DeadTimeCause {
         let has_any =
-            |wanted: fn(&BuilderState) -> bool| self.builders.iter().any(|(_, state)| wanted(state));
+            |wanted: fn(&BuilderState) -> bool| self.flow.builders().iter().any(|(_, state)| wanted(state));
         if self.has_credit() {
             DeadTimeCause::EventManager
         } else if !has_any(BuilderState::lives) {
             DeadTimeCause::NoBuilder
-        } else if self.readouts.iter().any(|readout| readout.status.is_none()) {
+        } else if !self.readouts.are_present() {
             DeadTimeCause::NoReadout
         } else if has_any(BuilderState::is_output_behind) {
             DeadTimeCause::Output
@@ -673,12 +672,10 @@ impl<P: Clone> EventManager<P> {
     fn blame(&self, cause: DeadTimeCause) -> Shut {
         let culprit = match cause {
             DeadTimeCause::EventManager => Some(NodeId::MANAGER),
-            DeadTimeCause::NoBuilder => self.builders.the_only(|_| true),
-            DeadTimeCause::NoReadout => {
-                the_only(&self.readouts, |readout| readout.status.is_none()).map(readout_node)
-            }
-            DeadTimeCause::Output => self.builders.the_only(BuilderState::is_output_behind),
-            DeadTimeCause::BuilderCredit => self.builders.the_only(BuilderState::lives),
+            DeadTimeCause::NoBuilder => self.flow.builders().the_only(|_| true),
+            DeadTimeCause::NoReadout => self.readouts.the_only_absent(),
+            DeadTimeCause::Output => self.flow.builders().the_only(BuilderState::is_output_behind),
+            DeadTimeCause::BuilderCredit => self.flow.builders().the_only(BuilderState::lives),
         };
         Shut { cause, culprit }
     }

@@ -1,8 +1,9 @@
 //! Builders as the event manager knows them: their sessions, their credit, and whose turn it is.
 
+use super::builder_node;
 use super::credit::Credit;
+use super::entry::Entry;
 use super::suspects::Suspects;
-use super::{Entry, builder_node};
 use crate::liveness::Patience;
 use sheaf_wire::message::{Request, Work};
 use sheaf_wire::{ByteCount, NodeId, SessionId, Timestamp};

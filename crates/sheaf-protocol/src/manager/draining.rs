@@ -8,7 +8,7 @@
 //! The limit counts only time in which the event manager was awake: a driver reports the rest
 //! ([`handle_stall`](EventManager::handle_stall)).
 
-use super::{EventManager, Phase, readout_node};
+use super::{EventManager, Phase};
 use sheaf_wire::message::{Body, Command, Work};
 use sheaf_wire::{DropReason, Nanos, NodeId, Timestamp};
 
@@ -36,7 +36,7 @@ impl<P: Clone> EventManager<P> {
         if !matches!(self.phase.get(), Phase::Draining { .. }) {
             return None;
         }
-        let having = self.builders.iter().filter(|(_, state)| state.outstanding() > 0);
+        let having = self.flow.builders().iter().filter(|(_, state)| state.outstanding() > 0);
         let (builder, state) = having.min_by_key(|(_, state)| state.moved_at())?;
         let (work, events, since) = (state.work(), state.outstanding(), state.moved_at());
         Some(Awaited { builder, work, events, since })
@@ -62,9 +62,9 @@ impl<P: Clone> EventManager<P> {
                 self.drop_everything(now);
             }
         }
-        if self.table.is_empty() {
+        if self.flow.in_flight() == 0 {
             self.phase.begin_closing(now);
-            self.releases.flush();
+            self.flow.flush_releases();
             self.close_builders();
         }
     }
@@ -72,34 +72,29 @@ impl<P: Clone> EventManager<P> {
     /// Whether a living builder unit that has events works on them, or a living readout unit on their fragments, as far as they
     /// said.
     fn somebody_works(&self, now: Timestamp) -> bool {
-        let mut builders = self.builders.iter();
-        let mut readouts = self.readouts.iter().enumerate();
+        let mut builders = self.flow.builders().iter();
         builders.any(|(_, state)| state.lives() && state.outstanding() > 0 && state.work() != Work::None)
-            || readouts.any(|(index, state)| {
-                state.status.is_some_and(|status| status.processing)
-                    && !self.peers.is_lost(readout_node(index), now)
-            })
+            || self.readouts.some_process(|node| self.peers.is_lost(node, now))
     }
 
     /// Whether a node that events may wait for says nothing, and is not given up: it may be frozen. Its silence is no sign that the
     /// events do not move, and has a limit of its own.
     fn somebody_is_quiet(&self, now: Timestamp) -> bool {
         let quiet = Nanos(self.config.heartbeat.0.saturating_mul(QUIET_HEARTBEATS));
-        let is_quiet = |node| self.peers.is_silent(node, now, quiet) && !self.peers.is_lost(node, now);
-        let mut builders = self.builders.iter();
+        let is_quiet =
+            |node: NodeId| self.peers.is_silent(node, now, quiet) && !self.peers.is_lost(node, now);
+        let mut builders = self.flow.builders().iter();
         builders.any(|(node, state)| state.lives() && state.outstanding() > 0 && is_quiet(node))
-            || (0..self.readouts.len()).any(|index| is_quiet(readout_node(index)))
+            || self.readouts.nodes().any(is_quiet)
     }
 
     /// The time to finish is over. Builders that still have events are given up with them, so that nothing they may
     /// store from now on counts.
     fn drop_everything(&mut self, now: Timestamp) {
         // The events first: a builder that is lost after them leaves nothing to be built again.
-        for event in self.events_where(|_| true) {
-            self.drop_event(now, event, DropReason::Stopped);
-        }
+        self.flow.drop_everything(now, DropReason::Stopped, &mut self.events);
         for index in 0..self.config.builders {
-            let (node, state) = (NodeId::builder(index), self.builders.get(index));
+            let (node, state) = (NodeId::builder(index), self.flow.builders().get(index));
             if state.outstanding() > 0 {
                 // Without a message, a builder that waits would never end, nor would its driver. Close goes before Fence, so that
                 // the builder begins no new session.
@@ -111,6 +106,5 @@ impl<P: Clone> EventManager<P> {
                 self.peers.reset(node);
             }
         }
-        self.backlog.clear();
     }
 }

@@ -1,10 +1,10 @@
 //! Output nodes, as the event manager knows them: that they are there, and which events of theirs count. Whether one has died is
 //! for builders to find out; nothing is decided here.
 
-use super::{EventManager, index_u16};
+use super::index_u16;
 use crate::output::Places;
-use sheaf_wire::message::{Body, Command, Kept};
-use sheaf_wire::{NodeId, SessionId, Timestamp};
+use sheaf_wire::message::Kept;
+use sheaf_wire::{NodeId, SessionId};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
@@ -55,26 +55,22 @@ impl Outputs {
             places.insert(kept.first, kept.count);
         }
     }
-}
 
-impl<P: Clone> EventManager<P> {
-    /// Which events of each session of an output node count, living sessions included.
-    #[must_use]
-    pub fn kept(&self) -> &BTreeMap<(NodeId, SessionId), Places> {
-        &self.outputs.kept
+    /// Which events of each session count, living sessions included.
+    pub(super) fn kept(&self) -> &BTreeMap<(NodeId, SessionId), Places> {
+        &self.kept
     }
 
-    /// Output nodes close when no builder speaks to them any more, or when the time is `over`.
-    pub(super) fn close_outputs(&mut self, now: Timestamp, over: bool) {
-        if self.outputs.is_empty() || !(over || self.builders_reported(now)) {
-            return;
-        }
-        for (index, output) in self.outputs.nodes.iter_mut().enumerate() {
+    /// The nodes that are there and were not told to close, as far as they are `open` to it. They count as told.
+    pub(super) fn close(&mut self, open: impl Fn(NodeId) -> bool) -> Vec<NodeId> {
+        let mut told = Vec::new();
+        for (index, output) in self.nodes.iter_mut().enumerate() {
             let node = NodeId::output(index_u16(index));
-            if output.is_met && !output.told_to_close && self.peers.is_open(node) {
+            if output.is_met && !output.told_to_close && open(node) {
                 output.told_to_close = true;
-                self.peers.push(node, Body::Command(Command::Close));
+                told.push(node);
             }
         }
+        told
     }
 }

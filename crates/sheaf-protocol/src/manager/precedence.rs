@@ -4,9 +4,9 @@
 //! all others wait for, and if it waits for a builder while these hold every place, nothing moves. Then the builder with
 //! the youngest event is told to give that back.
 
-use super::EventManager;
-use sheaf_wire::message::{Body, Command};
-use sheaf_wire::{EventId, NodeId, Timestamp};
+use super::entry::Entry;
+use crate::event_window::EventWindow;
+use sheaf_wire::EventId;
 
 /// Ages of the assigned events.
 #[derive(Debug, Default)]
@@ -30,39 +30,27 @@ impl Precedence {
     pub(super) fn note_news(&mut self, builder: u16) {
         self.told = self.told.filter(|told| *told != builder);
     }
-}
 
-impl<P: Clone> EventManager<P> {
-    /// If the oldest event of all waits for a builder and none has credit, the youngest makes way.
-    pub(super) fn make_way(&mut self, now: Timestamp) {
-        let Some(waiting) = self.backlog.oldest() else {
-            return;
-        };
-        if Some(waiting) > self.precedence.youngest || self.precedence.told.is_some() {
-            return;
-        }
-        let may_be_given = self.builders.some_have_credit(|_| true);
-        if may_be_given
-            || self.waits_for_suspects(now, waiting)
-            || self.oldest_assigned().is_none_or(|oldest| oldest < waiting)
-        {
-            return;
-        }
-        let assigned = self.table.iter().filter(|(_, entry)| entry.assigned);
-        if let Some((_, entry)) = assigned.max_by_key(|(event, _)| *event)
-            && let Some(builder) = entry.builder
-        {
-            self.precedence.told = Some(builder);
-            self.peers.push(NodeId::builder(builder), Body::Command(Command::GiveWay));
-        }
+    /// Whether an event that waits may be older than one that is assigned, and no builder was told to give way.
+    pub(super) fn may_be_overtaken(&self, waiting: EventId) -> bool {
+        Some(waiting) <= self.youngest && self.told.is_none()
     }
 
-    pub(super) fn oldest_assigned(&mut self) -> Option<EventId> {
-        let is_assigned = |event: &EventId| self.table.get(*event).is_some_and(|entry| entry.assigned);
-        if !self.precedence.oldest.as_ref().is_some_and(is_assigned) {
-            let assigned = self.table.iter().filter(|(_, entry)| entry.assigned);
-            self.precedence.oldest = assigned.map(|(event, _)| event).min();
+    /// Returns the oldest of the events that are assigned.
+    pub(super) fn oldest_assigned(&mut self, table: &EventWindow<Entry>) -> Option<EventId> {
+        let is_assigned = |event: &EventId| table.get(*event).is_some_and(|entry| entry.assigned);
+        if !self.oldest.as_ref().is_some_and(is_assigned) {
+            let assigned = table.iter().filter(|(_, entry)| entry.assigned);
+            self.oldest = assigned.map(|(event, _)| event).min();
         }
-        self.precedence.oldest
+        self.oldest
+    }
+
+    /// Returns the builder that is to give back the youngest of the events that are assigned. It counts as told.
+    pub(super) fn tell_youngest(&mut self, table: &EventWindow<Entry>) -> Option<u16> {
+        let assigned = table.iter().filter(|(_, entry)| entry.assigned);
+        let (_, youngest) = assigned.max_by_key(|(event, _)| *event)?;
+        self.told = youngest.builder.or(self.told);
+        youngest.builder
     }
 }

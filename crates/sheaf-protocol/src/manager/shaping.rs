@@ -1,10 +1,10 @@
 //! The event manager's part in traffic shaping: who sends what to whom unasked, and from when the slots of a barrel shifter
 //! are counted.
 
-use super::{EventManager, readout_node};
+use super::Shaping;
 use crate::builder::to_ranges;
-use sheaf_wire::message::{Assignment, Body, Destination, Shape};
-use sheaf_wire::{Nanos, NodeId, Role, Timestamp};
+use sheaf_wire::message::{Assignment, Destination, Shape};
+use sheaf_wire::{Nanos, Timestamp};
 use std::collections::VecDeque;
 
 /// A readout unit is told of at most so many events in one message, and takes no more.
@@ -17,8 +17,12 @@ pub(super) struct Dispatches {
 }
 
 impl Dispatches {
-    /// For so many readout units; for none where they are asked.
-    pub(super) fn new(readouts: usize) -> Self {
+    /// For so many readout units, where they send unasked; for none where they are asked.
+    pub(super) fn new(shaping: Shaping, readouts: u16) -> Self {
+        let readouts = match shaping {
+            Shaping::Push => usize::from(readouts),
+            Shaping::Pull | Shaping::Barrel { .. } => 0,
+        };
         Self { readouts: vec![VecDeque::new(); readouts] }
     }
 
@@ -33,8 +37,23 @@ impl Dispatches {
         }
     }
 
+    /// Number of readout units that are told; none where they are asked.
+    pub(super) fn readouts(&self) -> usize {
+        self.readouts.len()
+    }
+
+    /// Forgets what a readout unit was to be told. It is not there, or lives anew: builders will ask it when they have waited.
+    pub(super) fn forget(&mut self, readout: usize) {
+        self.readouts[readout].clear();
+    }
+
+    /// Whether there is something to tell a readout unit.
+    pub(super) fn has_some(&self, readout: usize) -> bool {
+        !self.readouts[readout].is_empty()
+    }
+
     /// Returns the next destinations to announce to a readout unit.
-    fn take(&mut self, readout: usize) -> Vec<Destination> {
+    pub(super) fn take(&mut self, readout: usize) -> Vec<Destination> {
         let waiting = &mut self.readouts[readout];
         let mut events = 0;
         let fits = waiting.iter().take_while(|destination| {
@@ -46,87 +65,67 @@ impl Dispatches {
     }
 }
 
-/// Whether a barrel shifter turns, and since when.
+/// Whether a barrel shifter turns, and since when; nothing where traffic is shaped otherwise.
 #[derive(Debug)]
 pub(super) struct Steering {
-    tick: Nanos,
+    /// Where there is a barrel shifter: readout units are told the time so often.
+    tick: Option<Nanos>,
     turning: bool,
     epoch: Timestamp,
     due_at: Timestamp,
 }
 
+/// News of the barrel shifter for other nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) shape: Shape,
+    /// It begins to turn, or stops: every node must know. Else it is the time for readout units.
+    pub(super) is_news: bool,
+}
+
 impl Steering {
     /// A barrel that stands.
-    pub(super) fn new(tick: Nanos, now: Timestamp) -> Self {
+    pub(super) fn new(shaping: Shaping, now: Timestamp) -> Self {
+        let tick = match shaping {
+            Shaping::Barrel { tick } => Some(tick),
+            Shaping::Pull | Shaping::Push => None,
+        };
         Self { tick, turning: false, epoch: now, due_at: now }
     }
 
-    pub(super) fn due_at(&self) -> Timestamp {
-        self.due_at
+    /// When it is looked next who is missing.
+    pub(super) fn due_at(&self) -> Option<Timestamp> {
+        self.tick.map(|_| self.due_at)
     }
 
-    /// Somebody came or went: it is looked at once who is missing.
+    /// Has it looked at once who is missing: somebody came or went.
     pub(super) fn look_again(&mut self) {
         self.due_at = Timestamp::ZERO;
     }
 
-    pub(super) fn shape(&self, now: Timestamp) -> Shape {
+    /// News for a node that comes, where there is a barrel shifter.
+    pub(super) fn shape(&self, now: Timestamp) -> Option<Shape> {
+        self.tick.map(|_| self.shape_at(now))
+    }
+
+    fn shape_at(&self, now: Timestamp) -> Shape {
         Shape { turning: self.turning, epoch: self.epoch, clock: now }
     }
-}
 
-impl<P: Clone> EventManager<P> {
-    /// Tells readout units who builds what.
-    pub(super) fn dispatch(&mut self) {
-        for index in 0..self.dispatches.readouts.len() {
-            let node = readout_node(index);
-            if self.readouts[index].status.is_none() {
-                // It is not there, or lives anew: builders will ask it when they have waited.
-                self.dispatches.readouts[index].clear();
-            }
-            while !self.dispatches.readouts[index].is_empty() && self.peers.is_open(node) {
-                let destinations = self.dispatches.take(index);
-                self.peers.push(node, Body::Dispatch(destinations));
-            }
-        }
+    /// Whether a barrel shifter turns.
+    pub(super) fn is_turning(&self) -> bool {
+        self.turning
     }
 
-    /// Lets the barrel turn while all nodes are there, and tells readout units the time.
-    pub(super) fn steer(&mut self, now: Timestamp) {
-        let due = self.steering.as_ref().filter(|steering| steering.due_at <= now);
-        let Some(steering) = due.filter(|_| self.phase.builds()) else {
-            return;
-        };
-        let (was_turning, mut shape) = (steering.turning, steering.shape(now));
-        shape.turning = self.is_whole(now);
-        let is_news = shape.turning != was_turning;
-        if is_news && shape.turning {
-            shape.epoch = now;
+    /// Lets the barrel turn, if it is due, while all nodes are there. Returns what they are told.
+    pub(super) fn turn(&mut self, now: Timestamp, is_whole: impl FnOnce() -> bool) -> Option<Turn> {
+        let tick = self.tick.filter(|_| self.due_at <= now)?;
+        let was_turning = std::mem::replace(&mut self.turning, is_whole());
+        let is_news = self.turning != was_turning;
+        if is_news && self.turning {
+            self.epoch = now;
         }
-        if let Some(steering) = &mut self.steering {
-            (steering.turning, steering.epoch) = (shape.turning, shape.epoch);
-            steering.due_at = now + steering.tick;
-        }
-        for node in self.peers.present() {
-            if is_news && node.role != Role::Output {
-                self.peers.push(node, Body::Shape(shape));
-            } else if node.role == Role::Readout {
-                self.peers.say(node, self.me.plain(Body::Shape(shape)));
-            }
-        }
-    }
-
-    /// Whether every node is there.
-    fn is_whole(&self, now: Timestamp) -> bool {
-        let speaks = |node: NodeId| !self.peers.is_silent(node, now, self.config.patience.absence);
-        let mut readouts = self.readouts.iter().enumerate();
-        self.builders.iter().all(|(node, state)| state.lives() && speaks(node))
-            && readouts.all(|(index, state)| state.status.is_some() && speaks(readout_node(index)))
-    }
-
-    /// Whether a barrel shifter turns now.
-    #[must_use]
-    pub fn is_barrel_turning(&self) -> bool {
-        self.steering.as_ref().is_some_and(|steering| steering.turning)
+        self.due_at = now + tick;
+        Some(Turn { shape: self.shape_at(now), is_news })
     }
 }

@@ -5,8 +5,7 @@
 //! cause: it was the only event, or the only *suspect*, which is an event that was in a builder unit that died before. To find
 //! the cause among suspects, fewer of them are given to one builder unit the more deaths they have seen, down to one at a time.
 
-use super::{Entry, EventManager};
-use sheaf_wire::{EventId, Timestamp};
+use super::entry::Entry;
 
 /// Number of suspects that a builder unit has at most, by the deaths that they have seen: one, two, and more.
 const ROOM: [u32; 3] = [64, 8, 1];
@@ -47,35 +46,5 @@ impl Suspects {
 
     pub(super) fn remove(&mut self, entry: &Entry) {
         self.count -= u32::from(entry.is_suspect());
-    }
-}
-
-impl<P: Clone> EventManager<P> {
-    /// Returns whether an event waits only for suspects at builders, and these end.
-    pub(super) fn waits_for_suspects(&self, now: Timestamp, event: EventId) -> bool {
-        let mut living = self.builders.iter().filter(|(_, builder)| builder.lives());
-        self.table.get(event).is_some_and(|entry| {
-            entry.is_suspect()
-                && living.all(|(_, builder)| {
-                    !builder.may_take(entry) && !builder.is_stuck(now, self.config.patience)
-                })
-        })
-    }
-
-    /// A builder unit has died with these events. Returns the one that is the cause as far as can be known.
-    pub(super) fn suspect(&mut self, events: &[EventId]) -> Option<EventId> {
-        let is_suspect = |event: &&EventId| self.table.get(**event).is_some_and(Entry::is_suspect);
-        let mut suspects = events.iter().filter(is_suspect);
-        let cause = match (events, suspects.next(), suspects.next()) {
-            ([only], ..) => Some(*only),
-            (_, Some(suspect), None) => Some(*suspect),
-            _ => None,
-        };
-        for event in events {
-            if let Some(entry) = self.table.get_mut(*event) {
-                entry.deaths = entry.deaths.saturating_add(1);
-            }
-        }
-        cause
     }
 }

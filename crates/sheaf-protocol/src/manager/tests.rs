@@ -10,8 +10,8 @@ mod suspects;
 use super::*;
 use crate::channel::ChannelTimes;
 use crate::liveness::Patience;
-use sheaf_wire::message::{Finished, Header, Release, Work};
-use sheaf_wire::{Nanos, Outcome, RunNumber, SessionId, TriggerMix};
+use sheaf_wire::message::{Assignment, Finished, Header, ReadoutStatus, Release, Work};
+use sheaf_wire::{DropReason, Nanos, Outcome, RunNumber, TriggerMix};
 
 const START: Timestamp = Timestamp(0);
 

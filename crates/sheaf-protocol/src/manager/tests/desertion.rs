@@ -24,8 +24,7 @@ impl World {
             for node in speakers {
                 match node.role {
                     Role::Readout => {
-                        let status =
-                            self.manager.readouts[usize::from(node.index)].status.unwrap_or_default();
+                        let status = self.manager.readouts.status(node.index).unwrap_or_default();
                         self.say(*node, Body::ReadoutStatus(status));
                     }
                     _ => self.grant(node.index, 0),

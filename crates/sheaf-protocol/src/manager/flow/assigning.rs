@@ -3,44 +3,34 @@
 //! Mostly nothing has come back, and events go out as consecutive ones. So they are given a run at a time, as long as credit and
 //! batch allow.
 
-use super::{Entry, EventManager, Triggers};
-use sheaf_wire::message::{Assignment, Body};
-use sheaf_wire::{EventId, NodeId, Timestamp};
+use super::{Entry, EventFlow, Triggers};
+use sheaf_wire::message::Assignment;
+use sheaf_wire::{EventId, Timestamp};
 
 /// Where events go, and what each of them takes of the credit there.
 #[derive(Clone, Copy)]
 struct Target {
     builder: u16,
     charged: u32,
+    /// Events may begin there.
+    takes_new: bool,
 }
 
-impl<P: Clone> EventManager<P> {
-    /// Gives what waits to builders that have credit, in turn, a batch at a time.
-    pub(super) fn assign(&mut self, now: Timestamp) {
-        if !self.phase.builds() {
-            return;
-        }
-        let mut idle_builders = 0;
-        while idle_builders < self.builders.len() {
-            let builder = self.builders.next_in_turn();
-            let batch = self.next_batch(now, builder);
-            if batch.is_empty() {
-                idle_builders += 1;
-            } else {
-                idle_builders = 0;
-                self.dispatches.add(builder, &batch);
-                self.peers.push(NodeId::builder(builder), Body::Assign(batch));
-            }
-        }
-        self.make_way(now);
-        self.dead_time.turn(now, self.shut());
+impl EventFlow {
+    /// Returns the builder whose turn it is. The turn passes on.
+    pub(in crate::manager) fn next_in_turn(&mut self) -> u16 {
+        self.builders.next_in_turn()
     }
 
-    fn next_batch(&mut self, now: Timestamp, builder: u16) -> Vec<Assignment> {
+    /// Gives a builder a batch of events, as far as it has credit. There are new ones where triggers are free and the run
+    /// `is_running`.
+    pub(in crate::manager) fn next_batch(
+        &mut self,
+        now: Timestamp,
+        builder: u16,
+        is_running: bool,
+    ) -> Vec<Assignment> {
         let mut batch = Vec::new();
-        if !self.builders.get(builder).lives() || !self.peers.is_open(NodeId::builder(builder)) {
-            return batch;
-        }
         while batch.len() < self.config.batch_events {
             let Some((charged, events)) = self.builders.offer_many(builder) else {
                 break;
@@ -48,7 +38,7 @@ impl<P: Clone> EventManager<P> {
             let room = self.config.batch_events - batch.len();
             let most = usize::try_from(events).map_or(room, |events| events.min(room));
             let before = batch.len();
-            if !self.give(now, Target { builder, charged }, most, &mut batch) {
+            if !self.give(now, Target { builder, charged, takes_new: is_running }, most, &mut batch) {
                 break;
             }
             self.builders.give(now, builder, charged, batch.len() - before);
@@ -100,7 +90,8 @@ impl<P: Clone> EventManager<P> {
     fn held_up_by_suspects(&mut self, now: Timestamp, builder: u16) -> Option<EventId> {
         let first = self.backlog.oldest_returned().filter(|first| Some(*first) == self.backlog.oldest())?;
         let is_stuck = self.builders.get(builder).is_stuck(now, self.config.patience);
-        (is_stuck && self.oldest_assigned().is_none_or(|oldest| first < oldest)).then_some(first)
+        (is_stuck && self.precedence.oldest_assigned(&self.table).is_none_or(|oldest| first < oldest))
+            .then_some(first)
     }
 
     /// Gives events that wait for a builder for the first time.
@@ -126,7 +117,7 @@ impl<P: Clone> EventManager<P> {
     fn give_new(&mut self, now: Timestamp, to: Target, most: usize, batch: &mut Vec<Assignment>) -> bool {
         // No new ones while those that builders gave back pile up.
         let free = self.config.triggers == Triggers::Free
-            && self.phase.is_running()
+            && to.takes_new
             && (self.backlog.returned() == 0 || self.backlog.returned() < self.config.queue_events);
         let left =
             self.config.max_events.map_or(u64::MAX, |limit| limit.saturating_sub(self.totals.received()));

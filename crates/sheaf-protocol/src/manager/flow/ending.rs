@@ -3,15 +3,17 @@
 //! A builder's message tells of many events, and mostly they follow on one another and ended alike. So what is the same for all of
 //! them is done once for a run of such events; only what each has of its own, its entry and its size, is looked at one by one.
 
-use super::{Ended, Entry, EventManager, ManagerEvent};
+use super::{Entry, EventFlow, News, Returned};
 use crate::event_range::EventIdRange;
-use crate::ledger::Counter;
+use crate::manager::{Ended, ManagerEvent};
 use sheaf_wire::message::{Finished, Release};
 use sheaf_wire::{ByteCount, DropReason, EventId, Outcome, Timestamp};
 
 /// Consecutive events that ended for one reason and are not booked yet.
 struct Run {
+    /// The first of them.
     first: EventId,
+    /// Reason of their end; none where they were built. Events that ended for different reasons are not booked together.
     reason: Option<DropReason>,
     /// Number of events in flight before the first of them ended.
     in_flight: usize,
@@ -32,24 +34,37 @@ impl Run {
     }
 }
 
-impl<P: Clone> EventManager<P> {
-    /// A builder says what became of events, in the order in which they ended there.
-    pub(super) fn handle_finished(&mut self, now: Timestamp, builder: u16, all: &[Finished]) {
-        let (mut stored, mut returned, mut some_ended) = (0, 0, false);
+impl EventFlow {
+    /// Takes a builder's word on what became of events, in the order in which they ended there.
+    pub(super) fn handle_finished(
+        &mut self,
+        now: Timestamp,
+        builder: u16,
+        all: &[Finished],
+        news: &mut News,
+    ) -> Returned {
+        let (mut stored, mut returned, mut moves) = (0, 0, false);
+        let mut result = Returned::default();
         let mut run: Option<Run> = None;
         for finished in all {
             stored += u64::from(finished.outcome == Outcome::Stored);
             if finished.outcome == Outcome::GivenBack {
-                self.book(now, run.take());
-                returned += usize::from(self.take_back(now, builder, finished));
+                result.some_ended |= self.book(now, run.take(), news);
+                match self.take_back(now, builder, finished, news) {
+                    Some(ended) => {
+                        returned += 1;
+                        result.some_ended |= ended;
+                    }
+                    None => result.stale += 1,
+                }
                 continue;
             }
             let is_current = |entry: &Entry| entry.is_at(builder, finished.attempt);
             let Some(entry) = self.table.remove_if(finished.event, is_current) else {
-                self.counters.count(Counter::StaleMessages, 1);
+                result.stale += 1;
                 continue;
             };
-            (returned, some_ended) = (returned + 1, true);
+            (returned, moves) = (returned + 1, true);
             self.builders.remove_suspect(builder, &entry);
             self.builders.learn_size(finished.bytes);
             let ended = Ended {
@@ -65,48 +80,62 @@ impl<P: Clone> EventManager<P> {
             match &mut run {
                 Some(run) if run.goes_on(finished) => {
                     if !run.last.join(&ended) {
-                        self.tell(std::mem::replace(&mut run.last, ended));
+                        self.tell(std::mem::replace(&mut run.last, ended), news);
                     }
                 }
-                _ => self.book(now, run.replace(Run::begin(ended, finished.reason, self.table.len()))),
+                _ => {
+                    let before = run.replace(Run::begin(ended, finished.reason, self.table.len()));
+                    result.some_ended |= self.book(now, before, news);
+                }
             }
         }
-        self.book(now, run);
-        self.builders.take_back(now, builder, returned, stored, some_ended);
+        result.some_ended |= self.book(now, run, news);
+        self.builders.take_back(now, builder, returned, stored, moves);
+        result
     }
 
-    /// A builder gives an event back; whether it had it.
-    fn take_back(&mut self, now: Timestamp, builder: u16, finished: &Finished) -> bool {
-        let entry = self.table.get(finished.event);
-        let entry = entry.filter(|entry| entry.is_at(builder, finished.attempt));
-        let is_current = entry.is_some();
-        if let Some(entry) = entry {
-            self.builders.remove_suspect(builder, entry);
-            self.try_again(now, finished.event, finished.reason);
-        } else {
-            self.counters.count(Counter::StaleMessages, 1);
+    /// Takes an event that a builder gives back, if it had it. Returns whether the event had its chances, and has ended.
+    fn take_back(
+        &mut self,
+        now: Timestamp,
+        builder: u16,
+        finished: &Finished,
+        news: &mut News,
+    ) -> Option<bool> {
+        let entry = self.table.get(finished.event)?;
+        if !entry.is_at(builder, finished.attempt) {
+            return None;
         }
-        is_current
+        self.builders.remove_suspect(builder, entry);
+        Some(self.try_again(now, finished.event, finished.reason, news))
     }
 
     /// An event comes back unbuilt: it goes to another builder, or it had its chances. There is no reason where it made way for
-    /// others; that takes no chance from it.
-    pub(super) fn try_again(&mut self, now: Timestamp, event: EventId, reason: Option<DropReason>) {
+    /// others; that takes no chance from it. Returns whether it had its chances, and has ended.
+    pub(super) fn try_again(
+        &mut self,
+        now: Timestamp,
+        event: EventId,
+        reason: Option<DropReason>,
+        news: &mut News,
+    ) -> bool {
         let Some(entry) = self.table.get_mut(event) else {
-            return;
+            return false;
         };
         entry.assigned = false;
         entry.failures += u16::from(reason.is_some());
         if entry.failures >= self.config.max_attempts || entry.attempt == u16::MAX {
             let reason = reason.unwrap_or(DropReason::BuilderOutOfMemory);
-            self.drop_event(now, event, reason);
+            self.drop_event(now, event, reason, news);
+            true
         } else {
             self.backlog.put_back(event);
+            false
         }
     }
 
     /// Ends an event that no builder has ended.
-    pub(super) fn drop_event(&mut self, now: Timestamp, event: EventId, reason: DropReason) {
+    pub(super) fn drop_event(&mut self, now: Timestamp, event: EventId, reason: DropReason, news: &mut News) {
         let Some(entry) = self.table.remove(event) else {
             return;
         };
@@ -120,28 +149,27 @@ impl<P: Clone> EventManager<P> {
             fragments: 0,
             incomplete: false,
         };
-        self.book(now, Some(Run::begin(ended, Some(reason), self.table.len())));
+        self.book(now, Some(Run::begin(ended, Some(reason), self.table.len())), news);
     }
 
-    /// Books events that were taken out of the table.
-    fn book(&mut self, now: Timestamp, run: Option<Run>) {
+    /// Books events that were taken out of the table. Returns whether there were any.
+    fn book(&mut self, now: Timestamp, run: Option<Run>, news: &mut News) -> bool {
         let Some(Run { first, reason, in_flight, last }) = run else {
-            return;
+            return false;
         };
-        // As long as events end, the others may yet.
-        self.phase.prolong_draining(now);
         let count = u32::try_from(last.first.0 - first.0).map_or(u32::MAX, |before| before + last.count);
         let outcome = last.outcome;
         self.totals.end(outcome, reason, count);
         self.ended.insert(EventIdRange::new(first, u64::from(count)));
         let release = Release { first, count, outcome, reason, parts: 0 };
         self.releases.add(now + self.config.batch_time, release, in_flight);
-        self.tell(last);
+        self.tell(last, news);
+        true
     }
 
     /// Tells the driver of events that have ended, and adds up what is stored.
-    fn tell(&mut self, ended: Ended) {
+    fn tell(&mut self, ended: Ended, news: &mut News) {
         self.totals.add_stored(&ended);
-        self.events.push_back(ManagerEvent::Ended(ended));
+        news.push_back(ManagerEvent::Ended(ended));
     }
 }

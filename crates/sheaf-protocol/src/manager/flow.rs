@@ -1,0 +1,288 @@
+//! The events of a run, from their triggers to their ends: which wait, which builder has which, and how each ended.
+//!
+//! All of this is bookkeeping. Whom to tell, and when the run begins and ends, is the [event manager's](super::EventManager);
+//! it passes the queue of news for the driver to what may end events.
+
+mod assigning;
+mod ending;
+
+use super::backlog::Backlog;
+use super::builders::{Builders, EndedSession};
+use super::entry::Entry;
+use super::precedence::Precedence;
+use super::releases::Releases;
+use super::totals::Totals;
+use super::{ManagerConfig, ManagerEvent, StoredTotals, Tallies, Triggers};
+use crate::event_set::EventSet;
+use crate::event_window::EventWindow;
+use crate::ledger::Ledger;
+use sheaf_wire::message::{Announcement, Release, Request};
+use sheaf_wire::{DropReason, EventId, SessionId, Timestamp, TriggerType};
+use std::collections::VecDeque;
+
+/// Number of separate ranges of ended events that the event manager remembers. Older gaps count as ended.
+const ENDED_RANGES: usize = 65_536;
+
+/// The window of events may have more than this many places for each event: builders differ in pace.
+const SPREAD: usize = 2;
+
+/// News for the driver, in their order.
+pub(super) type News = VecDeque<ManagerEvent>;
+
+/// The events of a session that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LostSession {
+    pub(super) session: SessionId,
+    /// Events of it booked as stored.
+    pub(super) committed: u64,
+    /// Events that it had.
+    pub(super) reassigned: usize,
+    /// Some of these have ended: they had their chances.
+    pub(super) some_ended: bool,
+}
+
+/// Result of a builder's message about its events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Returned {
+    /// Some events have ended.
+    pub(super) some_ended: bool,
+    /// Number of events that the builder does not have any more, or not in this attempt.
+    pub(super) stale: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct EventFlow {
+    config: ManagerConfig,
+    builders: Builders,
+    /// Events that have not ended.
+    table: EventWindow<Entry>,
+    backlog: Backlog,
+    precedence: Precedence,
+    next_event: EventId,
+    ended: EventSet,
+    releases: Releases,
+    totals: Totals,
+}
+
+impl EventFlow {
+    pub(super) fn new(config: ManagerConfig) -> Self {
+        Self {
+            builders: Builders::new(config.builders, config.expected_event),
+            table: EventWindow::new(0, SPREAD),
+            backlog: Backlog::default(),
+            precedence: Precedence::default(),
+            next_event: config.first_event,
+            ended: EventSet::new(ENDED_RANGES),
+            releases: Releases::new(usize::from(config.readouts)),
+            totals: Totals::default(),
+            config,
+        }
+    }
+
+    /// The builders, and what each of them has.
+    pub(super) fn builders(&self) -> &Builders {
+        &self.builders
+    }
+
+    /// Number of events that have not ended.
+    pub(super) fn in_flight(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The books of all triggers, as they stand.
+    pub(super) fn ledger(&self) -> Ledger {
+        self.totals.ledger(self.table.len())
+    }
+
+    /// Totals of the events booked as stored.
+    pub(super) fn stored(&self) -> StoredTotals {
+        self.totals.stored()
+    }
+
+    /// The numbers of the books that change while the run goes.
+    pub(super) fn tallies(&self, vetoed: u64) -> Tallies {
+        self.totals.tallies(self.table.len(), vetoed)
+    }
+
+    /// Whether the run has all its events.
+    pub(super) fn is_full(&self) -> bool {
+        self.config.max_events.is_some_and(|limit| self.totals.received() >= limit)
+    }
+
+    /// Whether as many events wait as may.
+    pub(super) fn is_queue_full(&self) -> bool {
+        self.backlog.len() >= self.config.queue_events
+    }
+
+    // Events begin.
+
+    /// Accepts a trigger: the next event waits for a builder.
+    pub(super) fn accept_next(&mut self, time: Timestamp, kind: TriggerType) -> EventId {
+        let event = self.next_event;
+        self.next_event = EventId(event.0 + 1);
+        self.accept(event, time, time, kind);
+        self.backlog.push(event);
+        event
+    }
+
+    /// Accepts announced events that are new, as far as the run takes more.
+    pub(super) fn accept_announced(&mut self, now: Timestamp, announcements: &[Announcement]) {
+        for Announcement { event, time } in announcements {
+            if self.is_full() || self.table.get(*event).is_some() || self.ended.contains(*event) {
+                continue;
+            }
+            self.accept(*event, *time, now, self.config.trigger_type);
+            self.backlog.push(*event);
+        }
+    }
+
+    fn accept(&mut self, event: EventId, time: Timestamp, began: Timestamp, trigger_type: TriggerType) {
+        self.totals.receive(1);
+        let trigger_type = self.config.trigger_mix.of(event).unwrap_or(trigger_type);
+        self.table.insert(event, Entry::waiting(time, began, trigger_type));
+    }
+
+    // Builders come, speak, and go.
+
+    /// Begins a builder's session. The one before is over.
+    pub(super) fn begin_session(&mut self, builder: u16, session: SessionId) {
+        self.builders.begin_session(builder, session);
+    }
+
+    /// Takes note that a builder has reported its books.
+    pub(super) fn note_report(&mut self, builder: u16) {
+        self.builders.note_report(builder);
+    }
+
+    /// Takes a builder's request: its credit, and what became of events.
+    pub(super) fn handle_request(
+        &mut self,
+        now: Timestamp,
+        builder: u16,
+        request: &Request,
+        news: &mut News,
+    ) -> Returned {
+        self.precedence.note_news(builder);
+        self.builders.note_request(builder, request);
+        for absent in &request.absent {
+            let entry = self.table.get(absent.event);
+            if entry.is_some_and(|entry| entry.assigned && entry.builder == Some(builder)) {
+                self.releases.note_absent(absent);
+            }
+        }
+        self.handle_finished(now, builder, &request.finished, news)
+    }
+
+    /// Ends a builder's session: its output counts as far as it was returned, the rest waits for another builder. One that
+    /// `has_died` makes its events suspects.
+    pub(super) fn end_session(
+        &mut self,
+        now: Timestamp,
+        builder: u16,
+        has_died: bool,
+        news: &mut News,
+    ) -> Option<LostSession> {
+        let EndedSession { session, committed } = self.builders.end_session(builder)?;
+        self.precedence.note_news(builder);
+        let lost = self.events_where(|entry| entry.assigned && entry.builder == Some(builder));
+        let reassigned = lost.len();
+        let cause = if has_died { self.suspect(&lost) } else { None };
+        let mut some_ended = false;
+        for event in lost {
+            let reason = (cause == Some(event)).then_some(DropReason::BuilderLost);
+            some_ended |= self.try_again(now, event, reason, news);
+        }
+        Some(LostSession { session, committed, reassigned, some_ended })
+    }
+
+    /// Ends all events that have not ended.
+    pub(super) fn drop_everything(&mut self, now: Timestamp, reason: DropReason, news: &mut News) {
+        for event in self.events_where(|_| true) {
+            self.drop_event(now, event, reason, news);
+        }
+        self.backlog.clear();
+    }
+
+    /// The events whose entries are wanted, ascending.
+    fn events_where(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<EventId> {
+        let wanted = |(event, entry): (EventId, &Entry)| wanted(entry).then_some(event);
+        let mut events: Vec<_> = self.table.iter().filter_map(wanted).collect();
+        events.sort_unstable();
+        events
+    }
+
+    // The oldest event goes first.
+
+    /// If the oldest event of all waits for a builder and none has credit, the youngest makes way: returns the builder to tell.
+    pub(super) fn make_way(&mut self, now: Timestamp) -> Option<u16> {
+        let waiting = self.backlog.oldest().filter(|waiting| self.precedence.may_be_overtaken(*waiting))?;
+        let stays = self.builders.some_have_credit(|_| true)
+            || self.waits_for_suspects(now, waiting)
+            || self.precedence.oldest_assigned(&self.table).is_none_or(|oldest| oldest < waiting);
+        if stays { None } else { self.precedence.tell_youngest(&self.table) }
+    }
+
+    /// Returns whether an event waits only for suspects at builders, and these end.
+    fn waits_for_suspects(&self, now: Timestamp, event: EventId) -> bool {
+        let mut living = self.builders.iter().filter(|(_, builder)| builder.lives());
+        self.table.get(event).is_some_and(|entry| {
+            entry.is_suspect()
+                && living.all(|(_, builder)| {
+                    !builder.may_take(entry) && !builder.is_stuck(now, self.config.patience)
+                })
+        })
+    }
+
+    /// A builder unit has died with these events. Returns the one that is the cause as far as can be known.
+    fn suspect(&mut self, events: &[EventId]) -> Option<EventId> {
+        let is_suspect = |event: &&EventId| self.table.get(**event).is_some_and(Entry::is_suspect);
+        let mut suspects = events.iter().filter(is_suspect);
+        let cause = match (events, suspects.next(), suspects.next()) {
+            ([only], ..) => Some(*only),
+            (_, Some(suspect), None) => Some(*suspect),
+            _ => None,
+        };
+        for event in events {
+            if let Some(entry) = self.table.get_mut(*event) {
+                entry.deaths = entry.deaths.saturating_add(1);
+            }
+        }
+        cause
+    }
+
+    // Readout units are told of ends.
+
+    /// When the next batch of ends is due.
+    pub(super) fn releases_due_at(&self) -> Option<Timestamp> {
+        self.releases.due_at()
+    }
+
+    /// Closes a batch that is due, or that no event in flight can add to.
+    pub(super) fn close_releases(&mut self, now: Timestamp) {
+        if self.table.is_empty() {
+            self.releases.flush();
+        }
+        self.releases.close_batch(now);
+    }
+
+    /// Has everything told at once that is to be told.
+    pub(super) fn flush_releases(&mut self) {
+        self.releases.flush();
+    }
+
+    /// Whether a readout unit is to be told of ends.
+    pub(super) fn has_releases(&self, readout: usize) -> bool {
+        self.releases.has_pending(readout)
+    }
+
+    /// Returns the next ends that a readout unit is to be told of.
+    pub(super) fn take_releases(&mut self, readout: usize) -> Vec<Release> {
+        self.releases.take(readout, &self.ended)
+    }
+
+    /// Has a readout unit that lives anew told of all that has ended.
+    pub(super) fn tell_history(&mut self, readout: usize) {
+        self.releases.replace_with_history(readout, &self.ended);
+    }
+}

@@ -1,0 +1,105 @@
+//! Readout units as the event manager knows them: what they last said, and whether they are done.
+
+use super::{readout_node, the_only};
+use sheaf_wire::message::ReadoutStatus;
+use sheaf_wire::{ByteCount, NodeId};
+
+#[derive(Debug, Default)]
+struct ReadoutState {
+    status: Option<ReadoutStatus>,
+    /// It was told to close, after everything that it was to release.
+    told_to_close: bool,
+    reported: bool,
+}
+
+impl ReadoutState {
+    fn has_ended(&self) -> bool {
+        self.status.is_some_and(|status| status.sources_ended >= status.sources)
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Readouts {
+    states: Vec<ReadoutState>,
+}
+
+impl Readouts {
+    pub(super) fn new(count: u16) -> Self {
+        Self { states: (0..count).map(|_| ReadoutState::default()).collect() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (NodeId, &ReadoutState)> {
+        self.states.iter().enumerate().map(|(index, state)| (readout_node(index), state))
+    }
+
+    /// All of them, there or not.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.states.len()).map(readout_node)
+    }
+
+    /// Takes note that one speaks for the first time, or in a new life. Returns whether it has said its state before, so that it is
+    /// a new life.
+    pub(super) fn meet(&mut self, readout: u16) -> bool {
+        std::mem::take(&mut self.states[usize::from(readout)]).status.is_some()
+    }
+
+    pub(super) fn note_status(&mut self, readout: u16, status: ReadoutStatus) {
+        self.states[usize::from(readout)].status = Some(status);
+    }
+
+    pub(super) fn note_report(&mut self, readout: u16) {
+        self.states[usize::from(readout)].reported = true;
+    }
+
+    /// Takes note that one is told to close. Returns false if it was told before.
+    pub(super) fn tell_to_close(&mut self, index: usize) -> bool {
+        !std::mem::replace(&mut self.states[index].told_to_close, true)
+    }
+
+    /// Whether one has said its state in its present life.
+    pub(super) fn is_present(&self, index: usize) -> bool {
+        self.states[index].status.is_some()
+    }
+
+    /// Whether all have said their state in their present lives.
+    pub(super) fn are_present(&self) -> bool {
+        self.states.iter().all(|state| state.status.is_some())
+    }
+
+    /// The only one that has not said its state, if there is just one.
+    pub(super) fn the_only_absent(&self) -> Option<NodeId> {
+        the_only(&self.states, |state| state.status.is_none()).map(readout_node)
+    }
+
+    /// Payload bytes that they hold, as they last said.
+    pub(super) fn buffered(&self) -> ByteCount {
+        let status = |readout: &ReadoutState| readout.status.map_or(0, |status| status.buffered.0);
+        ByteCount(self.states.iter().map(status).sum())
+    }
+
+    /// Whether one that is not `lost` processes fragments, as far as they said.
+    pub(super) fn some_process(&self, lost: impl Fn(NodeId) -> bool) -> bool {
+        self.iter().any(|(node, state)| state.status.is_some_and(|status| status.processing) && !lost(node))
+    }
+
+    /// Whether all that are not `lost` have reported their books.
+    pub(super) fn have_reported(&self, lost: impl Fn(NodeId) -> bool) -> bool {
+        self.iter().all(|(node, state)| state.reported || lost(node))
+    }
+
+    /// Whether the sources of all that are not `gone` have ended. That none is left says nothing about sources.
+    pub(super) fn have_ended(&self, gone: impl Fn(NodeId) -> bool) -> bool {
+        self.states.iter().any(ReadoutState::has_ended)
+            && self.iter().all(|(node, state)| state.has_ended() || gone(node))
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self, readout: u16) -> Option<ReadoutStatus> {
+        self.states[usize::from(readout)].status
+    }
+}
