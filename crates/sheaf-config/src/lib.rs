@@ -368,9 +368,10 @@ fn quoted_key(name: &str) -> String {
 /// The bytes of a file of reasonable size.
 fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
     let mut bytes = Vec::new();
-    // Who opens a named pipe waits for somebody who opens its other end.
+    // Opening a named pipe would wait until its other end is opened.
     let is_file = std::fs::metadata(path).and_then(|metadata| match metadata.is_file() {
         true => Ok(()),
+        false if metadata.is_dir() => Err(std::io::Error::other("it is a directory, not a regular file")),
         false => Err(std::io::Error::other("it is not a regular file")),
     });
     let result = is_file
@@ -378,7 +379,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ConfigErrors> {
         .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
     let (kind, found, right) = match result {
         Err(error) => {
-            let right = "give the path of a configuration file, or none for the default";
+            let right = "give the path of a configuration file (TOML); `docs/reference/configuration.md` lists all keys";
             (ErrorKind::Unreadable, format!("the configuration cannot be read: {error}"), right)
         }
         Ok(_) if bytes.len() as u64 > MAX_FILE_BYTES => {

@@ -22,6 +22,15 @@ pub enum ImportError {
         /// The format that was asked for.
         format: Format,
     },
+    /// An input file cannot be opened.
+    #[error("cannot read {path}: {error}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        #[source]
+        error: io::Error,
+    },
     /// An input file is not a readable LCIO file.
     #[error("{path}: {error}")]
     Slcio {
@@ -101,8 +110,8 @@ pub enum ImportError {
     Stream(#[from] StreamWriteError),
     /// There is no Python interpreter.
     #[error(
-        "format {format} needs python3 (3.10 or later), and {program} cannot be run ({error}): install it, or name an \
-         interpreter with {variable}",
+        "format {format} needs python3 (3.10 or later), but {program} cannot be run ({error}): install it, or name an \
+         interpreter with --python or {variable}",
         variable = crate::PYTHON_VARIABLE
     )]
     NoPython {

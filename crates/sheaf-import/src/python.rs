@@ -18,6 +18,8 @@ use tempfile::TempDir;
 const INTERRUPTED: i32 = 130;
 /// The answer lists at most the sources that lack events: far below this.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
+/// Start of a line of standard error in which the importer reports why it failed.
+const ERROR_LINE: &str = "sheaf_import: error: ";
 /// Number of lines of standard error that an error quotes.
 const LAST_LINES: usize = 3;
 
@@ -161,13 +163,15 @@ fn watch(mut child: std::process::Child, progress: fn(&str)) -> io::Result<Endin
     })
 }
 
-/// Gives each line to `progress`; returns the last ones.
+/// Passes each line to `progress`, except the importer's own errors, which are in its answer; returns the last ones.
 fn pass_on(stderr: ChildStderr, progress: fn(&str)) -> String {
     let mut last = VecDeque::new();
     let mut lines = BufReader::new(stderr).split(b'\n');
     while let Some(Ok(line)) = lines.next() {
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-        progress(&line);
+        if !line.starts_with(ERROR_LINE) {
+            progress(&line);
+        }
         if last.len() == LAST_LINES {
             last.pop_front();
         }
@@ -188,11 +192,17 @@ fn judge(format: Format, ending: &Ending) -> Result<ImportReport, ImportError> {
             _ => ImportError::PythonFailed { format, status: ending.status.to_string(), last_lines: message },
         }),
         _ if ending.status.code() == Some(INTERRUPTED) => Err(ImportError::Interrupted),
-        _ => Err(ImportError::PythonFailed {
-            format,
-            status: ending.status.to_string(),
-            last_lines: ending.last_lines.clone(),
-        }),
+        _ => {
+            let last_lines = match &*ending.last_lines {
+                "" => "it printed no message; does `--python` or SHEAF_PYTHON name a Python interpreter?",
+                lines => lines,
+            };
+            Err(ImportError::PythonFailed {
+                format,
+                status: ending.status.to_string(),
+                last_lines: last_lines.to_owned(),
+            })
+        }
     }
 }
 

@@ -122,10 +122,8 @@ fn run_number(path: &Path, run: i32) -> Result<RunNumber, ImportError> {
 }
 
 fn open(path: &Path) -> Result<EventReader<BufReader<File>>, ImportError> {
-    let file = sheaf_store::regular::open(path).map_err(|error| ImportError::Slcio {
-        path: path.to_owned(),
-        error: crate::lcio::SlcioProblem::Io(error).at(0),
-    })?;
+    let open = sheaf_store::regular::open(path);
+    let file = open.map_err(|error| ImportError::Open { path: path.to_owned(), error })?;
     Ok(EventReader::new(BufReader::with_capacity(1 << 16, file)))
 }
 

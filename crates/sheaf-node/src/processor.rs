@@ -89,10 +89,21 @@ pub enum ProcessorError {
     )]
     NoWelcome(String),
     /// A directory without a door.
-    #[error("there is no door in {0}; is the run in progress, and is its `filter.door` on?")]
+    #[error(
+        "{0} has no socket for processors: the run has not started, has ended, or has filter.door disabled"
+    )]
     NoDoor(PathBuf),
+    /// A directory that cannot be read.
+    #[error("cannot read directory {path}: {error}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Error of the operating system.
+        #[source]
+        error: std::io::Error,
+    },
     /// A directory with several.
-    #[error("there are several doors in {0}; name one of them, such as {1}")]
+    #[error("{0} has several sockets for processors; name one of them, such as {1}")]
     SeveralDoors(PathBuf, PathBuf),
     /// The dispatcher speaks another version.
     #[error("the run is of another release: {0}")]
@@ -289,10 +300,13 @@ impl Processor {
 /// that has one.
 ///
 /// # Errors
-/// If there is none in the directory, or there are several.
+/// If the directory cannot be read, or has no door or several.
 pub fn door_of(address: &Path) -> Result<PathBuf, ProcessorError> {
     if !address.is_dir() {
         return Ok(address.to_owned());
+    }
+    if let Err(error) = std::fs::read_dir(address) {
+        return Err(ProcessorError::Directory { path: address.to_owned(), error });
     }
     let doors_in = |directory: &Path| {
         let is_door = |path: &PathBuf| path.extension().is_some_and(|it| it == DOOR_EXTENSION);

@@ -120,6 +120,6 @@ def test_a_processor_that_stays_waits_for_a_run_no_longer_than_it_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert processor.main(["--join", str(tmp_path), "--stay", "--wait", "0.3", "even.py"]) == 1
-    assert "there is no door in" in capsys.readouterr().err
+    assert "has no socket for processors" in capsys.readouterr().err
     with pytest.raises(sheaf.NobodyThereError, match="no door"):
         sheaf.Processor(tmp_path)

@@ -28,7 +28,9 @@ pub enum OpenDirectoryError {
         error: io::Error,
     },
     /// There is nothing to replay.
-    #[error("{path} has no fragment streams (files named *.{EXTENSION})")]
+    #[error(
+        "{path} has no fragment streams (files named *.{EXTENSION}); `sheaf import` writes such directories"
+    )]
     NoStreams {
         /// The directory.
         path: PathBuf,

@@ -52,8 +52,11 @@ pub enum KindError {
         error: io::Error,
     },
     /// A file of another kind.
-    #[error("{0} is neither an event file nor a fragment stream")]
+    #[error("{0} is neither an event file nor a fragment stream; those are named *.sheaf, *.h5 and *.sfrag")]
     UnknownFile(PathBuf),
+    /// A file without content, and without the name of an event file or a fragment stream.
+    #[error("{0} is empty: it is neither an event file nor a fragment stream")]
+    EmptyFile(PathBuf),
     /// A directory of other things.
     #[error("directory {0} has neither event files (*.sheaf, run.json) nor fragment streams (*.sfrag)")]
     UnknownDirectory(PathBuf),
@@ -89,6 +92,8 @@ impl Kind {
             Ok(Self::EventFile)
         } else if extension == Some(stream_file::EXTENSION) {
             Ok(Self::FragmentStream)
+        } else if magic.is_empty() {
+            Err(KindError::EmptyFile(path.to_owned()))
         } else {
             Err(KindError::UnknownFile(path.to_owned()))
         }

@@ -23,7 +23,7 @@ const GROW_BYTES: usize = 1 << 20;
 pub enum ClientError {
     /// Nobody is there.
     #[error(
-        "cannot join {address}: {error}; is the run in progress, and does it accept consumers (consumers.open)?"
+        "cannot join {address}: {error}; check that the run is in progress and accepts consumers (consumers.open)"
     )]
     Connect {
         /// The door.

@@ -56,7 +56,7 @@ pub enum TapsError {
     )]
     NoDoors(PathBuf),
     /// The directory cannot be read.
-    #[error("cannot look into {path}: {error}")]
+    #[error("cannot read directory {path}: {error}")]
     Directory {
         /// The directory.
         path: PathBuf,

@@ -260,8 +260,8 @@ pub struct GuestOptions {
 /// Why a guest was not let in.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// The address leads nowhere.
-    #[error("cannot resolve {address}; write it as host:port, 1.2.3.4:port or [::1]:port")]
+    /// The address cannot be resolved.
+    #[error("cannot resolve {address}: {source}; an address is host:port, 1.2.3.4:port or [::1]:port")]
     NoSuchHost {
         /// As it was given.
         address: String,
@@ -269,8 +269,11 @@ pub enum GuestError {
         #[source]
         source: std::io::Error,
     },
-    /// Nobody answers there.
-    #[error("nobody listens at {address}; is the run in progress, and is this the address for processors?")]
+    /// No process accepts connections there.
+    #[error(
+        "cannot connect to {address}: {source}; check that the run is in progress and that this is its address for \
+         processors (filter.listen)"
+    )]
     NobodyThere {
         /// As it was given.
         address: String,

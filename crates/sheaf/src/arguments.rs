@@ -61,7 +61,7 @@ pub(crate) struct RunArguments {
     /// Number of triggers per second (implies `--trigger-mode fixed`, unless the mode is `poisson`).
     #[arg(long, value_name = "HZ")]
     pub(crate) trigger_rate: Option<f64>,
-    /// Source of triggers [default: `poisson` at 10,000 Hz; with a configuration, as it says].
+    /// Source of triggers [default: `trigger.mode` of the configuration; without one, `poisson` at 10,000 Hz].
     #[arg(long, value_name = "free|fixed|poisson|source|seen", value_parser = TriggerMode::from_str)]
     pub(crate) trigger_mode: Option<TriggerMode>,
     /// Stop after this many seconds; 0: no limit [default: 10, unless something else ends the run].
@@ -273,7 +273,7 @@ pub(crate) struct ProcessorArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Number of events to hold at a time, at most as many as the run allows.
-    #[arg(long, value_name = "EVENTS")]
+    #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) ahead: Option<u32>,
     /// Wait at most this long for a run to join [default: 0; with `--stay`: no limit].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
@@ -320,11 +320,11 @@ pub(crate) struct ImportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PathArguments {
-    /// Event files, run directories, fragment streams, or directories of fragment streams. A directory of runs stands for its
-    /// newest run.
+    /// Event files, run directories, fragment streams, or directories of fragment streams. For a directory of runs, its
+    /// newest run is used.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Take all runs of directories of runs.
+    /// Use all runs of a directory of runs, not only the newest.
     #[arg(long)]
     pub(crate) all: bool,
     /// Print one JSON object on standard output, one per line for several paths.
@@ -334,7 +334,7 @@ pub(crate) struct PathArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// Event file, run directory, or directory of runs, which stands for its newest run.
+    /// Event file, run directory, or directory of runs (its newest run).
     pub(crate) path: PathBuf,
     /// HDF5 file to create; it must not exist.
     pub(crate) target: PathBuf,
@@ -351,11 +351,11 @@ pub(crate) struct ExportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DumpArguments {
-    /// Event files, run directories, fragment streams, or directories of fragment streams. A directory of runs stands for its
-    /// newest run.
+    /// Event files, run directories, fragment streams, or directories of fragment streams. For a directory of runs, its
+    /// newest run is used.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Take all runs of directories of runs.
+    /// Use all runs of a directory of runs, not only the newest.
     #[arg(long)]
     pub(crate) all: bool,
     /// Print comma-separated values `event,source,time_ns,bytes,crc32` with a header line (the only format).
@@ -372,20 +372,20 @@ pub(crate) struct TapArguments {
     /// Run directory, directory of runs (its newest run), or the address of one builder unit: its socket (`bu0.tap`) or host:port.
     #[arg(value_name = "RUN-DIRECTORY|ADDRESS")]
     pub(crate) target: String,
-    /// Only events with at least one of these tags.
+    /// Select only events with at least one of these tags.
     #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
     pub(crate) tags: Vec<String>,
-    /// Only events of this output stream.
+    /// Select only events of this output stream.
     #[arg(long, value_name = "NAME", conflicts_with = "tags")]
     pub(crate) stream: Option<String>,
-    /// Keep one event in N of those.
+    /// Keep one in N of the selected events.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) prescale: u32,
     /// Stop after this many events [default: until the run ends or Ctrl-C].
     #[arg(long, value_name = "N")]
     pub(crate) events: Option<u64>,
     /// Maximum number of events per second.
-    #[arg(long, value_name = "HZ")]
+    #[arg(long, value_name = "HZ", value_parser = parse_rate)]
     pub(crate) rate: Option<f64>,
     /// Key file of the run (`transport.key_file`), for a run that has a key and is joined over the network.
     #[arg(long, value_name = "FILE")]
@@ -424,6 +424,11 @@ pub(crate) struct DoctorArguments {
     /// Read the files of the kernel below this directory.
     #[arg(long, hide = true, default_value = "/", value_name = "DIR")]
     pub(crate) root: PathBuf,
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| "must be a number of events per second > 0".to_owned())
 }
 
 fn parse_seconds(text: &str) -> Result<Nanos, String> {

@@ -9,7 +9,7 @@ use crate::bench::arguments::BenchArguments;
 use crate::lab::arguments::LabArguments;
 use crate::model::ModelArguments;
 use crate::sim::arguments::SimArguments;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 /// Event builder for physics experiments: collects the fragments of each event, filters it, and stores it.
 ///
@@ -29,23 +29,30 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 Examples:
-  sheaf run --readouts 2 --builders 2 --duration 5      an emulated detector, in this process
-  sheaf run --processes --events 100000                 the same, each role in its own process
-  sheaf bench builder --transport tcp --processes       how fast it is here
-  sheaf import sdhcal RAW.slcio streams                 detector data to one file per source
-  sheaf run --replay streams                            events from them
+  sheaf run --readouts 2 --builders 2 --duration 5      run an emulated detector in one process
+  sheaf run --processes --events 100000                 run each role in its own process
+  sheaf bench builder --transport tcp --processes       measure the event builder over TCP
+  sheaf import sdhcal RAW.slcio streams                 convert detector data to one file per source
+  sheaf run --replay streams                            build events from those files
   sheaf processor --join runs/run000001/bu0.farm        filter events of a run in progress
-  sheaf verify runs/run000001                           every checksum of a run
-  sheaf dump runs/run000001 --csv                       one line per fragment
+  sheaf verify runs/run000001                           check every checksum of a run
+  sheaf dump runs/run000001 --csv                       print one line per fragment
   sheaf tap runs/run000001                              watch a run in progress
-  sheaf doctor --config run.toml                        settings of this host that slow that run
-  sheaf sim --list                                      networks to simulate
-  sheaf model level2                                    ports and messages of a trigger, on paper
-  sheaf lab run first-switch                            real nodes behind a switch on this machine
+  sheaf doctor --config run.toml                        find settings of this host that slow a run
+  sheaf sim --list                                      list the networks to simulate
+  sheaf model level2                                    calculate ports and messages of a trigger
+  sheaf lab run first-switch                            run nodes behind a virtual switch
 
-Exit status: 0 success; 1 failure; 2 wrong arguments; 3 completed, but books do not balance or problems were found.";
+Exit status: 0 success; 1 failure; 2 wrong arguments; 3 completed, but the ledger does not balance or problems were found.";
 
 impl Cli {
+    /// Parses the command line of this process. A negative number is the value of its option, so that the error names the
+    /// option and its range.
+    pub(crate) fn from_arguments() -> Result<Self, clap::Error> {
+        let mut matches = allow_negative_numbers(<Self as CommandFactory>::command()).try_get_matches()?;
+        Self::from_arg_matches_mut(&mut matches)
+    }
+
     pub(crate) fn verbosity(&self) -> log::LevelFilter {
         match (self.quiet, self.verbose) {
             (true, _) => log::LevelFilter::Error,
@@ -58,6 +65,13 @@ impl Cli {
     pub(crate) fn command(self) -> Command {
         self.command.unwrap_or_else(|| Command::Run(RunArguments::default()))
     }
+}
+
+fn allow_negative_numbers(command: clap::Command) -> clap::Command {
+    let is_option = |arg: &clap::Arg| arg.get_long().is_some() && arg.get_action().takes_values();
+    command
+        .mut_args(|arg| if is_option(&arg) { arg.allow_negative_numbers(true) } else { arg })
+        .mut_subcommands(allow_negative_numbers)
 }
 
 #[derive(Debug, Subcommand)]

@@ -28,7 +28,8 @@ pub(crate) fn command(arguments: &ExportArguments) -> anyhow::Result<Verdict> {
         print(&format!("{events} events, {fragments} fragments, {bytes} payload bytes are in {target}\n"))?;
     }
     if let Some(damage) = &summary.first_damage {
-        log::warn!("{} places are damaged, the first: {damage}; see `sheaf verify`", summary.damaged);
+        let damaged = crate::console::plural(summary.damaged, "damaged record");
+        log::warn!("{damaged}, the first: {damage}; `sheaf verify` lists them");
     }
     Ok(if summary.damaged == 0 { Verdict::Good } else { Verdict::NotGood })
 }

@@ -113,7 +113,8 @@ pub(crate) fn dump(arguments: &DumpArguments) -> anyhow::Result<Verdict> {
         };
         if let Some(damage) = summary.first_damage {
             let (path, damaged) = (path.display(), summary.damaged);
-            log::warn!("{path}: {damaged} places are damaged, the first: {damage}; see `sheaf verify`");
+            let damaged = plural(damaged, "damaged record");
+            log::warn!("{path}: {damaged}, the first: {damage}; `sheaf verify` lists them");
             verdict = Verdict::NotGood;
         }
     }

@@ -3,7 +3,7 @@
 pub(crate) mod arguments;
 
 use crate::Verdict;
-use crate::console::Console;
+use crate::console::{Console, plural};
 use crate::print::{print, print_json};
 use crate::scenarios::{self, Scenario};
 use crate::signals;
@@ -250,7 +250,8 @@ fn list(json: bool) -> anyhow::Result<Verdict> {
     let width = listed.scenarios.iter().map(|scenario| scenario.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for ListedScenario { name, about, points } in &listed.scenarios {
-        text.push_str(&format!("{name:<width$}  {points:>3} points  {about}\n"));
+        let points = plural(*points as u64, "point");
+        text.push_str(&format!("{name:<width$}  {points:>9}  {about}\n"));
     }
     for lab in &listed.labs {
         let state = if lab.is_dead { "left by a process that is gone" } else { "there" };

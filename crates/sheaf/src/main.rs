@@ -88,8 +88,9 @@ mod tap;
 mod tap_stream;
 mod timed;
 
-use clap::Parser;
+use clap::error::ErrorKind;
 use cli::{Cli, Command};
+use std::error::Error as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -116,7 +117,7 @@ enum Verdict {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
+    let cli = Cli::from_arguments().unwrap_or_else(|error| refuse(&error));
     let console = console::Console::install(cli.verbosity());
     if let Err(error) = sheaf_machine::forget_signal_handlers() {
         console.error(&format!("handlers of signals that libraries have set stay: {error}"));
@@ -157,16 +158,40 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what clap says of the arguments, in the form of all errors, and ends the process; help is no error.
+/// Prints clap's error about the arguments with the prefix of all errors and ends the process. Help is not an error.
 fn refuse(error: &clap::Error) -> ! {
     if error.use_stderr() {
-        let said = error.render().to_string();
-        let said = said.trim_start_matches("error: ");
-        // Nothing can be done, and nobody told, where standard error is gone.
-        let _ = write!(std::io::stderr(), "{}{said}", console::ERROR);
+        let text = plain(error);
+        // Nothing can be done if standard error is closed.
+        let _ = write!(std::io::stderr(), "{}{text}", console::ERROR);
         std::process::exit(error.exit_code());
     }
     error.exit()
+}
+
+/// Returns the text of clap's error without its prefix, and without the words of Rust's number parsers.
+fn plain(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return format!("a command is missing\n\n{text}");
+    }
+    let text = text.trim_start_matches("error: ");
+    let Some(cause) = error.source().map(ToString::to_string) else {
+        return text.to_owned();
+    };
+    let range = cause.split_once(" is not in ").and_then(|(_, range)| range.split_once("..="));
+    let better = match (&*cause, range) {
+        (_, Some((first, last))) => format!("must be an integer from {first} to {last}"),
+        ("number too large to fit in target type", _) => "too large".to_owned(),
+        ("invalid digit found in string" | "cannot parse integer from empty string", _) => {
+            "must be an integer >= 0".to_owned()
+        }
+        ("invalid float literal" | "cannot parse float from empty string", _) => {
+            "must be a number".to_owned()
+        }
+        _ => return text.to_owned(),
+    };
+    text.replacen(&cause, &better, 1)
 }
 
 /// An error with its causes, each said once: many texts hold that of their cause.

@@ -41,10 +41,10 @@ fn running(path: &Path) -> anyhow::Result<(PathBuf, Holder)> {
             None => bail!("{} has ended: no process writes it", path.display()),
         };
     }
-    let entries = fs::read_dir(path).with_context(|| format!("cannot look into {}", path.display()))?;
+    let entries = fs::read_dir(path).with_context(|| format!("cannot read directory {}", path.display()))?;
     let mut running = Vec::new();
     for entry in entries {
-        let run = entry.with_context(|| format!("cannot look into {}", path.display()))?.path();
+        let run = entry.with_context(|| format!("cannot read directory {}", path.display()))?.path();
         if run.is_dir()
             && let Some(holder) = holder(&run)?
         {

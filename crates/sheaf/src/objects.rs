@@ -67,6 +67,10 @@ pub(crate) fn command(arguments: &UploadArguments) -> anyhow::Result<Verdict> {
     use sheaf_store::run::Manifest;
 
     let path = &arguments.path;
+    let kind = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if !kind.is_dir() {
+        anyhow::bail!("{} is a file; `sheaf upload` takes a run directory", path.display());
+    }
     let manifest = Manifest::read(path)?;
     let mut manifest =
         manifest.with_context(|| format!("{} is not a run directory: it has no run.json", path.display()))?;

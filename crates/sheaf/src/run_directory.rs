@@ -202,7 +202,7 @@ fn event_files(directory: &Path) -> anyhow::Result<BTreeSet<FileName>> {
             .filter_map(|entry| FileName::parse_either(entry.file_name().to_str()?))
             .collect())
     };
-    list().with_context(|| format!("cannot look into {}", directory.display()))
+    list().with_context(|| format!("cannot read directory {}", directory.display()))
 }
 
 /// The sessions of the run, and those that ended before the event manager had heard of an event of theirs: nothing that they
@@ -372,7 +372,7 @@ fn is_empty(path: &Path) -> anyhow::Result<bool> {
     match fs::read_dir(path) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(error).with_context(|| format!("cannot look into {}", path.display())),
+        Err(error) => Err(error).with_context(|| format!("cannot read directory {}", path.display())),
     }
 }
 
@@ -380,7 +380,13 @@ fn is_empty(path: &Path) -> anyhow::Result<bool> {
 /// same time, each makes another directory.
 fn claim(config: &mut Config) -> anyhow::Result<(PathBuf, RunLock)> {
     let output = config.run.output.clone();
-    fs::create_dir_all(&output).with_context(|| format!("cannot create {}", output.display()))?;
+    if output.exists() && !output.is_dir() {
+        bail!(
+            "cannot create run directories in {}: it is not a directory; choose one with --output or run.output",
+            output.display()
+        );
+    }
+    fs::create_dir_all(&output).with_context(|| format!("cannot create directory {}", output.display()))?;
     let makes_more = config.run.runs != Some(1);
     if config.run.number == RunNumber(0) {
         loop {
@@ -430,7 +436,9 @@ fn next_number(output: &Path) -> anyhow::Result<RunNumber> {
     let entries = match fs::read_dir(output) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(RunNumber(1)),
-        Err(error) => return Err(error).with_context(|| format!("cannot look into {}", output.display())),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read directory {}", output.display()));
+        }
     };
     let number = |entry: std::io::Result<fs::DirEntry>| {
         let name = entry.ok()?.file_name();

@@ -26,7 +26,7 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     let shown = directory.display();
     if free <= keep {
         bail!(
-            "{shown} has {} free, and output.keep_free_bytes leaves {} alone: free some room, choose another directory \
+            "{shown} has {} free, but output.keep_free_bytes requires {}: free some space, choose another directory \
              (--output), or lower output.keep_free_bytes",
             size(free),
             size(keep)

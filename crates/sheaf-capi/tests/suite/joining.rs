@@ -127,7 +127,7 @@ fn a_program_in_c_that_cannot_judge_says_why() {
     let empty = tempfile::tempdir().unwrap();
     let output = start(&program, &[empty.path().to_str().unwrap()]).wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("there is no door"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("has no socket for processors"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn an_unreadable_file() {
     assert_eq!(error.origin, Origin::File("no/such/file.toml".into()));
     let text = errors.to_string();
     assert!(text.starts_with("error: the configuration cannot be read: "), "{text}");
-    let end = "\n  --> no/such/file.toml\n   = help: give the path of a configuration file, or none for the default";
+    let end = "\n  --> no/such/file.toml\n   = help: give the path of a configuration file (TOML); `docs/reference/configuration.md` lists all keys";
     assert!(text.ends_with(end), "{text}");
 }
 

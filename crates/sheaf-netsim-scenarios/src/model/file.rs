@@ -116,13 +116,13 @@ impl Description {
         let checked = match read {
             Ok(bytes) if bytes as u64 > MAX_BYTES => unreadable(
                 ErrorKind::TooLarge,
-                format!("it has more than {MAX_BYTES} bytes"),
-                "a description of a detector",
+                format!("the file has more than {MAX_BYTES} bytes"),
+                "give the path of a description of a detector (TOML file)",
             ),
             Ok(_) => Ok(()),
             Err(error) => {
                 let right = "give the path of a description (TOML file), or a name from `sheaf model`";
-                unreadable(ErrorKind::Unreadable, format!("cannot read it: {error}"), right)
+                unreadable(ErrorKind::Unreadable, format!("the description cannot be read: {error}"), right)
             }
         };
         checked.and_then(|()| Self::parse(&text, &file))

@@ -25,7 +25,9 @@ const MAX_TEXT_BYTES: usize = 16 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
     /// Nobody is at the door.
-    #[error("nobody listens at {path}; is the run in progress, and is this its door?")]
+    #[error(
+        "cannot connect to {path}: {source}; check that the run is in progress and that this is its socket for processors"
+    )]
     NobodyThere {
         /// The door.
         path: PathBuf,

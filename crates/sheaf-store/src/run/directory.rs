@@ -12,7 +12,7 @@ pub fn runs_in(path: &Path) -> Result<Vec<PathBuf>, KindError> {
     match Kind::of(path) {
         Err(KindError::UnknownDirectory(_)) => {}
         Err(error @ KindError::Io { .. }) => return Err(error),
-        Ok(_) | Err(KindError::UnknownFile(_)) => return Ok(Vec::new()),
+        Ok(_) | Err(KindError::UnknownFile(_) | KindError::EmptyFile(_)) => return Ok(Vec::new()),
     }
     let io_error = |error| KindError::Io { path: path.to_owned(), error };
     let mut runs = Vec::new();

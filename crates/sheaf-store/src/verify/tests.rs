@@ -293,6 +293,8 @@ fn what_is_nothing_of_ours_is_refused_with_what_would_be_right() {
     let file = directory.path().join("notes.txt");
     fs::write(&file, "beam off").unwrap();
     let error = verify(&file).unwrap_err().to_string();
-    assert!(error.ends_with("notes.txt is neither an event file nor a fragment stream"));
+    assert!(error.ends_with(
+        "notes.txt is neither an event file nor a fragment stream; those are named *.sheaf, *.h5 and *.sfrag"
+    ));
     assert!(matches!(verify(&directory.path().join("none")), Err(VerifyError::Kind(KindError::Io { .. }))));
 }

@@ -19,15 +19,15 @@ pub(crate) struct BenchArguments {
 const AFTER_HELP: &str = "\
 Examples:
   sheaf bench builder --readouts 2 --builders 2 --transport tcp --processes --baseline
-  sheaf bench builder --readouts 1,2,4,8 --builders 1,2,4,8 --size 2Ki       how it scales
-  sheaf bench builder --size 2Ki,16Ki --rms 0,0.5,1,2                        sizes that vary
-  sheaf bench stream --transport tcp --baseline --plot stream.svg            a link, and its fit
-  sheaf bench mstream --senders 16 --receivers 1                             a merger
-  sheaf bench pingpong --json                                                near and far processors
-  sheaf bench memory                                                         the machine's limits
-  sheaf bench farm --plot farm.svg                                           what workers get done
+  sheaf bench builder --readouts 1,2,4,8 --builders 1,2,4,8 --size 2Ki       scan the numbers of nodes
+  sheaf bench builder --size 2Ki,16Ki --rms 0,0.5,1,2                        scan the spread of fragment sizes
+  sheaf bench stream --transport tcp --baseline --plot stream.svg            measure a link and fit its speed
+  sheaf bench mstream --senders 16 --receivers 1                             measure a merger
+  sheaf bench pingpong --json                                                compare pairs of processors
+  sheaf bench memory                                                         measure the memory bandwidth
+  sheaf bench farm --plot farm.svg                                           measure a filter farm
 
-Ctrl-C ends a scan; what was measured until then is printed.";
+Ctrl-C ends a scan; the points measured so far are printed.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 const AFTER_HELP: &str = "\
 Examples:
   sheaf lab list                                   list the built-in scenarios and the existing labs
-  sheaf lab run first-switch --plot plots          one of them, with pictures
-  sheaf lab run my-switch.toml --json              one of your own
-  sheaf lab up first-switch                        the network alone, to play with
-  sheaf lab exec ru0 ping -c 3 10.80.0.6           a command on one of its hosts
-  sheaf lab down                                   removes it
-  sheaf lab paper                                  the documents' measurements beside ours
-  sheaf lab buffer output-buffer                   how large an output buffer is, found from outside
+  sheaf lab run first-switch --plot plots          run one of them and plot the result
+  sheaf lab run my-switch.toml --json              run a scenario of your own
+  sheaf lab up first-switch                        create only the network
+  sheaf lab exec ru0 ping -c 3 10.80.0.6           run a command on one of its hosts
+  sheaf lab down                                   remove the network
+  sheaf lab paper                                  repeat the measurements of the documents
+  sheaf lab buffer output-buffer                   find the size of a switch's output buffer
 
-A scenario is a TOML file: docs/reference/lab-scenario.md has every key. A list in place of a value is a sweep.
-The lab makes network namespaces and needs the right to: run it as root.";
+A scenario is a TOML file: docs/reference/lab-scenario.md lists all keys. A list in place of a value is a sweep.
+The lab creates network namespaces, which needs root privileges.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]

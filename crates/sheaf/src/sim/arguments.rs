@@ -6,13 +6,13 @@ use std::path::PathBuf;
 const AFTER_HELP: &str = "\
 Examples:
   sheaf sim --list                                  list the built-in scenarios
-  sheaf sim forty-nodes --plot plots                one of them, with pictures
-  sheaf sim my-network.toml --json                  one of your own
-  sheaf sim paper                                   the figures of theory and documents beside ours
-  sheaf sim calibrate measured.json > hosts.json    what measured hosts are like
+  sheaf sim forty-nodes --plot plots                simulate one of them and plot the result
+  sheaf sim my-network.toml --json                  simulate a network of your own
+  sheaf sim paper                                   compare with the figures of the documents
+  sheaf sim calibrate measured.json > hosts.json    describe the hosts from measurements
   sheaf sim predict --calibration hosts.json --readouts 512 --builders 512
 
-A scenario is a TOML file: docs/reference/scenario.md has every key. A list in place of a value is a sweep.";
+A scenario is a TOML file: docs/reference/scenario.md lists all keys. A list in place of a value is a sweep.";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]

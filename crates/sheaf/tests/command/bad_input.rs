@@ -51,8 +51,9 @@ fn a_missing_configuration_or_replay_is_named() {
     place.sheaf("run --replay nowhere").exits(1).says(&["nowhere", "No such file"]);
     std::fs::create_dir(place.join("empty")).unwrap();
     place.sheaf("run --replay empty").exits(1).says(&["empty", "no fragment streams"]);
-    for command in ["inspect", "verify", "dump"] {
-        place.sheaf(&format!("{command} nowhere")).exits(1).says(&["nowhere", "No such file"]);
+    for command in ["inspect", "verify", "dump", "upload", "next", "import sdhcal"] {
+        let streams = if command.starts_with("import") { "streams" } else { "" };
+        place.sheaf(&format!("{command} nowhere {streams}")).exits(1).says(&["nowhere", "No such file"]);
     }
     assert!(!place.join("runs").exists());
 }
@@ -85,6 +86,64 @@ fn an_output_that_cannot_be_written_is_named() {
     std::fs::create_dir(&locked).unwrap();
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o500)).unwrap();
     place.sheaf("run --events 10 --output locked").exits(1).says(&["locked", "Permission denied"]);
+}
+
+/// A file where a directory belongs, the other way round, and files without or with foreign content.
+#[test]
+fn a_path_of_the_wrong_kind_is_named_with_what_is_expected() {
+    let place = Place::new();
+    place.file("file", "neither one nor the other");
+    place.file("nothing", "");
+    std::fs::create_dir(place.join("directory")).unwrap();
+    for command in ["inspect", "verify", "dump"] {
+        place.sheaf(&format!("{command} file")).exits(1).says(&["neither an event file nor", "*.sfrag"]);
+        place.sheaf(&format!("{command} nothing")).exits(1).says(&["nothing is empty"]);
+        place.sheaf(&format!("{command} directory")).exits(1).says(&["directory directory has neither"]);
+    }
+    place
+        .sheaf("run directory")
+        .exits(1)
+        .says(&["directory, not a regular file", "configuration file (TOML)"]);
+    place.sheaf("run --replay directory").exits(1).says(&["no fragment streams", "sheaf import"]);
+    place.sheaf("run --events 10 --output file").exits(1).says(&["not a directory", "--output"]);
+    place.sheaf("upload file").exits(1).says(&["file is a file", "run directory"]);
+    place.sheaf("upload directory").exits(1).says(&["not a run directory", "run.json"]);
+    place.sheaf("next directory").exits(1).says(&["no run in directory is in progress"]);
+    place.sheaf("next file").exits(1).says(&["cannot read directory file"]);
+    place.sheaf("import sdhcal directory streams").exits(1).says(&["directory, not a regular file"]);
+    place.sheaf("import sdhcal nothing streams").exits(1).says(&["nothing: contains no event"]);
+    place.sheaf("processor --join directory").exits(1).says(&["no socket for processors", "filter.door"]);
+    place.sheaf("processor --join file").exits(1).says(&["cannot connect to file", "in progress"]);
+    place.sheaf("tap directory --wait 0").exits(1).says(&["not accepting consumers", "consumers.open"]);
+    place.sheaf("tap file --wait 0").exits(1).says(&["cannot join file", "consumers.open"]);
+    for command in ["sim", "model", "lab run", "doctor --config", "sim calibrate"] {
+        place.sheaf(&format!("{command} directory")).exits(1).says(&["directory", "cannot"]);
+    }
+    assert!(!place.join("runs").exists() && !place.join("streams").exists());
+}
+
+/// The words of Rust's parsers say nothing about the flag.
+#[test]
+fn a_number_that_is_none_is_refused_with_the_values_of_its_flag() {
+    let place = Place::new();
+    for (flags, says) in [
+        ("run --readouts many", "'many' for '--readouts <N>': must be an integer >= 0"),
+        ("run --builders -1", "'-1' for '--builders <M>': must be an integer from 0 to 65535"),
+        ("run --fragment-size -1", "'-1' for '--fragment-size <BYTES>': must be an integer >= 0"),
+        ("run --events 99999999999999999999", "for '--events <K>': too large"),
+        ("run --rate fast", "'fast' for '--rate <HZ>': must be a number"),
+        ("processor --join x --ahead 0", "'0' for '--ahead <EVENTS>': must be an integer from 1 to"),
+        ("tap x --rate 0", "'0' for '--rate <HZ>': must be a number of events per second > 0"),
+        ("bench mstream --senders -2", "'-2' for '--senders <N>': must be an integer from 1 to 256"),
+    ] {
+        place.sheaf(flags).exits(2).says(&["error: invalid value ", says]);
+    }
+    // Values that only the configuration can judge.
+    place.sheaf("run --trigger-rate -3").exits(1).says(&["`trigger.rate_hz` is -3", "from 0.001"]);
+    for command in ["lab", "bench"] {
+        place.sheaf(command).exits(2).says(&["error: a command is missing", "Usage: sheaf", "Examples:"]);
+    }
+    assert!(!place.join("runs").exists());
 }
 
 /// `sheaf dump | head`: the reader goes away in the middle.

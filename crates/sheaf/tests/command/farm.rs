@@ -184,7 +184,7 @@ fn processors_join_and_leave_a_run_by_hand() {
 fn a_processor_without_a_run_says_what_is_wrong() {
     let place = Place::new();
     let ended = place.sheaf("processor --join nowhere.farm").exits(1);
-    assert!(ended.stderr.contains("nobody listens at nowhere.farm"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("cannot connect to nowhere.farm"), "{}", ended.stderr);
     let config = place.file("wrong.toml", "[filter]\nprocesses = true\nworkers = 0\n");
     let ended = place.sheaf(&format!("run {}", config.display())).exits(1);
     assert!(
@@ -256,7 +256,7 @@ fn a_processor_at_a_wrong_port_says_what_is_there() {
     let place = Place::new();
     let port = free_ports();
     let ended = place.sheaf(&format!("processor --join 127.0.0.1:{port}")).exits(1);
-    assert!(ended.stderr.contains(&format!("nobody listens at 127.0.0.1:{port}")), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("cannot connect to 127.0.0.1:{port}")), "{}", ended.stderr);
     let taken = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     let config = format!("{IMPATIENT}patience_ms = 0\nlisten = \"127.0.0.1:{port}\"\n");
     let config = place.file("farm.toml", &config);

@@ -145,7 +145,7 @@ fn the_signal_for_the_next_run_ends_no_other_process() {
 #[test]
 fn the_command_next_ends_the_run_that_goes_on_and_says_where_there_is_none() {
     let place = Place::new();
-    place.sheaf("next").exits(1).says(&["cannot look into runs"]);
+    place.sheaf("next").exits(1).says(&["cannot read directory runs"]);
     let running = place.start("run --readouts 1 --builders 1 --runs 3 --duration 0 --json");
     wait_for_events(&place, 1);
     place.sheaf("next").exits(0);
